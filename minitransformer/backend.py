@@ -1,0 +1,136 @@
+"""NumPy on a CPU, CuPy on a CUDA GPU: the only module that knows one from the other.
+
+All other code asks an array for its namespace, ``xp = array_namespace(x)``, and calls what both
+libraries spell the same way. The device is chosen once, at run time, by the user; nothing moves
+between host and device unless a function of this module is called to move it.
+"""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+INSTALL_HINT = (
+    "install CuPy for your driver with pip install 'minitransformer[gpu12]' (CUDA 12) "
+    "or 'minitransformer[gpu13]' (CUDA 13)"
+)
+
+
+class DeviceError(RuntimeError):
+    """The device asked for does not exist or does not answer."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A place where arrays live and are computed with.
+
+    Attributes:
+        name: ``"cpu"`` or ``"cuda:N"``.
+        xp: the array namespace of the place, ``numpy`` or ``cupy``.
+    """
+
+    name: str
+    xp: ModuleType
+
+    def asarray(self, x, dtype=None):
+        """``x`` on this device: copied from another place, itself if it is here in that dtype."""
+        if is_array(x) and array_namespace(x) is not self.xp:
+            x = to_host(x)
+        return self.xp.asarray(x, dtype=dtype)
+
+    def generator(self, seed):
+        """A random generator on this device; the same seed gives the same numbers again."""
+        return self.xp.random.default_rng(seed)
+
+    def synchronize(self):
+        """Wait until all work queued on this device is done."""
+        if self.xp is not np:
+            self.xp.cuda.Device().synchronize()
+
+    def __str__(self):
+        return self.name
+
+
+CPU = Device("cpu", np)
+
+
+def select_device(name="auto"):
+    """The device called ``name``; a CUDA device also becomes the current one of this thread.
+
+    Args:
+        name: ``"cpu"``; ``"cuda"`` (the first GPU); ``"cuda:N"``; or ``"auto"``, the first GPU
+            when a usable one exists and the CPU otherwise.
+
+    Raises:
+        ValueError: ``name`` is none of these.
+        DeviceError: CUDA was asked for and is not usable; says what is missing.
+    """
+    if name == "cpu":
+        return CPU
+    if name == "auto":
+        return CPU if _cuda_problem(0) else _cuda_device(0)
+    kind, _, index = name.partition(":")
+    if kind != "cuda" or not (index.isdecimal() or name == "cuda"):
+        raise ValueError(f"unknown device {name!r}; choose 'auto', 'cpu', 'cuda' or 'cuda:N'")
+    index = int(index or 0)
+    problem = _cuda_problem(index)
+    if problem:
+        raise DeviceError(f"device {name!r} is not usable: {problem}")
+    return _cuda_device(index)
+
+
+def _cuda_device(index):
+    import cupy
+
+    cupy.cuda.Device(index).use()
+    return Device(f"cuda:{index}", cupy)
+
+
+def _cuda_problem(index):
+    """Why GPU ``index`` cannot be used, or None. CuPy imports fine without any GPU, so ask one."""
+    try:
+        import cupy
+    except ImportError as error:
+        return f"CuPy does not import ({error}); {INSTALL_HINT}"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA driver answers ({error}); install the NVIDIA driver or use --device cpu"
+    if index >= count:
+        return f"it would be GPU number {index + 1} and this machine has {count}"
+    try:
+        with cupy.cuda.Device(index):
+            int(cupy.arange(3).sum())
+    except Exception as error:  # any failure here, of driver, compiler or memory, means unusable
+        return f"it fails at a sum of three numbers ({error}); {INSTALL_HINT}"
+    return None
+
+
+def is_array(x):
+    """Whether ``x`` is an array of NumPy, CuPy or another library with an array namespace."""
+    return hasattr(x, "__array_namespace__")
+
+
+def array_namespace(x):
+    """The library ``x`` belongs to: ``numpy`` or ``cupy``.
+
+    Raises:
+        TypeError: ``x`` is no array (a list, a number).
+    """
+    if not is_array(x):
+        raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
+    return x.__array_namespace__()
+
+
+def to_host(x):
+    """``x`` as a NumPy array; waits for the device that computes it."""
+    return x.get() if hasattr(x, "get") else np.asarray(x)
+
+
+def scatter_add(target, indices, values):
+    """``target[indices] += values``, counting an index as often as it occurs.
+
+    Plain fancy assignment keeps only one of several values for the same index. On a GPU the
+    additions run in no fixed order, so the last bits may differ from run to run.
+    """
+    array_namespace(target).add.at(target, indices, values)

@@ -1,0 +1,204 @@
+"""What is wrong with a gradient, from the two arrays alone.
+
+Each common mistake leaves a mark: a wrong mean a constant factor, a forgotten term a difference of
+one shape in every row, a forgotten transpose the right numbers in the wrong places. ``diagnose``
+looks for the marks in turn and names the first that explains *every* entry.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+NONE_RETURNED = "backward returned None for it, but the output depends on it"
+KINK = (
+    "the slope changes at this very point, as that of a ReLU does at 0, so neither value is wrong; "
+    "move the inputs away from it"
+)
+AXIS_NAMES = {
+    1: ["the width d"],
+    2: ["the batch size", "the width d"],
+    3: ["the batch size", "the length", "the width d"],
+    4: ["the batch size", "the number of heads", "the length", "the width d"],
+}
+SAME = 1e-5  # relative difference below which a mark fits: above numeric noise, below any mistake
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers a gradient may wrongly be multiplied or divided by, and what they are called."""
+
+    named: list[tuple[str, float]]
+
+    @classmethod
+    def of(cls, shapes):
+        """From the shapes of the inputs by name; those listed first are named first."""
+        named = []
+        for shape in shapes.values():
+            named += zip(AXIS_NAMES.get(len(shape), []), shape, strict=False)
+            if len(shape) > 2:
+                named.append(("N, the number of rows", math.prod(shape[:-1])))
+            if len(shape) > 1:
+                named.append(("the number of entries", math.prod(shape)))
+        roots = [(f"√{size}, the root of {name}", math.sqrt(size)) for name, size in named]
+        return cls([*named, *roots])
+
+    def called(self, value):
+        """What ``value`` is, ``3 is the batch size``; empty if it is no known size."""
+        names = [
+            name
+            for name, size in self.named
+            if size != 1 and math.isclose(value, size, rel_tol=SAME)
+        ]
+        return f"{value:.6g} is {' or '.join(dict.fromkeys(names))}" if names else ""
+
+
+def diagnose(analytic, numeric, x, y, sizes):
+    """The likeliest cause for ``analytic`` to differ from ``numeric``, in words.
+
+    Args:
+        analytic: the gradient under suspicion.
+        numeric: the right one. Slopes along directions, 1-D arrays, may stand for both.
+        x: the input both belong to.
+        y: the output of the forward function.
+        sizes: of the inputs, to recognise a factor by.
+    """
+    if analytic.shape != numeric.shape:
+        return _wrong_shape(analytic, numeric)
+    if not np.isfinite(analytic).all():
+        return f"{np.count_nonzero(~np.isfinite(analytic))} of its entries are NaN or infinite"
+    marks = (
+        _zeros(analytic, numeric),
+        _factor(analytic, numeric, sizes),
+        _transposed(analytic, numeric),
+        _leak(analytic, numeric),
+        _other_zeros(analytic, numeric),
+    )
+    if numeric.shape == x.shape:
+        marks += (_missing_term(analytic, numeric, x, y), _factor_by_axis(analytic, numeric))
+    return next((mark for mark in marks if mark), "") or _where(analytic, numeric)
+
+
+def _same(a, b):
+    return a.shape == b.shape and np.abs(a - b).max() <= SAME * max(
+        np.abs(a).max(), np.abs(b).max()
+    )
+
+
+def _wrong_shape(analytic, numeric):
+    message = f"its shape is {analytic.shape} and should be {numeric.shape}"
+    if analytic.ndim > numeric.ndim:
+        axes = tuple(range(analytic.ndim - numeric.ndim))
+        if _same(analytic.sum(axis=axes), numeric):
+            return f"{message}: it still has to be summed over the leading axes, {axes}"
+    if analytic.ndim >= 2 and _same(analytic.swapaxes(-1, -2), numeric):
+        return f"{message}: it is the transpose of the right gradient"
+    return message
+
+
+def _zeros(analytic, numeric):
+    if not analytic.any():
+        return "it is zero everywhere"
+    if not numeric.any():
+        return "it should be zero everywhere: the output does not depend on this input"
+    return ""
+
+
+def _factor(analytic, numeric, sizes):
+    factor = float((analytic * numeric).sum() / (numeric * numeric).sum())
+    if factor == 0 or not _same(analytic / factor, numeric):
+        return ""
+    if math.isclose(factor, -1, rel_tol=SAME):
+        return "its sign is wrong"
+    sign = " and of the wrong sign" if factor < 0 else ""
+    factor = abs(factor)
+    large = factor > 1
+    times = factor if large else 1 / factor
+    known = sizes.called(times)
+    explanation = f": {known}" if known else ""
+    return f"it is {times:.6g} times too {'large' if large else 'small'}{sign}{explanation}"
+
+
+def _transposed(analytic, numeric):
+    if numeric.ndim >= 2 and _same(analytic.swapaxes(-1, -2), numeric):
+        return "it is the transpose of the right gradient"
+    return ""
+
+
+def _leak(analytic, numeric):
+    """Right where the output depends on the input, and not zero where it does not."""
+    idle = ~numeric.any(axis=-1)  # rows without influence; exact, as central differences cancel
+    if numeric.ndim < 2 or not idle.any() or not _same(analytic[~idle], numeric[~idle]):
+        return ""
+    row = tuple(int(i) for i in np.argwhere(idle & analytic.any(axis=-1))[0])
+    return (
+        "a gradient leaks into padding: it is right elsewhere, but not zero at positions on which "
+        f"the output does not depend, such as {row}"
+    )
+
+
+def _other_zeros(analytic, numeric):
+    alive = (analytic != 0) & (numeric != 0)
+    only_analytic = (analytic != 0) & (numeric == 0)
+    only_numeric = (analytic == 0) & (numeric != 0)
+    if not alive.any() or not _same(analytic[alive], numeric[alive]):
+        return ""
+    if only_analytic.any() and only_numeric.any():
+        return (
+            "it is right wherever both are not zero, but others of its entries are zero: "
+            "was the dropout mask drawn again in backward?"
+        )
+    kind = "not zero where it should be" if only_analytic.any() else "zero where it should not be"
+    return f"it is right wherever both are not zero, but {kind}: a mask is missing or misplaced"
+
+
+def _missing_term(analytic, numeric, x, y):
+    """A difference that in every row is a multiple of one vector known from theory."""
+    if x.shape[-1] < 4:  # in short rows anything is a multiple of a few vectors
+        return ""
+    difference = (analytic - numeric).reshape(-1, x.shape[-1])  # (rows, D)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    ones = np.ones_like(x)
+    candidates = [
+        ((ones,), "a constant in each row is missing, such as the row's mean(dx̂) in LayerNorm"),
+        ((centred,), "a multiple of x̂ is missing in each row, such as x̂ mean(dx̂ x̂) in LayerNorm"),
+        ((ones, centred), "the terms mean(dx̂) and x̂ mean(dx̂ x̂) of LayerNorm are missing"),
+    ]
+    if y.shape == x.shape:
+        text = "a multiple of y is missing in each row, such as the mean term y Σ(dy y) in softmax"
+        candidates.append(((y,), text))
+    for vectors, text in candidates:
+        basis = np.stack([v.reshape(-1, x.shape[-1]) for v in vectors], axis=-1)  # (rows, D, k)
+        fit = basis @ (np.linalg.pinv(basis) @ difference[..., None])  # (rows, D, 1)
+        if _same(fit[..., 0], difference):
+            return f"{text}, or is there with a wrong factor"
+    return ""
+
+
+def _factor_by_axis(analytic, numeric):
+    if numeric.ndim < 2:
+        return ""
+    leading = tuple(range(numeric.ndim - 1))
+    for axes, text in (
+        (leading, "each feature is off by a factor of its own: is a gain such as gamma misplaced?"),
+        ((-1,), "each row is off by a factor of its own: is a row's scale such as 1/σ misplaced?"),
+    ):
+        power = (numeric * numeric).sum(axis=axes, keepdims=True)
+        overlap = (analytic * numeric).sum(axis=axes, keepdims=True)
+        if math.prod(power.shape) < numeric.size and _same(
+            analytic, numeric * overlap / np.where(power == 0, 1, power)
+        ):
+            return text
+    return ""
+
+
+def _where(analytic, numeric):
+    wrong = np.abs(analytic - numeric) > SAME * max(np.abs(analytic).max(), np.abs(numeric).max())
+    text = f"{np.count_nonzero(wrong)} of its {wrong.size} entries are wrong"
+    for axis in range(wrong.ndim):
+        others = tuple(a for a in range(wrong.ndim) if a != axis)
+        places = np.flatnonzero(wrong.any(axis=others))
+        if wrong.ndim > 1 and len(places) <= wrong.shape[axis] // 2:
+            listed = ", ".join(str(place) for place in places)
+            return f"{text}, all of them at {listed} on axis {axis}"
+    return text

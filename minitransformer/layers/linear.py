@@ -1,0 +1,74 @@
+r"""Linear map, y = x W + b (the projections of section 3.2.2 and both maps of section 3.3).
+
+Derivation. For one row, y_j = Σ_i x_i W_ij + b_j, so
+
+    ∂L/∂x_i  = Σ_j ∂L/∂y_j W_ij          dx = dy Wᵀ
+    ∂L/∂W_ij = Σ_rows x_i ∂L/∂y_j        dW = xᵀ dy
+    ∂L/∂b_j  = Σ_rows ∂L/∂y_j            db = column sums of dy
+
+W and b serve every row, so their gradients are sums over the rows. All leading axes are flattened
+into one, (tokens, features), which makes each product a single GEMM.
+"""
+
+import math
+
+import numpy as np
+
+from minitransformer.module import Module, Parameter
+
+
+def linear(x, weight, bias=None):
+    """y = x W + b.
+
+    Args:
+        x: (..., D_in).
+        weight: (D_in, D_out).
+        bias: (D_out,) or None for a map without one.
+
+    Returns:
+        y (..., D_out) and the cache for :func:`linear_backward`.
+    """
+    d_in, d_out = weight.shape
+    y = x.reshape(-1, d_in) @ weight  # (tokens, D_out)
+    if bias is not None:
+        y += bias
+    return y.reshape(*x.shape[:-1], d_out), (x, weight, bias)
+
+
+def linear_backward(dy, cache):
+    """Gradients dx (..., D_in), dweight (D_in, D_out) and dbias (D_out,), None without a bias."""
+    x, weight, bias = cache
+    d_in, d_out = weight.shape
+    dy = dy.reshape(-1, d_out)  # (tokens, D_out)
+    dbias = None if bias is None else dy.sum(axis=0)
+    dweight = x.reshape(-1, d_in).T @ dy  # (D_in, D_out)
+    dx = (dy @ weight.T).reshape(x.shape)
+    return dx, dweight, dbias
+
+
+class Linear(Module):
+    """A linear map with its own weight, drawn by :func:`glorot_uniform`, and a bias of zeros."""
+
+    def __init__(self, d_in, d_out, rng, *, bias=True):
+        self.weight = Parameter(glorot_uniform((d_in, d_out), rng))
+        self.bias = Parameter(np.zeros(d_out, dtype=np.float32)) if bias else None
+
+    def forward(self, x):
+        bias = None if self.bias is None else self.bias.data
+        return linear(x, self.weight.data, bias)
+
+    def backward(self, dy, cache):
+        dx, dweight, dbias = linear_backward(dy, cache)
+        self.weight.grad += dweight
+        if self.bias is not None:
+            self.bias.grad += dbias
+        return dx
+
+
+def glorot_uniform(shape, rng):
+    """Weights (D_in, D_out) drawn uniformly so that variance survives both directions.
+
+    Uniform in ±√(6 / (D_in + D_out)): Glorot and Bengio (2010), equation 16.
+    """
+    limit = math.sqrt(6 / sum(shape))
+    return rng.uniform(-limit, limit, shape).astype(np.float32)

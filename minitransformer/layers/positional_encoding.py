@@ -1,0 +1,58 @@
+"""Sinusoidal positional encoding (section 3.5).
+
+    PE[t, 2i]     = sin(t / 10000^(2i/D))
+    PE[t, 2i + 1] = cos(t / 10000^(2i/D))
+
+It is added to the embeddings and has nothing to train, so dx = dy.
+"""
+
+import numpy as np
+
+from minitransformer.module import Module
+
+
+def sinusoidal_encoding(length, d_model):
+    """The table PE, (length, d_model) float64 on the host; one wavelength for each pair of columns.
+
+    Raises:
+        ValueError: d_model is odd, so that a sine would lack its cosine.
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model={d_model} must be even: each sine has a cosine beside it")
+    position = np.arange(length)[:, None]  # (T, 1)
+    frequency = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)  # (D/2,)
+    angle = position * frequency  # (T, D/2)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(length, d_model)
+
+
+def positional_encoding(x, table):
+    """x (B, T, D) plus the first T rows of the table, (max_length, D).
+
+    Raises:
+        ValueError: T is more than the table has rows.
+    """
+    length, max_length = x.shape[-2], len(table)
+    if length > max_length:
+        raise ValueError(
+            f"a sequence of {length} tokens is longer than the {max_length} the model allows; "
+            "shorten it or build the model with a larger max_length"
+        )
+    return x + table[:length], None
+
+
+def positional_encoding_backward(dy, cache):
+    """Gradient dx, of the shape of dy."""
+    return dy
+
+
+class PositionalEncoding(Module):
+    """Adds the sinusoidal table, made once for up to ``max_length`` positions."""
+
+    def __init__(self, max_length, d_model):
+        self.table = sinusoidal_encoding(max_length, d_model).astype(np.float32)
+
+    def forward(self, x):
+        return positional_encoding(x, self.table)
+
+    def backward(self, dy, cache):
+        return positional_encoding_backward(dy, cache)

@@ -1,0 +1,70 @@
+"""Label-smoothed cross-entropy, averaged over the tokens that are not padding (section 5.4).
+
+With logits z of one position, p = softmax(z), target t, smoothing ε and V words, the target
+distribution is q_v = (1 − ε) [v = t] + ε / V, and
+
+    loss = −Σ_v q_v log p_v = (1 − ε) · (−log p_t) + ε · mean_v(−log p_v)
+
+Derivation. log p_v = z_v − log Σ_u exp z_u, and Σ_v q_v = 1, so ∂loss/∂z_v = p_v − q_v. Averaged
+over N real tokens, dz = (p − q) / N at each of them and 0 at padding.
+
+The loss does not fall to 0: its floor is the entropy of q. The NLL, the mean of −log p_t, has no
+such floor and is reported beside it.
+"""
+
+from minitransformer.backend import array_namespace
+from minitransformer.layers.embedding import check_token_ids
+
+
+def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
+    """The mean loss and the mean negative log-likelihood of the real targets.
+
+    Args:
+        logits: (..., V).
+        targets: integers (...), the ids to predict; ``pad_id`` where there is none.
+        smoothing: ε, 0 ≤ ε < 1.
+        num_tokens: N to divide by; by default the real targets in this batch. A shard of a larger
+            batch passes the count of the whole, so that the shards' losses and gradients add up.
+
+    Returns:
+        (loss, nll), two scalars on the device, in nats a token; and the cache for the backward. A
+        batch of nothing but padding has loss, NLL and gradient 0.
+
+    Raises:
+        ValueError: shapes do not match, a target is no word, or ε is out of range.
+        TypeError: targets are not integers.
+    """
+    xp = array_namespace(logits)
+    vocabulary_size = logits.shape[-1]
+    if targets.shape != logits.shape[:-1]:
+        raise ValueError(
+            f"targets of shape {targets.shape} do not match logits of shape {logits.shape}; "
+            f"expected {logits.shape[:-1]}"
+        )
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing={smoothing} must lie in 0 <= smoothing < 1")
+    check_token_ids(targets, vocabulary_size)
+
+    z = logits.reshape(-1, vocabulary_size)  # (N, V)
+    t = targets.reshape(-1)  # (N,)
+    z = z - z.max(axis=-1, keepdims=True)
+    log_p = z - xp.log(xp.exp(z).sum(axis=-1, keepdims=True))  # (N, V)
+    real = (t != pad_id).astype(logits.dtype)  # (N,)
+    num_tokens = xp.maximum(real.sum(), 1) if num_tokens is None else float(num_tokens)
+    share = real / num_tokens  # (N,) the part of the mean that each row makes up
+
+    nll = -(log_p[xp.arange(len(t)), t] * share).sum()
+    uniform = -(log_p.mean(axis=-1) * share).sum()
+    loss = (1 - smoothing) * nll + smoothing * uniform
+    return (loss, nll), (log_p, t, share, smoothing, logits.shape)
+
+
+def cross_entropy_backward(dloss, cache):
+    """Gradient dlogits (..., V) of the loss; ``dloss`` is 1 unless the loss is itself scaled."""
+    log_p, t, share, smoothing, shape = cache
+    xp = array_namespace(log_p)
+    dz = xp.exp(log_p)  # (N, V) p, then p - q
+    dz -= smoothing / dz.shape[-1]
+    dz[xp.arange(len(t)), t] -= 1 - smoothing
+    dz *= (share * dloss)[:, None]
+    return dz.reshape(shape)

@@ -1,0 +1,17 @@
+"""Padding and causal masks (section 3.2.3): boolean, True where attention is allowed.
+
+They broadcast to scores (B, H, T, S) and are combined with ``&``.
+"""
+
+from minitransformer.backend import array_namespace
+
+
+def padding_mask(ids, pad_id=0):
+    """(B, 1, 1, S) from ids (B, S): every query may look at every real token, never at padding."""
+    return (ids != pad_id)[:, None, None, :]
+
+
+def causal_mask(ids):
+    """(1, 1, T, T) from ids (B, T): position t may look at positions up to t, never ahead."""
+    position = array_namespace(ids).arange(ids.shape[1])
+    return (position[None, :] <= position[:, None])[None, None]

@@ -1,0 +1,192 @@
+"""Parameters and the tree of modules that owns them. No autograd: every backward is written out.
+
+A module holds parameters, other modules, lists of modules, and constant arrays as plain
+attributes; their order of assignment is the order of everything that follows: names, storage,
+summaries. Names are paths, ``encoder.layers.0.self_attention.query.weight``.
+"""
+
+from contextlib import contextmanager
+
+from minitransformer.backend import array_namespace, is_array
+
+
+class Parameter:
+    """A trained array and the gradient of the loss with respect to it, of the same shape.
+
+    Sharing is identity: a weight used in several places is one Parameter assigned to several
+    attributes. It is then listed, counted, stored and updated once.
+    """
+
+    def __init__(self, data):
+        self.data = data
+        self.grad = array_namespace(data).zeros_like(data)
+
+    def __repr__(self):
+        return f"Parameter(shape={self.data.shape}, dtype={self.data.dtype})"
+
+
+class Module:
+    """A node of the tree: a layer with parameters, or a composite of other modules.
+
+    Subclasses define ``forward(...) -> (y, cache)`` and ``backward(dy, cache)``, which adds to
+    the gradients of the parameters and returns the gradients of the inputs.
+    """
+
+    def children(self):
+        """Yield (name, child) for each parameter and module, in order of assignment."""
+        for name, value in vars(self).items():
+            if isinstance(value, Parameter | Module):
+                yield name, value
+            elif isinstance(value, list):
+                for i, item in enumerate(value):
+                    yield f"{name}.{i}", item
+
+    def named_modules(self, path=""):
+        """Yield (path, module) for this module, path ``""``, and all below it, each once."""
+        yield from _each_once(
+            (p, node) for p, node in _walk(self, path) if isinstance(node, Module)
+        )
+
+    def named_parameters(self):
+        """Yield (path, parameter) for each distinct parameter, under the first of its paths."""
+        parameters = ((p, node) for p, node in _walk(self) if isinstance(node, Parameter))
+        yield from _each_once(parameters)
+
+    def parameters(self):
+        """The distinct parameters as a list, in the order of :meth:`named_parameters`."""
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def num_parameters(self):
+        """How many numbers are trained; shared ones count once."""
+        return sum(parameter.data.size for parameter in self.parameters())
+
+    def zero_grad(self):
+        """Set all gradients to zero; backward only ever adds to them."""
+        for parameter in self.parameters():
+            parameter.grad.fill(0)
+
+    def to(self, device=None, dtype=None):
+        """Move parameters and constants to ``device`` and floating type ``dtype``; return self.
+
+        Gradients start again at zero. None leaves that property as it is.
+        """
+        for parameter in self.parameters():
+            parameter.__init__(_converted(parameter.data, device, dtype))
+        for _, module in self.named_modules():
+            for name, value in vars(module).items():
+                if is_array(value):
+                    setattr(module, name, _converted(value, device, dtype))
+        return self
+
+    def summary(self, file=None):
+        """Print the tree with the shapes of parameters and the count below each module."""
+        print("\n".join(_summary_lines(self, type(self).__name__, "", set())), file=file)
+
+
+class FlatParameters:
+    """All parameters of a module as one array ``data``, their gradients as another, ``grad``.
+
+    The parameters become views of the two arrays, so that clearing, clipping, updating, averaging
+    or storing them all is one operation on one array.
+
+    Attributes:
+        data, grad: 1-D arrays of one length.
+        slices: the path of each parameter and where it lies in them.
+    """
+
+    def __init__(self, module):
+        named = list(module.named_parameters())
+        first = named[0][1].data
+        total = sum(parameter.data.size for _, parameter in named)
+        xp = array_namespace(first)
+        self.data = xp.empty(total, dtype=first.dtype)
+        self.grad = xp.zeros(total, dtype=first.dtype)
+        self.slices = {}
+        start = 0
+        for path, parameter in named:
+            shape = parameter.data.shape
+            piece = slice(start, start + parameter.data.size)
+            self.data[piece] = parameter.data.reshape(-1)
+            self.grad[piece] = parameter.grad.reshape(-1)
+            parameter.data = self.data[piece].reshape(shape)
+            parameter.grad = self.grad[piece].reshape(shape)
+            self.slices[path] = piece
+            start = piece.stop
+
+
+@contextmanager
+def debug(model):
+    """Inside ``with debug(model):`` stop at the first NaN or infinity and name its layer.
+
+    Every forward and backward of the model and of the modules in it then looks at what it is
+    given and at what it returns. On a GPU each look waits for the device.
+
+    Raises:
+        FloatingPointError: naming the module by its path, and the place in the array.
+    """
+    modules = list(model.named_modules(path=type(model).__name__))
+    for path, module in modules:
+        for direction in ("forward", "backward"):
+            setattr(module, direction, _checked(getattr(module, direction), direction, path))
+    try:
+        yield model
+    finally:
+        for _, module in modules:
+            del module.forward, module.backward
+
+
+def _checked(method, direction, path):
+    def checked(*args, **kwargs):
+        given = args if direction == "forward" else args[:1]  # the cache was looked at when made
+        _raise_if_not_finite(given, f"the input of {path}.{direction}")
+        result = method(*args, **kwargs)
+        returned = result[:1] if direction == "forward" else result
+        _raise_if_not_finite(returned, f"the output of {path}.{direction}")
+        return result
+
+    return checked
+
+
+def _raise_if_not_finite(values, where):
+    for value in values if isinstance(values, tuple) else (values,):
+        if is_array(value) and value.dtype.kind == "f":
+            xp = array_namespace(value)
+            bad = ~xp.isfinite(value)
+            if bool(bad.any()):
+                index = tuple(int(i[0]) for i in xp.nonzero(bad))
+                raise FloatingPointError(
+                    f"{float(value[index])} first appears in {where}, "
+                    f"at index {index} of an array of shape {value.shape}"
+                )
+
+
+def _walk(node, path=""):
+    """Yield (path, node) over the whole tree, shared nodes as often as they are reached."""
+    yield path, node
+    if isinstance(node, Module):
+        for name, child in node.children():
+            yield from _walk(child, f"{path}.{name}" if path else name)
+
+
+def _each_once(named):
+    seen = set()
+    for path, node in named:
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield path, node
+
+
+def _converted(array, device, dtype):
+    dtype = array.dtype if dtype is None else dtype
+    return array.astype(dtype, copy=True) if device is None else device.asarray(array, dtype)
+
+
+def _summary_lines(node, name, indent, seen):
+    if isinstance(node, Parameter):
+        shared = " (shared, counted above)" if id(node) in seen else f" = {node.data.size:,}"
+        seen.add(id(node))
+        return [f"{indent}{name} {node.data.shape}{shared}"]
+    lines = [f"{indent}{name}: {node.num_parameters():,}"]
+    for child_name, child in node.children():
+        lines += _summary_lines(child, child_name, indent + "  ", seen)
+    return lines

@@ -1,0 +1,1 @@
+"""Training: the optimizer of the paper."""
