@@ -306,11 +306,11 @@ CASES = [
         for norm in ("post", "pre")
         for case in (
             Case(
-                f"encoder layer, {norm}-norm",
+                f"encoder_layer, {norm}-norm",
                 _module(lambda rng, n=norm: EncoderLayer(_config(n), rng), (B, S, D), SOURCE_MASK),
             ),
             Case(
-                f"decoder layer, {norm}-norm",
+                f"decoder_layer, {norm}-norm",
                 _module(
                     lambda rng, n=norm: DecoderLayer(_config(n), rng),
                     (B, T, D),

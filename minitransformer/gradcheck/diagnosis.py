@@ -63,20 +63,22 @@ def diagnose(analytic, numeric, x, y, sizes):
         y: the output of the forward function.
         sizes: of the inputs, to recognise a factor by.
     """
-    if analytic.shape != numeric.shape:
-        return _wrong_shape(analytic, numeric)
-    if not np.isfinite(analytic).all():
-        return f"{np.count_nonzero(~np.isfinite(analytic))} of its entries are NaN or infinite"
-    marks = (
-        _zeros(analytic, numeric),
-        _factor(analytic, numeric, sizes),
-        _transposed(analytic, numeric),
-        _leak(analytic, numeric),
-        _other_zeros(analytic, numeric),
-    )
-    if numeric.shape == x.shape:
-        marks += (_missing_term(analytic, numeric, x, y), _factor_by_axis(analytic, numeric))
-    return next((mark for mark in marks if mark), "") or _where(analytic, numeric)
+    marks = (mark for mark in _marks(analytic, numeric, x, y, sizes) if mark)
+    return next(marks, "") or _where(analytic, numeric)
+
+
+def _marks(analytic, numeric, x, y, sizes):
+    """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
+    yield _wrong_shape(analytic, numeric)
+    yield _not_finite(analytic)
+    yield _zeros(analytic, numeric)
+    yield _factor(analytic, numeric, sizes)
+    yield _transposed(analytic, numeric)
+    yield _leak(analytic, numeric)
+    yield _other_zeros(analytic, numeric)
+    if numeric.shape == x.shape:  # not so for slopes along directions
+        yield _missing_term(analytic, numeric, x, y)
+        yield _factor_by_axis(analytic, numeric)
 
 
 def _same(a, b):
@@ -86,6 +88,8 @@ def _same(a, b):
 
 
 def _wrong_shape(analytic, numeric):
+    if analytic.shape == numeric.shape:
+        return ""
     message = f"its shape is {analytic.shape} and should be {numeric.shape}"
     if analytic.ndim > numeric.ndim:
         axes = tuple(range(analytic.ndim - numeric.ndim))
@@ -94,6 +98,11 @@ def _wrong_shape(analytic, numeric):
     if analytic.ndim >= 2 and _same(analytic.swapaxes(-1, -2), numeric):
         return f"{message}: it is the transpose of the right gradient"
     return message
+
+
+def _not_finite(analytic):
+    count = np.count_nonzero(~np.isfinite(analytic))
+    return f"{count} of its {analytic.size} entries are NaN or infinite" if count else ""
 
 
 def _zeros(analytic, numeric):

@@ -1,0 +1,38 @@
+# One word for each thing a contributor does; CONTRIBUTING.md has the same without make.
+PYTHON ?= python3
+GPU ?= gpu13# CuPy for the driver: gpu13 (CUDA 13) or gpu12 (CUDA 12)
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: help test lint format gradcheck test-gpu clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
+
+test: $(INSTALLED) ## install into .venv if need be, run all tests, measure coverage
+	$(BIN)/python -m pytest --cov
+
+lint: $(INSTALLED) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(INSTALLED) ## mend style and formatting
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+gradcheck: $(INSTALLED) ## compare every backward with numeric gradients
+	$(BIN)/minitransformer gradcheck
+
+test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver of CUDA 12
+	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
+	$(BIN)/python -c 'from minitransformer import select_device; print(select_device("cuda"))'
+	$(BIN)/python -m pytest -m gpu
+
+clean: ## remove .venv and everything made by the tools
+	rm -rf .venv *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
+	find . -name __pycache__ -exec rm -rf {} +
+
+$(INSTALLED): setup.cfg pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@

@@ -1,0 +1,30 @@
+"""Every layer and the whole model pass the gradient check, on more than one draw of inputs."""
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck.cases import CASES, D, F, away_from_kinks
+from minitransformer.gradcheck.check import moved_from_start
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.linear import linear
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_gradient_is_right(case, seed):
+    report = case.check(seed)
+    assert report.right, f"{case.name}\n{report}"
+
+
+def test_tolerances_are_those_promised():
+    promised = {case.name: 1e-6 if case.name.startswith("model") else 1e-7 for case in CASES}
+    assert {case.name: case.tolerance for case in CASES} == promised
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_feed_forward_cases_stay_away_from_the_kink_of_the_relu(seed):
+    rng = np.random.default_rng(seed)
+    layer = away_from_kinks(moved_from_start(FeedForward(D, F, rng), rng))
+    before_relu, _ = linear(rng.standard_normal((100, D)), layer.w_1.data, layer.b_1.data)
+    assert np.abs(before_relu).min() > 0.01
+    assert before_relu.min() < 0 < before_relu.max()  # some units on, some off

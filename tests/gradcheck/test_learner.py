@@ -1,0 +1,75 @@
+"""A learner's file is found, run and judged; what is missing in it is said."""
+
+import pytest
+
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.learner import check_file
+
+CUBE = """
+import numpy as np
+def cube(x):
+    return x ** 3, x
+def cube_backward(dy, x):
+    return {factor} * x ** 2 * dy
+def cube_inputs(rng):
+    return {inputs}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text=CUBE, factor=3, inputs="rng.standard_normal((2, 3)),"):
+        path = tmp_path / "my_cube.py"
+        path.write_text(text.format(factor=factor, inputs=inputs))
+        return path
+
+    return write
+
+
+def test_a_right_pair_is_right(file):
+    assert check_file(f"{file()}:cube").right
+
+
+def test_a_single_input_need_not_be_in_a_tuple(file):
+    assert check_file(f"{file(inputs='rng.standard_normal(5)')}:cube").right
+
+
+def test_a_wrong_pair_is_wrong(file):
+    report = check_file(f"{file(factor=6)}:cube")
+    assert not report.right
+    assert "2 times too large: 2 is the batch size" in str(report)
+
+
+def test_another_seed_gives_other_inputs(file):
+    path = file()
+    errors = {check_file(f"{path}:cube", seed).tensors[0].analytic for seed in (0, 1)}
+    assert len(errors) == 2
+
+
+def test_the_file_may_import_its_neighbours(file, tmp_path):
+    (tmp_path / "exponent_of_my_cube.py").write_text("THREE = 3")
+    text = CUBE.replace("import numpy as np", "from exponent_of_my_cube import THREE")
+    assert check_file(f"{file(text)}:cube").right
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        (CUBE, "square", "defines no function square$"),
+        (CUBE.replace("cube_backward", "back"), "cube", "defines no function cube_backward"),
+        (CUBE.replace("cube_inputs", "inputs"), "cube", "defines no function cube_inputs"),
+        (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
+        ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
+    ],
+)
+def test_what_is_missing_in_the_file_is_said(file, text, name, message):
+    with pytest.raises(CheckError, match=message):
+        check_file(f"{file(text)}:{name}")
+
+
+def test_a_missing_file_and_one_that_is_not_python_are_said(tmp_path):
+    with pytest.raises(CheckError, match="there is no file"):
+        check_file(f"{tmp_path / 'nothing.py'}:cube")
+    (tmp_path / "cube.txt").write_text("")
+    with pytest.raises(CheckError, match="no Python file"):
+        check_file(f"{tmp_path / 'cube.txt'}:cube")

@@ -1,0 +1,518 @@
+"""Wrong backwards, each as plausible as a slip of the pen: all are rejected, most are named.
+
+A mutant states its pair, its inputs, which gradients are wrong, and words that the diagnosis must
+contain; an empty string where the checker claims no knowledge of the cause.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.gradcheck.cases import TiedEmbedding
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    merge_heads,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    split_heads,
+)
+from minitransformer.layers.dropout import dropout
+from minitransformer.layers.embedding import embedding, embedding_backward
+from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
+from minitransformer.layers.linear import Linear, linear, linear_backward
+from minitransformer.layers.relu import relu
+from minitransformer.layers.residual import residual
+from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.module import Module
+
+B, T, D, V = 3, 5, 7, 11  # all different, so that a factor has one explanation
+H, K = 2, 13
+rng = np.random.default_rng(0)
+X = rng.standard_normal((B, T, D))
+GAMMA, BETA = rng.uniform(0.5, 1.5, D), rng.standard_normal(D)
+SQUARE = rng.standard_normal((D, D))
+WEIGHT, BIAS = rng.standard_normal((D, V)), rng.standard_normal(V)
+QUERY, KEY, VALUE = rng.standard_normal((3, B, H, T, K))
+TABLE = rng.standard_normal((V, D))
+IDS = np.array([[4, 7, 4, 9, 2], [4, 8, 7, 3, 3], [6, 1, 2, 5, 10]])  # 4, 7, 2 and 3 recur
+LOGITS = rng.standard_normal((B, T, V))
+LABELS = np.array([[4, 7, 4, 0, 0], [4, 8, 7, 3, 3], [6, 0, 0, 0, 0]])  # 0 is padding
+
+
+@dataclass
+class Mutant:
+    name: str
+    forward: object
+    backward: object
+    inputs: tuple
+    wrong: set
+    says: str
+
+    def __str__(self):
+        return self.name
+
+
+def layer_norm_gamma_outside(dy, cache):
+    x_hat, sigma, gamma = cache
+    _, dgamma, dbeta = layer_norm_backward(dy, cache)
+    mean, overlap = dy.mean(-1, keepdims=True), (dy * x_hat).mean(-1, keepdims=True)
+    return gamma * (dy - mean - x_hat * overlap) / sigma, dgamma, dbeta
+
+
+def layer_norm_without(*terms):
+    def backward(dy, cache):
+        x_hat, sigma, gamma = cache
+        dx, dgamma, dbeta = layer_norm_backward(dy, cache)
+        dx_hat = dy * gamma
+        if "mean" in terms:
+            dx = dx + dx_hat.mean(-1, keepdims=True) / sigma
+        if "sigma" in terms:
+            dx = dx + x_hat * (dx_hat * x_hat).mean(-1, keepdims=True) / sigma
+        return dx, dgamma, dbeta
+
+    return backward
+
+
+def layer_norm_missing_gamma(dy, cache):
+    _, dgamma, dbeta = layer_norm_backward(dy, cache)
+    x_hat, sigma, gamma = cache
+    dx, _, _ = layer_norm_backward(dy, (x_hat, sigma, np.ones_like(gamma)))
+    return dx, dgamma, dbeta
+
+
+def layer_norm_missing_sigma(dy, cache):
+    dx, dgamma, dbeta = layer_norm_backward(dy, cache)
+    return dx * cache[1], dgamma, dbeta
+
+
+def layer_norm_dgamma_from_x(dy, cache):
+    dx, _, dbeta = layer_norm_backward(dy, cache)
+    return dx, (dy * cache[0] * cache[1]).sum((0, 1)), dbeta
+
+
+def seeded_dropout(x):
+    y, cache = dropout(x, 0.4, np.random.default_rng(1))
+    return y, cache
+
+
+def dropout_mask_drawn_again(dy, cache):
+    y, _ = dropout(dy, 0.4, np.random.default_rng(2))
+    return y
+
+
+def dropout_without_scale(dy, cache):
+    keep, _ = cache
+    return dy * keep
+
+
+class Dropout:
+    """The trap of one object at several places: its last mask overwrites the first."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(3)
+
+    def forward(self, x):
+        y, self.cache = dropout(x, 0.4, self.rng)
+        return y
+
+    def backward(self, dy):
+        keep, scale = self.cache
+        return dy * keep * scale
+
+
+def dropped_twice(x):
+    layer = Dropout()
+    h = layer.forward(x)
+    return layer.forward(h + 1), layer
+
+
+def dropped_twice_backward(dy, layer):
+    return layer.backward(layer.backward(dy))
+
+
+def linear_with(change):
+    def backward(dy, cache):
+        return change(dy, cache, *linear_backward(dy, cache))
+
+    return backward
+
+
+def attention_with(change):
+    def backward(dy, cache):
+        return change(*scaled_dot_product_attention_backward(dy, cache))
+
+    return backward
+
+
+def attention_softmax_over_batch(dy, cache):
+    """Query and key gradients too small by B, the value gradient right."""
+    dquery, dkey, dvalue = scaled_dot_product_attention_backward(dy, cache)
+    return dquery / B, dkey / B, dvalue
+
+
+def embedding_last_one_wins(dx, cache):
+    ids, weight, scale = cache
+    dweight = np.zeros_like(weight)
+    dweight[ids] = dx * scale
+    return None, dweight
+
+
+def mean_loss(logits, targets):
+    (loss, _), cache = cross_entropy(logits, targets)
+    return loss, cache
+
+
+def loss_gradient_at_padding(dloss, cache):
+    log_p, t, share, smoothing, shape = cache
+    return cross_entropy_backward(dloss, (log_p, t, share * 0 + share.max(), smoothing, shape))
+
+
+FULL_LABELS = np.where(LABELS, LABELS, 1)
+NORM = (layer_norm, (X, GAMMA, BETA))
+MASK = np.array([True, True, True, False, False])
+
+MUTANTS = [
+    Mutant(
+        "softmax: zero",
+        softmax,
+        lambda dy, cache: np.zeros_like(dy),
+        (X,),
+        {"dx"},
+        "zero everywhere",
+    ),
+    Mutant(
+        "softmax: no mean term",
+        softmax,
+        lambda dy, weights: weights * dy,
+        (X,),
+        {"dx"},
+        "a multiple of y is missing in each row",
+    ),
+    Mutant(
+        "softmax: divided by the batch size",
+        softmax,
+        lambda dy, cache: softmax_backward(dy, cache) / B,
+        (X,),
+        {"dx"},
+        "3 times too small: 3 is the batch size",
+    ),
+    Mutant(
+        "attention: softmax divided by the batch size",
+        scaled_dot_product_attention,
+        attention_softmax_over_batch,
+        (QUERY, KEY, VALUE),
+        {"dquery", "dkey"},
+        "3 times too small: 3 is the batch size",
+    ),
+    Mutant(
+        "attention: scores not scaled",
+        scaled_dot_product_attention,
+        attention_with(lambda dq, dk, dv: (dq * np.sqrt(K), dk * np.sqrt(K), dv)),
+        (QUERY, KEY, VALUE),
+        {"dquery", "dkey"},
+        "3.60555 times too large: 3.60555 is √13, the root of the width d",
+    ),
+    Mutant(
+        "attention: key and value gradients swapped",
+        scaled_dot_product_attention,
+        attention_with(lambda dq, dk, dv: (dq, dv, dk)),
+        (QUERY, KEY, VALUE),
+        {"dkey", "dvalue"},
+        "",
+    ),
+    Mutant(
+        "attention: divided by the length",
+        scaled_dot_product_attention,
+        attention_with(lambda dq, dk, dv: (dq, dk, dv / T)),
+        (QUERY, KEY, VALUE),
+        {"dvalue"},
+        "5 times too small: 5 is the length",
+    ),
+    Mutant(
+        "attention: gradient reaches masked keys",
+        lambda query, key, value: scaled_dot_product_attention(query, key, value, MASK),
+        attention_with(lambda dq, dk, dv: (dq, dk, dv + ~MASK[:, None] * 0.1)),
+        (QUERY, KEY, VALUE),
+        {"dvalue"},
+        "leaks into padding",
+    ),
+    Mutant("layer_norm: gamma outside", *NORM[:1], layer_norm_gamma_outside, NORM[1], {"dx"}, ""),
+    Mutant(
+        "layer_norm: no mean(dx_hat)",
+        layer_norm,
+        layer_norm_without("mean"),
+        NORM[1],
+        {"dx"},
+        "a constant in each row is missing",
+    ),
+    Mutant(
+        "layer_norm: no x_hat mean(dx_hat x_hat)",
+        layer_norm,
+        layer_norm_without("sigma"),
+        NORM[1],
+        {"dx"},
+        "a multiple of x̂ is missing in each row",
+    ),
+    Mutant(
+        "layer_norm: neither mean term",
+        layer_norm,
+        layer_norm_without("mean", "sigma"),
+        NORM[1],
+        {"dx"},
+        "the terms mean(dx̂) and x̂ mean(dx̂ x̂)",
+    ),
+    Mutant("layer_norm: no gamma", layer_norm, layer_norm_missing_gamma, NORM[1], {"dx"}, ""),
+    Mutant(
+        "layer_norm: no 1/sigma",
+        layer_norm,
+        layer_norm_missing_sigma,
+        NORM[1],
+        {"dx"},
+        "each row is off by a factor of its own",
+    ),
+    Mutant("layer_norm: dgamma", layer_norm, layer_norm_dgamma_from_x, NORM[1], {"dgamma"}, ""),
+    Mutant(
+        "gain: not applied",
+        lambda x, gamma: (x * gamma, (x, gamma)),
+        lambda dy, cache: (dy, (dy * cache[0]).sum((0, 1))),
+        (X, GAMMA),
+        {"dx"},
+        "each feature is off by a factor of its own",
+    ),
+    Mutant(
+        "dropout: mask drawn again",
+        seeded_dropout,
+        dropout_mask_drawn_again,
+        (X,),
+        {"dx"},
+        "was the dropout mask drawn again",
+    ),
+    Mutant(
+        "dropout: not scaled in backward",
+        seeded_dropout,
+        dropout_without_scale,
+        (X,),
+        {"dx"},
+        "1.66667 times too small",
+    ),
+    Mutant(
+        "dropout: last mask overwrites the first",
+        dropped_twice,
+        dropped_twice_backward,
+        (X,),
+        {"dx"},
+        "",
+    ),
+    Mutant(
+        "relu: mask forgotten",
+        relu,
+        lambda dy, cache: dy,
+        (X,),
+        {"dx"},
+        "not zero where it should be: a mask is missing",
+    ),
+    Mutant(
+        "linear: weight gradient transposed",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw.T, db)),
+        (X, SQUARE, BETA),
+        {"dweight"},
+        "transpose of the right gradient",
+    ),
+    Mutant(
+        "linear: weight gradient transposed, not square",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw.T, db)),
+        (X, WEIGHT, BIAS),
+        {"dweight"},
+        "(11, 7) and should be (7, 11): it is the transpose",
+    ),
+    Mutant(
+        "linear: weight not transposed",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dy @ cache[1], dw, db)),
+        (X, SQUARE, BETA),
+        {"dx"},
+        "",
+    ),
+    Mutant(
+        "linear: bias gradient a mean",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw, db / (B * T))),
+        (X, WEIGHT, BIAS),
+        {"dbias"},
+        "15 times too small: 15 is N, the number of rows",
+    ),
+    Mutant(
+        "linear: bias gradient not summed",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw, dy)),
+        (X, WEIGHT, BIAS),
+        {"dbias"},
+        "summed over the leading axes, (0, 1)",
+    ),
+    Mutant(
+        "linear: sign",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (-dx, dw, db)),
+        (X, WEIGHT, BIAS),
+        {"dx"},
+        "its sign is wrong",
+    ),
+    Mutant(
+        "linear: sign and factor",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (-2 * dx, dw, db)),
+        (X, WEIGHT, BIAS),
+        {"dx"},
+        "2 times too large and of the wrong sign",
+    ),
+    Mutant(
+        "linear: no weight gradient",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, None, db)),
+        (X, WEIGHT, BIAS),
+        {"dweight"},
+        "backward returned None",
+    ),
+    Mutant(
+        "linear: weight gradient of the last sentence only",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, cache[0][-1].T @ dy[-1], db)),
+        (X, WEIGHT, BIAS),
+        {"dweight"},
+        "",
+    ),
+    Mutant(
+        "linear: NaN",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw, np.where(db == db[3], np.nan, db))),
+        (X, WEIGHT, BIAS),
+        {"dbias"},
+        "1 of its 11 entries are NaN",
+    ),
+    Mutant(
+        "residual: no gradient past the sublayer",
+        lambda x: residual(x, x * x),
+        lambda dy, cache: dy * 2 * X,
+        (X,),
+        {"dx"},
+        "",
+    ),
+    Mutant(
+        "embedding: last of repeated tokens wins",
+        embedding,
+        embedding_last_one_wins,
+        (IDS, TABLE),
+        {"dweight"},
+        "all of them at 2, 3, 4, 7 on axis 0",
+    ),
+    Mutant(
+        "embedding: scale forgotten",
+        embedding,
+        lambda dx, cache: (None, embedding_backward(dx, (*cache[:2], 1))),
+        (IDS, TABLE),
+        {"dweight"},
+        "2.64575 times too small: 2.64575 is √7, the root of the width d",
+    ),
+    Mutant(
+        "loss: divided by N twice",
+        mean_loss,
+        lambda dloss, cache: cross_entropy_backward(dloss, cache) / (B * T),
+        (LOGITS, FULL_LABELS),
+        {"dlogits"},
+        "15 times too small: 15 is N, the number of rows",
+    ),
+    Mutant(
+        "loss: gradient at padded positions",
+        mean_loss,
+        loss_gradient_at_padding,
+        (LOGITS, LABELS),
+        {"dlogits"},
+        "leaks into padding",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_a_wrong_backward_is_rejected_and_its_cause_named(mutant):
+    report = check_pair(mutant.forward, mutant.backward, mutant.inputs)
+    wrong = {tensor.name: tensor for tensor in report.tensors if not tensor.right}
+    assert set(wrong) == mutant.wrong, report
+    for tensor in wrong.values():
+        assert tensor.error > 1e-2  # no mutant hides near the tolerance
+        assert mutant.says in tensor.diagnosis
+    assert ("Only" in str(report)) == (len(wrong) == 1 < len(report.tensors))
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [(softmax, softmax_backward), (layer_norm, layer_norm_backward)],
+)
+def test_a_zero_backward_would_pass_with_an_upstream_of_ones(forward, backward):
+    """Why the upstream gradient is random."""
+    inputs = (X,) if forward is softmax else (X, np.ones(D), np.zeros(D))
+    _, cache = forward(*inputs)
+    gradients = backward(np.ones_like(X), cache)
+    assert np.abs(gradients if forward is softmax else gradients[0]).max() < 1e-12
+
+
+class AssigningLinear(Linear):
+    def backward(self, dy, cache):
+        dx, self.weight.grad, self.bias.grad = linear_backward(dy, cache)
+        return dx
+
+
+class SwappedNorm(LayerNorm):
+    def backward(self, dy, cache):
+        dx, dgamma, dbeta = layer_norm_backward(dy, cache)
+        self.gamma.grad += dbeta
+        self.beta.grad += dgamma
+        return dx
+
+
+class GammaOutsideNorm(LayerNorm):
+    def backward(self, dy, cache):
+        dx, dgamma, dbeta = layer_norm_gamma_outside(dy, cache)
+        self.gamma.grad += dgamma
+        self.beta.grad += dbeta
+        return dx
+
+
+class ForgottenTie(TiedEmbedding):
+    def backward(self, dlogits, cache):
+        embedding_cache, projection_cache = cache
+        dx, _, _ = linear_backward(dlogits, projection_cache)
+        self.embedding.backward(dx, embedding_cache)
+
+
+class WronglyMergedHeads(Module):
+    """Heads merged without moving their axis back: the right numbers in the wrong columns."""
+
+    def __init__(self):
+        self.attention = MultiHeadAttention(6, 2, np.random.default_rng(0))
+
+    def forward(self, x):
+        return split_heads(x, 2), None
+
+    def backward(self, dy, cache):
+        return dy.reshape(merge_heads(dy).shape)
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "wrong"),
+    [
+        (AssigningLinear(D, V, np.random.default_rng(0)), X, {"dweight", "dbias"}),
+        (SwappedNorm(D), X, {"dgamma", "dbeta"}),
+        (GammaOutsideNorm(D), X, {"dx"}),
+        (ForgottenTie(np.random.default_rng(0)), IDS, {"embedding.weight.grad"}),
+        (WronglyMergedHeads(), np.random.default_rng(0).standard_normal((B, T, 6)), {"dx"}),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Module) else "",
+)
+def test_a_wrong_module_is_rejected(module, given, wrong):
+    report = check_module(module, given)
+    assert {tensor.name for tensor in report.tensors if not tensor.right} == wrong, report

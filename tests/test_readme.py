@@ -1,0 +1,46 @@
+"""The README's programs run and print what it says they print."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from minitransformer.cli import main
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def program_and_output(first_line):
+    """The Python block that begins with ``first_line``, and the first plain block after it."""
+    match = re.search(
+        rf"```python\n({re.escape(first_line)}\n.*?)```.*?\n\n```\n(.*?)```", README, re.DOTALL
+    )
+    return match.groups()
+
+
+def without_errors_and_times(text):
+    """Rounding errors and seconds are those of one machine."""
+    return re.sub(r"\d\.\de-\d\d|\d\.\d+(?= s$|$|  WRONG)", "#", text, flags=re.MULTILINE)
+
+
+def test_the_example_prints_what_the_readme_says(capsys):
+    program, expected = program_and_output("import numpy as np")
+    exec(compile(program, "README.md", "exec"), {})
+    assert len(program.splitlines()) <= 20
+    assert without_errors_and_times(capsys.readouterr().out) == without_errors_and_times(expected)
+
+
+def test_the_wrong_norm_is_diagnosed_as_the_readme_says(tmp_path, monkeypatch, capsys):
+    program, expected = program_and_output("# my_file.py")
+    (tmp_path / "my_file.py").write_text(program, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["gradcheck", "my_file.py:my_norm"]) == 1
+    assert without_errors_and_times(capsys.readouterr().out) == without_errors_and_times(expected)
+
+
+@pytest.mark.parametrize("row", re.findall(r"^\| \d.*", README, re.MULTILINE))
+def test_the_files_in_the_map_of_the_paper_exist(row):
+    package = Path(__file__).parent.parent / "minitransformer"
+    files = re.findall(r"`(.*?)`", row)
+    assert files
+    assert all((package / file).is_file() for file in files)
