@@ -71,6 +71,7 @@ def _marks(analytic, numeric, x, y, sizes):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
     yield _not_finite(analytic)
+    yield _imprecise(analytic, numeric)
     yield _zeros(analytic, numeric)
     yield _factor(analytic, numeric, sizes)
     yield _transposed(analytic, numeric)
@@ -103,6 +104,12 @@ def _wrong_shape(analytic, numeric):
 def _not_finite(analytic):
     count = np.count_nonzero(~np.isfinite(analytic))
     return f"{count} of its {analytic.size} entries are NaN or infinite" if count else ""
+
+
+def _imprecise(analytic, numeric):
+    if analytic.dtype != np.float64 and _same(analytic, numeric):
+        return f"it is right but {analytic.dtype}: keep float64 all the way through backward"
+    return ""
 
 
 def _zeros(analytic, numeric):

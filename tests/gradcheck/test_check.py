@@ -107,6 +107,25 @@ def test_a_kink_is_called_a_kink_and_not_a_wrong_gradient():
     assert "slope changes at this very point" in report.tensors[0].diagnosis
 
 
+def test_a_wrong_gradient_where_the_slope_is_nearly_flat_is_not_called_a_kink():
+    x = X.copy()
+    x[2, 1] = 1e-6
+
+    def backward(dy, x):
+        dx = 2 * x * dy
+        dx[2, 1] = 9
+        return dx
+
+    report = check_pair(square, backward, (x,))
+    assert report.tensors[0].index == (2, 1)
+    assert "1 of its 12 entries are wrong" in report.tensors[0].diagnosis
+
+
+def test_a_gradient_in_single_precision_is_told_so():
+    report = check_pair(square, lambda dy, x: (2 * x * dy).astype(np.float32), (X,), tolerance=1e-9)
+    assert "it is right but float32" in report.tensors[0].diagnosis
+
+
 def test_missing_rows_are_located():
     def backward(dy, x):
         dx = 2 * x * dy
