@@ -71,12 +71,17 @@ class Module:
         Gradients start again at zero. None leaves that property as it is.
         """
         for parameter in self.parameters():
-            parameter.__init__(_converted(parameter.data, device, dtype))
+            parameter.data = _converted(parameter.data, device, dtype)
+            parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
         for _, module in self.named_modules():
-            for name, value in vars(module).items():
-                if is_array(value):
-                    setattr(module, name, _converted(value, device, dtype))
+            module.constants_to(device, dtype)
         return self
+
+    def constants_to(self, device=None, dtype=None):
+        """The part of :meth:`to` that moves this module's own constant arrays."""
+        for name, value in vars(self).items():
+            if is_array(value):
+                setattr(self, name, _converted(value, device, dtype))
 
     def summary(self, file=None):
         """Print the tree with the shapes of parameters and the count below each module."""

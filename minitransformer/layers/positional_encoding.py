@@ -8,6 +8,7 @@ It is added to the embeddings and has nothing to train, so dx = dy.
 
 import numpy as np
 
+from minitransformer.backend import array_namespace
 from minitransformer.module import Module
 
 
@@ -50,6 +51,12 @@ class PositionalEncoding(Module):
 
     def __init__(self, max_length, d_model):
         self.table = sinusoidal_encoding(max_length, d_model).astype(np.float32)
+
+    def constants_to(self, device=None, dtype=None):
+        dtype = dtype or self.table.dtype
+        # Made anew, because widening a float32 table to float64 would keep its rounding.
+        self.table = array_namespace(self.table).asarray(sinusoidal_encoding(*self.table.shape))
+        super().constants_to(device, dtype)
 
     def forward(self, x):
         return positional_encoding(x, self.table)

@@ -1,0 +1,16 @@
+"""Write what torch computes for every parity case to ``vectors/torch.npz``.
+
+    python tests/make_torch_vectors.py
+
+The tests compare with these numbers where torch is not installed, and where it is they check that
+the file still holds what this script would write.
+"""
+
+import numpy as np
+import torch_twin
+from parity_cases import CASES, VECTORS, pack
+
+if __name__ == "__main__":
+    np.savez_compressed(
+        VECTORS, **{c.name: pack(c.torch(torch_twin, c.draw(), "float64")) for c in CASES}
+    )

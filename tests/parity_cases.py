@@ -1,0 +1,460 @@
+"""Everything that is compared with PyTorch: one table, ours beside torch's.
+
+A case names its inputs, the module of ours that is given them, and the function of ``torch_twin``
+that is given the same. Nothing here imports torch: the twin is handed in where it is there.
+
+Inputs and weights are drawn anew each time, also where torch's results are read from a file. So
+they come from the raw bits of a generator, which NumPy promises not to change, and are multiples of
+1/256, the same numbers in float32 and in float64.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from minitransformer import Adam, Transformer, cross_entropy, cross_entropy_backward
+from minitransformer.gradcheck.cases import (
+    LABELS,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET,
+    TARGET_MASK,
+    B,
+    D,
+    F,
+    H,
+    K,
+    ResidualLinear,
+    S,
+    SelfAttention,
+    T,
+    TiedEmbedding,
+    V,
+)
+from minitransformer.gradcheck.cases import _config as small_config
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.embedding import Embedding
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.positional_encoding import (
+    positional_encoding,
+    positional_encoding_backward,
+    sinusoidal_encoding,
+)
+from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.module import FlatParameters, Module, Parameter
+from minitransformer.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
+
+VECTORS = Path(__file__).parent / "vectors" / "torch.npz"
+UPSTREAM = ("dy", "dloss")  # gradients that are given, of the outputs y and loss
+SMOOTHING = 0.1
+LEARNING_RATE = 1e-3
+STEPS = 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: layer, then what is special about it.
+        make: from a NumPy generator, the module of ours, in any float type.
+        twin: from the module ``torch_twin`` and tensors, what torch computes.
+        inputs: by name, arrays, or shapes to draw; those in UPSTREAM go to ``backward``.
+        arguments: of our forward, from all arrays; by default the inputs in their order.
+        tolerances: for each dtype to compare in, the largest relative error of any tensor.
+    """
+
+    name: str
+    make: Callable
+    twin: Callable
+    inputs: dict
+    arguments: Callable | None = None
+    tolerances: dict = field(default_factory=lambda: {"float64": 1e-10, "float32": 1e-4})
+
+    def draw(self):
+        """The same arrays every time: inputs in ±1, gains in 1 ± ½, all other weights in ±½."""
+        bits = np.random.PCG64(0)
+        arrays = {
+            name: _draw(bits, value) if isinstance(value, tuple) else np.asarray(value)
+            for name, value in self.inputs.items()
+        }
+        for path, parameter in self.make(np.random.default_rng(0)).named_parameters():
+            weight = _draw(bits, parameter.data.shape) / 2
+            arrays[path] = 1 + weight if path.endswith("gamma") else weight
+        return arrays
+
+    def ours(self, arrays, dtype):
+        """Our outputs and the gradient of every float input and weight, by name."""
+        arrays = {n: x.astype(dtype) if x.dtype.kind == "f" else x for n, x in arrays.items()}
+        module = self.make(np.random.default_rng(0)).to(dtype=dtype)
+        named = dict(module.named_parameters())
+        for path, parameter in named.items():
+            parameter.data[...] = arrays[path]
+        inputs = {name: arrays[name] for name in self.inputs if name not in UPSTREAM}
+
+        arguments = self.arguments(arrays) if self.arguments else inputs.values()
+        outputs, cache = module.forward(*arguments)
+        results = dict(outputs) if isinstance(outputs, dict) else {"y": outputs}
+        for upstream in UPSTREAM:
+            if upstream in arrays:
+                dinputs = module.backward(arrays[upstream], cache)
+                dinputs = dinputs if isinstance(dinputs, tuple) else (dinputs,)
+                floats = (name for name, x in inputs.items() if x.dtype.kind == "f")
+                results |= {f"d{name}": dx for name, dx in zip(floats, dinputs, strict=False)}
+                results |= {f"d{path}": parameter.grad for path, parameter in named.items()}
+        return results
+
+    def torch(self, twin, arrays, dtype):
+        """Torch's results under the same names."""
+        return twin.results(lambda t: self.twin(twin, t), arrays, dtype)
+
+
+def differences(ours, theirs):
+    """The relative error of every tensor, max |ours − theirs| / max |theirs|, by name.
+
+    Raises:
+        AssertionError: the two sides have not the same tensors, or one of theirs is all zero and
+            so could not tell right from missing.
+    """
+    assert ours.keys() == theirs.keys()
+    errors = {}
+    for name, expected in theirs.items():
+        assert ours[name].shape == expected.shape, name
+        assert np.any(expected), f"{name} is all zero"
+        errors[name] = float(abs(ours[name] - expected).max() / abs(expected).max())
+    return errors
+
+
+def pack(arrays):
+    """A dict of arrays as one structured array, which is one small entry of an .npz file."""
+    packed = np.zeros((), [(name, x.dtype, x.shape) for name, x in arrays.items()])
+    for name, x in arrays.items():
+        packed[name] = x
+    return packed
+
+
+def stored_results(case):
+    """What torch computed in float64 when ``make_torch_vectors.py`` was last run."""
+    with np.load(VECTORS, allow_pickle=False) as vectors:
+        packed = vectors[case.name]
+    return {name: packed[name] for name in packed.dtype.names}
+
+
+def _draw(bits, shape):
+    return (bits.random_raw(shape) % 257).astype(np.float64) / 128 - 1
+
+
+class Pair(Module):
+    """A pair of functions where a module is expected."""
+
+    def __init__(self, forward, backward):
+        self.forward = forward
+        self.backward = backward
+
+
+class ModelWithLoss(Transformer):
+    """Outputs by name, loss included; no dropout, as no generator is given."""
+
+    def forward(self, source, target, labels):
+        logits, model_cache = super().forward(source, target)
+        (loss, nll), loss_cache = cross_entropy(logits, labels, SMOOTHING)
+        return {"logits": logits, "loss": loss, "nll": nll}, (model_cache, loss_cache)
+
+    def backward(self, dloss, cache):
+        model_cache, loss_cache = cache
+        super().backward(cross_entropy_backward(dloss, loss_cache), model_cache)
+
+
+class Training(ModelWithLoss):
+    """The losses of STEPS steps of Adam that go through the batches in turn."""
+
+    def forward(self, sources, targets, labels):
+        adam = Adam(self.flat)
+        losses = []
+        for step in range(STEPS):
+            batch = step % len(sources)
+            outputs, cache = super().forward(sources[batch], targets[batch], labels[batch])
+            self.zero_grad()
+            self.backward(1.0, cache)
+            adam.step(LEARNING_RATE)
+            losses.append(outputs["loss"])
+        return {"losses": np.array(losses)}, None
+
+
+class AdamSteps(Module):
+    """A weight after one step of Adam for each of the gradients given."""
+
+    def __init__(self):
+        self.weight = Parameter(np.zeros(D))
+
+    def forward(self, gradients):
+        flat = FlatParameters(self)
+        adam = Adam(flat)
+        for gradient in gradients:
+            flat.grad[:] = gradient
+            adam.step(LEARNING_RATE)
+        return flat.data, None
+
+
+def _cross_entropy(smoothing):
+    def forward(logits, labels):
+        (loss, nll), cache = cross_entropy(logits, labels, smoothing)
+        return {"loss": loss, "nll": nll}, cache
+
+    return lambda rng: Pair(forward, cross_entropy_backward)
+
+
+def _dropout_at_inference(rng):
+    return Pair(lambda x: dropout(x, 0.3), dropout_backward)
+
+
+def _residual_without_dropout(rng, norm):
+    module = ResidualLinear(rng, norm)
+    module.residual.p = 0
+    return module
+
+
+def _positional_encoding(rng):
+    def forward(x):
+        return positional_encoding(x, sinusoidal_encoding(8, D).astype(x.dtype))
+
+    return Pair(forward, positional_encoding_backward)
+
+
+def _attention(rng):
+    return Pair(scaled_dot_product_attention, scaled_dot_product_attention_backward)
+
+
+def _padded_ids(bits, *shape):
+    """Ids from 1 on; row i of each batch ends in i times padding."""
+    rows, length = shape[-2:]
+    real = np.arange(length) < length - np.arange(rows)[:, None]
+    return np.where(real, 1 + (bits.random_raw(shape) % (V - 1)).astype(np.int64), 0)
+
+
+def _batches():
+    """Three padded batches: source (3, B, S), target and labels (3, B, T)."""
+    bits = np.random.PCG64(1)
+    sentences = _padded_ids(bits, 3, B, T + 1)
+    return {
+        "source": _padded_ids(bits, 3, B, S),
+        "target": sentences[..., :-1],
+        "labels": sentences[..., 1:],
+    }
+
+
+def _gradients():
+    """One for each step; they shrink from entry to entry down to the size of Adam's ε."""
+    return _draw(np.random.PCG64(2), (STEPS, D)) * 0.5 ** np.array([0, 10, 20, 26, 29, 32])
+
+
+def _self_mask(ids):
+    return causal_mask(ids) & padding_mask(ids)
+
+
+def _of_norm(norm):
+    """Everything that pre-norm and post-norm make different, for one of them."""
+    config = small_config(norm)
+    encoded = dict(x=(B, S, D), source=SOURCE, dy=(B, S, D))
+    decoded = dict(x=(B, T, D), memory=(B, S, D), target=TARGET, source=SOURCE, dy=(B, T, D))
+    batch = dict(source=SOURCE, target=TARGET, labels=LABELS)
+
+    def encoder_arguments(a):
+        return a["x"], padding_mask(a["source"])
+
+    def decoder_arguments(a):
+        return a["x"], a["memory"], _self_mask(a["target"]), padding_mask(a["source"])
+
+    yield Case(
+        f"residual, {norm}-norm",
+        lambda rng: _residual_without_dropout(rng, norm),
+        lambda twin, t: twin.residual_around_linear(t, norm),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    )
+    yield Case(
+        f"encoder layer, {norm}-norm",
+        lambda rng: EncoderLayer(config, rng),
+        lambda twin, t: twin.encoder_layer(t, norm),
+        encoded,
+        encoder_arguments,
+    )
+    yield Case(
+        f"decoder layer, {norm}-norm",
+        lambda rng: DecoderLayer(config, rng),
+        lambda twin, t: twin.decoder_layer(t, norm),
+        decoded,
+        decoder_arguments,
+    )
+    yield Case(
+        f"encoder, {norm}-norm",
+        lambda rng: Encoder(config, rng),
+        lambda twin, t: twin.encoder(t, norm),
+        encoded,
+        encoder_arguments,
+    )
+    yield Case(
+        f"decoder, {norm}-norm",
+        lambda rng: Decoder(config, rng),
+        lambda twin, t: twin.decoder(t, norm),
+        decoded,
+        decoder_arguments,
+    )
+    for tying in ("three-way", "two-way", "none"):
+        yield Case(
+            f"model, {norm}-norm, {tying} tying",
+            lambda rng, tying=tying: ModelWithLoss(small_config(norm, tying), dtype=np.float64),
+            lambda twin, t: twin.model(t, norm),
+            dict(**batch, dloss=0.75),
+        )
+    yield Case(
+        f"training, {norm}-norm",
+        lambda rng: Training(config, dtype=np.float64),
+        lambda twin, t: twin.training(t, norm),
+        _batches(),
+        tolerances={"float64": 1e-6},
+    )
+
+
+CASES = [
+    Case(
+        "linear",
+        lambda rng: Linear(D, F, rng),
+        lambda twin, t: twin.linear(t),
+        dict(x=(B, T, D), dy=(B, T, F)),
+    ),
+    Case(
+        "linear, no bias",
+        lambda rng: Linear(D, F, rng, bias=False),
+        lambda twin, t: twin.linear(t),
+        dict(x=(B, T, D), dy=(B, T, F)),
+    ),
+    Case(
+        "relu",
+        lambda rng: Pair(relu, relu_backward),
+        lambda twin, t: twin.relu(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    ),
+    Case(
+        "softmax",
+        lambda rng: Pair(softmax, softmax_backward),
+        lambda twin, t: twin.softmax(t),
+        dict(x=(B, H, T, S), dy=(B, H, T, S)),
+    ),
+    Case(
+        "softmax, padding mask",
+        lambda rng: Pair(softmax, softmax_backward),
+        lambda twin, t: twin.softmax(t),
+        dict(x=(B, H, T, S), mask=SOURCE_MASK, dy=(B, H, T, S)),
+    ),
+    Case(
+        "dropout, inference",
+        _dropout_at_inference,
+        lambda twin, t: twin.dropout_at_inference(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    ),
+    Case(
+        "layer_norm",
+        lambda rng: LayerNorm(D),
+        lambda twin, t: twin.layer_norm(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    ),
+    Case(
+        "embedding",
+        lambda rng: Embedding(V, D, rng),
+        lambda twin, t: twin.embedding(t),
+        dict(ids=SOURCE, dy=(B, S, D)),
+    ),
+    Case(
+        "embedding, tied to the projection",
+        TiedEmbedding,
+        lambda twin, t: twin.tied_embedding(t),
+        dict(ids=SOURCE, dy=(B, S, V)),
+    ),
+    Case(
+        "positional_encoding",
+        _positional_encoding,
+        lambda twin, t: twin.positional_encoding(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    ),
+    Case(
+        "attention",
+        _attention,
+        lambda twin, t: twin.scaled_dot_product_attention(t),
+        dict(query=(B, H, T, K), key=(B, H, S, K), value=(B, H, S, K), dy=(B, H, T, K)),
+    ),
+    Case(
+        "attention, padding mask",
+        _attention,
+        lambda twin, t: twin.scaled_dot_product_attention(t),
+        dict(
+            query=(B, H, T, K),
+            key=(B, H, S, K),
+            value=(B, H, S, K),
+            mask=SOURCE_MASK,
+            dy=(B, H, T, K),
+        ),
+    ),
+    Case(
+        "attention, causal and padding mask",
+        _attention,
+        lambda twin, t: twin.scaled_dot_product_attention(t),
+        dict(
+            query=(B, H, T, K),
+            key=(B, H, T, K),
+            value=(B, H, T, K),
+            mask=TARGET_MASK,
+            dy=(B, H, T, K),
+        ),
+    ),
+    Case(
+        "attention, multi-head self, causal and padding mask",
+        SelfAttention,
+        lambda twin, t: twin.self_attention(t),
+        dict(x=(B, T, D), target=TARGET, dy=(B, T, D)),
+        lambda a: (a["x"], _self_mask(a["target"])),
+    ),
+    Case(
+        "attention, multi-head cross, padding mask",
+        lambda rng: MultiHeadAttention(D, H, rng),
+        lambda twin, t: twin.cross_attention(t),
+        dict(query=(B, T, D), key=(B, S, D), value=(B, S, D), source=SOURCE, dy=(B, T, D)),
+        lambda a: (a["query"], a["key"], a["value"], padding_mask(a["source"])),
+    ),
+    Case(
+        "feed_forward",
+        lambda rng: FeedForward(D, F, rng),
+        lambda twin, t: twin.feed_forward(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
+    ),
+    Case(
+        "loss",
+        _cross_entropy(0.0),
+        lambda twin, t: twin.cross_entropy(t, 0.0),
+        dict(logits=(B, T, V), labels=LABELS, dloss=0.75),
+    ),
+    Case(
+        "loss, label smoothing",
+        _cross_entropy(SMOOTHING),
+        lambda twin, t: twin.cross_entropy(t, SMOOTHING),
+        dict(logits=(B, T, V), labels=LABELS, dloss=0.75),
+    ),
+    Case(
+        "adam",
+        lambda rng: AdamSteps(),
+        lambda twin, t: twin.adam(t),
+        dict(gradients=_gradients()),
+    ),
+    *_of_norm("post"),
+    *_of_norm("pre"),
+]
