@@ -5,6 +5,7 @@ libraries spell the same way. The device is chosen once, at run time, by the use
 between host and device unless a function of this module is called to move it.
 """
 
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -108,7 +109,7 @@ def _cuda_problem(index):
 
 def is_array(x):
     """Whether ``x`` is an array of NumPy, CuPy or another library with an array namespace."""
-    return hasattr(x, "__array_namespace__")
+    return _is_cupy(x) or hasattr(x, "__array_namespace__")
 
 
 def array_namespace(x):
@@ -119,7 +120,13 @@ def array_namespace(x):
     """
     if not is_array(x):
         raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
-    return x.__array_namespace__()
+    return sys.modules["cupy"] if _is_cupy(x) else x.__array_namespace__()
+
+
+def _is_cupy(x):
+    # CuPy 14 arrays lack __array_namespace__; whoever has one has imported CuPy already.
+    cupy = sys.modules.get("cupy")
+    return cupy is not None and isinstance(x, cupy.ndarray)
 
 
 def to_host(x):

@@ -129,15 +129,18 @@ def debug(model):
     Raises:
         FloatingPointError: naming the module by its path, and the place in the array.
     """
-    modules = list(model.named_modules(path=type(model).__name__))
-    for path, module in modules:
+    wrapped = []
+    for path, module in model.named_modules(path=type(model).__name__):
         for direction in ("forward", "backward"):
-            setattr(module, direction, _checked(getattr(module, direction), direction, path))
+            if hasattr(module, direction):  # a residual connection has enter and leave instead
+                method = getattr(module, direction)
+                setattr(module, direction, _checked(method, direction, path))
+                wrapped.append((module, direction))
     try:
         yield model
     finally:
-        for _, module in modules:
-            del module.forward, module.backward
+        for module, direction in wrapped:
+            delattr(module, direction)
 
 
 def _checked(method, direction, path):

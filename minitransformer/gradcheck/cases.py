@@ -280,7 +280,9 @@ CASES = [
     Case(
         "positional_encoding",
         _pair(
-            lambda x: positional_encoding(x, array_namespace(x).asarray(sinusoidal_encoding(8, D))),
+            lambda x: positional_encoding(
+                x, array_namespace(x).asarray(sinusoidal_encoding(8, D), dtype=x.dtype)
+            ),
             positional_encoding_backward,
             ("x",),
             (B, T, D),

@@ -1,0 +1,27 @@
+"""What all tests share: the devices they run on, and property tests that repeat themselves."""
+
+import pytest
+from strict_cupy import strict
+
+from minitransformer.backend import Device, DeviceError, select_device
+
+try:
+    import hypothesis
+except ImportError:  # only tests of properties need it
+    pass
+else:
+    hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+    hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(
+    scope="module", params=["cpu", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)]
+)
+def device(request):
+    """Each place where arrays can be: NumPy, the strict stand-in for CuPy, and a usable GPU."""
+    if request.param == "stand-in":
+        return Device("stand-in", strict)
+    try:
+        return select_device(request.param)
+    except DeviceError as error:
+        pytest.skip(str(error))

@@ -1,0 +1,202 @@
+"""Every layer and whole training steps in float32: each device gives what NumPy gives.
+
+On the stand-in for CuPy they also show what would only make a GPU slow: float64 temporaries,
+waiting for the device, copies from the host.
+"""
+
+import numpy as np
+import pytest
+from strict_cupy import strict
+
+from minitransformer.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.gradcheck.cases import CASES, LABELS, SOURCE, TARGET, HostGenerator, _config
+from minitransformer.layers.dropout import dropout
+from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.module import FlatParameters, Module, Parameter
+from minitransformer.training.adam import Adam
+from minitransformer.transformer import Transformer
+
+STAND_IN = Device("stand-in", strict)
+TOLERANCE = 1e-5
+
+LAYERS = [case for case in CASES if not case.name.startswith("model,")]
+every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
+both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
+
+
+def on(device, x):
+    """A copy of an array on ``device``, its floats in float32; anything else as it is."""
+    if not is_array(x):
+        return x
+    return device.asarray(x.astype(np.float32) if x.dtype.kind == "f" else x.copy())
+
+
+def run_layer(case, device, hand_over=on):
+    """Inputs by name, y, and gradients by name of a layer on ``device``."""
+    forward, backward, inputs, names = case.build(np.random.default_rng(0))
+    inputs = [hand_over(device, x) for x in inputs]
+    y, cache = forward(*inputs)
+    dy = np.asarray(np.random.default_rng(1).standard_normal(y.shape))
+    gradients = backward(hand_over(device, dy), cache)
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    gradients = zip(names, gradients, strict=False)  # those of masks and ids may be left off
+    gradients = {name: gradient for name, gradient in gradients if gradient is not None}
+    return dict(zip(names, inputs, strict=True)), y, gradients
+
+
+def batch_on(device):
+    return [on(device, ids) for ids in (SOURCE, TARGET, LABELS)]
+
+
+def forward_backward(model, batch, rng):
+    """The two losses and everything else made on the way; the gradients are in the model."""
+    source, target, labels = batch
+    model.zero_grad()
+    logits, cache = model.forward(source, target, rng)
+    losses, loss_cache = cross_entropy(logits, labels, smoothing=0.1)
+    dlogits = cross_entropy_backward(1.0, loss_cache)
+    model.backward(dlogits, cache)
+    return losses, (logits, cache, loss_cache, dlogits)
+
+
+def relative_error(x, reference):
+    """The largest difference over the largest entry."""
+    difference = np.abs(to_host(x).astype(np.float64) - reference)
+    return difference.max() / np.abs(reference).max()
+
+
+def float_types(dtypes):
+    return {dtype for dtype in dtypes if dtype.kind == "f"}
+
+
+def arrays_in(value):
+    """Every array that can be reached from ``value``."""
+    if is_array(value):
+        yield value
+    elif isinstance(value, Module | Parameter | FlatParameters | Adam):
+        yield from arrays_in(vars(value))
+    elif isinstance(value, dict):
+        yield from arrays_in(list(value.values()))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from arrays_in(item)
+
+
+@every_layer
+def test_a_layer_gives_what_it_gives_on_numpy(case, device):
+    inputs, y, gradients = run_layer(case, device)
+    _, y_cpu, gradients_cpu = run_layer(case, CPU)
+    floats = {name for name, x in inputs.items() if is_array(x) and x.dtype.kind == "f"}
+    assert set(gradients) == floats
+    assert relative_error(y, y_cpu) <= TOLERANCE
+    for name, gradient in gradients.items():
+        assert gradient.shape == inputs[name].shape
+        assert relative_error(gradient, gradients_cpu[name]) <= TOLERANCE, name
+    for result in (y, *gradients.values()):
+        assert result.dtype == np.float32
+        assert array_namespace(result) is device.xp
+
+
+@every_layer
+def test_a_layer_never_writes_to_what_it_is_given(case, device):
+    given = []
+
+    def hand_over(device, x):
+        x = on(device, x)
+        if is_array(x):
+            given.append((x, to_host(x).copy()))
+            if device is CPU:
+                x.flags.writeable = False  # then the traceback shows who writes
+        return x
+
+    run_layer(case, device, hand_over)
+    for x, before in given:
+        assert np.array_equal(to_host(x), before)
+
+
+@both_norms
+def test_training_steps_agree_with_those_on_the_cpu(norm, device):
+    here, cpu = (Transformer(_config(norm), device=d) for d in (device, CPU))
+    adam_here, adam_cpu = Adam(here.flat), Adam(cpu.flat)
+    rng_here, rng_cpu = HostGenerator(device.xp), HostGenerator(np)
+    for _ in range(2):
+        losses, _ = forward_backward(here, batch_on(device), rng_here)
+        losses_cpu, _ = forward_backward(cpu, batch_on(CPU), rng_cpu)
+        for loss, loss_cpu in zip(losses, losses_cpu, strict=True):
+            assert relative_error(loss, loss_cpu) <= TOLERANCE
+        assert relative_error(here.flat.grad, cpu.flat.grad) <= TOLERANCE
+
+        # Adam's first step is the sign of each gradient, and rounding decides that of a tiny one:
+        # given the very same gradients, the parameters must agree everywhere.
+        here.flat.grad[:] = device.asarray(cpu.flat.grad)
+        adam_here.step(0.01)
+        adam_cpu.step(0.01)
+        assert relative_error(here.flat.data, cpu.flat.data) <= TOLERANCE
+
+
+def test_the_model_takes_ids_from_the_host_to_its_device(device):
+    model = Transformer(_config(), device=device)
+    from_host, _ = model.forward(SOURCE, TARGET)
+    from_device, _ = model.forward(device.asarray(SOURCE), device.asarray(TARGET))
+    assert array_namespace(from_host) is device.xp
+    assert np.array_equal(to_host(from_host), to_host(from_device))
+
+
+@both_norms
+def test_a_pass_through_the_model_changes_nothing_but_gradients(norm, device):
+    model, batch = Transformer(_config(norm), device=device), batch_on(device)
+    kept = [model.flat.data, model.positional_encoding.table, *batch]
+    before = [to_host(x).copy() for x in kept]
+    forward_backward(model, batch, device.generator(0))
+    for x, x_before in zip(kept, before, strict=True):
+        assert np.array_equal(to_host(x), x_before)
+
+
+@both_norms
+def test_a_float32_training_step_leaves_no_float64_behind(norm, device):
+    model = Transformer(_config(norm), device=device)
+    adam = Adam(model.flat)
+    losses, made = forward_backward(model, batch_on(device), device.generator(0))
+    adam.step(1e-3)
+    left = arrays_in([model, adam, losses, made])
+    assert float_types(x.dtype for x in left) == {np.dtype(np.float32)}
+
+
+@both_norms
+def test_a_float32_training_step_makes_no_float64_on_the_way(norm):
+    with strict.record() as record:
+        model = Transformer(_config(norm), device=STAND_IN)
+        adam = Adam(model.flat)
+        forward_backward(model, batch_on(STAND_IN), STAND_IN.generator(0))
+        adam.step(1e-3)
+    assert float_types(record.dtypes) == {np.dtype(np.float32)}
+
+
+@both_norms
+def test_a_training_step_waits_for_the_device_only_to_check_token_ids(norm):
+    model, batch = Transformer(_config(norm), device=STAND_IN), batch_on(STAND_IN)
+    adam, rng = Adam(model.flat), STAND_IN.generator(0)
+    with strict.record() as record:
+        forward_backward(model, batch, rng)
+        adam.step(1e-3)
+    assert record.waits == 3 * 2  # the smallest and largest id of source, target and labels
+    assert record.uploads == 0
+
+
+def test_a_devices_own_generator_repeats_dropout_with_its_seed(device):
+    x = device.asarray(np.ones((20, 50), np.float32))
+    rng, same, other = (device.generator(seed) for seed in (5, 5, 6))
+    first, again, elsewhere = (to_host(dropout(x, 0.3, g)[0]) for g in (rng, same, other))
+    second = to_host(dropout(x, 0.3, rng)[0])
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, elsewhere)
+    assert not np.array_equal(first, second)
+
+
+def test_dropout_with_a_devices_own_generator_keeps_the_mean(device):
+    p, size = 0.3, 100_000
+    x = device.asarray(np.ones(size, np.float32))
+    y = to_host(dropout(x, p, device.generator(0))[0])
+    standard_error = np.sqrt(p / (1 - p) / size)
+    assert abs(y.mean(dtype=np.float64) - 1) < 4 * standard_error
+    assert set(np.unique(y)) == {np.float32(0), np.float32(1 / (1 - p))}

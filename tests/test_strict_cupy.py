@@ -1,0 +1,244 @@
+"""The stand-in for CuPy refuses what a GPU refuses: one that accepts everything proves nothing."""
+
+import operator
+
+import numpy as np
+import pytest
+from strict_cupy import BINARY, COMPARISONS, IN_PLACE, UNARY, StrictArray, StrictCupy, strict
+
+HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
+OPERATORS = [
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.and_),
+    *(operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge),
+    *(operator.iadd, operator.isub, operator.imul, operator.itruediv),
+]
+
+
+@pytest.fixture
+def x():
+    return strict.asarray(HOST)
+
+
+def is_refused(action, *args):
+    try:
+        action(*args)
+    except TypeError:
+        return True
+    return False
+
+
+def test_its_arrays_are_no_ndarrays_and_know_their_namespace(x):
+    assert not isinstance(x, np.ndarray)
+    assert x.__array_namespace__() is strict
+
+
+def test_cupy_has_everything_it_offers():
+    cupy = pytest.importorskip("cupy")
+    operators = {f"__{name}__" for name in BINARY + COMPARISONS + IN_PLACE + UNARY}
+    public = {name for name in vars(StrictArray) if not name.startswith("_")}
+    assert operators | public <= set(dir(cupy.ndarray))
+    functions = {name for name in vars(StrictCupy) if not name.startswith("_")} - {"record"}
+    assert functions <= set(dir(cupy))
+
+
+@pytest.mark.parametrize(
+    "convert", [np.asarray, np.array, np.exp, np.sum, np.zeros_like, HOST.__setitem__]
+)
+def test_numpy_cannot_convert_or_compute_with_its_arrays(convert, x):
+    args = (slice(None), x) if convert == HOST.__setitem__ else (x,)
+    with pytest.raises(TypeError):
+        convert(*args)
+
+
+@pytest.mark.parametrize("op", [*OPERATORS, operator.matmul])
+def test_operands_from_host_and_device_do_not_mix(op, x):
+    assert is_refused(op, x, HOST.T if op is operator.matmul else HOST)
+    assert is_refused(op, HOST.copy(), x.T if op is operator.matmul else x)
+    assert is_refused(op, x, HOST.tolist())
+
+
+@pytest.mark.parametrize("op", [*OPERATORS[:4], *OPERATORS[5:]])
+@pytest.mark.parametrize("scalar", [2, 2.0, True, np.float32(2), np.int64(2)])
+def test_operands_may_be_scalars(op, scalar, x):
+    expected = op(HOST.copy(), scalar)
+    assert np.array_equal(op(x, scalar).get(), expected)
+
+
+@pytest.mark.parametrize("scalar", [2, 2.0, np.float32(2)])
+def test_a_scalar_may_come_first(scalar, x):
+    assert np.array_equal((scalar - x).get(), scalar - HOST)
+    assert np.array_equal((scalar > x).get(), scalar > HOST)
+
+
+def test_in_place_operators_keep_the_array_and_its_views(x):
+    row, before = x[1], x
+    x *= 2
+    assert x is before
+    assert np.array_equal(row.get(), 2 * HOST[1])
+
+
+@pytest.mark.parametrize(
+    "key", [np.array([0, 1]), [0, 1], (slice(None), [0, 1]), (np.array(0), 1), 1.0]
+)
+def test_indices_from_the_host_are_refused(key, x):
+    assert is_refused(x.__getitem__, key)
+    assert is_refused(x.__setitem__, key, 0)
+
+
+def test_a_device_array_is_no_host_index(x):
+    n = strict.arange(2).max()
+    assert is_refused(operator.getitem, HOST, n)
+    assert is_refused(operator.getitem, x, slice(n))
+    assert is_refused(range, n)
+
+
+def test_indices_of_the_device_and_python_are_taken(x):
+    rows = strict.asarray([1, 0])
+    assert np.array_equal(x[rows].get(), HOST[[1, 0]])
+    assert np.array_equal(x[rows, 1:].get(), HOST[[1, 0], 1:])
+    assert np.array_equal(x[None, ..., np.int64(2)].get(), HOST[None, ..., 2])
+    assert np.array_equal(x[x > 2].get(), HOST[HOST > 2])
+
+
+def test_values_of_the_host_are_not_assigned(x):
+    assert is_refused(operator.setitem, x, 0, HOST[0])
+    assert is_refused(x.fill, np.array(1.0))
+    x[0] = x[1]
+    x[1] = 7
+    assert np.array_equal(x.get(), [[3, 4, 5], [7, 7, 7]])
+
+
+def test_an_index_out_of_range_is_an_error(x):
+    with pytest.raises(IndexError):
+        x[strict.asarray([0, 2])]
+
+
+def test_assigning_to_an_index_twice_is_an_error(x):
+    with pytest.raises(IndexError, match="twice"):
+        x[strict.asarray([1, 1])] = x
+    with pytest.raises(IndexError, match="twice"):
+        x[strict.asarray([1, 1])] += 1
+    x[strict.asarray([1, 0])] = x
+
+
+def test_its_arrays_are_not_iterated_over_or_hashed(x):
+    assert is_refused(iter, x)
+    assert is_refused(list, x)
+    assert is_refused(hash, x)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "any"])
+def test_reductions_stay_on_the_device_as_0d_arrays(name, x):
+    total = getattr(x, name)()
+    assert type(total) is type(x)
+    assert total.shape == ()
+    assert type(total + 1) is type(x)
+    assert total.get() == getattr(HOST, name)()
+    assert getattr(x, name)(axis=0, keepdims=True).shape == (1, 3)
+
+
+def test_a_0d_array_is_updated_in_place(x):
+    total = x.sum()
+    same = total
+    total += 1
+    assert same is total
+    assert float(same) == HOST.sum() + 1
+    total.fill(0)
+    assert float(same) == 0
+
+
+def test_copies_own_what_they_hold(x):
+    for copy in (x.copy(), x.astype(np.float32), x.get()):
+        copy.fill(0)
+    assert np.array_equal(x.get(), HOST)
+    assert x.astype(np.float32, copy=False) is x
+
+
+def test_an_element_is_a_view_as_in_cupy(x):
+    element = x[1, 2]
+    x[1] = 0
+    assert float(element) == 0
+
+
+def test_a_0d_array_promotes_with_its_dtype_and_a_python_scalar_does_not(x):
+    wide = strict.asarray(np.float64(2))
+    assert (x * wide).dtype == np.float64
+    assert (x * np.float64(2)).dtype == np.float64
+    assert (x * 2.0).dtype == np.float32
+    assert strict.where(x > 2, x, -strict.inf).dtype == np.float32
+    assert strict.maximum(x, 0.5).dtype == np.float32
+
+
+def test_functions_refuse_arrays_of_the_host(x):
+    for function in (strict.exp, strict.sqrt, strict.zeros_like, strict.nonzero):
+        assert is_refused(function, HOST)
+    assert is_refused(strict.maximum, x, HOST)
+    assert is_refused(strict.where, HOST > 2, x, 0)
+    assert is_refused(strict.asarray, [x, x])
+    ids = strict.asarray([0, 1])
+    for arguments in ((HOST, ids, x), (x, np.array([0, 1]), x), (x, ids, HOST)):
+        assert is_refused(strict.add.at, *arguments)
+
+
+def test_what_it_does_not_know_it_names(x):
+    with pytest.raises(AttributeError, match=r"function 'einsum'.*strict_cupy\.py"):
+        strict.einsum  # noqa: B018
+    with pytest.raises(AttributeError, match=r"attribute 'tolist'.*strict_cupy\.py"):
+        x.tolist()
+
+
+def test_memory_that_nobody_wrote_is_not_zero():
+    assert np.isnan(strict.empty((2, 3), np.float32).get()).all()
+
+
+def test_random_numbers_are_float64_unless_asked_otherwise_and_follow_the_seed():
+    first, again = (strict.random.default_rng(5) for _ in range(2))
+    assert np.array_equal(first.random((2, 3)).get(), again.random((2, 3)).get())
+    assert first.random(4).dtype == np.float64
+    assert first.random(4, dtype=np.float32).dtype == np.float32
+
+
+def test_a_record_knows_the_dtypes_of_temporaries(x):
+    with strict.record() as record:
+        (x * strict.asarray(np.float64(2))).astype(np.float32)
+    assert record.dtypes == {np.dtype(np.float64), np.dtype(np.float32)}
+    with strict.record() as record:
+        (x * 2.0).sum()
+    assert record.dtypes == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda x: x.get(),
+        lambda x: float(x[0, 0]),
+        lambda x: int(x[0, 0]),
+        lambda x: bool((x > 0).any()),
+        lambda x: strict.nonzero(x),
+        lambda x: x[x > 2],
+        lambda x: x.__setitem__(x > 2, 0),
+        lambda x: strict.cuda.Device().synchronize(),
+    ],
+)
+def test_a_record_counts_what_makes_the_host_wait(wait, x):
+    with strict.record() as record:
+        wait(x)
+    assert record.waits == 1
+    wait(x)
+    assert record.waits == 1
+
+
+def test_computing_does_not_wait(x):
+    with strict.record() as record:
+        y = strict.exp(x @ x.T)
+        y[0] += y.sum(axis=1)
+    assert record.waits == 0
+
+
+def test_a_record_counts_copies_from_the_host(x):
+    with strict.record() as record:
+        strict.asarray(HOST)
+        strict.asarray([1, 2])
+        assert strict.asarray(x) is x
+        strict.asarray(x, dtype=np.float64)
+    assert record.uploads == 2
