@@ -1,0 +1,285 @@
+import io
+
+import numpy as np
+import pytest
+
+from minitransformer import CPU, Module, Parameter, Transformer, debug
+from minitransformer.gradcheck.cases import SOURCE, TARGET
+from minitransformer.gradcheck.cases import _config as small_config
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.linear import Linear
+from minitransformer.module import FlatParameters
+
+
+class Tree(Module):
+    """One of everything: a list, a parameter used twice, a layer used twice, a constant, a None."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.layers = [Linear(2, 3, rng), Linear(3, 2, rng, bias=False)]
+        self.norm = LayerNorm(2)
+        self.gain = self.norm.gamma
+        self.same_norm = self.norm
+        self.table = np.arange(6, dtype=np.float32).reshape(3, 2)
+        self.nothing = None
+        self.scale = 2.0
+
+
+PATHS = ["layers.0.weight", "layers.0.bias", "layers.1.weight", "norm.gamma", "norm.beta"]
+SIZE = 6 + 3 + 6 + 2 + 2
+
+
+# The tree
+
+
+def test_names_are_paths_in_order_of_assignment_and_shared_ones_come_once():
+    assert [path for path, _ in Tree().named_parameters()] == PATHS
+
+
+def test_shared_modules_come_once_under_their_first_path():
+    paths = [path for path, _ in Tree().named_modules()]
+    assert paths == ["", "layers.0", "layers.1", "norm"]
+
+
+def test_paths_of_modules_can_start_from_a_name():
+    paths = [path for path, _ in Tree().named_modules(path="tree")]
+    assert paths == ["tree", "tree.layers.0", "tree.layers.1", "tree.norm"]
+
+
+def test_shared_parameters_are_counted_once():
+    tree = Tree()
+    assert tree.num_parameters() == SIZE
+    assert [p.data.size for p in tree.parameters()] == [6, 3, 6, 2, 2]
+
+
+def test_two_parameters_of_equal_values_are_two():
+    tree = Tree()
+    tree.gain = Parameter(tree.norm.gamma.data)
+    assert tree.num_parameters() == SIZE + 2
+    assert dict(tree.named_parameters())["gain"] is tree.gain
+
+
+def test_zero_grad_clears_every_gradient_in_place():
+    tree = Tree()
+    gradients = [parameter.grad for parameter in tree.parameters()]
+    for grad in gradients:
+        grad += 1
+    tree.zero_grad()
+    for parameter, grad in zip(tree.parameters(), gradients, strict=True):
+        assert parameter.grad is grad
+        assert not grad.any()
+
+
+def test_a_parameter_shows_its_shape_and_type():
+    assert repr(Parameter(np.ones((2, 3)))) == "Parameter(shape=(2, 3), dtype=float64)"
+
+
+def test_the_summary_shows_shapes_and_counts_and_marks_what_is_shared():
+    file = io.StringIO()
+    Tree().summary(file)
+    assert file.getvalue() == (
+        "Tree: 19\n"
+        "  layers.0: 9\n"
+        "    weight (2, 3) = 6\n"
+        "    bias (3,) = 3\n"
+        "  layers.1: 6\n"
+        "    weight (3, 2) = 6\n"
+        "  norm: 4\n"
+        "    gamma (2,) = 2\n"
+        "    beta (2,) = 2\n"
+        "  gain (2,) (shared, counted above)\n"
+        "  same_norm: 4\n"
+        "    gamma (2,) (shared, counted above)\n"
+        "    beta (2,) (shared, counted above)\n"
+    )
+
+
+def test_the_summary_is_printed_by_default(capsys):
+    Linear(30, 40, np.random.default_rng(0), bias=False).summary()
+    assert capsys.readouterr().out == "Linear: 1,200\n  weight (30, 40) = 1,200\n"
+
+
+# Moving
+
+
+@pytest.mark.parametrize("where", [{}, {"device": CPU}])
+def test_to_moves_parameters_and_constants_and_keeps_what_is_shared(where):
+    tree = Tree()
+    values = {path: parameter.data.copy() for path, parameter in tree.named_parameters()}
+    tree.norm.gamma.grad += 1
+    assert tree.to(**where, dtype=np.float64) is tree
+    assert tree.table.dtype == np.float64
+    np.testing.assert_array_equal(tree.table, [[0, 1], [2, 3], [4, 5]])
+    for path, parameter in tree.named_parameters():
+        assert parameter.data.dtype == parameter.grad.dtype == np.float64
+        np.testing.assert_array_equal(parameter.data, values[path])
+        assert not parameter.grad.any()
+    assert tree.gain is tree.norm.gamma
+    assert tree.same_norm is tree.norm
+    assert (tree.nothing, tree.scale) == (None, 2.0)
+
+
+def test_to_without_a_type_keeps_it():
+    tree = Tree().to(dtype=np.float64).to(CPU)
+    assert tree.table.dtype == tree.gain.data.dtype == np.float64
+
+
+# One array for all
+
+
+def test_parameters_and_gradients_lie_in_two_arrays_at_their_slices():
+    tree = Tree()
+    tree.layers[1].weight.grad += np.arange(6).reshape(3, 2)
+    values = [parameter.data.copy() for parameter in tree.parameters()]
+    flat = FlatParameters(tree)
+    assert list(flat.slices) == PATHS
+    assert list(flat.slices.values()) == [
+        slice(0, 6),
+        slice(6, 9),
+        slice(9, 15),
+        slice(15, 17),
+        slice(17, 19),
+    ]
+    assert flat.data.shape == flat.grad.shape == (SIZE,)
+    np.testing.assert_array_equal(flat.data, np.concatenate([v.reshape(-1) for v in values]))
+    np.testing.assert_array_equal(flat.grad[9:15], range(6))
+    for parameter, value in zip(tree.parameters(), values, strict=True):
+        np.testing.assert_array_equal(parameter.data, value)
+
+
+def test_writing_to_the_flat_array_changes_the_layers():
+    tree = Tree()
+    flat = FlatParameters(tree)
+    flat.data[flat.slices["layers.0.weight"]] = [1, 2, 3, 4, 5, 6]
+    flat.data[flat.slices["layers.0.bias"]] = 10
+    y, _ = tree.layers[0].forward(np.array([[1, 1]], dtype=np.float32))
+    np.testing.assert_array_equal(y, [[15, 17, 19]])
+
+
+def test_gradients_land_in_the_flat_gradient_and_are_cleared_there():
+    tree = Tree()
+    flat = FlatParameters(tree)
+    x = np.array([[2, 3]], dtype=np.float32)
+    _, cache = tree.layers[0].forward(x)
+    tree.layers[0].backward(np.array([[1, 10, 100]], dtype=np.float32), cache)
+    np.testing.assert_array_equal(flat.grad[:6], [2, 20, 200, 3, 30, 300])
+    np.testing.assert_array_equal(flat.grad[6:9], [1, 10, 100])
+    assert not flat.grad[9:].any()
+    tree.zero_grad()
+    assert not flat.grad.any()
+
+
+# Debugging
+
+
+def train_once(model):
+    logits, cache = model.forward(SOURCE, TARGET)
+    model.backward(np.ones_like(logits), cache)
+
+
+def attributes(model):
+    return [(path, list(vars(module))) for path, module in model.named_modules()]
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(
+    ("parameter", "layer"),
+    [
+        ("source_embedding.weight", "source_embedding"),
+        ("encoder.layers.0.self_attention.w_key", "encoder.layers.0.self_attention"),
+        ("encoder.layers.1.feed_forward.b_1", "encoder.layers.1.feed_forward"),
+        ("decoder.layers.0.cross_attention.w_value", "decoder.layers.0.cross_attention"),
+        (
+            "decoder.layers.1.self_attention_residual.norm.beta",
+            "decoder.layers.1.self_attention_residual.norm",
+        ),
+    ],
+)
+def test_debug_names_the_layer_a_nan_first_appears_in(norm, parameter, layer):
+    model = Transformer(small_config(norm, "none"))
+    dict(model.named_parameters())[parameter].data[...] = NAN
+    words = rf"^nan first appears in the output of Transformer\.{layer}\.forward, at index \(0, 0"
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        train_once(model)
+
+
+def test_debug_names_the_layer_an_infinity_first_appears_in():
+    model = Transformer(small_config("pre"))
+    model.decoder.layers[1].feed_forward.b_2.data[4] = -INF
+    words = (
+        r"^-inf first appears in the output of Transformer\.decoder\.layers\.1\.feed_forward"
+        r"\.forward, at index \(0, 0, 4\) of an array of shape \(3, 4, 6\)$"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        train_once(model)
+
+
+def test_debug_names_the_layer_whose_backward_makes_a_nan():
+    model = Transformer(small_config("post"))
+    logits, cache = model.forward(SOURCE, TARGET)
+    model.encoder.layers[1].feed_forward.w_1.data[2, 3] = NAN  # the cache refers to it
+    words = (
+        r"^nan first appears in the output of "
+        r"Transformer\.encoder\.layers\.1\.feed_forward\.backward, at index \(0, 0, 2\)"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        model.backward(np.ones_like(logits), cache)
+
+
+def test_debug_sees_a_nan_in_the_gradient_handed_to_a_model():
+    model = Transformer(small_config())
+    logits, cache = model.forward(SOURCE, TARGET)
+    dlogits = np.zeros_like(logits)
+    dlogits[2, 1, 7] = NAN
+    words = (
+        r"^nan first appears in the input of Transformer\.backward, "
+        r"at index \(2, 1, 7\) of an array of shape \(3, 4, 11\)$"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        model.backward(dlogits, cache)
+
+
+def test_debug_sees_a_nan_in_the_input_of_a_lone_layer():
+    x = np.zeros((3, 4), dtype=np.float32)
+    x[1, 2] = NAN
+    words = (
+        r"^nan first appears in the input of LayerNorm\.forward, "
+        r"at index \(1, 2\) of an array of shape \(3, 4\)$"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(LayerNorm(4)) as layer:
+        layer.forward(x)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_debug_changes_no_result_and_leaves_no_trace(norm):
+    model = Transformer(small_config(norm))
+    before = attributes(model)
+    train_once(model)
+    expected = model.flat.grad.copy()
+    model.zero_grad()
+    with debug(model) as same:
+        assert same is model
+        train_once(model)
+    np.testing.assert_array_equal(model.flat.grad, expected)
+    assert attributes(model) == before
+
+
+def test_debug_leaves_no_trace_after_an_error():
+    model = Transformer(small_config())
+    before = attributes(model)
+    model.encoder.layers[0].feed_forward.b_1.data[:] = NAN
+    with pytest.raises(FloatingPointError), debug(model):
+        train_once(model)
+    assert attributes(model) == before
+    train_once(model)  # nothing looks any more
+
+
+def test_without_debug_nothing_looks_at_what_a_layer_returns():
+    layer = LayerNorm(4)
+    y, _ = layer.forward(np.full((2, 4), NAN))
+    assert np.isnan(y).all()
+    assert list(vars(layer)) == ["gamma", "beta", "epsilon"]
+    assert layer.forward.__func__ is LayerNorm.forward
