@@ -29,7 +29,7 @@ test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver 
 	$(BIN)/python -m pytest -m gpu
 
 clean: ## remove .venv and everything made by the tools
-	rm -rf .venv *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
+	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
 	find . -name __pycache__ -exec rm -rf {} +
 
 $(INSTALLED): setup.cfg pyproject.toml

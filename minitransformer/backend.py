@@ -6,6 +6,7 @@ between host and device unless a function of this module is called to move it.
 """
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -28,25 +29,36 @@ class Device:
     Attributes:
         name: ``"cpu"`` or ``"cuda:N"``.
         xp: the array namespace of the place, ``numpy`` or ``cupy``.
+        index: N, the number of the GPU.
     """
 
     name: str
     xp: ModuleType
+    index: int = 0
 
     def asarray(self, x, dtype=None):
         """``x`` on this device: copied from another place, itself if it is here in that dtype."""
         if is_array(x) and array_namespace(x) is not self.xp:
             x = to_host(x)
-        return self.xp.asarray(x, dtype=dtype)
+        with self._as_current():
+            return self.xp.asarray(x, dtype=dtype)
 
     def generator(self, seed):
         """A random generator on this device; the same seed gives the same numbers again."""
-        return self.xp.random.default_rng(seed)
+        with self._as_current():
+            return self.xp.random.default_rng(seed)
 
     def synchronize(self):
         """Wait until all work queued on this device is done."""
         if self.xp is not np:
-            self.xp.cuda.Device().synchronize()
+            self.xp.cuda.Device(self.index).synchronize()
+
+    def _as_current(self):
+        """CuPy makes new arrays on the current GPU of the thread, which may be another one."""
+        return nullcontext() if self.xp is np else self.xp.cuda.Device(self.index)
+
+    def __deepcopy__(self, memo):
+        return self  # a place is not copied, nor can a module be
 
     def __str__(self):
         return self.name
@@ -60,17 +72,19 @@ def select_device(name="auto"):
 
     Args:
         name: ``"cpu"``; ``"cuda"`` (the first GPU); ``"cuda:N"``; or ``"auto"``, the first GPU
-            when a usable one exists and the CPU otherwise.
+            when a usable one exists and the CPU otherwise. A Device is itself.
 
     Raises:
         ValueError: ``name`` is none of these.
         DeviceError: CUDA was asked for and is not usable; says what is missing.
     """
+    if isinstance(name, Device):
+        return name
     if name == "cpu":
         return CPU
     if name == "auto":
         return CPU if _cuda_problem(0) else _cuda_device(0)
-    kind, _, index = name.partition(":")
+    kind, _, index = str(name).partition(":")
     if kind != "cuda" or not (index.isdecimal() or name == "cuda"):
         raise ValueError(f"unknown device {name!r}; choose 'auto', 'cpu', 'cuda' or 'cuda:N'")
     index = int(index or 0)
@@ -84,7 +98,7 @@ def _cuda_device(index):
     import cupy
 
     cupy.cuda.Device(index).use()
-    return Device(f"cuda:{index}", cupy)
+    return Device(f"cuda:{index}", cupy, index)
 
 
 def _cuda_problem(index):
@@ -96,7 +110,7 @@ def _cuda_problem(index):
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"no CUDA driver answers ({error}); install the NVIDIA driver or use --device cpu"
+        return f"no CUDA device answers ({error}); install NVIDIA's driver, or choose device 'cpu'"
     if index >= count:
         return f"it would be GPU number {index + 1} and this machine has {count}"
     try:
@@ -108,8 +122,8 @@ def _cuda_problem(index):
 
 
 def is_array(x):
-    """Whether ``x`` is an array of NumPy, CuPy or another library with an array namespace."""
-    return _is_cupy(x) or hasattr(x, "__array_namespace__")
+    """Whether ``x`` is an array or scalar of NumPy, CuPy or a library with an array namespace."""
+    return _is_numpy(x) or _is_cupy(x) or hasattr(x, "__array_namespace__")
 
 
 def array_namespace(x):
@@ -120,7 +134,13 @@ def array_namespace(x):
     """
     if not is_array(x):
         raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
+    if _is_numpy(x):
+        return np
     return sys.modules["cupy"] if _is_cupy(x) else x.__array_namespace__()
+
+
+def _is_numpy(x):
+    return isinstance(x, np.ndarray | np.generic)  # NumPy 2.0 scalars lack __array_namespace__
 
 
 def _is_cupy(x):
@@ -132,6 +152,12 @@ def _is_cupy(x):
 def to_host(x):
     """``x`` as a NumPy array; waits for the device that computes it."""
     return x.get() if hasattr(x, "get") else np.asarray(x)
+
+
+def like(x, reference):
+    """``x``, an array or list, in the place where the array ``reference`` is."""
+    xp = array_namespace(reference)
+    return x if is_array(x) and array_namespace(x) is xp else xp.asarray(to_host(x))
 
 
 def scatter_add(target, indices, values):

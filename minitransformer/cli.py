@@ -1,16 +1,9 @@
-"""The command line: ``minitransformer gradcheck``."""
+"""The command line: each command is a file in ``commands/``."""
 
 import argparse
-import json
-import math
-import sys
 
 import minitransformer
-from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.cases import CASES
-from minitransformer.gradcheck.learner import check_file
-
-RIGHT, WRONG, NOT_CHECKED = 0, 1, 2  # exit statuses of gradcheck
+from minitransformer.commands import gradcheck
 
 
 def main(arguments=None):
@@ -25,106 +18,5 @@ def _parser():
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    gradcheck = commands.add_parser(
-        "gradcheck",
-        help="compare every backward with numeric gradients",
-        description="Compare backward passes with central differences, in float64.",
-        epilog="Exit status: 0 when every gradient is right, 1 when one is wrong, 2 when it could "
-        "not be checked.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    gradcheck.add_argument(
-        "what",
-        nargs="?",
-        default="all",
-        help="'all'; a layer: " + ", ".join(_layers()) + "; or a pair of your own, "
-        "my_file.py:my_norm, with my_norm(*inputs) -> (y, cache), my_norm_backward(dy, cache) -> "
-        "gradients and my_norm_inputs(rng) -> inputs",
-    )
-    gradcheck.add_argument("--seed", type=int, default=0, help="of inputs and upstream gradients")
-    gradcheck.add_argument("--json", action="store_true", help="print JSON for programs")
-    gradcheck.set_defaults(run=_gradcheck)
+    gradcheck.add(commands)
     return parser
-
-
-def _layers():
-    return list(dict.fromkeys(case.name.partition(",")[0] for case in CASES))
-
-
-def _gradcheck(options):
-    try:
-        checks = _checks(options.what)
-        reports = ((name, check(options.seed)) for name, check in checks)
-        return _print_json(reports) if options.json else _print_table(reports)
-    except CheckError as error:
-        if options.json:
-            print(json.dumps({"right": None, "error": str(error)}))
-        else:
-            print(f"minitransformer gradcheck: {error}", file=sys.stderr)
-        return NOT_CHECKED
-
-
-def _checks(what):
-    """What to check, as (name, function from a seed to a Report)."""
-    if ":" in what:
-        return [(what, lambda seed: check_file(what, seed))]
-    checks = [
-        (case.name, case.check) for case in CASES if what in ("all", case.name.partition(",")[0])
-    ]
-    if not checks:
-        raise CheckError(
-            f"there is no layer {what!r}; choose one of {', '.join(_layers())}, "
-            "or my_file.py:my_function for your own"
-        )
-    return checks
-
-
-def _print_table(named_reports):
-    reports = []
-    for name, report in named_reports:
-        if not reports:
-            print(f"{'layer':<52}{'largest error':>14}{'tensors':>9}{'seconds':>9}")
-        mark = "" if report.right else "  WRONG"
-        row = f"{report.max_error:>14.1e}{len(report.tensors):>9}{report.seconds:>9.2f}{mark}"
-        print(f"{name:<52}{row}", flush=True)
-        if not report.right or ":" in name:
-            print(report)
-        reports.append(report)
-    wrong = sum(not report.right for report in reports)
-    seconds = sum(report.seconds for report in reports)
-    print(f"{len(reports) - wrong} right, {wrong} wrong, in {seconds:.1f} s")
-    return WRONG if wrong else RIGHT
-
-
-def _print_json(named_reports):
-    named_reports = list(named_reports)
-    right = all(report.right for _, report in named_reports)
-    rows = [
-        {
-            "name": name,
-            "right": report.right,
-            "max_relative_error": _number(report.max_error),
-            "seconds": report.seconds,
-            "tensors": [
-                {
-                    "name": tensor.name,
-                    "right": tensor.right,
-                    "relative_error": _number(tensor.error),
-                    "worst_index": tensor.index,
-                    "analytic": _number(tensor.analytic),
-                    "numeric": _number(tensor.numeric),
-                    "diagnosis": tensor.diagnosis,
-                }
-                for tensor in report.tensors
-            ],
-        }
-        for name, report in named_reports
-    ]
-    print(json.dumps({"right": right, "checks": rows}, indent=1, allow_nan=False))
-    return RIGHT if right else WRONG
-
-
-def _number(value):
-    """``value``, or None where JSON has no number for it."""
-    return value if value is not None and math.isfinite(value) else None

@@ -1,7 +1,20 @@
 """The sizes and choices that make a Transformer, and the presets of them, Table 3 among these."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+COUNTS = (
+    "source_vocabulary_size",
+    "target_vocabulary_size",
+    "d_model",
+    "num_heads",
+    "d_ff",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "max_length",
+)
+PROBABILITIES = ("dropout", "attention_dropout", "feed_forward_dropout")
 
 PRESETS = {
     "toy": dict(
@@ -84,7 +97,7 @@ class TransformerConfig:
             shared embedding  37,000 D             = 18,944,000
             together          63,045,632
 
-        The paper rounds its own count to 65 million.
+        Table 3 says 65 million, and not how it counts.
 
         Args:
             overrides: any fields, to replace those of the preset.
@@ -95,13 +108,14 @@ class TransformerConfig:
         return cls(**(sizes | PRESETS[name] | overrides))
 
     def __post_init__(self):
-        for name, value in asdict(self).items():
-            if name.startswith(("d_", "num_")) or name.endswith(("_size", "_length")):
-                _require(
-                    isinstance(value, int) and value > 0, f"{name}={value!r} must be 1 or more"
-                )
-            if name.endswith("dropout"):
-                _require(0 <= value < 1, f"{name}={value!r} must lie in 0 <= {name} < 1")
+        for name in COUNTS:
+            value = getattr(self, name)
+            valid = isinstance(value, Integral) and not isinstance(value, bool) and value > 0
+            _require(valid, f"{name}={value!r} must be a whole number, 1 or more")
+        for name in PROBABILITIES:
+            value = getattr(self, name)
+            valid = isinstance(value, Real) and 0 <= value < 1
+            _require(valid, f"{name}={value!r} must lie in 0 <= {name} < 1")
         step = math.lcm(2, self.num_heads)
         below = self.d_model - self.d_model % step
         choices = " or ".join(str(d) for d in (below, below + step) if d)
@@ -129,10 +143,11 @@ class TransformerConfig:
         )
         smaller = min(self.source_vocabulary_size, self.target_vocabulary_size)
         _require(
-            isinstance(self.pad_id, int) and 0 <= self.pad_id < smaller,
+            isinstance(self.pad_id, Integral) and 0 <= self.pad_id < smaller,
             f"pad_id={self.pad_id!r} is no token id; choose 0 <= pad_id < {smaller}",
         )
-        _require(self.epsilon > 0, f"epsilon={self.epsilon!r} must be > 0; 1e-5 is usual")
+        valid = isinstance(self.epsilon, Real) and self.epsilon > 0
+        _require(valid, f"epsilon={self.epsilon!r} must be > 0; 1e-5 is usual")
 
 
 def _require(condition, message):

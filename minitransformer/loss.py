@@ -12,8 +12,10 @@ The loss does not fall to 0: its floor is the entropy of q. The NLL, the mean of
 such floor and is reported beside it.
 """
 
-from minitransformer.backend import array_namespace
-from minitransformer.layers.embedding import check_token_ids
+import numpy as np
+
+from minitransformer.backend import array_namespace, is_array, like
+from minitransformer.token_ids import check_token_ids
 
 
 def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
@@ -21,7 +23,8 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
 
     Args:
         logits: (..., V).
-        targets: integers (...), the ids to predict; ``pad_id`` where there is none.
+        targets: integers (...), the ids to predict; ``pad_id`` where there is none. On the host or
+            where the logits are.
         smoothing: ε, 0 ≤ ε < 1.
         num_tokens: N to divide by; by default the real targets in this batch. A shard of a larger
             batch passes the count of the whole, so that the shards' losses and gradients add up.
@@ -36,6 +39,7 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     """
     xp = array_namespace(logits)
     vocabulary_size = logits.shape[-1]
+    targets = targets if is_array(targets) else np.asarray(targets)
     if targets.shape != logits.shape[:-1]:
         raise ValueError(
             f"targets of shape {targets.shape} do not match logits of shape {logits.shape}; "
@@ -43,15 +47,18 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
         )
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing={smoothing} must lie in 0 <= smoothing < 1")
+    if num_tokens is not None and not num_tokens > 0:
+        raise ValueError(f"num_tokens={num_tokens} must be > 0")
     check_token_ids(targets, vocabulary_size)
 
-    z = logits.reshape(-1, vocabulary_size)  # (N, V)
-    t = targets.reshape(-1)  # (N,)
+    smoothing = float(smoothing)  # a NumPy float64 would turn float32 logits into float64
+    z = logits.reshape(-1, vocabulary_size)  # (tokens, V)
+    t = like(targets, logits).reshape(-1)  # (tokens,)
     z = z - z.max(axis=-1, keepdims=True)
-    log_p = z - xp.log(xp.exp(z).sum(axis=-1, keepdims=True))  # (N, V)
-    real = (t != pad_id).astype(logits.dtype)  # (N,)
-    num_tokens = xp.maximum(real.sum(), 1) if num_tokens is None else float(num_tokens)
-    share = real / num_tokens  # (N,) the part of the mean that each row makes up
+    log_p = z - xp.log(xp.exp(z).sum(axis=-1, keepdims=True))  # (tokens, V)
+    real = t != pad_id  # (tokens,)
+    count = xp.maximum(real.sum(), 1).astype(z.dtype) if num_tokens is None else float(num_tokens)
+    share = real.astype(z.dtype) / count  # (tokens,) the part of the mean that each row makes up
 
     nll = -(log_p[xp.arange(len(t)), t] * share).sum()
     uniform = -(log_p.mean(axis=-1) * share).sum()
@@ -63,7 +70,7 @@ def cross_entropy_backward(dloss, cache):
     """Gradient dlogits (..., V) of the loss; ``dloss`` is 1 unless the loss is itself scaled."""
     log_p, t, share, smoothing, shape = cache
     xp = array_namespace(log_p)
-    dz = xp.exp(log_p)  # (N, V) p, then p - q
+    dz = xp.exp(log_p)  # (tokens, V) p, and p - q two lines below
     dz -= smoothing / dz.shape[-1]
     dz[xp.arange(len(t)), t] -= 1 - smoothing
     dz *= (share * dloss)[:, None]

@@ -1,13 +1,15 @@
 """Parameters and the tree of modules that owns them. No autograd: every backward is written out.
 
-A module holds parameters, other modules, lists of modules, and constant arrays as plain
-attributes; their order of assignment is the order of everything that follows: names, storage,
-summaries. Names are paths, ``encoder.layers.0.self_attention.query.weight``.
+A module holds parameters, other modules, lists, tuples or dicts of these, and constant arrays as
+plain attributes; their order of assignment is the order of everything that follows: names, storage,
+summaries. Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
 from contextlib import contextmanager
 
-from minitransformer.backend import array_namespace, is_array
+from minitransformer.backend import array_namespace, is_array, select_device
+
+SHARED = " (shared, counted above)"
 
 
 class Parameter:
@@ -35,11 +37,7 @@ class Module:
     def children(self):
         """Yield (name, child) for each parameter and module, in order of assignment."""
         for name, value in vars(self).items():
-            if isinstance(value, Parameter | Module):
-                yield name, value
-            elif isinstance(value, list):
-                for i, item in enumerate(value):
-                    yield f"{name}.{i}", item
+            yield from _nodes_in(value, name)
 
     def named_modules(self, path=""):
         """Yield (path, module) for this module, path ``""``, and all below it, each once."""
@@ -68,8 +66,13 @@ class Module:
     def to(self, device=None, dtype=None):
         """Move parameters and constants to ``device`` and floating type ``dtype``; return self.
 
-        Gradients start again at zero. None leaves that property as it is.
+        Gradients start again at zero. None leaves that property as it is. Call it on the whole
+        model: parameters in flat storage are views, which moving a part would tear out of it.
+
+        Args:
+            device: a Device or the name of one, as for :func:`select_device`.
         """
+        device = None if device is None else select_device(device)
         for parameter in self.parameters():
             parameter.data = _converted(parameter.data, device, dtype)
             parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
@@ -80,8 +83,11 @@ class Module:
     def constants_to(self, device=None, dtype=None):
         """The part of :meth:`to` that moves this module's own constant arrays."""
         for name, value in vars(self).items():
-            if is_array(value):
+            if is_array(value) and value.ndim:  # a single number is a setting
                 setattr(self, name, _converted(value, device, dtype))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.num_parameters():,} parameters)"
 
     def summary(self, file=None):
         """Print the tree with the shapes of parameters and the count below each module."""
@@ -100,7 +106,13 @@ class FlatParameters:
     """
 
     def __init__(self, module):
+        self.gather(module)
+
+    def gather(self, module):
+        """Take in the parameters as they are now, after the module was moved."""
         named = list(module.named_parameters())
+        if not named:
+            raise ValueError(f"{module!r} has no parameters to store")
         first = named[0][1].data
         total = sum(parameter.data.size for _, parameter in named)
         xp = array_namespace(first)
@@ -129,23 +141,24 @@ def debug(model):
     Raises:
         FloatingPointError: naming the module by its path, and the place in the array.
     """
-    wrapped = []
+    before = []
     for path, module in model.named_modules(path=type(model).__name__):
         for direction in ("forward", "backward"):
             if hasattr(module, direction):  # a residual connection has enter and leave instead
+                before.append((module, direction, vars(module).get(direction)))
                 method = getattr(module, direction)
                 setattr(module, direction, _checked(method, direction, path))
-                wrapped.append((module, direction))
     try:
         yield model
     finally:
-        for module, direction in wrapped:
-            delattr(module, direction)
+        for module, direction, own in before:
+            delattr(module, direction) if own is None else setattr(module, direction, own)
 
 
 def _checked(method, direction, path):
     def checked(*args, **kwargs):
-        given = args if direction == "forward" else args[:1]  # the cache was looked at when made
+        given = (*args, *kwargs.values())
+        given = given if direction == "forward" else given[:1]  # the cache was looked at when made
         _raise_if_not_finite(given, f"the input of {path}.{direction}")
         result = method(*args, **kwargs)
         returned = result[:1] if direction == "forward" else result
@@ -176,6 +189,17 @@ def _walk(node, path=""):
             yield from _walk(child, f"{path}.{name}" if path else name)
 
 
+def _nodes_in(value, name):
+    if isinstance(value, Parameter | Module):
+        yield name, value
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _nodes_in(item, f"{name}.{i}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _nodes_in(item, f"{name}.{key}")
+
+
 def _each_once(named):
     seen = set()
     for path, node in named:
@@ -186,15 +210,17 @@ def _each_once(named):
 
 def _converted(array, device, dtype):
     dtype = array.dtype if dtype is None else dtype
-    return array.astype(dtype, copy=True) if device is None else device.asarray(array, dtype)
+    return array.astype(dtype, copy=False) if device is None else device.asarray(array, dtype)
 
 
 def _summary_lines(node, name, indent, seen):
     if isinstance(node, Parameter):
-        shared = " (shared, counted above)" if id(node) in seen else f" = {node.data.size:,}"
+        count = SHARED if id(node) in seen else f" = {node.data.size:,}"
         seen.add(id(node))
-        return [f"{indent}{name} {node.data.shape}{shared}"]
-    lines = [f"{indent}{name}: {node.num_parameters():,}"]
+        return [f"{indent}{name} {node.data.shape}{count}"]
+    parameters = node.parameters()
+    shared = parameters and all(id(parameter) in seen for parameter in parameters)
+    lines = [f"{indent}{name}{SHARED if shared else f': {node.num_parameters():,}'}"]
     for child_name, child in node.children():
         lines += _summary_lines(child, child_name, indent + "  ", seen)
     return lines

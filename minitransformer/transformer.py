@@ -4,12 +4,14 @@
 Wherever ``rng`` is None nothing is dropped out: that is inference.
 """
 
+import copy
+
 import numpy as np
 
-from minitransformer.backend import CPU
+from minitransformer.backend import CPU, is_array, select_device
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.dropout import dropout, dropout_backward
-from minitransformer.layers.embedding import Embedding, OutputProjection
+from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.positional_encoding import PositionalEncoding
@@ -29,26 +31,31 @@ class EncoderLayer(Module):
 
     def forward(self, x, mask=None, rng=None):
         """y (B, S, D) from x (B, S, D) and a mask that broadcasts to (B, H, S, S)."""
-        h, enter_1 = self.self_attention_residual.enter(x)
-        h, attention = self.self_attention.forward(h, h, h, mask, rng)
-        x, leave_1 = self.self_attention_residual.leave(x, h, rng)
+        h, enter_cache = self.self_attention_residual.enter(x)
+        h, attention_cache = self.self_attention.forward(h, h, h, mask, rng)
+        x, leave_cache = self.self_attention_residual.leave(x, h, rng)
+        attention_caches = enter_cache, attention_cache, leave_cache
 
-        h, enter_2 = self.feed_forward_residual.enter(x)
-        h, feed_forward = self.feed_forward.forward(h, rng)
-        y, leave_2 = self.feed_forward_residual.leave(x, h, rng)
-        return y, (enter_1, attention, leave_1, enter_2, feed_forward, leave_2)
+        h, enter_cache = self.feed_forward_residual.enter(x)
+        h, feed_forward_cache = self.feed_forward.forward(h, rng)
+        y, leave_cache = self.feed_forward_residual.leave(x, h, rng)
+        feed_forward_caches = enter_cache, feed_forward_cache, leave_cache
+        return y, (attention_caches, feed_forward_caches)
 
     def backward(self, dy, cache):
         """Gradient dx (B, S, D)."""
-        enter_1, attention, leave_1, enter_2, feed_forward, leave_2 = cache
-        dx, dh = self.feed_forward_residual.leave_backward(dy, leave_2)
-        dh = self.feed_forward.backward(dh, feed_forward)
-        dx = dx + self.feed_forward_residual.enter_backward(dh, enter_2)
+        attention_caches, feed_forward_caches = cache
 
-        dx, dh = self.self_attention_residual.leave_backward(dx, leave_1)
-        dquery, dkey, dvalue = self.self_attention.backward(dh, attention)
+        enter_cache, feed_forward_cache, leave_cache = feed_forward_caches
+        dx, dh = self.feed_forward_residual.leave_backward(dy, leave_cache)
+        dh = self.feed_forward.backward(dh, feed_forward_cache)
+        dx = dx + self.feed_forward_residual.enter_backward(dh, enter_cache)
+
+        enter_cache, attention_cache, leave_cache = attention_caches
+        dx, dh = self.self_attention_residual.leave_backward(dx, leave_cache)
+        dquery, dkey, dvalue = self.self_attention.backward(dh, attention_cache)
         dh = dquery + dkey + dvalue
-        dx = dx + self.self_attention_residual.enter_backward(dh, enter_1)
+        dx = dx + self.self_attention_residual.enter_backward(dh, enter_cache)
         return dx
 
 
@@ -71,43 +78,42 @@ class DecoderLayer(Module):
 
         The masks broadcast to (B, H, T, T) and (B, H, T, S).
         """
-        h, enter_1 = self.self_attention_residual.enter(x)
-        h, attention = self.self_attention.forward(h, h, h, mask, rng)
-        x, leave_1 = self.self_attention_residual.leave(x, h, rng)
+        h, enter_cache = self.self_attention_residual.enter(x)
+        h, attention_cache = self.self_attention.forward(h, h, h, mask, rng)
+        x, leave_cache = self.self_attention_residual.leave(x, h, rng)
+        attention_caches = enter_cache, attention_cache, leave_cache
 
-        h, enter_2 = self.cross_attention_residual.enter(x)
-        h, cross = self.cross_attention.forward(h, memory, memory, memory_mask, rng)
-        x, leave_2 = self.cross_attention_residual.leave(x, h, rng)
+        h, enter_cache = self.cross_attention_residual.enter(x)
+        h, cross_cache = self.cross_attention.forward(h, memory, memory, memory_mask, rng)
+        x, leave_cache = self.cross_attention_residual.leave(x, h, rng)
+        cross_caches = enter_cache, cross_cache, leave_cache
 
-        h, enter_3 = self.feed_forward_residual.enter(x)
-        h, feed_forward = self.feed_forward.forward(h, rng)
-        y, leave_3 = self.feed_forward_residual.leave(x, h, rng)
-        return y, (
-            (enter_1, attention, leave_1),
-            (enter_2, cross, leave_2),
-            (enter_3, feed_forward, leave_3),
-        )
+        h, enter_cache = self.feed_forward_residual.enter(x)
+        h, feed_forward_cache = self.feed_forward.forward(h, rng)
+        y, leave_cache = self.feed_forward_residual.leave(x, h, rng)
+        feed_forward_caches = enter_cache, feed_forward_cache, leave_cache
+        return y, (attention_caches, cross_caches, feed_forward_caches)
 
     def backward(self, dy, cache):
         """Gradients dx (B, T, D) and dmemory (B, S, D)."""
-        (
-            (enter_1, attention, leave_1),
-            (enter_2, cross, leave_2),
-            (enter_3, feed_forward, leave_3),
-        ) = cache
-        dx, dh = self.feed_forward_residual.leave_backward(dy, leave_3)
-        dh = self.feed_forward.backward(dh, feed_forward)
-        dx = dx + self.feed_forward_residual.enter_backward(dh, enter_3)
+        attention_caches, cross_caches, feed_forward_caches = cache
 
-        dx, dh = self.cross_attention_residual.leave_backward(dx, leave_2)
-        dh, dkey, dvalue = self.cross_attention.backward(dh, cross)
+        enter_cache, feed_forward_cache, leave_cache = feed_forward_caches
+        dx, dh = self.feed_forward_residual.leave_backward(dy, leave_cache)
+        dh = self.feed_forward.backward(dh, feed_forward_cache)
+        dx = dx + self.feed_forward_residual.enter_backward(dh, enter_cache)
+
+        enter_cache, cross_cache, leave_cache = cross_caches
+        dx, dh = self.cross_attention_residual.leave_backward(dx, leave_cache)
+        dh, dkey, dvalue = self.cross_attention.backward(dh, cross_cache)
         dmemory = dkey + dvalue
-        dx = dx + self.cross_attention_residual.enter_backward(dh, enter_2)
+        dx = dx + self.cross_attention_residual.enter_backward(dh, enter_cache)
 
-        dx, dh = self.self_attention_residual.leave_backward(dx, leave_1)
-        dquery, dkey, dvalue = self.self_attention.backward(dh, attention)
+        enter_cache, attention_cache, leave_cache = attention_caches
+        dx, dh = self.self_attention_residual.leave_backward(dx, leave_cache)
+        dquery, dkey, dvalue = self.self_attention.backward(dh, attention_cache)
         dh = dquery + dkey + dvalue
-        dx = dx + self.self_attention_residual.enter_backward(dh, enter_1)
+        dx = dx + self.self_attention_residual.enter_backward(dh, enter_cache)
         return dx, dmemory
 
 
@@ -192,50 +198,64 @@ class Transformer(Module):
     Args:
         config: sizes and choices.
         seed: of the initial weights; the same seed gives the same weights on every device.
-        device, dtype: where and in which floating type; :meth:`to` changes both later.
+        device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
     """
 
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         rng = np.random.default_rng(seed)
         source_size, target_size = config.source_vocabulary_size, config.target_vocabulary_size
         self.config = config
-        self.source_embedding = Embedding(source_size, config.d_model, rng)
-        self.target_embedding = Embedding(target_size, config.d_model, rng)
-        if config.tying == "three-way":
-            self.target_embedding.weight = self.source_embedding.weight
+        source = embedding_weight(source_size, config.d_model, rng)
+        same = config.tying == "three-way"
+        target = source if same else embedding_weight(target_size, config.d_model, rng)
+        tied = config.tying != "none"
+        output = target if tied else embedding_weight(target_size, config.d_model, rng)
+        self.source_embedding = Embedding(source)
+        self.target_embedding = Embedding(target)
         self.positional_encoding = PositionalEncoding(config.max_length, config.d_model)
         self.encoder = Encoder(config, rng)
         self.decoder = Decoder(config, rng)
-        tied = config.tying != "none"
-        unembedding = self.target_embedding if tied else Embedding(target_size, config.d_model, rng)
-        self.output_projection = OutputProjection(unembedding.weight)
+        self.output_projection = OutputProjection(output)
+        self.flat = FlatParameters(self)
         self.to(device, dtype)
 
     def to(self, device=None, dtype=None):
+        """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
         super().to(device, dtype)
-        self.device = device or self.device
-        self.flat = FlatParameters(self)
+        self.device = self.device if device is None else select_device(device)
+        self.flat.gather(self)
         return self
+
+    def __deepcopy__(self, memo):
+        # Copied one by one, views are no longer views of one array: gather them anew.
+        copied = memo[id(self)] = object.__new__(type(self))
+        for name, value in vars(self).items():
+            if name != "flat":
+                setattr(copied, name, copy.deepcopy(value, memo))
+        copied.flat = FlatParameters(copied)
+        return copied
 
     def forward(self, source, target, rng=None):
         """Logits (B, T, V): row t scores the token that follows ``target[:, :t + 1]``.
 
         Args:
-            source: ids (B, S), padded with ``config.pad_id``; on any device.
-            target: ids (B, T), what has been said so far, beginning with the start symbol.
+            source: ids (B, S), padded with ``config.pad_id``; on the host or the model's device.
+            target: ids (B, T), what has been said so far, beginning with the start symbol. Ids on
+                the host are checked there; for those on a GPU the check waits for it.
             rng: generator on the model's device for dropout, or None at inference.
 
         Raises:
             ValueError, TypeError: ids out of range or no integers, shapes that do not match, or
                 a sequence longer than ``config.max_length``.
         """
-        source, target = self.device.asarray(source), self.device.asarray(target)
-        if source.ndim != 2 or target.ndim != 2 or len(source) != len(target):
+        source, target = (x if is_array(x) else np.asarray(x) for x in (source, target))
+        matching = source.ndim == target.ndim == 2 and len(source) == len(target)
+        if not matching or not source.size or not target.size:
             raise ValueError(
-                "source and target must be (B, S) and (B, T) with one batch size B; "
-                f"their shapes are {source.shape} and {target.shape}"
+                "source and target must be (B, S) and (B, T), with one batch size B and at least "
+                f"one token each; their shapes are {source.shape} and {target.shape}"
             )
-        source_mask = padding_mask(source, self.config.pad_id)  # (B, 1, 1, S)
+        source_mask = self.source_mask(source)
         memory, encode_cache = self.encode(source, source_mask, rng)
         logits, decode_cache = self.decode(target, memory, source_mask, rng)
         return logits, (encode_cache, decode_cache)
@@ -245,6 +265,10 @@ class Transformer(Module):
         encode_cache, decode_cache = cache
         dmemory = self.decode_backward(dlogits, decode_cache)
         self.encode_backward(dmemory, encode_cache)
+
+    def source_mask(self, source):
+        """The padding mask (B, 1, 1, S) of source ids (B, S), on the model's device."""
+        return padding_mask(self.device.asarray(source), self.config.pad_id)
 
     def encode(self, source, source_mask, rng=None):
         """The memory (B, S, D) of source ids (B, S)."""
@@ -259,7 +283,8 @@ class Transformer(Module):
 
     def decode(self, target, memory, source_mask, rng=None):
         """Logits (B, T, V) of target ids (B, T), given the memory of the source."""
-        target_mask = causal_mask(target) & padding_mask(target, self.config.pad_id)  # (B, 1, T, T)
+        here = self.device.asarray(target)
+        target_mask = causal_mask(here) & padding_mask(here, self.config.pad_id)  # (B, 1, T, T)
         x, embed_cache = self._embed(self.target_embedding, target, rng)
         y, decoder_cache = self.decoder.forward(x, memory, target_mask, source_mask, rng)
         logits, projection_cache = self.output_projection.forward(y)

@@ -32,15 +32,15 @@ from minitransformer.gradcheck.cases import (
     T,
     TiedEmbedding,
     V,
+    small_config,
 )
-from minitransformer.gradcheck.cases import _config as small_config
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.dropout import dropout, dropout_backward
-from minitransformer.layers.embedding import Embedding
+from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -371,7 +371,7 @@ CASES = [
     ),
     Case(
         "embedding",
-        lambda rng: Embedding(V, D, rng),
+        lambda rng: Embedding(embedding_weight(V, D, rng)),
         lambda twin, t: twin.embedding(t),
         dict(ids=SOURCE, dy=(B, S, D)),
     ),

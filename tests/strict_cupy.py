@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-BINARY = "add", "sub", "mul", "truediv", "matmul", "and"
+BINARY = "add", "sub", "mul", "truediv", "floordiv", "matmul", "and", "or"
 COMPARISONS = "lt", "le", "eq", "ne", "gt", "ge"
 UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
@@ -104,6 +104,9 @@ class StrictArray:
     def fill(self, value):
         self._data.fill(_operand(value))
 
+    def argmax(self, axis=None):
+        return StrictArray(self._data.argmax(axis))
+
     def reshape(self, *shape):
         return StrictArray(self._data.reshape(*shape))
 
@@ -152,12 +155,37 @@ class StrictCupy:
     def arange(self, stop):
         return StrictArray(np.arange(stop))
 
+    def argsort(self, x, axis=-1):
+        return StrictArray(np.argsort(_array(x), axis))
+
+    def broadcast_to(self, x, shape):
+        return StrictArray(np.broadcast_to(_array(x), shape))
+
+    def concatenate(self, arrays, axis=0):
+        return StrictArray(np.concatenate([_array(x) for x in arrays], axis))
+
+    def stack(self, arrays, axis=0):
+        return StrictArray(np.stack([_array(x) for x in arrays], axis))
+
+    def take_along_axis(self, x, indices, axis):
+        return StrictArray(np.take_along_axis(_array(x), _array(indices), axis))
+
     def nonzero(self, x):
         _wait()  # for how many there are, which is the length of the results
         return tuple(StrictArray(indices) for indices in np.nonzero(_array(x)))
 
 
 class _Device:
+    def __init__(self, index=0):
+        if index != 0:
+            raise ValueError("the stand-in has one device")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
     def synchronize(self):
         _wait()
 

@@ -128,7 +128,7 @@ def test_the_gpu_asked_for_is_tried_and_made_current(install):
     ("problem", "says"),
     [
         ("not installed", "CuPy does not import .*gpu12.*gpu13"),
-        ("no driver", r"no CUDA driver answers \(cudaErrorInsufficientDriver.*--device cpu"),
+        ("no driver", r"no CUDA device answers \(cudaErrorInsufficientDriver.*choose device 'cpu'"),
         ("no devices", "this machine has 0"),
         ("no compiler", "fails at a sum .*libnvrtc.so not found.*gpu12.*gpu13"),
         ("no memory", "fails at a sum .*out of memory"),

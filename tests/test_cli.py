@@ -106,3 +106,23 @@ def test_no_command_is_an_error_with_usage(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([])
     assert "usage: minitransformer" in capsys.readouterr().err
+
+
+def test_a_negative_seed_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["gradcheck", "--seed", "-1"])
+    assert "'-1' is no whole number, 0 or more" in capsys.readouterr().err
+
+
+def test_directions_make_a_large_check_short(pair, capsys):
+    assert main(["gradcheck", pair("3 * dy"), "--directions", "2"]) == 1
+    assert "it is 1.5 times too large" in capsys.readouterr().out
+
+
+def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
+    place = pair("2 * dy")
+    (tmp_path / "mine.py").write_text("print('hello')\n" + (tmp_path / "mine.py").read_text())
+    assert main(["gradcheck", place, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["right"] is True
+    assert captured.err == "hello\n"

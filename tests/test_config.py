@@ -67,6 +67,10 @@ def test_toy_and_tiny_are_small_pre_norm_models(name, d_model, d_ff, layers, inn
     )
 
 
+def test_what_the_paper_leaves_open_has_a_default():
+    assert (CONFIG.max_length, CONFIG.pad_id, CONFIG.epsilon) == (512, 0, 1e-5)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_overrides_replace_single_fields_of_a_preset(name):
     plain = TransformerConfig.preset(name, 100)

@@ -4,12 +4,21 @@ On the stand-in for CuPy they also show what would only make a GPU slow: float64
 waiting for the device, copies from the host.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from strict_cupy import strict
 
 from minitransformer.backend import CPU, Device, array_namespace, is_array, to_host
-from minitransformer.gradcheck.cases import CASES, LABELS, SOURCE, TARGET, HostGenerator, _config
+from minitransformer.gradcheck.cases import (
+    CASES,
+    LABELS,
+    SOURCE,
+    TARGET,
+    HostGenerator,
+    small_config,
+)
 from minitransformer.layers.dropout import dropout
 from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.module import FlatParameters, Module, Parameter
@@ -116,7 +125,7 @@ def test_a_layer_never_writes_to_what_it_is_given(case, device):
 
 @both_norms
 def test_training_steps_agree_with_those_on_the_cpu(norm, device):
-    here, cpu = (Transformer(_config(norm), device=d) for d in (device, CPU))
+    here, cpu = (Transformer(small_config(norm), device=d) for d in (device, CPU))
     adam_here, adam_cpu = Adam(here.flat), Adam(cpu.flat)
     rng_here, rng_cpu = HostGenerator(device.xp), HostGenerator(np)
     for _ in range(2):
@@ -135,7 +144,7 @@ def test_training_steps_agree_with_those_on_the_cpu(norm, device):
 
 
 def test_the_model_takes_ids_from_the_host_to_its_device(device):
-    model = Transformer(_config(), device=device)
+    model = Transformer(small_config(), device=device)
     from_host, _ = model.forward(SOURCE, TARGET)
     from_device, _ = model.forward(device.asarray(SOURCE), device.asarray(TARGET))
     assert array_namespace(from_host) is device.xp
@@ -144,7 +153,7 @@ def test_the_model_takes_ids_from_the_host_to_its_device(device):
 
 @both_norms
 def test_a_pass_through_the_model_changes_nothing_but_gradients(norm, device):
-    model, batch = Transformer(_config(norm), device=device), batch_on(device)
+    model, batch = Transformer(small_config(norm), device=device), batch_on(device)
     kept = [model.flat.data, model.positional_encoding.table, *batch]
     before = [to_host(x).copy() for x in kept]
     forward_backward(model, batch, device.generator(0))
@@ -154,7 +163,7 @@ def test_a_pass_through_the_model_changes_nothing_but_gradients(norm, device):
 
 @both_norms
 def test_a_float32_training_step_leaves_no_float64_behind(norm, device):
-    model = Transformer(_config(norm), device=device)
+    model = Transformer(small_config(norm), device=device)
     adam = Adam(model.flat)
     losses, made = forward_backward(model, batch_on(device), device.generator(0))
     adam.step(1e-3)
@@ -165,22 +174,47 @@ def test_a_float32_training_step_leaves_no_float64_behind(norm, device):
 @both_norms
 def test_a_float32_training_step_makes_no_float64_on_the_way(norm):
     with strict.record() as record:
-        model = Transformer(_config(norm), device=STAND_IN)
+        model = Transformer(small_config(norm), device=STAND_IN)
         adam = Adam(model.flat)
         forward_backward(model, batch_on(STAND_IN), STAND_IN.generator(0))
         adam.step(1e-3)
     assert float_types(record.dtypes) == {np.dtype(np.float32)}
 
 
-@both_norms
-def test_a_training_step_waits_for_the_device_only_to_check_token_ids(norm):
-    model, batch = Transformer(_config(norm), device=STAND_IN), batch_on(STAND_IN)
+@pytest.mark.parametrize(
+    ("home", "waits", "uploads"),
+    [
+        (CPU, 0, 5),  # ids are checked on the host; two go up for the embedding and for a mask
+        (STAND_IN, 3, 0),  # the check of source, target and labels
+    ],
+    ids=str,
+)
+def test_a_training_step_waits_for_the_device_only_to_check_ids_that_are_there(
+    home, waits, uploads
+):
+    model, batch = Transformer(small_config(), device=STAND_IN), batch_on(home)
     adam, rng = Adam(model.flat), STAND_IN.generator(0)
     with strict.record() as record:
         forward_backward(model, batch, rng)
         adam.step(1e-3)
-    assert record.waits == 3 * 2  # the smallest and largest id of source, target and labels
-    assert record.uploads == 0
+    assert (record.waits, record.uploads) == (waits, uploads)
+
+
+def test_numpy_scalars_among_the_settings_make_no_float64():
+    """Under NumPy's promotion rules a float64 scalar outweighs a float32 array."""
+    tenth = np.float64(0.1)
+    config = replace(
+        small_config(), dropout=tenth, attention_dropout=tenth, epsilon=np.float64(1e-5)
+    )
+    with strict.record() as record:
+        model = Transformer(config, device=STAND_IN)
+        adam = Adam(model.flat)
+        source, target, labels = batch_on(STAND_IN)
+        logits, cache = model.forward(source, target, STAND_IN.generator(0))
+        _, loss_cache = cross_entropy(logits, labels, smoothing=tenth, num_tokens=np.float64(6))
+        model.backward(cross_entropy_backward(1.0, loss_cache), cache)
+        adam.step(np.float64(1e-3))
+    assert float_types(record.dtypes) == {np.dtype(np.float32)}
 
 
 def test_a_devices_own_generator_repeats_dropout_with_its_seed(device):

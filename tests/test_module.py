@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer import CPU, Module, Parameter, Transformer, debug
-from minitransformer.gradcheck.cases import SOURCE, TARGET
-from minitransformer.gradcheck.cases import _config as small_config
+from minitransformer.gradcheck.cases import SOURCE, TARGET, small_config
+from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.module import FlatParameters
@@ -88,7 +88,7 @@ def test_the_summary_shows_shapes_and_counts_and_marks_what_is_shared():
         "    gamma (2,) = 2\n"
         "    beta (2,) = 2\n"
         "  gain (2,) (shared, counted above)\n"
-        "  same_norm: 4\n"
+        "  same_norm (shared, counted above)\n"
         "    gamma (2,) (shared, counted above)\n"
         "    beta (2,) (shared, counted above)\n"
     )
@@ -119,9 +119,11 @@ def test_to_moves_parameters_and_constants_and_keeps_what_is_shared(where):
     assert (tree.nothing, tree.scale) == (None, 2.0)
 
 
-def test_to_without_a_type_keeps_it():
-    tree = Tree().to(dtype=np.float64).to(CPU)
-    assert tree.table.dtype == tree.gain.data.dtype == np.float64
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("device", [None, CPU])
+def test_to_without_a_type_keeps_it(dtype, device):
+    tree = Tree().to(dtype=dtype).to(device)
+    assert tree.table.dtype == tree.gain.data.dtype == dtype
 
 
 # One array for all
@@ -173,7 +175,7 @@ def test_gradients_land_in_the_flat_gradient_and_are_cleared_there():
 
 
 def train_once(model):
-    logits, cache = model.forward(SOURCE, TARGET)
+    logits, cache = model.forward(SOURCE, target=TARGET)
     model.backward(np.ones_like(logits), cache)
 
 
@@ -253,6 +255,15 @@ def test_debug_sees_a_nan_in_the_input_of_a_lone_layer():
         layer.forward(x)
 
 
+def test_debug_looks_at_every_input():
+    layer = MultiHeadAttention(4, 2, np.random.default_rng(0))
+    x = np.ones((1, 3, 4), dtype=np.float32)
+    words = "^nan first appears in the input of MultiHeadAttention.forward, at index"
+    for inputs in ((NAN * x, x, x), (x, NAN * x, x), (x, x, NAN * x)):
+        with pytest.raises(FloatingPointError, match=words), debug(layer):
+            layer.forward(*inputs)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_debug_changes_no_result_and_leaves_no_trace(norm):
     model = Transformer(small_config(norm))
@@ -283,3 +294,37 @@ def test_without_debug_nothing_looks_at_what_a_layer_returns():
     assert np.isnan(y).all()
     assert list(vars(layer)) == ["gamma", "beta", "epsilon"]
     assert layer.forward.__func__ is LayerNorm.forward
+
+
+class Holder(Module):
+    def __init__(self):
+        weights = [Parameter(np.full(n, float(n))) for n in (1, 2, 3, 4)]
+        self.pair = (weights[0], weights[1])
+        self.named = {"third": weights[2], "deep": [weights[3]]}
+        self.numbers = [1, 2, 3]
+
+
+def test_parameters_are_found_in_tuples_dicts_and_nested_lists():
+    paths = [path for path, _ in Holder().named_parameters()]
+    assert paths == ["pair.0", "pair.1", "named.third", "named.deep.0"]
+    assert FlatParameters(Holder()).data.tolist() == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+
+
+def test_a_module_without_parameters_has_no_flat_storage():
+    with pytest.raises(ValueError, match="has no parameters to store"):
+        FlatParameters(Module())
+
+
+def test_debug_may_be_nested_and_looks_at_keyword_arguments():
+    layer = Linear(3, 2, np.random.default_rng(0))
+    x = np.full((1, 3), np.nan, np.float32)
+    with debug(layer):
+        with debug(layer):
+            pass
+        with pytest.raises(FloatingPointError, match=r"the input of Linear\.forward"):
+            layer.forward(x=x)
+    assert np.isnan(layer.forward(x)[0]).all()
+
+
+def test_a_module_says_what_it_is():
+    assert repr(Linear(30, 40, np.random.default_rng(0))) == "Linear(1,240 parameters)"

@@ -5,6 +5,7 @@ same order and results are equal bit for bit. Where shapes or the order of rows 
 equal up to rounding in float64.
 """
 
+import copy
 from functools import partial
 
 import numpy as np
@@ -24,8 +25,8 @@ from minitransformer.gradcheck.cases import (
     S,
     T,
     V,
+    small_config,
 )
-from minitransformer.gradcheck.cases import _config as small_config
 from minitransformer.layers import attention
 from minitransformer.layers.softmax import softmax
 
@@ -79,7 +80,7 @@ def loss_and_gradient(model, source, target, labels, rng=None, num_tokens=None):
 
 
 def frozen(x):
-    """The same arrays, however deep in tuples and lists, made read-only."""
+    """Make all arrays in x read-only, however deep in tuples and lists."""
     if isinstance(x, np.ndarray):
         x.flags.writeable = False
     elif isinstance(x, tuple | list):
@@ -144,14 +145,18 @@ def test_adding_padding_changes_neither_logits_nor_loss_nor_gradients(norm, batc
 
 @both_norms
 @pytest.mark.parametrize("side", ["source_embedding", "target_embedding"])
-def test_the_vector_that_stands_for_padding_changes_nothing_and_gets_no_gradient(norm, side):
+@pytest.mark.parametrize("where", ["after the text", "before the text"])
+def test_the_vector_that_stands_for_padding_changes_nothing_and_gets_no_gradient(norm, side, where):
+    batch = [SOURCE, TARGET, LABELS]
+    if where == "before the text":
+        batch = [ids[:, ::-1] for ids in batch]
     model = build(norm, tying="none")
-    expected = loss_and_gradient(model, SOURCE, TARGET, LABELS)
+    expected = loss_and_gradient(model, *batch)
     padding = getattr(model, side).weight
     assert not padding.grad[0].any()
     assert padding.grad[1:].any()
     padding.data[0] = 1000 * np.random.default_rng(4).standard_normal(D)
-    changed = loss_and_gradient(model, SOURCE, TARGET, LABELS)
+    changed = loss_and_gradient(model, *batch)
     np.testing.assert_array_equal(changed[0], expected[0])
     np.testing.assert_array_equal(changed[1], expected[1])
 
@@ -263,7 +268,7 @@ def test_every_attention_row_of_a_model_sums_to_1_or_is_all_zero(norm, batch):
 @every_case
 def test_neither_inputs_nor_upstream_gradients_nor_caches_are_written_to(case):
     forward, backward, inputs, _ = case.build(np.random.default_rng(7))
-    y, cache = forward(*(frozen(x) for x in inputs))
+    y, cache = forward(*frozen(copy.deepcopy(inputs)))
     dy = frozen(np.random.default_rng(8).standard_normal(np.shape(y)))
     first = as_tuple(backward(dy, frozen(cache)))
     again = as_tuple(backward(dy, cache))

@@ -20,8 +20,8 @@ from minitransformer.gradcheck.cases import (
     S,
     T,
     V,
+    small_config,
 )
-from minitransformer.gradcheck.cases import _config as small_config
 from minitransformer.transformer import DecoderLayer, EncoderLayer
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
@@ -157,6 +157,25 @@ def test_each_dropout_acts_where_the_config_says(norm, field, shapes):
     recorder = Recorder()
     model.forward(SOURCE, TARGET, recorder)
     assert recorder.shapes == shapes
+
+
+class DropsAll:
+    def random(self, shape, dtype):
+        return np.zeros(shape, dtype=dtype)
+
+
+@both_norms
+@pytest.mark.parametrize("make", [EncoderLayer, DecoderLayer])
+def test_dropout_takes_what_a_sublayer_adds_and_never_the_residual_stream(norm, make):
+    rng = np.random.default_rng(0)
+    layer = make(small_config(norm), rng).to(dtype=np.float64)
+    x, memory = rng.standard_normal((2, B, T, D))
+    inputs = (x,) if make is EncoderLayer else (x, memory)
+    y, _ = layer.forward(*inputs, rng=DropsAll())
+    for name in ("self_attention", "cross_attention", "feed_forward"):
+        if hasattr(layer, name):
+            x = around(getattr(layer, f"{name}_residual"), x, np.zeros_like)
+    np.testing.assert_array_equal(y, x)
 
 
 @both_norms
@@ -373,12 +392,19 @@ def test_a_sequence_may_be_as_long_as_the_config_says_and_no_longer(side):
         (SOURCE[0], TARGET),
         (SOURCE, TARGET[0]),
         (SOURCE[None], TARGET[None]),
+        (SOURCE[:, :0], TARGET),
+        (SOURCE, TARGET[:, :0]),
+        (SOURCE[:0], TARGET[:0]),
     ],
 )
 def test_ids_that_are_not_two_batches_of_one_size_are_refused(source, target):
     words = (
-        "source and target must be (B, S) and (B, T) with one batch size B; "
-        f"their shapes are {source.shape} and {target.shape}"
+        "source and target must be (B, S) and (B, T), with one batch size B and at least "
+        f"one token each; their shapes are {source.shape} and {target.shape}"
     )
     with pytest.raises(ValueError, match=re.escape(words)):
         MODEL.forward(source, target)
+
+
+def test_a_device_may_be_given_by_its_name():
+    assert Transformer(small_config(), device="cpu").to("cpu").device is CPU

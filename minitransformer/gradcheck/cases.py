@@ -19,7 +19,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.dropout import dropout, dropout_backward
-from minitransformer.layers.embedding import Embedding, OutputProjection
+from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -140,7 +140,7 @@ class TiedEmbedding(Module):
     """Embedding and output projection sharing one weight."""
 
     def __init__(self, rng):
-        self.embedding = Embedding(V, D, rng)
+        self.embedding = Embedding(embedding_weight(V, D, rng))
         self.projection = OutputProjection(self.embedding.weight)
 
     def forward(self, ids):
@@ -189,7 +189,7 @@ def away_from_kinks(module):
     return module
 
 
-def _config(norm="post", tying="three-way"):
+def small_config(norm="post", tying="three-way"):
     return TransformerConfig(
         source_vocabulary_size=V if tying == "three-way" else V + 2,
         target_vocabulary_size=V,
@@ -252,7 +252,7 @@ def _loss(smoothing):
 
 def _model(norm, tying):
     def make(rng):
-        return ModelLoss(Transformer(_config(norm, tying), seed=int(rng.integers(1000))))
+        return ModelLoss(Transformer(small_config(norm, tying), seed=int(rng.integers(1000))))
 
     return _module(make, SOURCE, TARGET, LABELS)
 
@@ -275,7 +275,7 @@ CASES = [
     Case("layer_norm, used twice", _module(lambda rng: UsedTwice(), (B, T, D))),
     Case("residual, post-norm", _module(lambda rng: ResidualLinear(rng, "post"), (B, T, D))),
     Case("residual, pre-norm", _module(lambda rng: ResidualLinear(rng, "pre"), (B, T, D))),
-    Case("embedding", _module(lambda rng: Embedding(V, D, rng), SOURCE)),
+    Case("embedding", _module(lambda rng: Embedding(embedding_weight(V, D, rng)), SOURCE)),
     Case("embedding, tied to the projection", _module(TiedEmbedding, SOURCE)),
     Case(
         "positional_encoding",
@@ -309,12 +309,14 @@ CASES = [
         for case in (
             Case(
                 f"encoder_layer, {norm}-norm",
-                _module(lambda rng, n=norm: EncoderLayer(_config(n), rng), (B, S, D), SOURCE_MASK),
+                _module(
+                    lambda rng, n=norm: EncoderLayer(small_config(n), rng), (B, S, D), SOURCE_MASK
+                ),
             ),
             Case(
                 f"decoder_layer, {norm}-norm",
                 _module(
-                    lambda rng, n=norm: DecoderLayer(_config(n), rng),
+                    lambda rng, n=norm: DecoderLayer(small_config(n), rng),
                     (B, T, D),
                     (B, S, D),
                     TARGET_MASK,

@@ -8,18 +8,31 @@ import copy
 import inspect
 import math
 import time
-from dataclasses import dataclass
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis import KINK, NONE_RETURNED, Sizes, diagnose
-from minitransformer.gradcheck.numeric import directional_derivative, numeric_gradient
+from minitransformer.backend import array_namespace, is_array
+from minitransformer.gradcheck.diagnosis import NONE_RETURNED, REPLACED, Sizes, diagnose
+from minitransformer.gradcheck.numeric import (
+    STEP,
+    numeric_gradient,
+    one_entry,
+    one_sided_slopes,
+    refined_slope,
+    slope,
+    step_for,
+)
 from minitransformer.gradcheck.report import CheckError, Report, TensorReport
+from minitransformer.module import Module
+
+LONGEST = 300  # seconds that a check may be expected to take
 
 
-def check_pair(
-    forward, backward, inputs, *, names=None, tolerance=1e-7, directions=None, step=1e-5, seed=0
-):
+def check_pair(forward, backward, inputs, *, names=None, tolerance=1e-7, directions=None, seed=0):
     """Check ``backward`` against central differences of ``forward``.
 
     Args:
@@ -33,64 +46,104 @@ def check_pair(
         tolerance: largest relative error called right.
         directions: None compares every entry; a number k compares the slopes along k random
             directions of each tensor, which is enough for large ones.
-        step: h of the central differences.
-        seed: of the upstream gradient and the directions.
+        seed: of the upstream gradient and the directions, 0 or more.
 
     Returns:
         Report
 
     Raises:
         CheckError: forward or backward cannot be called as described, forward is not
-            deterministic, its output is not finite, or there is nothing to check.
+            deterministic, its output is not finite, an input lies at a kink, or there is nothing
+            to check.
     """
     start = time.perf_counter()
     # Not default_rng(seed): inputs are often drawn from it, and where dy equals x, xᵀ dy is
     # symmetric and a transposed weight gradient passes.
     rng = np.random.default_rng((seed, 2017))
-    inputs = tuple(_read_only(x) if isinstance(x, np.ndarray) else x for x in inputs)
+    inputs = inputs if isinstance(inputs, tuple | list) else (inputs,)
+    inputs = tuple(_read_only(x) if is_array(x) else x for x in inputs)
     names = names or _argument_names(forward, len(inputs))
     checked = _positions_to_check(inputs, names)
     y, cache = _call_forward(forward, inputs)
+    seconds = time.perf_counter() - start
     if not np.array_equal(y, _call_forward(forward, inputs)[0]):
         raise CheckError(
             "forward is not deterministic: two calls with the same inputs differ; "
             "draw random numbers from a generator seeded inside forward"
         )
+    _refuse_to_take_long(seconds, sum(directions or inputs[i].size for i in checked))
     dy = _read_only(rng.standard_normal(y.shape))
     gradients = _call_backward(backward, dy, cache, inputs, checked)
 
-    sizes = Sizes.of({names[i]: inputs[i].shape for i in checked})
-    tensors = []
+    probes = {}
     for i in checked:
 
         def output(value, i=i):
             return _call_forward(forward, (*inputs[:i], value, *inputs[i + 1 :]))[0]
 
-        along = _unit_directions(rng, directions, inputs[i].shape) if directions else None
-        probe = _Probe(output, inputs[i], y, dy, step, along)
-        tensors.append(_compare(gradient_name(names[i]), gradients[i], probe, tolerance, sizes))
+        x = inputs[i]
+        along = _unit_directions(rng, directions, x.shape) if directions else None
+        whole = along is None or np.shape(gradients[i]) not in ((), x.shape)
+        probes[names[i]] = _Probe(output, x, y, dy, None if whole else along)
+    numeric = {name: probe.numeric() for name, probe in probes.items()}
+    sizes = Sizes.of(dict(zip(names, inputs, strict=True)))
+    tensors = [
+        _compare(name, gradients[i], probes[name], numeric, tolerance, sizes)
+        for i, name in ((i, names[i]) for i in checked)
+    ]
     if all(tensor.vacuous for tensor in tensors):
         raise CheckError(
             "every gradient is zero, by backward and by central differences: such inputs cannot "
             "tell a right backward from a wrong one; choose others"
         )
-    return Report(tensors, time.perf_counter() - start)
+    unchecked = [name for i, name in enumerate(names) if i not in checked]
+    return Report(tensors, time.perf_counter() - start, unchecked)
 
 
 def check_module(module, *inputs, seed=0, **options):
     """Check a module's backward for its inputs and each of its parameters.
 
     The check is made on a float64 copy whose parameters are moved away from their initial values,
-    because a gain of exactly 1 hides a misplaced gain. There is already something in the
-    gradients when backward is called, and it must add to it.
+    because a gain of exactly 1 hides a misplaced gain. Backward must add to the gradients, in
+    place.
 
     Args:
         module: any Module with ``forward(*inputs) -> (y, cache)`` and ``backward(dy, cache)``.
         inputs, seed, options: as for :func:`check_pair`.
     """
+    if not isinstance(module, Module):
+        raise CheckError(f"expected a Module, an instance of one, and got {module!r}")
     module = moved_from_start(copy.deepcopy(module), np.random.default_rng(seed))
-    forward, backward, inputs, names = module_pair(module, inputs)
-    return check_pair(forward, backward, inputs, names=names, seed=seed, **options)
+    forward, backward, values, names = module_pair(module, inputs)
+    report = check_pair(forward, backward, values, names=names, seed=seed, **options)
+    replaced = {gradient_name(path) for path in _replaced_gradients(module, inputs)}
+    return replace(
+        report,
+        tensors=[
+            replace(tensor, right=False, diagnosis=REPLACED) if tensor.name in replaced else tensor
+            for tensor in report.tensors
+        ],
+    )
+
+
+def _replaced_gradients(module, inputs):
+    """The paths of the parameters whose gradient backward replaces, where it should add."""
+    named = list(module.named_parameters())
+    y, cache = module.forward(*inputs)
+    results = []
+    for start in (0.0, 1.0):
+        given = [np.full_like(parameter.data, start) for _, parameter in named]
+        for (_, parameter), grad in zip(named, given, strict=True):
+            parameter.grad = grad
+        module.backward(np.ones_like(y), cache)
+        kept = [p.grad is grad for (_, p), grad in zip(named, given, strict=True)]
+        results.append((kept, [p.grad - start for _, p in named]))
+    (_, alone), (kept, added) = results
+    return [
+        path
+        for (path, _), same, a, b in zip(named, kept, alone, added, strict=True)
+        if not (same and np.allclose(a, b, rtol=1e-9, atol=1e-9))
+    ]
 
 
 def moved_from_start(module, rng):
@@ -122,13 +175,12 @@ def module_pair(module, inputs):
         return module.forward(*values[: len(inputs)])
 
     def backward(dy, cache):
-        before = [parameter.data + 1 for _, parameter in named]  # any values other than zero
-        for (_, parameter), values in zip(named, before, strict=True):
-            parameter.grad = values.copy()
+        for _, parameter in named:
+            parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
         dinputs = module.backward(dy, cache)
         dinputs = dinputs if isinstance(dinputs, tuple) else (dinputs,)
         dinputs += (None,) * (len(inputs) - len(dinputs))
-        return *dinputs, *(p.grad - values for (_, p), values in zip(named, before, strict=True))
+        return *dinputs, *(parameter.grad for _, parameter in named)
 
     values = (*inputs, *(parameter.data for _, parameter in named))
     return forward, backward, values, (*input_names, *(path for path, _ in named))
@@ -141,22 +193,19 @@ def gradient_name(name):
 
 @dataclass(frozen=True)
 class _Probe:
-    """One input of a forward function, to be compared entry by entry or along directions."""
+    """One input of a forward function, to be moved entry by entry or along directions."""
 
-    output: object  # function: a value for the input -> y
+    output: Callable  # from a value of the input to y
     x: np.ndarray
     y: np.ndarray
     dy: np.ndarray
-    step: float
     along: list[np.ndarray] | None
 
     def numeric(self):
         if self.along is None:
-            return numeric_gradient(self.output, self.x, self.dy, self.step)
-        slopes = (
-            directional_derivative(self.output, self.x, direction, self.dy, self.step)
-            for direction in self.along
-        )
+            return numeric_gradient(self.output, self.x, self.dy)
+        size = np.sqrt((self.x * self.x).mean())
+        slopes = (slope(self.output, self.x, u, self.dy, step_for(size)) for u in self.along)
         return np.array(list(slopes))
 
     def projected(self, gradient):
@@ -165,43 +214,85 @@ class _Probe:
             return gradient
         return np.array([(gradient * direction).sum() for direction in self.along])
 
+    def refined(self, index):
+        """One entry of ``numeric``, as exactly as it can be had."""
+        entry_by_entry = self.along is None
+        direction = one_entry(self.x, index) if entry_by_entry else self.along[index[0]]
+        size = self.x[index] if entry_by_entry else 1.0
+        return refined_slope(self.output, self.x, direction, self.dy, size)
+
     def resolution(self):
         """The size of gradient below which central differences see only rounding noise."""
-        return np.finfo(np.float64).eps * float(np.abs(self.y * self.dy).sum()) / self.step
+        return np.finfo(np.float64).eps * float(np.abs(self.y * self.dy).sum()) / STEP
 
-    def has_kink(self, index, scale):
-        """Whether the slopes before and after entry ``index`` differ, compared with ``scale``."""
+    def raise_at_kink(self, name, index, value, scale):
+        """Raise if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
+
+        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along.
+        """
         if self.along is not None:
-            return False
-        step = np.zeros_like(self.x)
-        step[index] = self.step
-        before = ((self.y - self.output(self.x - step)) * self.dy).sum() / self.step
-        after = ((self.output(self.x + step) - self.y) * self.dy).sum() / self.step
-        return abs(after - before) > 1e-3 * scale  # a smooth slope changes by about the step
+            return
+        direction = one_entry(self.x, index)
+        step = step_for(self.x[index])
+        arguments = self.output, self.x, direction, self.dy
+        before, after = one_sided_slopes(*arguments, step)
+        nearer_before, nearer_after = one_sided_slopes(*arguments, step / 8)
+        jump, nearer_jump = abs(after - before), abs(nearer_after - nearer_before)
+        lowest, highest = sorted((before, after))
+        margin = 1e-3 * scale
+        if jump > margin and nearer_jump > jump / 2 and lowest - margin < value < highest + margin:
+            raise CheckError(
+                f"{name} has a kink at index {index}, value {self.x[index]:.3g}: its slope jumps "
+                f"from {before:.4g} to {after:.4g}, as that of a ReLU does at 0, and neither is "
+                "wrong; move the inputs away from it"
+            )
 
 
-def _compare(name, gradient, probe, tolerance, sizes):
+def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
+    numeric = numeric_gradients[name]
+    others = {other: array for other, array in numeric_gradients.items() if other != name}
     given = np.zeros_like(probe.x) if gradient is None else gradient
     if given.shape != probe.x.shape:
-        numeric = numeric_gradient(probe.output, probe.x, probe.dy, probe.step)
-        cause = diagnose(given, numeric, probe.x, probe.y, sizes)
-        return TensorReport(name, math.inf, False, None, None, None, cause)
-    analytic, numeric = probe.projected(given), probe.numeric()
-    difference = np.abs(analytic - numeric)
-    largest = max(np.abs(analytic).max(), np.abs(numeric).max())
+        cause = diagnose(given, numeric, probe.x, probe.y, sizes, others)
+        return TensorReport(gradient_name(name), math.inf, False, None, None, None, cause)
+
+    analytic = probe.projected(given)
+    index, error, largest = _worst(analytic, numeric)
     vacuous = bool(largest <= probe.resolution())
-    index = tuple(int(i) for i in np.unravel_index(np.argmax(difference), difference.shape))
-    error = 0.0 if vacuous else float(difference[index] / largest)
-    error = math.inf if math.isnan(error) else error
+    error = 0.0 if vacuous else error
+    refined = set()
+    while not error <= tolerance and index not in refined:
+        numeric[index] = probe.refined(index)
+        refined.add(index)
+        index, error, largest = _worst(analytic, numeric)
     right = error <= tolerance
     cause = ""
     if not right and gradient is None:
         cause = NONE_RETURNED
     elif not right:
-        kink = probe.has_kink(index, np.abs(numeric).max())
-        cause = KINK if kink else diagnose(analytic, numeric, probe.x, probe.y, sizes)
+        probe.raise_at_kink(name, index, analytic[index], np.abs(numeric).max())
+        cause = diagnose(analytic, numeric, probe.x, probe.y, sizes, others)
     values = float(analytic[index]), float(numeric[index])
-    return TensorReport(name, error, right, index, *values, cause, vacuous)
+    return TensorReport(gradient_name(name), error, right, index, *values, cause, vacuous)
+
+
+def _worst(analytic, numeric):
+    """Where two gradients differ most, by how much of the largest entry, and that entry."""
+    difference = np.abs(analytic - numeric)
+    largest = max(np.abs(analytic).max(), np.abs(numeric).max())
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(difference), difference.shape))
+    error = float(difference[index] / largest) if largest else 0.0
+    return index, math.inf if math.isnan(error) else error, largest
+
+
+def _refuse_to_take_long(seconds, evaluations):
+    estimate = 2 * seconds * evaluations
+    if estimate > LONGEST:
+        raise CheckError(
+            f"this would take about {estimate:.0f} s, one of {seconds:.2g} s twice for each of "
+            f"{evaluations:,} entries; choose smaller inputs, or directions=3 to compare slopes "
+            "along random directions only"
+        )
 
 
 def _unit_directions(rng, count, shape):
@@ -210,7 +301,7 @@ def _unit_directions(rng, count, shape):
 
 
 def _read_only(array):
-    array = array.copy()
+    array = np.array(array)
     array.flags.writeable = False
     return array
 
@@ -228,6 +319,8 @@ def _positions_to_check(inputs, names):
     positions = []
     for i, x in enumerate(inputs):
         dtype = getattr(x, "dtype", None)
+        if dtype == np.float64 and x.size == 0:
+            raise CheckError(f"{names[i]} has no entries, its shape is {x.shape}")
         if dtype == np.float64:
             positions.append(i)
         elif dtype is not None and dtype.kind == "f":
@@ -240,7 +333,7 @@ def _positions_to_check(inputs, names):
 
 
 def _call_forward(forward, inputs):
-    result = _call("forward", forward, inputs)
+    result = call("forward", forward, *inputs)
     if not isinstance(result, tuple) or len(result) != 2:
         raise CheckError(f"forward must return (y, cache); it returned {_described(result)}")
     y, cache = result
@@ -253,7 +346,7 @@ def _call_forward(forward, inputs):
 
 
 def _call_backward(backward, dy, cache, inputs, checked):
-    gradients = _call("backward", backward, (dy, cache))
+    gradients = call("backward", backward, dy, cache)
     gradients = tuple(gradients) if isinstance(gradients, tuple | list) else (gradients,)
     if not checked[-1] < len(gradients) <= len(inputs):
         raise CheckError(
@@ -263,11 +356,22 @@ def _call_backward(backward, dy, cache, inputs, checked):
     return [None if gradient is None else np.asarray(gradient) for gradient in gradients]
 
 
-def _call(what, function, arguments):
+def call(what, function, *arguments):
+    """``function(*arguments)``, with anything it raises turned into a CheckError."""
     try:
         return function(*arguments)
-    except Exception as error:  # a learner's function may fail in any way
-        raise CheckError(f"{what} raised {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a learner's function may fail in any way
+        hint = "; a pair must not write to its inputs or to dy" if "read-only" in str(error) else ""
+        raise CheckError(
+            f"{what} raised {type(error).__name__}: {error}{_place(error)}{hint}"
+        ) from error
+
+
+def _place(error):
+    """Where in the called file the error arose, `` (my_file.py, line 12)``."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the call above
+    frames = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def _described(value):

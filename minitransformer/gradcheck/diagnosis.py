@@ -10,16 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+REPLACED = "backward replaces what was in the gradient; it must add to it in place, with +="
 NONE_RETURNED = "backward returned None for it, but the output depends on it"
-KINK = (
-    "the slope changes at this very point, as that of a ReLU does at 0, so neither value is wrong; "
-    "move the inputs away from it"
-)
-AXIS_NAMES = {
-    1: ["the width d"],
+AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
     2: ["the batch size", "the width d"],
     3: ["the batch size", "the length", "the width d"],
-    4: ["the batch size", "the number of heads", "the length", "the width d"],
+    4: ["the batch size", "the number of heads", "the length", "the head width d_k"],
 }
 SAME = 1e-5  # relative difference below which a mark fits: above numeric noise, below any mistake
 
@@ -31,15 +27,20 @@ class Sizes:
     named: list[tuple[str, float]]
 
     @classmethod
-    def of(cls, shapes):
-        """From the shapes of the inputs by name; those listed first are named first."""
+    def of(cls, inputs):
+        """From the inputs by name: token ids, arrays of three or more axes and the very first one
+        hold a batch; the others are taken for parameters."""
         named = []
-        for shape in shapes.values():
-            named += zip(AXIS_NAMES.get(len(shape), []), shape, strict=False)
-            if len(shape) > 2:
+        for position, (name, x) in enumerate(inputs.items()):
+            shape = np.shape(x)
+            if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" and len(shape) == 2:
+                named += zip(AXIS_NAMES[3], shape, strict=False)
+                named.append(("N, the number of positions", math.prod(shape)))
+            elif len(shape) in AXIS_NAMES and (len(shape) > 2 or position == 0):
+                named += zip(AXIS_NAMES[len(shape)], shape, strict=True)
                 named.append(("N, the number of rows", math.prod(shape[:-1])))
-            if len(shape) > 1:
-                named.append(("the number of entries", math.prod(shape)))
+            else:
+                named += [(f"the size of axis {i} of {name}", n) for i, n in enumerate(shape)]
         roots = [(f"√{size}, the root of {name}", math.sqrt(size)) for name, size in named]
         return cls([*named, *roots])
 
@@ -53,7 +54,7 @@ class Sizes:
         return f"{value:.6g} is {' or '.join(dict.fromkeys(names))}" if names else ""
 
 
-def diagnose(analytic, numeric, x, y, sizes):
+def diagnose(analytic, numeric, x, y, sizes, others):
     """The likeliest cause for ``analytic`` to differ from ``numeric``, in words.
 
     Args:
@@ -62,24 +63,27 @@ def diagnose(analytic, numeric, x, y, sizes):
         x: the input both belong to.
         y: the output of the forward function.
         sizes: of the inputs, to recognise a factor by.
+        others: the right gradients of the other inputs, by the inputs' names.
     """
-    marks = (mark for mark in _marks(analytic, numeric, x, y, sizes) if mark)
+    marks = (mark for mark in _marks(analytic, numeric, x, y, sizes, others) if mark)
     return next(marks, "") or _where(analytic, numeric)
 
 
-def _marks(analytic, numeric, x, y, sizes):
+def _marks(analytic, numeric, x, y, sizes, others):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
     yield _not_finite(analytic)
     yield _imprecise(analytic, numeric)
     yield _zeros(analytic, numeric)
     yield _factor(analytic, numeric, sizes)
+    yield _another(analytic, others)
     yield _transposed(analytic, numeric)
     yield _leak(analytic, numeric)
     yield _other_zeros(analytic, numeric)
     if numeric.shape == x.shape:  # not so for slopes along directions
         yield _missing_term(analytic, numeric, x, y)
         yield _factor_by_axis(analytic, numeric)
+        yield _gain_outside(analytic, numeric, x)
 
 
 def _same(a, b):
@@ -107,9 +111,13 @@ def _not_finite(analytic):
 
 
 def _imprecise(analytic, numeric):
-    if analytic.dtype != np.float64 and _same(analytic, numeric):
-        return f"it is right but {analytic.dtype}: keep float64 all the way through backward"
-    return ""
+    if not _same(analytic, numeric):
+        return ""
+    error = np.abs(analytic - numeric).max() / np.abs(numeric).max()
+    return (
+        f"it agrees to {error:.0e} only: is something rounded to float32 on the way, or a constant "
+        "not exact?"
+    )
 
 
 def _zeros(analytic, numeric):
@@ -130,9 +138,19 @@ def _factor(analytic, numeric, sizes):
     factor = abs(factor)
     large = factor > 1
     times = factor if large else 1 / factor
+    if numeric.ndim > 1:
+        rows = np.count_nonzero(_rows(numeric).any(axis=-1))
+        sizes = Sizes([*sizes.named, ("N, the number of rows with a gradient", rows)])
     known = sizes.called(times)
     explanation = f": {known}" if known else ""
     return f"it is {times:.6g} times too {'large' if large else 'small'}{sign}{explanation}"
+
+
+def _another(analytic, others):
+    for name, gradient in others.items():
+        if _same(analytic, gradient):
+            return f"it is the gradient of {name}: were two gradients exchanged?"
+    return ""
 
 
 def _transposed(analytic, numeric):
@@ -143,8 +161,10 @@ def _transposed(analytic, numeric):
 
 def _leak(analytic, numeric):
     """Right where the output depends on the input, and not zero where it does not."""
+    if numeric.ndim < 2:
+        return ""
     idle = ~numeric.any(axis=-1)  # rows without influence; exact, as central differences cancel
-    if numeric.ndim < 2 or not idle.any() or not _same(analytic[~idle], numeric[~idle]):
+    if not idle.any() or not _same(analytic[~idle], numeric[~idle]):
         return ""
     row = tuple(int(i) for i in np.argwhere(idle & analytic.any(axis=-1))[0])
     return (
@@ -170,24 +190,24 @@ def _other_zeros(analytic, numeric):
 
 def _missing_term(analytic, numeric, x, y):
     """A difference that in every row is a multiple of one vector known from theory."""
-    if x.shape[-1] < 4:  # in short rows anything is a multiple of a few vectors
+    if x.ndim == 0 or x.shape[-1] < 4:  # in short rows anything is a multiple of a few vectors
         return ""
-    difference = (analytic - numeric).reshape(-1, x.shape[-1])  # (rows, D)
-    centred = x - x.mean(axis=-1, keepdims=True)
-    ones = np.ones_like(x)
+    difference = _rows(analytic - numeric)  # (rows, D)
+    ones, centred = np.ones_like(x), x - x.mean(axis=-1, keepdims=True)
     candidates = [
-        ((ones,), "a constant in each row is missing, such as the row's mean(dx̂) in LayerNorm"),
-        ((centred,), "a multiple of x̂ is missing in each row, such as x̂ mean(dx̂ x̂) in LayerNorm"),
-        ((ones, centred), "the terms mean(dx̂) and x̂ mean(dx̂ x̂) of LayerNorm are missing"),
+        ((ones,), "a constant in each row, such as mean(dx̂) in LayerNorm"),
+        ((x,), "a multiple of x in each row, such as x mean(dy x) in RMSNorm"),
+        ((centred,), "a multiple of x̂ in each row, such as x̂ mean(dx̂ x̂) in LayerNorm"),
     ]
     if y.shape == x.shape:
-        text = "a multiple of y is missing in each row, such as the mean term y Σ(dy y) in softmax"
-        candidates.append(((y,), text))
-    for vectors, text in candidates:
-        basis = np.stack([v.reshape(-1, x.shape[-1]) for v in vectors], axis=-1)  # (rows, D, k)
+        candidates.append(((y,), "a multiple of y in each row, such as y Σ(dy y) in softmax"))
+    if _orthogonal_to_mean_and_x(numeric, centred):
+        candidates.append(((ones, centred), "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm"))
+    for vectors, term in candidates:
+        basis = np.stack([_rows(v) for v in vectors], axis=-1)  # (rows, D, k)
         fit = basis @ (np.linalg.pinv(basis) @ difference[..., None])  # (rows, D, 1)
         if _same(fit[..., 0], difference):
-            return f"{text}, or is there with a wrong factor"
+            return f"{term}, is missing or has a wrong factor"
     return ""
 
 
@@ -206,6 +226,38 @@ def _factor_by_axis(analytic, numeric):
         ):
             return text
     return ""
+
+
+def _gain_outside(analytic, numeric, x):
+    """A gain multiplied after LayerNorm's two mean terms were taken away, not before.
+
+    Those terms leave a gradient whose rows are orthogonal to 1 and to x̂. The gain destroys that;
+    there is then one vector whose product with each row restores it, the inverse of the gain r:
+    Σ_j a_j r_j = 0 and Σ_j a_j (x_j − μ) r_j = 0 in every row.
+    """
+    if numeric.ndim < 2:
+        return ""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    constraints = np.concatenate([_rows(analytic), _rows(analytic * centred)])  # (2 rows, D)
+    if len(constraints) < x.shape[-1] or not _orthogonal_to_mean_and_x(numeric, centred):
+        return ""
+    singular_values = np.linalg.svd(constraints, compute_uv=False)
+    if singular_values[-1] > 1e-3 * singular_values[0]:
+        return ""
+    return "a gain such as gamma is multiplied after the mean terms; it has to come before them"
+
+
+def _orthogonal_to_mean_and_x(gradient, centred):
+    """Whether each row sums to 0, with and without the factor x − μ, as LayerNorm's dx does.
+
+    Only about so: LayerNorm's ε makes x̂ a little shorter than √D.
+    """
+    sums = np.concatenate([_rows(gradient).sum(axis=-1), _rows(gradient * centred).sum(axis=-1)])
+    return np.abs(sums).max() <= 1e-3 * np.abs(gradient).max()
+
+
+def _rows(array):
+    return array.reshape(-1, array.shape[-1])
 
 
 def _where(analytic, numeric):

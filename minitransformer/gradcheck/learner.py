@@ -13,12 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.gradcheck.check import check_pair
+from minitransformer.gradcheck.check import call, check_pair
 from minitransformer.gradcheck.report import CheckError
 
 
-def check_file(place, seed=0):
+def check_file(place, seed=0, directions=None):
     """Check the pair at ``place``, ``"my_file.py:my_norm"``; returns a Report.
+
+    Args:
+        seed, directions: as for :func:`check_pair`; the inputs are drawn from the seed, too.
 
     Raises:
         CheckError: the file or one of the three functions is missing or fails.
@@ -28,28 +31,24 @@ def check_file(place, seed=0):
     forward, backward, make_inputs = (
         _function(module, name + suffix, place) for suffix in ("", "_backward", "_inputs")
     )
-    try:
-        inputs = make_inputs(np.random.default_rng(seed))
-    except Exception as error:  # a learner's function may fail in any way
-        raise CheckError(f"{name}_inputs raised {type(error).__name__}: {error}") from error
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    return check_pair(forward, backward, inputs, seed=seed)
+    inputs = call(f"{name}_inputs", make_inputs, np.random.default_rng(seed))
+    return check_pair(forward, backward, inputs, seed=seed, directions=directions)
 
 
 def _load(path):
     if not path.is_file():
         raise CheckError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"learner_{path.stem}", path)
     if spec is None:
         raise CheckError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # so that it can import the files beside it
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # so that it can import the files beside it
+    sys.modules[spec.name] = module  # dataclasses look their module up there
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # whatever stands in the file
-        raise CheckError(f"importing {path} raised {type(error).__name__}: {error}") from error
+        call(f"importing {path}", spec.loader.exec_module, module)
     finally:
-        sys.path.pop(0)
+        sys.path.remove(folder)
     return module
 
 

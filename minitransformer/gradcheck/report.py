@@ -1,6 +1,6 @@
 """What a gradient check found: a line for each gradient, in words where it is wrong."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class CheckError(Exception):
@@ -18,7 +18,8 @@ class TensorReport:
         right: whether the error is within the tolerance.
         index, analytic, numeric: the worst entry and its two values; None where shapes differ.
         diagnosis: what looks wrong, in words; empty when right.
-        vacuous: whether both gradients are zero everywhere, which proves little.
+        vacuous: whether both gradients are nowhere larger than central differences can resolve,
+            which proves little.
     """
 
     name: str
@@ -45,10 +46,17 @@ class TensorReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of one check; ``print(report)`` shows each gradient."""
+    """The outcome of one check; ``print(report)`` shows each gradient.
+
+    Attributes:
+        tensors: a TensorReport for each gradient.
+        seconds: how long the check took.
+        unchecked: names of the inputs that are no float64 arrays.
+    """
 
     tensors: list[TensorReport]
     seconds: float
+    unchecked: list[str] = field(default_factory=list)
 
     @property
     def right(self):
@@ -65,7 +73,8 @@ class Report:
         wrong = [tensor.name for tensor in self.tensors if not tensor.right]
         if len(wrong) == 1 < len(self.tensors):
             lines.append(
-                f"  Only {wrong[0]} is wrong: what all gradients share is right, "
-                "so look where it alone is computed."
+                f"  Only {wrong[0]} is wrong: look at what it does not share with the others."
             )
+        if self.unchecked:
+            lines.append(f"  not checked, as no float64 array: {', '.join(self.unchecked)}")
         return "\n".join(lines)

@@ -4,15 +4,17 @@
     MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O
                 head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
-Derivation of (1). With scores S = Q Kᵀ / √d_k, weights A = softmax(S) and output Y = A V, two
+Derivation of (1). With scores Z = Q Kᵀ / √d_k, weights A = softmax(Z) and output Y = A V, two
 matrix products as in ``linear.py`` with a softmax between them:
 
     dA = dY Vᵀ          dV = Aᵀ dY
-    dS = A · (dA − row sums of dA · A)
-    dQ = dS K / √d_k    dK = dSᵀ Q / √d_k
+    dZ = A · (dA − row sums of dA · A)
+    dQ = dZ K / √d_k    dK = dZᵀ Q / √d_k
+
+Dropout of the weights, between A and V, is not in the paper but in most implementations.
 
 The h matrices W_i^Q stand side by side in one W^Q (D, D), so all heads are one GEMM; splitting the
-result into heads is only another view of it. K here names the head width d_k = D / h.
+result into heads is only another view of it. In the shapes below K is the head width, d_k = D / h.
 """
 
 import math
@@ -119,7 +121,11 @@ class MultiHeadAttention(Module):
 
     def __init__(self, d_model, num_heads, rng, *, p=0.0):
         if d_model % num_heads:
-            raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
+            below = d_model - d_model % num_heads
+            raise ValueError(
+                f"d_model={d_model} is not divisible by num_heads={num_heads}; "
+                f"choose {below} or {below + num_heads}"
+            )
         self.w_query = Parameter(glorot_uniform((d_model, d_model), rng))
         self.w_key = Parameter(glorot_uniform((d_model, d_model), rng))
         self.w_value = Parameter(glorot_uniform((d_model, d_model), rng))

@@ -16,6 +16,9 @@ def dropout(x, p=0.0, rng=None):
         rng: a generator on the device of x (:meth:`Device.generator`), or None at inference. The
             same generator state gives the same mask, whatever the dtype of x.
 
+    Returns:
+        y, of the shape of x or x itself, and the cache for the backward.
+
     Raises:
         ValueError: p is outside [0, 1).
     """
@@ -24,7 +27,7 @@ def dropout(x, p=0.0, rng=None):
     if rng is None or p == 0:
         return x, None
     keep = rng.random(x.shape, dtype=np.float32) >= p
-    scale = 1 / (1 - p)
+    scale = 1 / (1 - float(p))  # a NumPy float64 would turn a float32 x into float64
     return x * keep * scale, (keep, scale)
 
 

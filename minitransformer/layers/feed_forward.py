@@ -2,7 +2,8 @@
 
     FFN(x) = max(0, x W_1 + b_1) W_2 + b_2                                      (equation 2)
 
-with dropout after the ReLU. It is a chain of pairs, so its backward is the chain reversed.
+with dropout after the ReLU, which the paper does not have. It is a chain of pairs, so its backward
+is the chain reversed.
 """
 
 import numpy as np

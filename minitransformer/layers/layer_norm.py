@@ -3,14 +3,16 @@
     μ = mean(x)    σ = √(mean((x − μ)²) + ε)    x̂ = (x − μ) / σ    y = γ x̂ + β
 
 Derivation. γ acts after the normalisation, so the gradient first passes it:  dx̂ = dy γ. Each x_j
-moves every x̂_i of its row in three ways, directly, through μ and through σ:
+moves x̂_j directly, and every x̂_i of its row through μ and through σ:
 
     ∂x̂_i/∂x_j = ([i = j] − 1/D − x̂_i x̂_j / D) / σ
 
     dx_j = Σ_i dx̂_i ∂x̂_i/∂x_j = (dx̂_j − mean(dx̂) − x̂_j mean(dx̂ x̂)) / σ
 
 with the means over the row: dx̂ loses its components along the vectors 1 and x̂, because shifting
-or rescaling a row changes nothing. γ and β serve every row:  dγ = Σ_rows dy x̂,  dβ = Σ_rows dy.
+or rescaling a row changes nothing (up to ε). γ and β serve every row:
+
+    dγ = Σ_rows dy x̂        dβ = Σ_rows dy
 """
 
 import numpy as np
@@ -26,11 +28,22 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
         x: (..., D).
         gamma, beta: (D,).
         epsilon: added to the variance, so that a constant row gives beta and not NaN.
+
+    Returns:
+        y (..., D) and the cache for the backward.
+
+    Raises:
+        ValueError: gamma or beta is not as wide as x.
     """
+    if not x.shape[-1:] == gamma.shape == beta.shape:
+        raise ValueError(
+            f"x of shape {x.shape} needs gamma and beta of shape {x.shape[-1:]}; "
+            f"theirs are {gamma.shape} and {beta.shape}"
+        )
     xp = array_namespace(x)
     centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred * centred).mean(axis=-1, keepdims=True)
-    sigma = xp.sqrt(variance + epsilon)  # (..., 1)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)  # (..., 1)
+    sigma = xp.sqrt(variance + float(epsilon))  # (..., 1)
     x_hat = centred / sigma
     return gamma * x_hat + beta, (x_hat, sigma, gamma)
 
@@ -39,10 +52,10 @@ def layer_norm_backward(dy, cache):
     """Gradients dx (..., D), dgamma (D,), dbeta (D,)."""
     x_hat, sigma, gamma = cache
     rows = tuple(range(dy.ndim - 1))
-    dbeta = dy.sum(axis=rows)
-    dgamma = (dy * x_hat).sum(axis=rows)
+    dbeta = dy.sum(axis=rows)  # (D,)
+    dgamma = (dy * x_hat).sum(axis=rows)  # (D,)
     dx_hat = dy * gamma
-    through_mean = dx_hat.mean(axis=-1, keepdims=True)
+    through_mean = dx_hat.mean(axis=-1, keepdims=True)  # (..., 1)
     through_sigma = x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)
     dx = (dx_hat - through_mean - through_sigma) / sigma
     return dx, dgamma, dbeta

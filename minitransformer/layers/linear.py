@@ -27,12 +27,17 @@ def linear(x, weight, bias=None):
 
     Returns:
         y (..., D_out) and the cache for :func:`linear_backward`.
+
+    Raises:
+        ValueError: the last axis of x is not D_in.
     """
     d_in, d_out = weight.shape
+    if x.shape[-1] != d_in:
+        raise ValueError(f"x of shape {x.shape} does not fit a weight of shape {weight.shape}")
     y = x.reshape(-1, d_in) @ weight  # (tokens, D_out)
     if bias is not None:
         y += bias
-    return y.reshape(*x.shape[:-1], d_out), (x, weight, bias)
+    return y.reshape(*x.shape[:-1], d_out), (x, weight, bias)  # (..., D_out)
 
 
 def linear_backward(dy, cache):
@@ -40,14 +45,20 @@ def linear_backward(dy, cache):
     x, weight, bias = cache
     d_in, d_out = weight.shape
     dy = dy.reshape(-1, d_out)  # (tokens, D_out)
-    dbias = None if bias is None else dy.sum(axis=0)
+    dbias = None if bias is None else dy.sum(axis=0)  # (D_out,)
     dweight = x.reshape(-1, d_in).T @ dy  # (D_in, D_out)
-    dx = (dy @ weight.T).reshape(x.shape)
+    dx = (dy @ weight.T).reshape(x.shape)  # (..., D_in)
     return dx, dweight, dbias
 
 
 class Linear(Module):
-    """A linear map with its own weight, drawn by :func:`glorot_uniform`, and a bias of zeros."""
+    """A linear map with its own weight, drawn by :func:`glorot_uniform`, and a bias of zeros.
+
+    Args:
+        d_in, d_out: widths of input and output.
+        rng: NumPy generator for the weight.
+        bias: whether there is one.
+    """
 
     def __init__(self, d_in, d_out, rng, *, bias=True):
         self.weight = Parameter(glorot_uniform((d_in, d_out), rng))

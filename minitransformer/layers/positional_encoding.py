@@ -8,7 +8,7 @@ It is added to the embeddings and has nothing to train, so dx = dy.
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.backend import like
 from minitransformer.module import Module
 
 
@@ -23,11 +23,15 @@ def sinusoidal_encoding(length, d_model):
     position = np.arange(length)[:, None]  # (T, 1)
     frequency = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)  # (D/2,)
     angle = position * frequency  # (T, D/2)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(length, d_model)
+    pairs = np.stack([np.sin(angle), np.cos(angle)], axis=-1)  # (T, D/2, 2)
+    return pairs.reshape(length, d_model)  # (T, D)
 
 
 def positional_encoding(x, table):
     """x (B, T, D) plus the first T rows of the table, (max_length, D).
+
+    Returns:
+        y (B, T, D) and None: the backward needs nothing.
 
     Raises:
         ValueError: T is more than the table has rows.
@@ -53,10 +57,9 @@ class PositionalEncoding(Module):
         self.table = sinusoidal_encoding(max_length, d_model).astype(np.float32)
 
     def constants_to(self, device=None, dtype=None):
-        dtype = dtype or self.table.dtype
         # Made anew, because widening a float32 table to float64 would keep its rounding.
-        self.table = array_namespace(self.table).asarray(sinusoidal_encoding(*self.table.shape))
-        super().constants_to(device, dtype)
+        table = sinusoidal_encoding(*self.table.shape).astype(dtype or self.table.dtype)
+        self.table = like(table, self.table) if device is None else device.asarray(table)
 
     def forward(self, x):
         return positional_encoding(x, self.table)

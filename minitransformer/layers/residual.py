@@ -25,13 +25,16 @@ def residual(x, h, p=0.0, rng=None):
         x: what went into the sublayer, (..., D).
         h: what came out of it, (..., D).
         p, rng: as for :func:`dropout`.
+
+    Returns:
+        z (..., D) and the cache for the backward.
     """
     h, cache = dropout(h, p, rng)
     return x + h, cache
 
 
 def residual_backward(dz, cache):
-    """Gradients dx and dh, both of the shape of dz."""
+    """Gradients dx and dh, both of the shape of dz; without dropout one array for both."""
     return dz, dropout_backward(dz, cache)
 
 
@@ -43,9 +46,14 @@ class ResidualConnection(Module):
         norm: ``"post"`` or ``"pre"``.
         p: dropout probability on what the sublayer returns.
         epsilon: of the LayerNorm.
+
+    Raises:
+        ValueError: there is no such norm.
     """
 
     def __init__(self, d_model, *, norm="post", p=0.0, epsilon=1e-5):
+        if norm not in ("post", "pre"):
+            raise ValueError(f"norm={norm!r}; choose 'post' or 'pre'")
         self.norm = LayerNorm(d_model, epsilon=epsilon)
         self.pre_norm = norm == "pre"
         self.p = p

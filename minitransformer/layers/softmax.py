@@ -21,6 +21,9 @@ def softmax(x, mask=None):
         x: scores (..., S).
         mask: boolean, of a shape that broadcasts to that of x; True where attention is allowed.
 
+    Returns:
+        weights (..., S) and the cache for the backward.
+
     Raises:
         TypeError: the mask is not boolean.
         ValueError: the mask does not broadcast to the shape of x.
@@ -29,10 +32,10 @@ def softmax(x, mask=None):
     if mask is not None:
         check_mask(mask, x.shape)
         x = xp.where(mask, x, -xp.inf)
-    peak = x.max(axis=-1, keepdims=True)
+    peak = x.max(axis=-1, keepdims=True)  # (..., 1)
     peak = xp.where(peak == -xp.inf, 0, peak)  # nothing allowed: exp(-inf - 0) is 0, not NaN
     weights = xp.exp(x - peak)
-    total = weights.sum(axis=-1, keepdims=True)
+    total = weights.sum(axis=-1, keepdims=True)  # (..., 1)
     weights /= xp.where(total == 0, 1, total)
     return weights, weights
 

@@ -8,13 +8,14 @@ counts the steps of the whole model.
 """
 
 from minitransformer.backend import array_namespace
+from minitransformer.module import FlatParameters
 
 
 class Adam:
     """Updates all parameters of a model at once, in place.
 
     Args:
-        flat: the FlatParameters of the model.
+        flat: the FlatParameters of the model, ``model.flat``. Move the model to its device first.
         beta_1, beta_2, epsilon: β₁, β₂ and ε.
 
     Attributes:
@@ -23,7 +24,10 @@ class Adam:
     """
 
     def __init__(self, flat, *, beta_1=0.9, beta_2=0.98, epsilon=1e-9):
+        if not isinstance(flat, FlatParameters):
+            raise TypeError(f"Adam updates FlatParameters, model.flat, and got {flat!r}")
         self.flat = flat
+        self._data = flat.data
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         xp = array_namespace(flat.data)
         self.m = xp.zeros_like(flat.data)
@@ -31,7 +35,14 @@ class Adam:
         self.t = 0
 
     def step(self, learning_rate):
-        """One update from ``flat.grad``, with the learning rate η of this step."""
+        """One update from ``flat.grad``, with the learning rate η of this step.
+
+        Raises:
+            RuntimeError: the model was moved after this optimizer was made.
+        """
+        if self.flat.data is not self._data:
+            raise RuntimeError("the model was moved after Adam was made; make Adam after moving")
+        learning_rate = float(learning_rate)
         xp = array_namespace(self.flat.data)
         grad = self.flat.grad
         self.t += 1

@@ -1,14 +1,19 @@
 """What the checker asks of the functions it is given, and how its report reads."""
 
+import copy
 import re
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from minitransformer.gradcheck import CheckError, check_module, check_pair
-from minitransformer.gradcheck.numeric import directional_derivative, numeric_gradient
+from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
+from minitransformer.gradcheck.numeric import numeric_gradient, refined_slope, slope
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.transformer import Transformer
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 
@@ -34,7 +39,46 @@ def test_an_entry_without_influence_has_exactly_no_numeric_gradient():
 def test_directional_derivative_is_gradient_times_direction():
     dy, direction = np.random.default_rng(1).standard_normal((2, *X.shape))
     expected = (np.cos(X) * dy * direction).sum()
-    assert directional_derivative(np.sin, X, direction, dy) == pytest.approx(expected, abs=1e-9)
+    assert slope(np.sin, X, direction, dy, 1e-5) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("function", "derivative", "x"),
+    [
+        (np.log, lambda x: 1 / x, 1e-3),  # the first steps reach below zero
+        (np.sqrt, lambda x: 0.5 / np.sqrt(x), 1e-4),
+        (lambda x: np.sin(1000 * x), lambda x: 1000 * np.cos(1000 * x), 0.7),
+        (lambda x: 1 / x, lambda x: -1 / x**2, 2e-3),
+        (np.square, lambda x: 2 * x, 1e6),
+    ],
+)
+def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, derivative, x):
+    def forward(x):
+        with np.errstate(invalid="ignore"):
+            y = function(x)
+        if np.isnan(y).any():
+            raise CheckError("outside")
+        return y
+
+    one = np.ones(1)
+    found = refined_slope(forward, np.array([x]), one, one, size=x)
+    assert found == pytest.approx(derivative(x), rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        (lambda x: (np.log(x), x), lambda dy, x: dy / x),
+        (lambda x: (np.sqrt(x), x), lambda dy, x: dy / (2 * np.sqrt(x))),
+        (lambda x: (np.square(1e6 * x), x), lambda dy, x: 2e12 * x * dy),
+    ],
+)
+def test_right_gradients_of_steep_functions_are_right_and_wrong_ones_wrong(forward, backward, seed):
+    x = np.random.default_rng(seed).uniform(0.001, 1, 50)
+    assert check_pair(forward, backward, (x,)).right
+    report = check_pair(forward, lambda dy, x: 2 * backward(dy, x), (x,))
+    assert "2 times too large" in report.tensors[0].diagnosis
 
 
 def test_a_right_pair_is_right_entry_by_entry_and_along_directions():
@@ -71,6 +115,7 @@ def test_inputs_of_other_types_pass_through_unchecked():
 
     report = check_pair(scaled, lambda dy, factor: (dy * factor,), (X, [1, 2], 3, "n"))
     assert [tensor.name for tensor in report.tensors] == ["dx"]
+    assert str(report).endswith("not checked, as no float64 array: ids, factor, name")
 
 
 def test_an_input_between_checked_ones_may_have_none():
@@ -89,6 +134,7 @@ def test_none_is_right_for_an_input_that_has_no_influence():
     assert report.right
     assert report.tensors[1].vacuous
     assert "zero everywhere, other inputs would prove more" in str(report)
+    assert "not checked" not in str(report)
 
 
 def test_a_gradient_for_an_input_without_influence_is_wrong():
@@ -101,10 +147,17 @@ def test_a_gradient_for_an_input_without_influence_is_wrong():
 def test_a_kink_is_called_a_kink_and_not_a_wrong_gradient():
     x = X.copy()
     x[2, 1] = 0
-    report = check_pair(relu, relu_backward, (x,))
+    with pytest.raises(
+        CheckError, match=r"x has a kink at index \(2, 1\), value 0: its slope jumps"
+    ):
+        check_pair(relu, relu_backward, (x,))
+
+
+def test_a_wrong_gradient_at_a_kink_is_wrong():
+    x = X.copy()
+    x[2, 1] = 0
+    report = check_pair(relu, lambda dy, alive: 3 * dy, (x,))
     assert not report.right
-    assert report.tensors[0].index == (2, 1)
-    assert "slope changes at this very point" in report.tensors[0].diagnosis
 
 
 def test_a_wrong_gradient_where_the_slope_is_nearly_flat_is_not_called_a_kink():
@@ -123,7 +176,7 @@ def test_a_wrong_gradient_where_the_slope_is_nearly_flat_is_not_called_a_kink():
 
 def test_a_gradient_in_single_precision_is_told_so():
     report = check_pair(square, lambda dy, x: (2 * x * dy).astype(np.float32), (X,), tolerance=1e-9)
-    assert "it is right but float32" in report.tensors[0].diagnosis
+    assert "is something rounded to float32 on the way" in report.tensors[0].diagnosis
 
 
 def test_missing_rows_are_located():
@@ -184,10 +237,12 @@ class Unsteady:
         (square, lambda dy, x: (dy, dy), (X,), "backward returned 2 gradients for 1 inputs"),
         (lambda x, w: (x * w, x), square_backward, (X, X), "returned 1 gradients for 2 inputs"),
         (square, square_backward, ([1.0, 2.0],), "no input is a float64 array"),
+        (square, square_backward, (np.zeros((0, 3)),), "x has no entries, its shape is (0, 3)"),
+        (square, lambda dy, x: sys.exit(0), (X,), "backward raised SystemExit"),
         (square, square_backward, (X.astype(np.float32),), "x is float32; central differences"),
         (Unsteady().forward, square_backward, (X,), "forward is not deterministic"),
-        (writes_to_its_input, square_backward, (X,), "read-only"),
-        (square, writes_to_its_upstream, (X,), "read-only"),
+        (writes_to_its_input, square_backward, (X,), "a pair must not write to its inputs or to"),
+        (square, writes_to_its_upstream, (X,), "a pair must not write to its inputs or to dy"),
         (relu, relu_backward, (-np.abs(X) - 1,), "every gradient is zero"),
     ],
 )
@@ -209,3 +264,46 @@ def test_a_module_is_checked_away_from_its_initial_values_and_left_alone():
 def test_inputs_without_a_name_in_the_signature_are_numbered():
     report = check_pair(lambda *xs: (xs[0] * xs[0], xs[0]), square_backward, (X,))
     assert report.tensors[0].name == "dinput_0"
+
+
+def test_an_error_in_a_pair_is_located():
+    def backward(dy, x):
+        return dy * undefined  # noqa: F821
+
+    with pytest.raises(CheckError, match=r"NameError: .* \(test_check.py, line \d+\)"):
+        check_pair(square, backward, (X,))
+
+
+def test_a_single_array_need_not_be_in_a_tuple():
+    assert check_pair(square, square_backward, X).right
+
+
+def test_a_scalar_input_can_be_checked():
+    assert check_pair(square, square_backward, (np.float64(3),)).right
+    assert not check_pair(square, lambda dy, x: 5 * x * dy, (np.array(3.0),)).right
+
+
+def test_a_check_that_would_take_too_long_is_refused_with_a_way_out():
+    def slow(x):
+        time.sleep(0.01)
+        return x * x, x
+
+    x = np.random.default_rng(0).standard_normal((300, 100))
+    with pytest.raises(CheckError, match=r"would take about \d+ s.* or directions=3"):
+        check_pair(slow, square_backward, x)
+    assert check_pair(slow, square_backward, x, directions=3).right
+
+
+def test_a_whole_model_can_be_checked_and_copied():
+    model = Transformer(small_config(), seed=1)
+    loss = ModelLoss(model)
+    assert check_module(loss, SOURCE, TARGET, LABELS, directions=2, tolerance=1e-6).right
+    copied = copy.deepcopy(model)
+    copied.flat.data.fill(7)
+    assert (copied.encoder.layers[0].self_attention.w_query.data == 7).all()  # still its view
+    assert not (model.flat.data == 7).any()
+
+
+def test_only_modules_are_checked_as_modules():
+    with pytest.raises(CheckError, match="expected a Module"):
+        check_module(LayerNorm, X)

@@ -34,6 +34,10 @@ def test_a_single_input_need_not_be_in_a_tuple(file):
     assert check_file(f"{file(inputs='rng.standard_normal(5)')}:cube").right
 
 
+def test_inputs_may_be_a_list(file):
+    assert check_file(f"{file(inputs='[rng.standard_normal(5)]')}:cube").right
+
+
 def test_a_wrong_pair_is_wrong(file):
     report = check_file(f"{file(factor=6)}:cube")
     assert not report.right
@@ -59,6 +63,7 @@ def test_the_file_may_import_its_neighbours(file, tmp_path):
         (CUBE.replace("cube_backward", "back"), "cube", "defines no function cube_backward"),
         (CUBE.replace("cube_inputs", "inputs"), "cube", "defines no function cube_inputs"),
         (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
+        ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
         ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
     ],
 )

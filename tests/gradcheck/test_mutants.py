@@ -93,6 +93,16 @@ def layer_norm_dgamma_from_x(dy, cache):
     return dx, (dy * cache[0] * cache[1]).sum((0, 1)), dbeta
 
 
+def rms_norm(x):
+    scale = 1 / np.sqrt((x * x).mean(-1, keepdims=True))
+    return x * scale, (x, scale)
+
+
+def rms_norm_without_mean(dy, cache):
+    _, scale = cache
+    return dy * scale
+
+
 def seeded_dropout(x):
     y, cache = dropout(x, 0.4, np.random.default_rng(1))
     return y, cache
@@ -189,7 +199,7 @@ MUTANTS = [
         lambda dy, weights: weights * dy,
         (X,),
         {"dx"},
-        "a multiple of y is missing in each row",
+        "a multiple of y in each row",
     ),
     Mutant(
         "softmax: divided by the batch size",
@@ -213,7 +223,7 @@ MUTANTS = [
         attention_with(lambda dq, dk, dv: (dq * np.sqrt(K), dk * np.sqrt(K), dv)),
         (QUERY, KEY, VALUE),
         {"dquery", "dkey"},
-        "3.60555 times too large: 3.60555 is √13, the root of the width d",
+        "3.60555 times too large: 3.60555 is √13, the root of the head width d_k",
     ),
     Mutant(
         "attention: key and value gradients swapped",
@@ -221,7 +231,7 @@ MUTANTS = [
         attention_with(lambda dq, dk, dv: (dq, dv, dk)),
         (QUERY, KEY, VALUE),
         {"dkey", "dvalue"},
-        "",
+        "were two gradients exchanged?",
     ),
     Mutant(
         "attention: divided by the length",
@@ -239,14 +249,21 @@ MUTANTS = [
         {"dvalue"},
         "leaks into padding",
     ),
-    Mutant("layer_norm: gamma outside", *NORM[:1], layer_norm_gamma_outside, NORM[1], {"dx"}, ""),
+    Mutant(
+        "layer_norm: gamma outside",
+        layer_norm,
+        layer_norm_gamma_outside,
+        NORM[1],
+        {"dx"},
+        "a gain such as gamma is multiplied after the mean terms",
+    ),
     Mutant(
         "layer_norm: no mean(dx_hat)",
         layer_norm,
         layer_norm_without("mean"),
         NORM[1],
         {"dx"},
-        "a constant in each row is missing",
+        "a constant in each row, such as mean(dx̂) in LayerNorm, is missing",
     ),
     Mutant(
         "layer_norm: no x_hat mean(dx_hat x_hat)",
@@ -254,7 +271,7 @@ MUTANTS = [
         layer_norm_without("sigma"),
         NORM[1],
         {"dx"},
-        "a multiple of x̂ is missing in each row",
+        "a multiple of x̂ in each row",
     ),
     Mutant(
         "layer_norm: neither mean term",
@@ -262,7 +279,7 @@ MUTANTS = [
         layer_norm_without("mean", "sigma"),
         NORM[1],
         {"dx"},
-        "the terms mean(dx̂) and x̂ mean(dx̂ x̂)",
+        "both mean(dx̂) and x̂ mean(dx̂ x̂)",
     ),
     Mutant("layer_norm: no gamma", layer_norm, layer_norm_missing_gamma, NORM[1], {"dx"}, ""),
     Mutant(
@@ -416,7 +433,7 @@ MUTANTS = [
         lambda dx, cache: (None, embedding_backward(dx, (*cache[:2], 1))),
         (IDS, TABLE),
         {"dweight"},
-        "2.64575 times too small: 2.64575 is √7, the root of the width d",
+        "2.64575 times too small: 2.64575 is √7, the root of the size of axis 1 of weight",
     ),
     Mutant(
         "loss: divided by N twice",
@@ -425,6 +442,30 @@ MUTANTS = [
         (LOGITS, FULL_LABELS),
         {"dlogits"},
         "15 times too small: 15 is N, the number of rows",
+    ),
+    Mutant(
+        "loss: divided by N twice, with padding",
+        mean_loss,
+        lambda dloss, cache: cross_entropy_backward(dloss, cache) / 9,
+        (LOGITS, LABELS),
+        {"dlogits"},
+        "9 times too small: 9 is N, the number of rows with a gradient",
+    ),
+    Mutant(
+        "rms_norm: no mean term",
+        rms_norm,
+        rms_norm_without_mean,
+        (X,),
+        {"dx"},
+        "a multiple of x in each row, such as x mean(dy x) in RMSNorm",
+    ),
+    Mutant(
+        "linear: weight decay slipped in",
+        linear,
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw + 0.1 * cache[1], db)),
+        (X, WEIGHT, BIAS),
+        {"dweight"},
+        "a multiple of x in each row",
     ),
     Mutant(
         "loss: gradient at padded positions",
@@ -463,6 +504,16 @@ def test_a_zero_backward_would_pass_with_an_upstream_of_ones(forward, backward):
 class AssigningLinear(Linear):
     def backward(self, dy, cache):
         dx, self.weight.grad, self.bias.grad = linear_backward(dy, cache)
+        return dx
+
+
+class RebindingNorm(LayerNorm):
+    """Adds, but not in place: the new array is no view of the model's flat gradient."""
+
+    def backward(self, dy, cache):
+        dx, dgamma, dbeta = layer_norm_backward(dy, cache)
+        self.gamma.grad = self.gamma.grad + dgamma
+        self.beta.grad += dbeta
         return dx
 
 
@@ -506,6 +557,7 @@ class WronglyMergedHeads(Module):
     ("module", "given", "wrong"),
     [
         (AssigningLinear(D, V, np.random.default_rng(0)), X, {"dweight", "dbias"}),
+        (RebindingNorm(D), X, {"dgamma"}),
         (SwappedNorm(D), X, {"dgamma", "dbeta"}),
         (GammaOutsideNorm(D), X, {"dx"}),
         (ForgottenTie(np.random.default_rng(0)), IDS, {"embedding.weight.grad"}),
@@ -516,3 +568,7 @@ class WronglyMergedHeads(Module):
 def test_a_wrong_module_is_rejected(module, given, wrong):
     report = check_module(module, given)
     assert {tensor.name for tensor in report.tensors if not tensor.right} == wrong, report
+    for tensor in report.tensors:
+        assert ("replaces" in tensor.diagnosis) == (
+            isinstance(module, AssigningLinear | RebindingNorm) and not tensor.right
+        )

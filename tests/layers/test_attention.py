@@ -53,6 +53,14 @@ def test_dropout_of_the_weights_keeps_their_scale():
     assert abs(y.mean() - 1) < 4 * y.std() / math.sqrt(4000)
 
 
+def test_nothing_is_dropped_unless_asked_for():
+    layer = MultiHeadAttention(D, H, RNG)
+    x = RNG.standard_normal((B, T, D))
+    plain, _ = layer.forward(x, x, x)
+    y, _ = layer.forward(x, x, x, rng=RNG)
+    np.testing.assert_array_equal(y, plain)
+
+
 @pytest.mark.parametrize("mask", [None, causal_mask(np.zeros((B, T)))])
 def test_multi_head_attention_is_equation_1_in_each_head_by_itself(mask):
     layer = MultiHeadAttention(D, H, RNG).to(dtype=np.float64)

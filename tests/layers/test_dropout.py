@@ -41,6 +41,10 @@ def test_inference_and_a_probability_of_0_change_nothing(p, rng):
     assert dropout_backward(ONES, cache) is ONES
 
 
+def test_nothing_is_dropped_unless_asked_for():
+    assert dropout(ONES, rng=np.random.default_rng(0))[0] is ONES
+
+
 def test_the_same_state_gives_the_same_mask_in_either_precision():
     single, _ = dropout(ONES.astype(np.float32), P, np.random.default_rng(0))
     double, _ = dropout(ONES, P, np.random.default_rng(0))

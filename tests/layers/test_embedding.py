@@ -7,6 +7,7 @@ from minitransformer.layers.embedding import (
     check_token_ids,
     embedding,
     embedding_backward,
+    embedding_weight,
 )
 
 RNG = np.random.default_rng(0)
@@ -30,7 +31,7 @@ def test_a_repeated_token_collects_the_gradient_of_each_of_its_places():
 
 
 def test_embedded_tokens_start_with_variance_1():
-    layer = Embedding(1000, 64, np.random.default_rng(1))
+    layer = Embedding(embedding_weight(1000, 64, np.random.default_rng(1)))
     x, _ = layer.forward(np.arange(1000))
     assert layer.weight.data.dtype == np.float32
     assert abs(x.mean()) < 4 / np.sqrt(x.size)
@@ -38,7 +39,7 @@ def test_embedded_tokens_start_with_variance_1():
 
 
 def test_a_projection_scores_each_token_by_its_vector():
-    table = Embedding(7, 9, np.random.default_rng(2))
+    table = Embedding(embedding_weight(7, 9, np.random.default_rng(2)))
     x = RNG.standard_normal((2, 3, 9))
     logits, _ = OutputProjection(table.weight).forward(x)
     assert logits.shape == (2, 3, 7)

@@ -16,6 +16,13 @@ def test_every_position_passes_the_two_maps_of_equation_2():
     np.testing.assert_allclose(y[1, 2], inner @ layer.w_2.data + layer.b_2.data, rtol=1e-12)
 
 
+def test_new_biases_are_zero():
+    layer = FeedForward(4, 7, RNG)
+    assert not layer.b_1.data.any()
+    assert not layer.b_2.data.any()
+    assert {parameter.data.dtype for parameter in layer.parameters()} == {np.dtype(np.float32)}
+
+
 def test_the_inner_activations_are_dropped_and_not_the_outputs():
     layer = FeedForward(4, 1, RNG, p=0.5)
     layer.b_1.data[:] = 100  # the one inner unit is alive at every position

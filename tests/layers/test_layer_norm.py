@@ -37,7 +37,17 @@ def test_epsilon_is_added_to_the_variance():
     np.testing.assert_allclose(y, row / 4, rtol=1e-15)  # √(4 + 12)
 
 
+def test_the_usual_epsilon_is_a_hundred_thousandth():
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # variance 3e-5
+    for y, _ in (
+        layer_norm(row, np.ones(2), np.zeros(2)),
+        LayerNorm(2).to(dtype=np.float64).forward(row),
+    ):
+        np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
+
+
 def test_a_new_layer_only_normalises():
     layer = LayerNorm(6)
-    np.testing.assert_array_equal(layer.gamma.data, np.ones(6, dtype=np.float32))
-    np.testing.assert_array_equal(layer.beta.data, np.zeros(6, dtype=np.float32))
+    np.testing.assert_array_equal(layer.gamma.data, 1)
+    np.testing.assert_array_equal(layer.beta.data, 0)
+    assert layer.gamma.data.dtype == layer.beta.data.dtype == np.float32

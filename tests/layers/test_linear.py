@@ -25,7 +25,10 @@ def test_without_a_bias_zero_stays_zero_and_no_parameter_is_kept_for_it():
 
 
 def test_a_new_bias_is_zero():
-    assert not Linear(4, 5, RNG).bias.data.any()
+    bias = Linear(4, 5, RNG).bias.data
+    assert bias.shape == (5,)
+    assert bias.dtype == np.float32
+    assert not bias.any()
 
 
 def test_first_weights_are_uniform_within_the_limit_of_glorot():

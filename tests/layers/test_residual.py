@@ -44,5 +44,12 @@ def test_the_way_out_drops_with_its_own_probability(norm):
     np.testing.assert_array_equal(y, z if norm == "pre" else same.norm.forward(z)[0])
 
 
+def test_nothing_is_dropped_unless_asked_for():
+    rng = np.random.default_rng(1)
+    np.testing.assert_array_equal(residual(X, H, rng=rng)[0], X + H)
+    np.testing.assert_array_equal(ResidualConnection(6, norm="pre").leave(X, H, rng)[0], X + H)
+
+
 def test_epsilon_reaches_the_norm():
     assert ResidualConnection(6, epsilon=0.25).norm.epsilon == 0.25
+    assert ResidualConnection(6).norm.epsilon == 1e-5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer import Adam, Module, Parameter, Transformer
-from minitransformer.gradcheck.cases import _config as small_config
+from minitransformer.gradcheck.cases import small_config
 from minitransformer.module import FlatParameters
 
 RNG = np.random.default_rng(0)
@@ -119,3 +119,16 @@ def test_repeated_steps_find_the_minimum_of_a_parabola(flat):
         flat.grad[:] = flat.data - goal
         adam.step(0.01)
     np.testing.assert_allclose(flat.data, goal, atol=1e-3)
+
+
+def test_adam_refuses_what_is_not_flat_storage():
+    with pytest.raises(TypeError, match=r"FlatParameters, model\.flat, and got"):
+        Adam(Transformer(small_config()))
+
+
+def test_adam_of_a_model_that_was_moved_since_is_refused():
+    model = Transformer(small_config())
+    adam = Adam(model.flat)
+    model.to(dtype=np.float64)
+    with pytest.raises(RuntimeError, match="make Adam after moving"):
+        adam.step(0.1)

@@ -1,0 +1,1 @@
+"""One file for each command: ``add`` describes its arguments, ``run`` does it."""
