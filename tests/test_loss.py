@@ -144,3 +144,9 @@ def test_targets_that_are_no_integers_are_refused():
 def test_smoothing_out_of_range_is_refused(smoothing):
     with pytest.raises(ValueError, match=f"smoothing={smoothing} must lie in 0 <= smoothing < 1"):
         cross_entropy(LOGITS, TARGETS, smoothing)
+
+
+@pytest.mark.parametrize("num_tokens", [0, -1, float("nan")])
+def test_a_number_of_tokens_that_is_none_is_refused(num_tokens):
+    with pytest.raises(ValueError, match="num_tokens=.* must be > 0"):
+        cross_entropy(np.zeros((1, 2, 3)), np.array([[1, 2]]), num_tokens=num_tokens)

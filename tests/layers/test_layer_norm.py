@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
 
@@ -51,3 +52,8 @@ def test_a_new_layer_only_normalises():
     np.testing.assert_array_equal(layer.gamma.data, 1)
     np.testing.assert_array_equal(layer.beta.data, 0)
     assert layer.gamma.data.dtype == layer.beta.data.dtype == np.float32
+
+
+def test_a_gain_of_another_width_is_refused():
+    with pytest.raises(ValueError, match=r"of shape \(4,\); theirs are \(1,\)"):
+        layer_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from minitransformer.layers.linear import Linear, glorot_uniform, linear
 
@@ -37,3 +38,8 @@ def test_first_weights_are_uniform_within_the_limit_of_glorot():
     assert weight.dtype == np.float32
     assert 0.999 * limit < np.abs(weight).max() <= limit
     assert abs(weight.var() * 3 / limit**2 - 1) < 0.01  # variance of the uniform: limit² / 3
+
+
+def test_an_input_of_another_width_is_refused():
+    with pytest.raises(ValueError, match=r"\(2, 5\) does not fit a weight of shape \(4, 3\)"):
+        linear(np.ones((2, 5)), np.ones((4, 3)))

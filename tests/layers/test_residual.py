@@ -53,3 +53,8 @@ def test_nothing_is_dropped_unless_asked_for():
 def test_epsilon_reaches_the_norm():
     assert ResidualConnection(6, epsilon=0.25).norm.epsilon == 0.25
     assert ResidualConnection(6).norm.epsilon == 1e-5
+
+
+def test_an_unknown_arrangement_is_refused():
+    with pytest.raises(ValueError, match="norm='Pre'; choose 'post' or 'pre'"):
+        ResidualConnection(4, norm="Pre")
