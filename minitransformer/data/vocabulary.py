@@ -1,0 +1,169 @@
+"""The vocabulary: text in, ids of subword pieces out, and back (byte-pair encoding, section 5.1).
+
+One vocabulary serves both languages. It is learned by sentencepiece and lives in one file, the
+sentencepiece model. Text stays as people write it, cased and unsegmented, but for two things that
+nobody sees: accents are composed with their letters (Unicode NFC), and any run of blanks, the
+no-break space among them, becomes one space. So ``decode(encode(text))`` is the text again, with
+REPLACEMENT for characters that the training text does not have.
+"""
+
+import io
+import re
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from minitransformer.data.bpe_dropout import BPEDropout
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
+BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
+RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of these from a text
+
+
+class VocabularyError(ValueError):
+    """A vocabulary cannot be learned or read; says why and what to do."""
+
+
+class Vocabulary:
+    """Pieces and their ids: PAD, UNK, BOS and EOS, then V - 4 pieces of text.
+
+    Attributes:
+        model: the sentencepiece model, as the bytes of its file.
+
+    Raises:
+        VocabularyError: ``model`` is no such model, or not all of it.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+            # A model cut off between two pieces still loads, but without the settings at its end.
+            whole = self._processor.decode([UNK]) == REPLACEMENT
+        except (RuntimeError, IndexError):
+            whole = False
+        if not whole:
+            raise VocabularyError(
+                "this is no vocabulary of minitransformer, or only a part of one; take it from a "
+                "copy of the run, or train again"
+            )
+        ids = range(EOS + 1, len(self))
+        self._dropout = BPEDropout(dict(zip(self.pieces(ids), ids, strict=True)), UNK)
+
+    @classmethod
+    def train(cls, texts, size):
+        """Learn ``size`` pieces from the texts of both languages, of the training split only.
+
+        Every character of the texts gets an id; the same texts give the same vocabulary.
+
+        Raises:
+            VocabularyError: the texts do not have so many pieces, or have more characters; says
+                which sizes are possible.
+        """
+        file = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(_normalize(text) for text in texts),
+                model_writer=file,
+                model_type="bpe",
+                vocab_size=size,
+                character_coverage=1.0,
+                normalization_rule_name="identity",  # _normalize has done it
+                max_sentence_length=2**30,  # bytes; longer ones would be left out without a word
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                unk_surface=REPLACEMENT,
+                minloglevel=2,  # errors only
+            )
+        except RuntimeError as error:
+            raise VocabularyError(_explain(size, str(error))) from error
+        return cls(file.getvalue())
+
+    def save(self, path):
+        """Write the vocabulary to a file."""
+        Path(path).write_bytes(self.model)
+
+    @classmethod
+    def load(cls, path):
+        """The vocabulary in a file that :meth:`save` wrote.
+
+        Raises:
+            VocabularyError: the file holds something else, or not all of it.
+            OSError: there is no such file.
+        """
+        try:
+            return cls(Path(path).read_bytes())
+        except VocabularyError as error:
+            raise VocabularyError(f"{path}: {error}") from error
+
+    def __len__(self):
+        return len(self._processor)
+
+    def encode(self, text):
+        """The ids of one text, without BOS and EOS. Neighbouring unknown characters are one UNK."""
+        return self._processor.encode(_normalize(text))
+
+    def encode_all(self, texts, dropout=0.0, seed=None):
+        """The ids of each text.
+
+        Args:
+            dropout: p of BPE-dropout: the probability that a possible merge is forbidden.
+            seed: of the dropout, an integer or a NumPy generator. The same seed and texts give the
+                same ids, in any process.
+
+        Raises:
+            ValueError: dropout is out of range, or has no seed.
+        """
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout={dropout} must lie in 0 <= dropout < 1")
+        texts = [_normalize(text) for text in texts]
+        if dropout == 0:
+            return self._processor.encode(texts)
+        if seed is None:
+            raise ValueError("dropout needs a seed, an integer or a NumPy generator")
+
+        sentences = [text.split() for text in texts]
+        words = [BLANK + word for sentence in sentences for word in sentence]
+        ids, counts = self._dropout(words, dropout, np.random.default_rng(seed))
+        ids = ids.tolist()
+        word = np.cumsum([0, *map(len, sentences)])  # where in words each sentence begins
+        piece = np.concatenate([[0], np.cumsum(counts)])  # where in ids each word begins
+        return [ids[begin:end] for begin, end in pairwise(piece[word].tolist())]
+
+    def decode(self, ids):
+        """The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT."""
+        ids = [int(i) for i in ids]
+        ids = ids[: ids.index(EOS)] if EOS in ids else ids
+        return self._processor.decode(ids)
+
+    def pieces(self, ids):
+        """The piece of each id as a string, to look at; BLANK marks where a word begins."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+
+def _normalize(text):
+    for sign in RESERVED:
+        text = text.replace(sign, " ")
+    text = text.encode(errors="replace").decode()  # half a surrogate pair is no character
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _explain(size, message):
+    """What sentencepiece says when it cannot learn ``size`` pieces, in terms of what to do."""
+    if most := re.search(r"value <= (\d+)", message):
+        return f"these texts give no more than {most[1]} pieces, asked for {size}"
+    if fewest := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"these texts need {fewest[1]} pieces or more, one for each of their characters and 4 "
+            f"special ones; asked for {size}"
+        )
+    if "sentences_.empty()" in message:
+        return "there is no text to learn a vocabulary from"
+    return f"cannot learn a vocabulary of {size} pieces: {message}"

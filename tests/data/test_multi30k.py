@@ -1,0 +1,190 @@
+"""Multi30k: read where the user says, downloaded otherwise, and always the files that are known."""
+
+import gzip
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pooch
+import pytest
+from requests.exceptions import ConnectionError as NoConnection
+
+from minitransformer.data import multi30k
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.multi30k import DATA_VARIABLE, FILES, SHA256, URL, load_multi30k
+
+REAL_FOLDER = os.environ.get(DATA_VARIABLE)
+PAIRS = [("Ein Hund .", "A dog ."), ("Zwei Hunde .", "Two dogs .")]
+KNOWN = dict(SHA256)
+DATA = {
+    name: gzip.compress("".join(f"{pair[side]}\n" for pair in PAIRS).encode(), mtime=0)
+    for side in (0, 1)
+    for name in (FILES["train"][side], FILES["test_2016_flickr"][side])
+}
+
+
+@pytest.fixture(autouse=True)
+def pretend(monkeypatch, tmp_path):
+    """The files of DATA are those of Multi30k, the cache is empty, and nobody waits."""
+    for name, data in DATA.items():
+        monkeypatch.setitem(SHA256, name, hashlib.sha256(data).hexdigest())
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr(pooch.get_logger(), "disabled", True)
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """Stands in for the network: the files it has, and the addresses it was asked for."""
+    network = SimpleNamespace(files=dict(DATA), asked=[])
+
+    def download(self, url, output_file, pooch):
+        network.asked.append(url)
+        name = url.removeprefix(URL)
+        if name not in network.files:
+            raise NoConnection("the network is unreachable")
+        Path(output_file).write_bytes(network.files[name])
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", download)
+    return network
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of the user's with both files of the training split."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    write(folder, FILES["train"])
+    return folder
+
+
+def write(folder, names):
+    for name in names:
+        (folder / name).write_bytes(DATA[name])
+
+
+def test_every_split_is_a_german_and_an_english_file_with_a_known_checksum():
+    assert all(
+        german.endswith(".de.gz") and english.endswith(".en.gz")
+        for german, english in FILES.values()
+    )
+    assert sorted(SHA256) == sorted(name for names in FILES.values() for name in names)
+
+
+def test_the_provenance_names_the_same_files_and_checksums():
+    text = (Path(__file__).parents[2] / "datasets" / "multi30k" / "README.md").read_text()
+    assert f"{URL}FILE" in text
+    for name, checksum in KNOWN.items():
+        assert f"{checksum}  {name}\n" in text
+
+
+def test_a_folder_given_is_read_and_nothing_downloaded(folder, network):
+    assert load_multi30k("train", folder) == PAIRS
+    assert network.asked == []
+
+
+def test_the_environment_names_a_folder_too(folder, network, monkeypatch):
+    monkeypatch.setenv(DATA_VARIABLE, str(folder))
+    assert load_multi30k("train") == PAIRS
+    assert network.asked == []
+
+
+def test_the_argument_goes_before_the_environment(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
+    assert load_multi30k("train", folder) == PAIRS
+
+
+def test_a_folder_may_keep_the_files_in_its_subfolder_multi30k(tmp_path):
+    (tmp_path / "multi30k").mkdir()
+    write(tmp_path / "multi30k", FILES["train"])
+    assert load_multi30k("train", tmp_path) == PAIRS
+
+
+def test_what_a_named_folder_lacks_is_an_error_and_not_downloaded(folder, network):
+    (folder / "train.en.gz").unlink()
+    with pytest.raises(CorpusError) as error:
+        load_multi30k("train", folder)
+    for part in (f"{folder} lacks train.en.gz;", URL, "--data-dir", DATA_VARIABLE):
+        assert part in str(error.value)
+    assert network.asked == []
+
+
+def test_a_changed_file_is_refused_with_both_checksums(folder):
+    changed = gzip.compress(b"Eine Katze .\nZwei Katzen .\n")
+    (folder / "train.de.gz").write_bytes(changed)
+    with pytest.raises(CorpusError, match=r"train\.de\.gz is not the file of Multi30k") as error:
+        load_multi30k("train", folder)
+    assert hashlib.sha256(changed).hexdigest() in str(error.value)
+    assert SHA256["train.de.gz"] in str(error.value)
+
+
+def test_without_a_folder_the_pinned_files_are_downloaded_once(network):
+    assert load_multi30k("test_2016_flickr") == PAIRS
+    assert load_multi30k("test_2016_flickr") == PAIRS
+    assert network.asked == [URL + name for name in FILES["test_2016_flickr"]]
+    assert multi30k.COMMIT in URL
+
+
+def test_a_damaged_copy_in_the_cache_is_downloaded_again(network, tmp_path):
+    load_multi30k("train")
+    (copy,) = (tmp_path / "cache").rglob("train.de.gz")
+    copy.write_bytes(b"damaged")
+    assert load_multi30k("train") == PAIRS
+
+
+def test_offline_without_a_copy_says_which_files_to_put_where(network):
+    network.files.clear()
+    with pytest.raises(CorpusError) as error:
+        load_multi30k("train")
+    for part in ("train.de.gz and train.en.gz", URL, "--data-dir", DATA_VARIABLE, "unreachable"):
+        assert part in str(error.value)
+
+
+def test_a_download_with_another_checksum_is_refused_and_not_kept(network, tmp_path):
+    network.files["train.de.gz"] = gzip.compress(b"Eine Katze .\nZwei Katzen .\n")
+    with pytest.raises(CorpusError, match=SHA256["train.de.gz"]):
+        load_multi30k("train")
+    assert list((tmp_path / "cache").rglob("*.gz")) == []
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_sees_a_progress_bar(network, monkeypatch, terminal):
+    bars = []
+    create = pooch.HTTPDownloader.__init__
+
+    def spy(self, progressbar=False, **options):
+        bars.append(progressbar)
+        create(self, progressbar=progressbar, **options)
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__init__", spy)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    load_multi30k("train")
+    assert bars == [terminal, terminal]
+
+
+def test_an_unknown_split_is_refused_with_the_known_ones():
+    with pytest.raises(
+        ValueError, match="no split 'val'; choose one of train, validation, test_2016"
+    ):
+        load_multi30k("val")
+
+
+def test_reading_a_local_folder_does_not_wait_for_the_downloader():
+    code = "import sys, minitransformer.data.multi30k; print('pooch' in sys.modules)"
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout == "False\n"
+
+
+@pytest.mark.skipif(not REAL_FOLDER, reason=f"{DATA_VARIABLE} names no folder with Multi30k")
+@pytest.mark.parametrize(
+    ("split", "count"), [("train", 29_000), ("validation", 1014), ("test_2016_flickr", 1000)]
+)
+def test_the_real_splits_have_the_published_sizes(monkeypatch, split, count):
+    monkeypatch.undo()
+    assert len(load_multi30k(split, REAL_FOLDER)) == count

@@ -1,0 +1,274 @@
+"""The vocabulary: text survives the way into ids and back, and randomness repeats itself."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from string import ascii_letters
+
+import numpy as np
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minitransformer.data.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    REPLACEMENT,
+    UNK,
+    Vocabulary,
+    VocabularyError,
+)
+
+TEXTS = [
+    "Ein kleiner Hund läuft über die grüne Wiese.",
+    "A little dog runs across the green meadow.",
+    "Die Hündin schläft; der Hund läuft.",
+    "The dog sleeps; the other dog runs.",
+    f"0123456789 {ascii_letters} ÄÖÜäöüß .,;:!?'\"()/<>-",
+]
+SIZE = 120
+ALPHABET = "".join(sorted(set("".join(TEXTS)) - {" "}))
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return Vocabulary.train(TEXTS, SIZE)
+
+
+def test_the_special_ids_come_first(vocabulary):
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert vocabulary.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert len(vocabulary) == SIZE
+
+
+@given(st.lists(st.text(ALPHABET, min_size=1), max_size=8))
+def test_text_survives_the_way_there_and_back(vocabulary, words):
+    text = " ".join(words)
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hund hund HUND", "Hund hund HUND"),
+        ("  two  blanks ", "two blanks"),
+        ("no\u00a0break", "no break"),
+        ("tab\tand\nline", "tab and line"),
+        ("über", "über"),
+        ("u\u0308ber", "über"),
+        ("a ☃ b", f"a {REPLACEMENT} b"),
+        ("☃☄", REPLACEMENT),
+        ("x☃☄y", f"x{REPLACEMENT}y"),
+        ("", ""),
+        (" \u00a0\n", ""),
+        ("sentencepiece's own \u2581 and \u2585", "sentencepiece's own and"),
+        ("nul\0byte", "nul byte"),
+        ("half a pair \ud83d", "half a pair ?"),
+    ],
+    ids=ascii,
+)
+def test_what_text_becomes(vocabulary, text, expected):
+    assert vocabulary.decode(vocabulary.encode(text)) == expected
+
+
+@pytest.mark.parametrize("text", ["</s>", "<s>", "<pad>", "a </s> b <pad>", "<unk>"])
+def test_text_that_spells_a_special_piece_is_text(vocabulary, text):
+    ids = vocabulary.encode(text)
+    assert {PAD, UNK, BOS, EOS}.isdisjoint(ids)
+    assert vocabulary.decode(ids) == text
+
+
+def test_ten_thousand_characters_without_a_blank_survive(vocabulary):
+    text = (ALPHABET * 200)[:10_000]
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+def test_all_texts_at_once_are_the_same_as_one_by_one(vocabulary):
+    texts = [*TEXTS, "", "☃☃ Hund"]
+    assert vocabulary.encode_all(texts) == [vocabulary.encode(text) for text in texts]
+    assert vocabulary.encode_all([]) == []
+
+
+def test_a_word_of_the_training_text_takes_fewer_pieces_than_characters(vocabulary):
+    assert len(vocabulary.encode("läuft")) < len("läuft")
+
+
+@pytest.mark.parametrize(
+    ("ids", "ends"),
+    [
+        ([BOS, "Hund", EOS, PAD, PAD], "Hund"),
+        (["Hund", EOS, "Hund"], "Hund"),
+        ([PAD, "Hund", PAD, "Hund"], "Hund Hund"),
+        ([EOS, "Hund"], ""),
+        ([UNK], REPLACEMENT),
+    ],
+)
+def test_decoding_stops_at_eos_and_passes_over_pad_and_bos(vocabulary, ids, ends):
+    flat = [j for i in ids for j in (vocabulary.encode(i) if isinstance(i, str) else [i])]
+    assert vocabulary.decode(flat) == ends
+    assert vocabulary.decode(np.array(flat, np.int32)) == ends
+
+
+# Learning
+
+
+def test_every_character_of_the_texts_has_an_id():
+    rare = "żółć 漢字 ☃ \u0301"
+    vocabulary = Vocabulary.train([*TEXTS * 50, rare], 150)
+    assert UNK not in vocabulary.encode(rare)
+
+
+def test_a_very_long_text_is_learned_from_too():
+    # sentencepiece leaves out texts of more than 4192 bytes unless told otherwise.
+    vocabulary = Vocabulary.train(["kurz", "lang " * 1000 + "ź"], 16)
+    assert UNK not in vocabulary.encode("ź")
+
+
+def test_a_text_with_a_reserved_sign_is_learned_from_too():
+    vocabulary = Vocabulary.train(["kurz", "lang \u2585 ź"], 15)
+    assert UNK not in vocabulary.encode("ź")
+
+
+def test_the_same_texts_give_the_same_vocabulary(vocabulary):
+    assert Vocabulary.train(iter(TEXTS), SIZE).model == vocabulary.model
+
+
+def test_a_size_the_texts_do_not_have_is_refused_with_the_largest_possible():
+    with pytest.raises(VocabularyError, match=r"no more than \d+ pieces, asked for 8000") as error:
+        Vocabulary.train(TEXTS, 8000)
+    largest = int(str(error.value).split(" pieces")[0].split()[-1])
+    assert len(Vocabulary.train(TEXTS, largest)) == largest
+    with pytest.raises(VocabularyError):
+        Vocabulary.train(TEXTS, largest + 1)
+
+
+def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible():
+    with pytest.raises(
+        VocabularyError, match=r"need \d+ pieces or more, .*; asked for 20"
+    ) as error:
+        Vocabulary.train(TEXTS, 20)
+    smallest = int(str(error.value).split(" pieces")[0].split()[-1])
+    assert len(Vocabulary.train(TEXTS, smallest)) == smallest
+    with pytest.raises(VocabularyError):
+        Vocabulary.train(TEXTS, smallest - 1)
+
+
+@pytest.mark.parametrize("texts", [[], ["", " "]], ids=["none", "blank"])
+def test_no_text_is_refused(texts):
+    with pytest.raises(VocabularyError, match="no text to learn a vocabulary from"):
+        Vocabulary.train(texts, SIZE)
+
+
+def test_a_size_of_nothing_is_refused():
+    with pytest.raises(VocabularyError, match="a vocabulary of 0 pieces"):
+        Vocabulary.train(TEXTS, 0)
+
+
+def test_learning_and_failing_print_nothing(capfd):
+    vocabulary = Vocabulary.train(TEXTS, SIZE)
+    vocabulary.encode_all(TEXTS, dropout=0.1, seed=0)
+    with pytest.raises(VocabularyError):
+        Vocabulary.train(TEXTS, 8000)
+    with pytest.raises(VocabularyError):
+        Vocabulary(b"junk")
+    assert capfd.readouterr() == ("", "")
+
+
+# The file
+
+
+def test_a_saved_vocabulary_comes_back(vocabulary, tmp_path):
+    vocabulary.save(tmp_path / "vocabulary.model")
+    loaded = Vocabulary.load(tmp_path / "vocabulary.model")
+    assert loaded.model == vocabulary.model
+    assert loaded.encode_all(TEXTS, 0.5, 1) == vocabulary.encode_all(TEXTS, 0.5, 1)
+
+
+def test_a_file_cut_off_anywhere_is_refused_or_complete_enough(tmp_path):
+    whole = Vocabulary.train(["abab ab b"], 8)
+    path = tmp_path / "vocabulary.model"
+    complete = []
+    for length in range(len(whole.model)):
+        path.write_bytes(whole.model[:length])
+        with contextlib.suppress(VocabularyError):
+            complete.append(Vocabulary.load(path))
+    assert len(complete) < 3  # where one of two empty tables of normalisation ends
+    assert all(part.encode("b  abab\tc") == whole.encode("b  abab\tc") for part in complete)
+
+
+def test_another_programs_model_is_refused(tmp_path):
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_writer=file, vocab_size=100, minloglevel=2
+    )
+    path = tmp_path / "vocabulary.model"
+    for data in (file.getvalue(), b"", b"PK\x03\x04 a zip file"):
+        path.write_bytes(data)
+        with pytest.raises(VocabularyError, match=r"vocabulary\.model: this is no vocabulary"):
+            Vocabulary.load(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="absent"):
+        Vocabulary.load(tmp_path / "absent")
+
+
+# BPE-dropout
+
+
+def test_dropout_cuts_words_into_more_pieces_of_the_same_text(vocabulary):
+    plain = vocabulary.encode_all(TEXTS)
+    dropped = vocabulary.encode_all(TEXTS, dropout=0.5, seed=0)
+    assert [vocabulary.decode(ids) for ids in dropped] == TEXTS
+    assert sum(map(len, dropped)) > sum(map(len, plain))
+
+
+def test_the_same_seed_cuts_the_same_way_and_another_one_differently(vocabulary):
+    first, again, other = (vocabulary.encode_all(TEXTS, dropout=0.5, seed=s) for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_generator_goes_on_where_it_was(vocabulary):
+    rng = np.random.default_rng(1)
+    first, second = (vocabulary.encode_all(TEXTS, dropout=0.5, seed=rng) for _ in range(2))
+    assert first == vocabulary.encode_all(TEXTS, dropout=0.5, seed=1)
+    assert first != second
+
+
+def test_another_process_cuts_the_same_way(vocabulary, tmp_path):
+    vocabulary.save(tmp_path / "vocabulary.model")
+    code = (
+        "import sys; from minitransformer.data.vocabulary import Vocabulary; "
+        "v = Vocabulary.load(sys.argv[1]); print(v.encode_all(sys.argv[2:], dropout=0.5, seed=1))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "vocabulary.model", *TEXTS],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONUTF8": "1"},
+    )
+    assert output.stdout == f"{vocabulary.encode_all(TEXTS, dropout=0.5, seed=1)}\n"
+
+
+def test_dropout_keeps_empty_texts_and_their_places(vocabulary):
+    ids = vocabulary.encode_all(["", "Hund", " ", "", "A dog", ""], dropout=0.5, seed=0)
+    assert [vocabulary.decode(i) for i in ids] == ["", "Hund", "", "", "A dog", ""]
+    assert vocabulary.encode_all(["", " "], dropout=0.5, seed=0) == [[], []]
+    assert vocabulary.encode_all([], dropout=0.5, seed=0) == []
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, 1.5, float("nan")])
+def test_a_dropout_that_is_no_probability_below_one_is_refused(vocabulary, dropout):
+    with pytest.raises(ValueError, match="must lie in 0 <= dropout < 1"):
+        vocabulary.encode_all(TEXTS, dropout=dropout, seed=0)
+
+
+def test_dropout_without_a_seed_is_refused(vocabulary):
+    with pytest.raises(ValueError, match="dropout needs a seed"):
+        vocabulary.encode_all(TEXTS, dropout=0.1)
