@@ -1,0 +1,840 @@
+import errno
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from strict_cupy import strict
+
+from minitransformer import Adam, Transformer, checkpoint
+from minitransformer.backend import to_host
+from minitransformer.checkpoint import (
+    CheckpointError,
+    NewerFormatError,
+    average,
+    checkpoint_path,
+    checkpoints,
+    load_checkpoint,
+    load_model_arrays,
+    model_arrays,
+    newest_checkpoint,
+    prune,
+    save_checkpoint,
+)
+from minitransformer.gradcheck.cases import small_config
+
+ARRAYS = {
+    "parameters/layers.0.weight": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
+    "parameters/gewöhnlich.β": np.float64([np.nan, -0.0, np.inf, 5e-324]),
+    "data/order": np.int64([3, 1, 2]),
+    "data/flags": np.array([[True], [False]]),
+    "data/scalar": np.array(7, np.uint32),
+    "data/empty": np.zeros((0, 4), np.float16),
+}
+STATE = {
+    "step": 1234,
+    "best": [["bleu", 41.0000000000000001], ["none", None]],
+    "generator": np.random.default_rng(5).bit_generator.state,
+    "sentence": "Zwei Männer\n",
+}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = checkpoint_path(tmp_path, 1)
+    save_checkpoint(path, ARRAYS, STATE)
+    return path
+
+
+def fingerprint(arrays, state):
+    """Equal for equal content to the last bit, of NaNs and negative zeros too."""
+    rows = [(name, a.dtype.str, a.shape, a.tobytes()) for name, a in arrays.items()]
+    return rows, json.dumps(state)
+
+
+def save_steps(folder, steps):
+    """Small checkpoints whose parameter is their step."""
+    for step in steps:
+        arrays = {"parameters/w": np.full(3, step, np.float32)}
+        save_checkpoint(checkpoint_path(folder, step), arrays, {"step": step})
+    return {step: checkpoint_path(folder, step) for step in steps}
+
+
+def damage(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def small_model(seed=0, **options):
+    return Transformer(small_config(), seed=seed, **options)
+
+
+# What is saved comes back
+
+
+def test_arrays_and_state_come_back_to_the_last_bit(saved):
+    assert fingerprint(*load_checkpoint(saved)) == fingerprint(ARRAYS, STATE)
+
+
+def test_a_generator_goes_on_where_it_was_saved(saved):
+    _, state = load_checkpoint(saved)
+    generator = np.random.default_rng()
+    generator.bit_generator.state = state["generator"]
+    assert generator.random() == np.random.default_rng(5).random()
+
+
+def test_loaded_arrays_can_be_written_to(saved):
+    arrays, _ = load_checkpoint(saved)
+    for array in arrays.values():
+        array[...] = 0
+
+
+def test_transposed_and_strided_arrays_keep_their_values(tmp_path):
+    cube = np.arange(24.0).reshape(2, 3, 4)
+    arrays = {"transposed": cube.T, "strided": cube[:, ::2, ::-1]}
+    save_checkpoint(tmp_path / "a.npz", arrays, {})
+    for name, array in load_checkpoint(tmp_path / "a.npz")[0].items():
+        np.testing.assert_array_equal(array, arrays[name])
+
+
+def test_anyone_with_numpy_can_read_it(saved):
+    with np.load(saved) as file:
+        for name, array in ARRAYS.items():
+            np.testing.assert_array_equal(file[name], array)
+        assert json.loads(file["checkpoint.json"])["state"] == STATE
+
+
+def test_the_same_content_is_the_same_file(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    save_checkpoint(tmp_path / "again.npz", ARRAYS, STATE)
+    assert (tmp_path / "again.npz").read_bytes() == saved.read_bytes()
+
+
+def test_a_newer_save_replaces_the_file(saved, tmp_path):
+    save_checkpoint(saved, {}, {"step": 2})
+    assert load_checkpoint(saved) == ({}, {"step": 2})
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"a": (1, 2)},
+        {"a": {1: 2}},
+        {1: None},
+        {"a": np.int64(1)},
+        {"a": float("nan")},
+        {"a": float("inf")},
+    ],
+    ids=["tuple", "number as key", "number as outer key", "NumPy number", "NaN", "infinity"],
+)
+def test_a_state_that_json_would_change_is_refused_before_the_disk_is_touched(state, tmp_path):
+    with pytest.raises((TypeError, ValueError), match="JSON"):
+        save_checkpoint(tmp_path / "a.npz", {}, state)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("array", [[1.0], np.array([{}]), np.array(["x"]), np.zeros(1, "f4,f4")])
+def test_only_arrays_of_numbers_are_saved(array, tmp_path):
+    with pytest.raises(TypeError, match=r"w is .*numbers or booleans"):
+        save_checkpoint(tmp_path / "a.npz", {"w": array}, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_of_a_device_are_to_be_fetched_first(tmp_path):
+    with pytest.raises(TypeError, match=r"w is a StrictArray of float64.*to_host"):
+        save_checkpoint(tmp_path / "a.npz", {"w": strict.asarray(np.zeros(2))}, {})
+
+
+# Failed and killed writers
+
+
+def test_wherever_the_disk_is_full_the_earlier_checkpoint_stays_and_nothing_else(saved, tmp_path):
+    """A limit on the size of files stands for the disk: it also cuts a write in the middle."""
+    resource = pytest.importorskip("resource")
+    before, size = saved.read_bytes(), saved.stat().st_size
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for room in [*range(0, size, 97), size - 1]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, unlimited[1]))
+        try:
+            with pytest.raises(CheckpointError, match=r"step-00000001\.npz could not be written"):
+                save_checkpoint(saved, ARRAYS, STATE | {"step": 1235})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        assert saved.read_bytes() == before
+        assert list(tmp_path.iterdir()) == [saved]
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), CheckpointError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+    ids=["full disk", "Ctrl-C"],
+)
+def test_a_failure_at_the_end_leaves_the_earlier_checkpoint_and_nothing_else(
+    function, failure, told, saved, tmp_path, monkeypatch
+):
+    def fail(*args):
+        raise failure
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(told):
+        save_checkpoint(saved, {}, {})
+    assert saved.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match=r"gone.*No such file"):
+        save_checkpoint(tmp_path / "gone" / "a.npz", {}, {})
+
+
+def test_the_file_is_flushed_before_its_name_and_its_name_before_the_return(tmp_path, monkeypatch):
+    """No killed process shows this; a power cut would."""
+    events = []
+    fsync, replace = os.fsync, os.replace
+
+    def logged_fsync(descriptor):
+        place = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        events.append(("flush", place.suffix, place.stat().st_size if place.is_file() else None))
+        fsync(descriptor)
+
+    def logged_replace(source, target):
+        events.append(("rename", Path(target).suffix))
+        replace(source, target)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("asks /proc which file a descriptor belongs to")
+    monkeypatch.setattr(os, "fsync", logged_fsync)
+    monkeypatch.setattr(os, "replace", logged_replace)
+    save_checkpoint(tmp_path / "a.npz", ARRAYS, STATE)
+    size = (tmp_path / "a.npz").stat().st_size
+    assert events == [("flush", ".tmp", size), ("rename", ".npz"), ("flush", "", None)]
+
+
+SAVE_FOR_EVER = """
+import itertools, sys
+import numpy as np
+from minitransformer.checkpoint import checkpoint_path, prune, save_checkpoint
+
+for step in itertools.count(1):
+    arrays = {f"w{i}": np.full(100_000, step, np.float32) for i in range(5)}
+    print("saving", step, flush=True)
+    save_checkpoint(checkpoint_path(sys.argv[1], step), arrays, {"step": step})
+    print("saved", step, flush=True)
+    prune(sys.argv[1], [])
+"""
+
+
+def kill_while_saving(folder, moment):
+    """Kill a writer ``moment`` of the time that a save takes into its third; return its words."""
+    command = [sys.executable, "-c", SAVE_FOR_EVER, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        read = process.stdout.readline
+        lines = [read(), read(), read()]
+        began = time.monotonic()
+        lines += [read()]
+        duration = time.monotonic() - began
+        lines += [read()]
+        time.sleep(moment * duration)
+        process.kill()
+        return lines + process.stdout.readlines()
+
+
+def test_a_writer_killed_at_any_moment_leaves_only_whole_checkpoints(tmp_path):
+    moments = random.Random(0)
+    leftovers = 0
+    for kill in range(50):
+        if kill >= 12 and leftovers:  # enough, and some in the middle of writing
+            break
+        folder = tmp_path / str(kill)
+        folder.mkdir()
+        lines = kill_while_saving(folder, moments.uniform(0, 1.2))
+        for path in checkpoints(folder):
+            arrays, state = load_checkpoint(path)
+            assert path == checkpoint_path(folder, state["step"])
+            assert len(arrays) == 5
+            assert all((array == state["step"]).all() for array in arrays.values())
+        last_told = max(int(line.split()[1]) for line in lines if line.startswith("saved"))
+        assert last_told >= 2
+        assert newest_checkpoint(folder) >= checkpoint_path(folder, last_told)
+        leftovers += len(list(folder.glob("*.tmp")))
+    assert leftovers > 0
+
+
+# Damaged files
+
+
+def assert_refused_or_whole(path, content, original):
+    path.unlink()  # some file systems flush a file that is written over, and that takes long
+    path.write_bytes(content)
+    try:
+        loaded = load_checkpoint(path)
+    except CheckpointError:
+        return
+    assert fingerprint(*loaded) == original
+
+
+def test_a_file_cut_short_anywhere_is_refused(saved):
+    for length in reversed(range(saved.stat().st_size)):
+        os.truncate(saved, length)
+        with pytest.raises(CheckpointError, match=r"001\.npz is no checkpoint, or a damaged one"):
+            load_checkpoint(saved)
+
+
+def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(saved):
+    """A few bytes of a zip file, such as dates, say nothing that is read."""
+    content = saved.read_bytes()
+    original = fingerprint(*load_checkpoint(saved))
+    bits = random.Random(0)
+    for position in range(len(content)):
+        flipped = bytearray(content)
+        flipped[position] ^= 1 << bits.randrange(8)
+        assert_refused_or_whole(saved, flipped, original)
+
+
+def test_a_flipped_bit_in_the_numbers_or_the_state_is_refused(saved):
+    content = saved.read_bytes()
+    for part in (ARRAYS["parameters/layers.0.weight"].tobytes(), b"M\\u00e4nner"):
+        flipped = bytearray(content)
+        flipped[content.index(part)] ^= 1
+        saved.write_bytes(flipped)
+        with pytest.raises(CheckpointError, match="CRC"):
+            load_checkpoint(saved)
+
+
+def test_a_flipped_bit_far_into_a_large_array_is_refused(tmp_path):
+    array = np.random.default_rng(0).standard_normal(300_000)
+    save_checkpoint(tmp_path / "a.npz", {"w": array}, {})
+    with open(tmp_path / "a.npz", "r+b") as file:
+        file.seek(-array.nbytes // 2, os.SEEK_END)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(CheckpointError, match="CRC"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+def test_overwritten_zeroed_and_repeated_stretches_are_refused_or_change_nothing(saved):
+    content = saved.read_bytes()
+    original = fingerprint(*load_checkpoint(saved))
+    places = random.Random(0)
+    for _ in range(300):
+        start = places.randrange(len(content))
+        stop = start + places.choice([1, 4, 64, 512])
+        for stretch in (bytes(stop - start), places.randbytes(stop - start), content[:99], b""):
+            assert_refused_or_whole(saved, content[:start] + stretch + content[stop:], original)
+
+
+# Files that are something else
+
+
+def unpacked(path):
+    """The members of a zip file as bytes by name."""
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(path, members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def rewritten(path, **changes):
+    """The checkpoint with other entries in checkpoint.json."""
+    members = unpacked(path)
+    manifest = json.loads(members["checkpoint.json"]) | changes
+    packed(path, members | {"checkpoint.json": json.dumps(manifest)})
+
+
+def npy(array_or_header, data=b""):
+    file = io.BytesIO()
+    if isinstance(array_or_header, dict):
+        np.lib.format.write_array_header_1_0(file, array_or_header)
+        file.write(data)
+    else:
+        np.lib.format.write_array(file, array_or_header)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"\x89PNG\r\n\x1a\n" * 99, b"Ein Mann.\n", np.random.default_rng(0).bytes(5000)],
+    ids=["empty", "two letters", "picture", "text", "noise"],
+)
+def test_a_file_that_is_no_archive_is_refused(content, tmp_path):
+    path = tmp_path / "step-00000001.npz"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"001\.npz is no checkpoint.*choose an earlier one"):
+        load_checkpoint(path)
+
+
+def test_somebody_elses_npz_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", w=np.zeros(3))
+    with pytest.raises(CheckpointError, match=r"it has no checkpoint\.json"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {"format": "somebody else's checkpoint"},
+        {"version": 0},
+        {"version": "2"},
+        {"version": None},
+        {"arrays": {}},
+        {"arrays": None},
+        {"state": [1]},
+    ],
+    ids=str,
+)
+def test_a_foreign_manifest_is_refused(manifest, saved):
+    rewritten(saved, **manifest)
+    with pytest.raises(CheckpointError, match="is no checkpoint, or a damaged one"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "{", "[" * 100_000, b"\xff", "1" * 9999])
+def test_a_manifest_that_is_no_json_object_of_ours_is_refused(text, saved):
+    packed(saved, unpacked(saved) | {"checkpoint.json": text})
+    with pytest.raises(CheckpointError, match="is no checkpoint, or a damaged one"):
+        load_checkpoint(saved)
+
+
+def test_a_newer_format_is_an_error_that_names_both_versions_and_the_way_out(saved):
+    rewritten(saved, version=2)
+    with pytest.raises(NewerFormatError, match=r"001\.npz has version 2 .* version 1; upgrade"):
+        load_checkpoint(saved)
+
+
+def test_a_newer_format_is_recognised_whatever_else_it_changed(saved):
+    manifest = json.dumps({"format": checkpoint.FORMAT, "version": 2})
+    with zipfile.ZipFile(saved, "w") as archive:
+        archive.writestr("checkpoint.json", manifest)
+        archive.writestr("tensors.bin", bytes(99), zipfile.ZIP_DEFLATED)
+    with pytest.raises(NewerFormatError, match="upgrade"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.parametrize("change", ["removed", "added", "renamed", "swapped"])
+def test_arrays_that_are_not_those_of_the_list_are_refused(change, saved):
+    members = unpacked(saved)
+    if change == "added":
+        members["data/more.npy"] = npy(np.zeros(3))
+    else:
+        removed = members.pop("data/order.npy")
+        if change == "renamed":
+            members["data/other.npy"] = removed
+        if change == "swapped":
+            members["data/order.npy"] = npy(np.int32([3, 1, 2]))
+    packed(saved, members)
+    with pytest.raises(CheckpointError, match="its list"):
+        load_checkpoint(saved)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_are_refused(saved):
+    with zipfile.ZipFile(saved, "a") as archive:
+        archive.writestr("data/order.npy", npy(np.int64([1, 2, 3])))
+    with pytest.raises(CheckpointError, match="its list"):
+        load_checkpoint(saved)
+
+
+# Hostile files
+
+
+def forged(path, content, described, compression=zipfile.ZIP_STORED):
+    """A checkpoint with one array of these bytes, and a list that agrees with them."""
+    manifest = dict(format=checkpoint.FORMAT, version=1, state={}, arrays={"w": described})
+    members = {"checkpoint.json": json.dumps(manifest), "w.npy": content}
+    packed(path, members, compression)
+
+
+class MakesAFolder:
+    """What runs when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_pickles_are_refused_and_never_run(tmp_path):
+    victim = tmp_path / "unpickled"
+    array = np.array([MakesAFolder(str(victim))], dtype=object)
+    forged(tmp_path / "a.npz", npy(array), {"dtype": "|O", "shape": [1]})
+    with pytest.raises(CheckpointError, match=r"w\.npy holds object, and only plain numbers"):
+        load_checkpoint(tmp_path / "a.npz")
+    assert not victim.exists()
+    np.load(tmp_path / "a.npz", allow_pickle=True)["w"]
+    assert victim.exists()  # so that the danger was real
+
+
+@pytest.mark.parametrize("dtype", ["<U4", "<M8[s]", [("a", "<f4")], "|S4", "<c8"])
+def test_types_that_are_never_saved_are_refused(dtype, tmp_path):
+    array = np.zeros(2, dtype)
+    forged(tmp_path / "a.npz", npy(array), {"dtype": array.dtype.str, "shape": [2]})
+    with pytest.raises(CheckpointError, match="only plain numbers"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape"),
+    [
+        ("<f4", (10**6, 10**6)),
+        ("<f4", (10**18, 10**18)),
+        ("<f4", (3,)),
+        ("<f4", (1,)),
+        ("<f4", (-1,)),
+        ("<f4", (-2, -1)),
+        ("<f4", (0, 10**30)),
+        ("<f8", (2,)),
+    ],
+    ids=str,
+)
+def test_a_shape_that_its_data_does_not_fill_is_refused_without_taking_memory(
+    descr, shape, tmp_path
+):
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    described = {"dtype": descr, "shape": list(shape)}
+    forged(tmp_path / "a.npz", npy(header, bytes(8)), described)
+    assert_refused_within(1e6, tmp_path / "a.npz")
+
+
+def assert_refused_within(most_bytes, path):
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match="is no checkpoint, or a damaged one"):
+            load_checkpoint(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most_bytes
+
+
+def test_another_order_of_the_same_numbers_is_refused(tmp_path):
+    array = np.arange(6.0).reshape(2, 3).T
+    forged(tmp_path / "a.npz", npy(array), {"dtype": "<f8", "shape": [3, 2]})
+    with pytest.raises(CheckpointError, match="only plain numbers"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+def test_another_version_of_the_npy_format_is_refused(tmp_path):
+    content = npy(np.zeros(2)).replace(b"NUMPY\x01", b"NUMPY\x04")
+    forged(tmp_path / "a.npz", content, {"dtype": "<f8", "shape": [2]})
+    with pytest.raises(CheckpointError, match=r"w\.npy has version \(4, 0\)"):
+        load_checkpoint(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_sizes_that_lie_are_refused_before_memory_is_taken(compression, tmp_path):
+    """The directory says that the array is small when unpacked, or large while packed."""
+    content, told = npy(np.zeros(10_000_000, np.uint8)), 8000
+    manifest = dict(format=checkpoint.FORMAT, version=1, state={})
+    manifest["arrays"] = {"w": {"dtype": "|u1", "shape": [told]}}
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as archive:
+        archive.writestr("checkpoint.json", json.dumps(manifest), zipfile.ZIP_STORED)
+        if compression == zipfile.ZIP_DEFLATED:
+            archive.writestr("w.npy", content)
+            archive.getinfo("w.npy").file_size = told
+        else:
+            archive.writestr("w.npy", content[:told])
+            archive.getinfo("w.npy").compress_size = len(content)
+    assert_refused_within(1e6, tmp_path / "a.npz")
+
+
+def test_a_zip_bomb_is_refused_before_it_unfolds(tmp_path):
+    zeros = np.zeros(10_000_000, np.uint8)
+    described = {"dtype": "|u1", "shape": [len(zeros)]}
+    forged(tmp_path / "array.npz", npy(zeros), described, zipfile.ZIP_DEFLATED)
+    manifest = json.dumps({"format": checkpoint.FORMAT, "version": 1, "state": " " * len(zeros)})
+    packed(tmp_path / "list.npz", {"checkpoint.json": manifest}, zipfile.ZIP_DEFLATED)
+    for path in tmp_path.iterdir():
+        assert path.stat().st_size < 50_000
+        assert_refused_within(1e6, path)
+
+
+def test_members_that_overlap_to_be_more_than_the_file_are_refused(tmp_path):
+    """The inner array lies within the outer one, so that every byte of it would be read twice."""
+    inner = np.arange(250_000, dtype=np.float32)
+    packed(tmp_path / "inner.zip", {"inner.npy": npy(inner)})
+    outer = np.frombuffer((tmp_path / "inner.zip").read_bytes(), np.uint8)
+    described = {
+        "outer": {"dtype": "|u1", "shape": [len(outer)]},
+        "inner": {"dtype": "<f4", "shape": [len(inner)]},
+    }
+    manifest = dict(format=checkpoint.FORMAT, version=1, state={}, arrays=described)
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("checkpoint.json", json.dumps(manifest))
+        archive.writestr("outer.npy", npy(outer))
+        with zipfile.ZipFile(tmp_path / "inner.zip") as nested:
+            member = nested.getinfo("inner.npy")
+        member.header_offset += archive.start_dir - len(outer)
+        archive.filelist.append(member)
+    assert_refused_within(len(outer) / 2, path)
+
+
+def test_a_header_that_would_exhaust_the_parser_is_refused(tmp_path):
+    header = b"-" * 9990 + b"1"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    forged(tmp_path / "a.npz", content, {"dtype": "<f4", "shape": [1]})
+    assert_refused_within(1e6, tmp_path / "a.npz")
+
+
+def test_running_out_of_memory_says_nothing_about_the_file(saved, monkeypatch):
+    def exhausted(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "frombuffer", exhausted)
+    with pytest.raises(MemoryError):
+        newest_checkpoint(saved.parent)
+
+
+def test_a_file_that_is_not_there_is_a_plain_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError, match="step-00000007"):
+        load_checkpoint(checkpoint_path(tmp_path, 7))
+
+
+# A model's arrays
+
+
+def test_a_model_is_stored_by_the_names_of_its_parameters(device):
+    model = small_model(device=device)
+    arrays = model_arrays(model)
+    assert list(arrays) == [f"parameters/{path}" for path, _ in model.named_parameters()]
+    for path, parameter in model.named_parameters():
+        np.testing.assert_array_equal(arrays[f"parameters/{path}"], to_host(parameter.data))
+
+
+def test_stored_arrays_stay_when_training_goes_on():
+    model = small_model()
+    arrays = model_arrays(model)
+    before = fingerprint(arrays, {})
+    model.flat.data += 1
+    assert fingerprint(arrays, {}) == before
+
+
+def train(model, adam, steps):
+    for step in steps:
+        gradients = np.random.default_rng(step).standard_normal(model.num_parameters())
+        model.flat.grad[:] = model.device.asarray(gradients.astype(np.float32))
+        adam.step(1e-3)
+
+
+def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(device, tmp_path):
+    model = small_model(device=device)
+    adam = Adam(model.flat)
+    train(model, adam, range(3))
+    arrays = model_arrays(model, m=adam.m, v=adam.v)
+    save_checkpoint(tmp_path / "a.npz", arrays, {"t": adam.t})
+    train(model, adam, range(3, 6))
+
+    resumed = small_model(seed=1, device=device)
+    adam = Adam(resumed.flat)
+    arrays, state = load_checkpoint(tmp_path / "a.npz")
+    load_model_arrays(resumed, arrays, m=adam.m, v=adam.v)
+    adam.t = state["t"]
+    train(resumed, adam, range(3, 6))
+    assert fingerprint(model_arrays(resumed), {}) == fingerprint(model_arrays(model), {})
+
+
+def test_loading_fills_the_flat_array_and_the_parameters_that_look_into_it():
+    model, other = small_model(), small_model(seed=1)
+    flat = model.flat.data
+    load_model_arrays(model, model_arrays(other))
+    assert model.flat.data is flat
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        assert np.shares_memory(mine.data, flat)
+        np.testing.assert_array_equal(mine.data, theirs.data)
+
+
+def test_a_training_checkpoint_gives_its_parameters_alone():
+    trained, model = small_model(seed=1), small_model()
+    arrays = model_arrays(trained, m=trained.flat.grad) | {"data/order": np.arange(3)}
+    load_model_arrays(model, arrays)
+    np.testing.assert_array_equal(model.flat.data, trained.flat.data)
+
+
+NAME = "parameters/encoder.layers.0.self_attention.w_query"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.pop(NAME), f"missing: {NAME}"),
+        (lambda arrays: arrays.update({"m/new": np.zeros(1)}), "unexpected: m/new"),
+        (
+            lambda arrays: arrays.update({NAME: arrays[NAME].reshape(-1)}),
+            rf"of another shape or type: {NAME} is float32 \(\d+,\), not float32 \(\d+, \d+\)",
+        ),
+        (
+            lambda arrays: arrays.update({NAME: arrays[NAME].astype(np.float64)}),
+            rf"of another shape or type: {NAME} is float64 .*, not float32",
+        ),
+        (
+            lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("m/")],
+            r"missing: m/source_embedding.weight, .* and \d+ more",
+        ),
+    ],
+    ids=["missing", "unexpected", "shape", "dtype", "moments missing"],
+)
+def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(change, message):
+    model, other = small_model(), small_model(seed=1)
+    m = np.zeros_like(model.flat.data)
+    arrays = model_arrays(other, m=other.flat.data)
+    change(arrays)
+    before = fingerprint(model_arrays(model, m=m), {})
+    with pytest.raises(CheckpointError, match=rf"of another model: {message}"):
+        load_model_arrays(model, arrays, m=m)
+    assert fingerprint(model_arrays(model, m=m), {}) == before
+
+
+def test_the_error_lists_everything_that_differs():
+    arrays = model_arrays(small_model())
+    arrays["parameters/new"] = arrays.pop(NAME)
+    with pytest.raises(CheckpointError, match=f"missing: {NAME}; unexpected: parameters/new;"):
+        load_model_arrays(small_model(), arrays)
+
+
+# Averages
+
+
+def test_the_average_is_the_mean_of_the_parameters_and_of_nothing_else(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((3, 4, 5)).astype(np.float32)
+    paths = [checkpoint_path(tmp_path, step) for step in range(3)]
+    for path, value in zip(paths, values, strict=True):
+        save_checkpoint(path, {"parameters/w": value, "m/w": value}, {})
+    arrays = average(iter(paths))
+    assert list(arrays) == ["parameters/w"]
+    assert arrays["parameters/w"].dtype == np.float32
+    expected = values.astype(np.float64).mean(axis=0).astype(np.float32)
+    np.testing.assert_array_equal(arrays["parameters/w"], expected)
+
+
+def test_averages_are_summed_in_float64(tmp_path):
+    """In float32, 1 + 2⁻²⁴ is 1: the small ones would be lost one after the other."""
+    for step, value in enumerate([1, *[2**-24] * 7]):
+        arrays = {"parameters/w": np.float32([value])}
+        save_checkpoint(checkpoint_path(tmp_path, step), arrays, {})
+    mean = average(checkpoints(tmp_path))["parameters/w"]
+    assert mean == np.float32((1 + 7 * 2**-24) / 8) > np.float32(1 / 8)
+
+
+def test_an_average_fits_its_model(tmp_path):
+    models = [small_model(seed=seed) for seed in (0, 1)]
+    for seed, model in enumerate(models):
+        save_checkpoint(checkpoint_path(tmp_path, seed), model_arrays(model), {})
+    model = small_model(seed=2)
+    load_model_arrays(model, average(checkpoints(tmp_path)))
+    mean = (models[0].flat.data.astype(np.float64) + models[1].flat.data) / 2
+    np.testing.assert_array_equal(model.flat.data, mean.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "missing: parameters/w"),
+        ({"w": np.zeros((1, 3)), "b": np.zeros(2)}, "unexpected: parameters/b"),
+        ({"w": np.zeros((3, 1))}, r"parameters/w is float64 \(3, 1\), not float64 \(1, 3\)"),
+        ({"w": np.zeros((1, 3), np.float32)}, r"parameters/w is float32 .*, not float64"),
+    ],
+)
+def test_checkpoints_of_different_models_are_not_averaged(arrays, message, tmp_path):
+    for step, named in enumerate([{"w": np.zeros((1, 3))}, arrays]):
+        named = {f"parameters/{name}": array for name, array in named.items()}
+        save_checkpoint(checkpoint_path(tmp_path, step), named, {})
+    with pytest.raises(CheckpointError, match=rf"01\.npz and .*00\.npz .*{message}"):
+        average(checkpoints(tmp_path))
+
+
+def test_an_average_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="no checkpoints to average"):
+        average([])
+
+
+# A folder of checkpoints
+
+
+def test_checkpoints_are_listed_by_step_not_by_letter(tmp_path):
+    steps = [99_999_999, 100_000_000, 2, 10]
+    paths = save_steps(tmp_path, steps)
+    assert checkpoints(tmp_path) == [paths[step] for step in sorted(steps)]
+    assert newest_checkpoint(tmp_path) == paths[100_000_000]
+
+
+def test_the_step_is_in_the_name(tmp_path):
+    assert checkpoint_path(str(tmp_path), 1234) == tmp_path / "step-00001234.npz"
+
+
+def test_other_files_are_no_checkpoints(tmp_path):
+    names = ["step-5.npz.12.tmp", "step-.npz", "step-5.npz.bak", "step-5.json", "best-5.npz", "x"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert checkpoints(tmp_path) == []
+    assert newest_checkpoint(tmp_path) is None
+
+
+def test_a_folder_that_is_not_there_has_no_checkpoints(tmp_path):
+    assert newest_checkpoint(tmp_path / "gone") is None
+
+
+def test_damaged_checkpoints_are_passed_over_with_a_warning_and_stay(tmp_path):
+    paths = save_steps(tmp_path, [1, 2, 3, 4])
+    damage(paths[3])
+    damage(paths[4])
+    with pytest.warns(UserWarning, match="passed over: ") as warned:
+        assert newest_checkpoint(tmp_path) == paths[2]
+    assert [str(paths[3]) in str(w.message) for w in warned] == [False, True]
+    assert checkpoints(tmp_path) == list(paths.values())
+
+
+def test_with_damaged_checkpoints_only_there_is_none(tmp_path):
+    damage(save_steps(tmp_path, [1])[1])
+    with pytest.warns(UserWarning, match="passed over: "):
+        assert newest_checkpoint(tmp_path) is None
+
+
+def test_a_newer_format_is_not_passed_over(tmp_path):
+    """Training on from an older checkpoint would overwrite what the newer release made."""
+    rewritten(save_steps(tmp_path, [1, 2])[2], version=2)
+    with pytest.raises(NewerFormatError, match="upgrade"):
+        newest_checkpoint(tmp_path)
+
+
+def test_pruning_keeps_what_it_is_told_and_the_newest(tmp_path):
+    paths = save_steps(tmp_path, range(6))
+    (tmp_path / "notes.txt").touch()
+    prune(tmp_path, keep=[paths[1], str(paths[3])])
+    assert checkpoints(tmp_path) == [paths[1], paths[3], paths[5]]
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_pruning_never_deletes_the_newest_whole_checkpoint(tmp_path):
+    paths = save_steps(tmp_path, [1, 2, 3, 4])
+    damage(paths[3])
+    damage(paths[4])
+    with pytest.warns(UserWarning, match="passed over: "):
+        prune(tmp_path, keep=[paths[4]])
+    assert checkpoints(tmp_path) == [paths[2], paths[4]]
+
+
+def test_pruning_clears_what_killed_writers_left(tmp_path):
+    save_steps(tmp_path, [1])
+    (tmp_path / "step-00000002.npz.4711.tmp").touch()
+    prune(tmp_path, keep=[])
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001.npz"]
