@@ -1,0 +1,131 @@
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+import sacrebleu
+
+from minitransformer.evaluation import Scores, score, table
+
+VERSION = f"version:{sacrebleu.__version__}"
+SIGNATURES = {
+    "bleu_cased_13a": f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{VERSION}",
+    "bleu_lowercased": f"nrefs:1|case:lc|eff:no|tok:13a|smooth:exp|{VERSION}",
+    "chrf2": f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|{VERSION}",
+}
+HYPOTHESES = ["A dog runs over the green grass.", "Two men are playing chess, outside", "a Bus"]
+REFERENCES = ["A dog runs across the green grass.", "Two men play chess outside.", "A bus stops"]
+
+
+def test_scores_are_those_of_sacrebleu():
+    scores = score(HYPOTHESES, REFERENCES)
+    bleu = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
+    lowercased = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], lowercase=True)
+    assert scores.bleu_cased_13a == bleu.score
+    assert scores.bleu_lowercased == lowercased.score
+    assert scores.chrf2 == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    assert scores.bleu_cased_13a < scores.bleu_lowercased  # "a Bus" against "A bus"
+    assert scores.num_sentences == 3
+
+
+def test_bleu_is_the_geometric_mean_of_four_precisions_times_the_brevity_penalty():
+    # 6 words for 7; the first 5 agree: 5/6 of the words, 4/5 of the pairs, 3/4, 2/3 of the fours.
+    scores = score(["two dogs run over green grass"], ["two dogs run over green snow today"])
+    expected = 100 * math.exp(1 - 7 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
+    assert math.isclose(scores.bleu_cased_13a, expected, rel_tol=1e-12)
+
+
+def test_a_capital_costs_cased_bleu_only():
+    scores = score(["Two dogs run over green grass"], ["two dogs run over green snow today"])
+    cased = 100 * math.exp(1 - 7 / 6) * (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
+    lowercased = 100 * math.exp(1 - 7 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
+    assert math.isclose(scores.bleu_cased_13a, cased, rel_tol=1e-12)
+    assert math.isclose(scores.bleu_lowercased, lowercased, rel_tol=1e-12)
+
+
+def test_chrf2_counts_recall_twice_as_important_as_precision():
+    # Of "abcd", "abc" has 3/4 of the letters, 2/3 of the pairs, 1/2 of the triples; all are right.
+    precision, recall = 1, (3 / 4 + 2 / 3 + 1 / 2) / 3
+    expected = 100 * (1 + 2**2) * precision * recall / (2**2 * precision + recall)
+    assert math.isclose(score(["abc"], ["abcd"]).chrf2, expected, rel_tol=1e-12)
+
+
+def test_an_empty_translation_is_scored_as_missing():
+    sentence = "two dogs run over green grass"
+    scores = score(["", sentence], [sentence, sentence])
+    assert math.isclose(scores.bleu_cased_13a, 100 * math.exp(1 - 12 / 6), rel_tol=1e-12)
+    assert scores.exact_match == 50
+
+
+def test_an_exact_match_is_cased_and_ignores_blanks_at_the_edges():
+    hypotheses = ["A dog.", "a dog.", " A dog. ", "A  dog."]
+    assert score(hypotheses, ["A dog."] * 4).exact_match == 50
+
+
+def test_text_that_looks_tokenized_is_warned_about_once(caplog):
+    tokenized = ["a dog runs ."] * 100
+    score(tokenized, tokenized)
+    assert sum("forgot to detokenize" in message for message in caplog.messages) == 1
+
+
+def test_signatures_say_how_each_score_was_computed():
+    assert score(HYPOTHESES, REFERENCES).signatures == SIGNATURES
+
+
+@pytest.mark.parametrize(("given", "expected"), [(2, 3), (3, 2), (0, 2)])
+def test_unequal_numbers_of_lines_are_refused_with_both_counts(given, expected):
+    with pytest.raises(ValueError, match=f"^{given} translations .* {expected} references"):
+        score(["a"] * given, ["a"] * expected)
+
+
+def test_nothing_to_score_is_refused():
+    with pytest.raises(ValueError, match="no translations"):
+        score([], [])
+
+
+def test_scores_survive_json():
+    scores = score(HYPOTHESES, REFERENCES)
+    assert Scores(**json.loads(json.dumps(scores.as_dict()))) == scores
+
+
+def test_printed_scores_carry_their_signatures():
+    assert str(Scores(41.04, 42.0, 63.25, 0.0, SIGNATURES, 1000)) == (
+        "1000 sentences\n"
+        f"BLEU              41.0  {SIGNATURES['bleu_cased_13a']}\n"
+        f"BLEU lowercased   42.0  {SIGNATURES['bleu_lowercased']}\n"
+        f"chrF2             63.2  {SIGNATURES['chrf2']}\n"
+        "exact match %      0.0"
+    )
+
+
+def test_a_table_has_a_row_for_each_checkpoint_and_each_signature_once():
+    rows = {
+        "step 500": Scores(9.5, 10.0, 31.2, 0.0, SIGNATURES, 1000),
+        "average": Scores(100.0, 100.0, 100.0, 100.0, SIGNATURES, 1000),
+    }
+    assert table(rows) == (
+        "|          |  BLEU | BLEU lowercased | chrF2 | exact match % | sentences |\n"
+        "| -------- | ----: | --------------: | ----: | ------------: | --------: |\n"
+        "| step 500 |   9.5 |            10.0 |  31.2 |           0.0 |      1000 |\n"
+        "| average  | 100.0 |           100.0 | 100.0 |         100.0 |      1000 |\n"
+        "\n"
+        f"- BLEU: `{SIGNATURES['bleu_cased_13a']}`\n"
+        f"- BLEU lowercased: `{SIGNATURES['bleu_lowercased']}`\n"
+        f"- chrF2: `{SIGNATURES['chrf2']}`"
+    )
+
+
+def test_a_table_of_scores_from_different_versions_names_both():
+    older = {name: text.replace(VERSION, "version:2.0.0") for name, text in SIGNATURES.items()}
+    rows = {
+        "then": Scores(9.5, 10.0, 31.2, 0.0, older, 10),
+        "now": Scores(9.5, 10.0, 31.2, 0.0, SIGNATURES, 10),
+    }
+    for signature in (*older.values(), *SIGNATURES.values()):
+        assert table(rows).count(signature) == 1
+
+
+def test_sacrebleu_is_imported_only_to_score():
+    code = "import sys, minitransformer.evaluation; sys.exit('sacrebleu' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
