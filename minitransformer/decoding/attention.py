@@ -1,0 +1,43 @@
+"""Where the decoder looks in the source: cross-attention weights, for those who ask."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.data.vocabulary import BOS, EOS, PAD
+
+
+def cross_attention(model, source, target):
+    """Cross-attention weights (layers, B, H, T, S), on the host, of one forward pass.
+
+    Args:
+        source, target: ids as for :meth:`Transformer.forward`. Row t of the weights is where the
+            model looks to choose the token that follows ``target[:, :t + 1]``.
+    """
+    _, (_, (_, (layers, _), _)) = model.forward(source, target)
+    weights = []
+    for _, (_, cross_attention_cache, _), _ in layers:
+        *_, attention_cache, _ = cross_attention_cache
+        weights.append(to_host(attention_cache[-1]))  # (B, H, T, S)
+    return np.stack(weights)
+
+
+def with_attention(model, source, found):
+    """The hypotheses found for each row of ``source`` (B, S), now with their attention.
+
+    One more pass over what was found, all positions at once: keeping the weights of everything that
+    was ever in a beam would burden every search.
+    """
+    pairs = [(ids, h) for ids, hypotheses in zip(source, found, strict=True) for h in hypotheses]
+    said = [h.ids + [EOS] * h.finished for _, h in pairs]
+    target = np.full((len(said), max(map(len, said))), PAD)
+    target[:, 0] = BOS
+    for row, tokens in zip(target, said, strict=True):
+        row[1 : len(tokens)] = tokens[:-1]
+    weights = cross_attention(model, np.array([ids for ids, _ in pairs]), target)
+    attended = (
+        replace(h, attention=weights[:, i, :, : len(said[i]), : (ids != PAD).sum()].copy())
+        for i, (ids, h) in enumerate(pairs)
+    )
+    return [[next(attended) for _ in hypotheses] for hypotheses in found]

@@ -1,0 +1,65 @@
+"""Greedy search: the most probable next token, again and again."""
+
+import numpy as np
+
+from minitransformer.data.vocabulary import BOS, EOS
+from minitransformer.decoding.attention import with_attention
+from minitransformer.decoding.hypothesis import (
+    Hypothesis,
+    fetch,
+    length_limits,
+    word_log_probabilities,
+)
+from minitransformer.decoding.incremental import IncrementalDecoder
+
+
+def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
+    """The translation of each sentence that takes the most probable token at every step.
+
+    Args:
+        model: a Transformer.
+        source: ids (B, S) on the host, each row padded at its end.
+        alpha: α of the score; it does not change what is found.
+        max_length: most tokens of a translation, see :func:`length_limits`.
+        attention: whether the hypotheses carry their attention weights.
+
+    Returns:
+        B hypotheses.
+
+    Raises:
+        ValueError, TypeError: a source has no tokens, ids out of range or no integers, or is longer
+            than the model's ``config.max_length``; or ``max_length`` < 1.
+        FloatingPointError: the model gives NaN.
+    """
+    limits = length_limits(model, source, max_length)
+    if not len(source):
+        return []
+    said = np.full((len(source), limits.max()), EOS)  # (B, T)
+    lengths = np.zeros(len(source), dtype=int)
+    log_probabilities = np.zeros(len(source))
+    rows = np.arange(len(source))  # (N,) the sentences that are not at their end
+
+    decoder = IncrementalDecoder(model, source)
+    token = model.device.asarray(np.full(len(source), BOS))  # (N,)
+    while len(rows):
+        log_p = word_log_probabilities(decoder.step(token[:, None]))[:, 0]  # (N, V)
+        token = log_p.argmax(axis=-1)
+        chosen, gain = fetch(token, log_p.max(axis=-1))
+        said[rows, lengths[rows]] = chosen
+        lengths[rows] += 1
+        log_probabilities[rows] += gain
+
+        going = np.flatnonzero((chosen != EOS) & (lengths[rows] < limits[rows]))
+        if len(going) < len(rows):
+            rows = rows[going]
+            going = model.device.asarray(going)
+            token = token[going]
+            decoder.keep(going)
+
+    found = [
+        Hypothesis.of(tokens[:length], log_probability, alpha)
+        for tokens, length, log_probability in zip(said, lengths, log_probabilities, strict=True)
+    ]
+    if attention:
+        found = [h for (h,) in with_attention(model, source, [[h] for h in found])]
+    return found
