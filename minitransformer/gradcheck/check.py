@@ -82,14 +82,14 @@ def check_pair(forward, backward, inputs, *, names=None, tolerance=1e-7, directi
             return _call_forward(forward, (*inputs[:i], value, *inputs[i + 1 :]))[0]
 
         x = inputs[i]
-        along = _unit_directions(rng, directions, x.shape) if directions else None
-        whole = along is None or np.shape(gradients[i]) not in ((), x.shape)
-        probes[names[i]] = _Probe(output, x, y, dy, None if whole else along)
+        comparable = gradients[i] is None or gradients[i].shape == x.shape
+        along = _unit_directions(rng, directions, x.shape) if directions and comparable else None
+        probes[names[i]] = _Probe(output, x, y, dy, along)
     numeric = {name: probe.numeric() for name, probe in probes.items()}
     sizes = Sizes.of(dict(zip(names, inputs, strict=True)))
     tensors = [
-        _compare(name, gradients[i], probes[name], numeric, tolerance, sizes)
-        for i, name in ((i, names[i]) for i in checked)
+        _compare(names[i], gradients[i], probes[names[i]], numeric, tolerance, sizes)
+        for i in checked
     ]
     if all(tensor.vacuous for tensor in tensors):
         raise CheckError(
