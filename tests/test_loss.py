@@ -148,5 +148,5 @@ def test_smoothing_out_of_range_is_refused(smoothing):
 
 @pytest.mark.parametrize("num_tokens", [0, -1, float("nan")])
 def test_a_number_of_tokens_that_is_none_is_refused(num_tokens):
-    with pytest.raises(ValueError, match="num_tokens=.* must be > 0"):
+    with pytest.raises(ValueError, match=r"num_tokens=.* must be > 0"):
         cross_entropy(np.zeros((1, 2, 3)), np.array([[1, 2]]), num_tokens=num_tokens)
