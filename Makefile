@@ -1,13 +1,19 @@
 # One word for each thing a contributor does; CONTRIBUTING.md has the same without make.
 PYTHON ?= python3
 GPU ?= gpu13# CuPy for the driver: gpu13 (CUDA 13) or gpu12 (CUDA 12)
+SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help test lint format gradcheck test-gpu clean
+.PHONY: help demo test lint format gradcheck test-gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
+
+demo: $(INSTALLED) ## train the toy translator, see where it looks, and talk to it
+	test -e runs/toy/model.npz || $(BIN)/minitransformer train toy
+	$(BIN)/minitransformer translate runs/toy "$(SENTENCE)" --attention runs/toy/attention.png
+	$(BIN)/minitransformer translate runs/toy
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests, measure coverage
 	$(BIN)/python -m pytest --cov

@@ -6,6 +6,7 @@ from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.module import Module, Parameter, debug
 from minitransformer.training.adam import Adam
 from minitransformer.transformer import Transformer
+from minitransformer.translator import Translator
 
 __version__ = "0.1.0"
 
@@ -18,6 +19,7 @@ __all__ = [
     "Parameter",
     "Transformer",
     "TransformerConfig",
+    "Translator",
     "cross_entropy",
     "cross_entropy_backward",
     "debug",

@@ -1,22 +1,64 @@
 """The command line: each command is a file in ``commands/``."""
 
 import argparse
+import os
+import shlex
+import sys
+import warnings
 
 import minitransformer
-from minitransformer.commands import gradcheck
+from minitransformer.backend import DeviceError
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.commands import evaluate, gradcheck, info, plot, train, translate
+from minitransformer.training.trainer import TrainingError
+
+# Exit statuses. argparse ends with 2 where the command line itself is wrong.
+FAILED = 1  # the command cannot do what it is asked
+PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, as head does
 
 
 def main(arguments=None):
     """Run the command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    return options.run(options)
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = options.run(options)
+            sys.stdout.flush()  # here, where a closed pipe is still ours to handle
+            return status
+    except KeyboardInterrupt:
+        print("\nminitransformer: interrupted", file=sys.stderr)
+        return train.INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        problem = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"minitransformer: {problem}", file=sys.stderr)
+        return FAILED
+    except (CheckpointError, DeviceError, TrainingError, ValueError, FloatingPointError) as error:
+        print(f"minitransformer: {error}", file=sys.stderr)
+        return FAILED
 
 
-def _parser():
+def _parse(arguments):
     parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    gradcheck.add(commands)
-    return parser
+    for command in (train, translate, evaluate, plot, gradcheck, info):
+        command.add(commands)
+    options, rest = parser.parse_known_args(arguments)
+    # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
+    if hasattr(options, "text") and not any(text.startswith("-") for text in rest):
+        options.text += rest
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.command = shlex.join(["minitransformer", *arguments])
+    return options
+
+
+def _show_warning(message, *_):
+    print(f"minitransformer: {message}", file=sys.stderr)

@@ -1,98 +1,17 @@
-"""The command line: what it prints and with which status it ends."""
+"""The command line as a whole; its commands have their tests in ``commands/``."""
 
-import json
+import os
 import re
 import runpy
+import subprocess
+import sys
+import warnings
 
 import pytest
 
 import minitransformer
 from minitransformer.cli import main
-from minitransformer.gradcheck.cases import CASES
-
-PAIR = """
-def double(x):
-    return 2 * x, None
-def double_backward(dy, cache):
-    return {gradient}
-def double_inputs(rng):
-    return (rng.standard_normal((3, 4)),)
-"""
-
-
-@pytest.fixture
-def pair(tmp_path):
-    def write(gradient):
-        (tmp_path / "mine.py").write_text(PAIR.format(gradient=gradient))
-        return f"{tmp_path / 'mine.py'}:double"
-
-    return write
-
-
-def test_gradcheck_prints_a_row_for_every_layer_and_the_model(capsys):
-    assert main(["gradcheck"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["layer", "largest", "error", "tensors", "seconds"]
-    for case, line in zip(CASES, lines[1:], strict=False):
-        assert re.fullmatch(re.escape(case.name) + r" +\d\.\de-\d\d +\d+ +\d+\.\d\d", line)
-    assert re.fullmatch(rf"{len(CASES)} right, 0 wrong, in \d+\.\d s", lines[-1])
-
-
-def test_gradcheck_of_one_layer_prints_only_its_rows(capsys):
-    assert main(["gradcheck", "attention"]) == 0
-    rows = capsys.readouterr().out.splitlines()[1:-1]
-    assert len(rows) > 3
-    assert all(row.startswith("attention") for row in rows)
-
-
-def test_a_right_pair_of_ones_own_exits_with_0(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy")]) == 0
-    assert "right  dx: relative error" in capsys.readouterr().out
-
-
-def test_a_wrong_pair_of_ones_own_exits_with_1_and_says_what_is_wrong(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy / 3")]) == 1
-    out = capsys.readouterr().out
-    assert "WRONG  dx: it is 3 times too small: 3 is the batch size" in out
-    assert "0 right, 1 wrong" in out
-
-
-def test_what_cannot_be_checked_exits_with_2_and_says_why(pair, capsys):
-    assert main(["gradcheck", pair("dy[9]")]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("minitransformer gradcheck: backward raised IndexError")
-    assert captured.out == ""
-
-
-def test_an_unknown_layer_exits_with_2_and_names_those_there_are(capsys):
-    assert main(["gradcheck", "atention"]) == 2
-    error = capsys.readouterr().err
-    assert "there is no layer 'atention'; choose one of linear, relu, softmax" in error
-
-
-def test_json_holds_what_the_table_shows(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy / 3"), "--json"]) == 1
-    result = json.loads(capsys.readouterr().out)
-    assert result["right"] is False
-    (check,) = result["checks"]
-    (tensor,) = check["tensors"]
-    assert check["max_relative_error"] == tensor["relative_error"] == pytest.approx(2 / 3)
-    assert tensor["analytic"] == pytest.approx(tensor["numeric"] / 3)
-    assert "batch size" in tensor["diagnosis"]
-    assert len(tensor["worst_index"]) == 2
-
-
-def test_json_has_no_number_for_an_infinite_error(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy.T"), "--json"]) == 1
-    (check,) = json.loads(capsys.readouterr().out)["checks"]
-    assert check["max_relative_error"] is None
-    assert "transpose" in check["tensors"][0]["diagnosis"]
-
-
-def test_json_says_what_could_not_be_checked(capsys):
-    assert main(["gradcheck", "nothing.py:f", "--json"]) == 2
-    result = json.loads(capsys.readouterr().out)
-    assert result == {"right": None, "error": "there is no file nothing.py"}
+from minitransformer.commands import info
 
 
 def test_the_package_runs_as_a_module(monkeypatch, capsys):
@@ -108,21 +27,81 @@ def test_no_command_is_an_error_with_usage(capsys):
     assert "usage: minitransformer" in capsys.readouterr().err
 
 
-def test_a_negative_seed_is_refused(capsys):
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate", "plot", "gradcheck", "info"])
+def test_help_tells_of_every_command(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert re.search(rf"^    {command}\s", capsys.readouterr().out, re.MULTILINE)
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert f"usage: minitransformer {command} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["info", "--colour"], ["info", "run", "too much"]])
+def test_what_a_command_does_not_take_is_an_error(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):
-        main(["gradcheck", "--seed", "-1"])
-    assert "'-1' is no whole number, 0 or more" in capsys.readouterr().err
+        main(arguments)
+    assert f"error: unrecognized arguments: {arguments[-1]}" in capsys.readouterr().err
 
 
-def test_directions_make_a_large_check_short(pair, capsys):
-    assert main(["gradcheck", pair("3 * dy"), "--directions", "2"]) == 1
-    assert "it is 1.5 times too large" in capsys.readouterr().out
+def failing(monkeypatch, error):
+    def fail(options):
+        raise error
+
+    monkeypatch.setattr(info, "run", fail)
 
 
-def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
-    place = pair("2 * dy")
-    (tmp_path / "mine.py").write_text("print('hello')\n" + (tmp_path / "mine.py").read_text())
-    assert main(["gradcheck", place, "--json"]) == 0
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a/b"), "a/b: No such file or director"),
+        (OSError("no network"), "no network"),
+        (ValueError("d_model=3 is odd"), "d_model=3 is odd"),
+        (FloatingPointError("it is NaN"), "it is NaN"),
+        (minitransformer.DeviceError("no GPU"), "no GPU"),
+    ],
+)
+def test_an_error_is_one_line_and_the_status_1(error, message, monkeypatch, capsys):
+    failing(monkeypatch, error)
+    assert main(["info"]) == 1
     captured = capsys.readouterr()
-    assert json.loads(captured.out)["right"] is True
-    assert captured.err == "hello\n"
+    assert captured.out == ""
+    assert captured.err.startswith(f"minitransformer: {message}")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
+    failing(monkeypatch, ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        main(["info"])
+
+
+def test_an_interrupt_ends_with_130(monkeypatch, capsys):
+    failing(monkeypatch, KeyboardInterrupt())
+    assert main(["info"]) == 130
+    assert capsys.readouterr().err == "\nminitransformer: interrupted\n"
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line_without_source_code(monkeypatch, capsys):
+    monkeypatch.setattr(info, "run", lambda options: warnings.warn("passed over", stacklevel=1))
+    main(["info"])
+    assert capsys.readouterr().err == "minitransformer: passed over\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "minitransformer", "info"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_after_a_closed_pipe_standard_output_goes_nowhere(tmp_path, monkeypatch):
+    failing(monkeypatch, BrokenPipeError())
+    with open(tmp_path / "out", "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        assert main(["info"]) == 141
+        stdout.write("what Python flushes on its way out")
+    assert (tmp_path / "out").read_text() == ""

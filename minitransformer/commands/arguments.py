@@ -1,0 +1,48 @@
+"""What several commands take: whole numbers, files to write, a device, options of the search."""
+
+import argparse
+from pathlib import Path
+
+
+def add_run_folder(parser, **options):
+    parser.add_argument("run_folder", help="folder of a run, as train makes it", **options)
+
+
+def add_device(parser):
+    parser.add_argument(
+        "--device",
+        default="auto",
+        help="auto, cpu, cuda or cuda:N; auto is a GPU if one is usable (default: auto)",
+    )
+
+
+def add_search(parser):
+    parser.add_argument(
+        "--beam-size",
+        type=positive,
+        default=4,
+        metavar="K",
+        help="hypotheses extended together; 1 is greedy search (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.6,
+        help="exponent of the length penalty; 0 is none (default: %(default)s)",
+    )
+
+
+def positive(text):
+    """A whole number, 1 or more."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
+    return int(text)
+
+
+def new_file(text):
+    """A path that a file can be written to, known before the work for it begins."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {problem}")
+    return path

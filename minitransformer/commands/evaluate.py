@@ -1,0 +1,89 @@
+"""``minitransformer evaluate``: BLEU and other scores of a run on a split."""
+
+import json
+
+import minitransformer
+from minitransformer.checkpoint import load_checkpoint, load_model_arrays
+from minitransformer.commands.arguments import add_device, add_run_folder, add_search, new_file
+from minitransformer.evaluation import score, table
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import load_split
+from minitransformer.translator import Translator
+
+TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
+
+
+def add(commands):
+    parser = commands.add_parser(
+        "evaluate",
+        help="score a run",
+        description="Translate a split and score it with sacreBLEU.",
+    )
+    add_run_folder(parser)
+    parser.add_argument(
+        "--split",
+        help="of the run's corpus (default: "
+        + ", ".join(f"{split} of {corpus}" for corpus, split in TEST_SPLITS.items())
+        + ")",
+    )
+    parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of Multi30k is")
+    add_search(parser)
+    parser.add_argument(
+        "--checkpoints", action="store_true", help="score the epochs that were kept, too"
+    )
+    parser.add_argument(
+        "--output", type=new_file, metavar="FILE", help="write the translations there, one a line"
+    )
+    parser.add_argument(
+        "--json",
+        type=new_file,
+        metavar="FILE",
+        help="write the scores there, with their signatures and how they were made",
+    )
+    add_device(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Score as ``options`` say; returns the exit status."""
+    run_folder = RunFolder(options.run_folder)
+    recipe = Recipe.from_dict(run_folder.load_config()[1])
+    if options.data_dir:
+        recipe = recipe.with_value("data_dir", options.data_dir)
+    split = options.split or TEST_SPLITS[recipe.data.corpus]
+    pairs = load_split(recipe.data, split)
+    sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    translator = Translator.load(options.run_folder, options.device)
+
+    def scored():
+        texts = translator.translate(sources, beam_size=options.beam_size, alpha=options.alpha)
+        return texts, score(texts, references)
+
+    texts, scores = scored()
+    rows = {"chosen": scores}
+    if options.checkpoints:
+        for path in sorted(run_folder.epochs.glob("epoch-*.npz")):
+            load_model_arrays(translator.model, load_checkpoint(path)[0])
+            rows[path.stem] = scored()[1]
+
+    beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
+    print(f"{recipe.data.corpus}, {split}: {translator.origin}, {beam}, alpha {options.alpha}\n")
+    print(table(rows))
+    if options.output:
+        options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
+    if options.json:
+        content = {
+            "command": options.command,
+            "version": minitransformer.__version__,
+            "corpus": recipe.data.corpus,
+            "split": split,
+            "seed": recipe.training.seed,
+            "parameters": translator.origin,
+            "beam_size": options.beam_size,
+            "alpha": options.alpha,
+            "device": str(translator.model.device),
+            "scores": {name: scores.as_dict() for name, scores in rows.items()},
+        }
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return 0

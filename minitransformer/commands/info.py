@@ -1,0 +1,79 @@
+"""``minitransformer info``: what there is to compute with, and what a run is."""
+
+import os
+import platform
+from pathlib import Path
+
+import numpy as np
+
+import minitransformer
+from minitransformer.backend import DeviceError, select_device
+from minitransformer.checkpoint import load_checkpoint
+from minitransformer.commands.arguments import add_run_folder
+from minitransformer.commands.train import resume_command
+from minitransformer.data.multi30k import DATA_VARIABLE
+from minitransformer.run_folder import RunFolder
+from minitransformer.transformer import Transformer
+
+
+def add(commands):
+    parser = commands.add_parser(
+        "info",
+        help="show versions, device and runs",
+        description="Show versions and the device, or what stands in a run folder.",
+    )
+    add_run_folder(parser, nargs="?")
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Print the information; returns the exit status."""
+    facts = _run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
+    for name, fact in facts.items():
+        print(f"{name}: {fact}")
+    return 0
+
+
+def _machine_facts():
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    return {
+        "minitransformer": minitransformer.__version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "BLAS": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "GPU": _gpu(),
+        DATA_VARIABLE: _data_folder(),
+    }
+
+
+def _gpu():
+    try:
+        device = select_device("cuda")
+    except DeviceError as error:
+        return f"none; {error}"
+    return f"{device}, CuPy {device.xp.__version__}"
+
+
+def _data_folder():
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
+        return "not set; Multi30k is downloaded when it is needed"
+    return folder if Path(folder).is_dir() else f"{folder}, which is no folder"
+
+
+def _run_facts(run_folder):
+    config, recipe = run_folder.load_config()
+    entries = run_folder.log_entries()
+    validations = [entry for entry in entries if entry["kind"] == "validation"]
+    best = max(validations, key=lambda entry: entry["bleu"], default=None)
+    facts = {
+        "corpus": recipe["data"]["corpus"],
+        "parameters": f"{Transformer(config).num_parameters():,}",
+        "steps": max((entry["step"] for entry in entries), default=0),
+        "best validation BLEU": f"{best['bleu']:.1f}, epoch {best['epoch']}" if best else "none",
+    }
+    if not run_folder.model.exists():
+        return facts | {"finished": f"no; go on: {resume_command(run_folder)}"}
+    _, state = load_checkpoint(run_folder.model)
+    chosen = f"{state['origin']}, validation BLEU {state['validation_bleu']:.1f}"
+    return facts | {"finished": f"yes; chosen: {chosen}"}

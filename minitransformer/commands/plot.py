@@ -1,0 +1,35 @@
+"""``minitransformer plot``: the curves of a run, also while it trains."""
+
+from minitransformer import plots
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.commands.arguments import add_run_folder
+from minitransformer.run_folder import RunFolder
+
+
+def add(commands):
+    parser = commands.add_parser(
+        "plot",
+        help="draw the curves of a run",
+        description="Draw loss.png and learning_rate.png into a run folder, also while it trains.",
+    )
+    add_run_folder(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Draw the curves into the run folder and print where; returns the exit status."""
+    run_folder = RunFolder(options.run_folder)
+    if not run_folder.metrics.exists():
+        raise CheckpointError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
+    for path in draw(run_folder):
+        print(path)
+    return 0
+
+
+def draw(run_folder):
+    """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
+    entries = run_folder.log_entries()
+    losses, rates = run_folder.path / "loss.png", run_folder.path / "learning_rate.png"
+    plots.loss_curves(entries, losses)
+    plots.learning_rate(entries, rates)
+    return losses, rates

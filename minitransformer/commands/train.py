@@ -1,0 +1,171 @@
+"""``minitransformer train``: from a preset or a TOML file to a translator."""
+
+import inspect
+import itertools
+import json
+import re
+import shlex
+import sys
+import textwrap
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from minitransformer.backend import select_device
+from minitransformer.commands import plot
+from minitransformer.commands.arguments import add_device
+from minitransformer.config import TransformerConfig
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.config import TrainingConfig
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import DataConfig, Recipe, RecipeError, settings
+from minitransformer.training.session import prepare
+from minitransformer.training.trainer import Stopped
+
+INTERRUPTED = 130  # exit status, what a shell reports of a command that Ctrl-C ended
+
+SECTIONS = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
+PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
+METAVARS = {int: "N", float: "X", str: "TEXT"}
+
+
+def add(commands):
+    parser = commands.add_parser(
+        "train",
+        help="train a translator",
+        usage="%(prog)s (PRESET | --resume FOLDER) [--FIELD VALUE ...] [options]",
+        description="Train a translator in a run folder, or go on with a training.",
+        epilog="Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command "
+        "line is wrong, 130 after Ctrl-C, which saves everything first.",
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "preset",
+        nargs="?",
+        metavar="PRESET",
+        help="toy, multi30k, multi30k-cpu or base; or a TOML file such as --dry-run prints",
+    )
+    which.add_argument(
+        "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
+    )
+    parser.add_argument(
+        "--run-folder", metavar="FOLDER", help="where to train (default: runs/PRESET)"
+    )
+    add_device(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="prepare everything, report, print the settings as TOML, leave nothing behind",
+    )
+    for section, config in SECTIONS.items():
+        group = parser.add_argument_group(
+            f"[{section}]",
+            "The fields of this section, which replace those of the preset. The defaults are for "
+            "what a preset leaves open.",
+        )
+        descriptions = _descriptions(config)
+        for name, setting in settings().items():
+            if setting.section == section:
+                default = "" if setting.default == "" else f" (default: {setting.default})"
+                group.add_argument(
+                    "--" + name.replace("_", "-"),
+                    type=setting.type,
+                    metavar=METAVARS[setting.type],
+                    help=descriptions.get(name, "") + default,
+                )
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+def _descriptions(config):
+    """What the docstring of a dataclass says about each of its attributes."""
+    attributes = (inspect.getdoc(config) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    descriptions = {}
+    for entry in re.split(r"\n(?! )", textwrap.dedent(attributes)):
+        names, _, description = entry.partition(": ")
+        for name in names.split(", "):
+            words = " ".join(description.split()).rstrip(".")
+            descriptions[name] = words.replace("``", "").replace("%", "%%")
+    return descriptions
+
+
+def run(options):
+    """Train as ``options`` say; returns the exit status."""
+    progress = Progress()
+    device = select_device(options.device)
+    run_folder, recipe = _resumed(options) if options.resume else _new(options)
+    if options.dry_run:
+        with TemporaryDirectory() as folder:
+            trainer = prepare(recipe, RunFolder(folder), device, progress)
+        trainer.model.summary(file=sys.stderr)
+        print(_toml(recipe))
+        return 0
+    if run_folder.model.exists():
+        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+        return 0
+    trainer = prepare(recipe, run_folder, device, progress)
+    if trainer.resume():
+        progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
+    try:
+        trainer.train()
+    except Stopped:
+        progress.say(f"stopped after step {trainer.step}; go on: {resume_command(run_folder)}")
+        return INTERRUPTED
+    except KeyboardInterrupt:  # a second Ctrl-C does not wait for the step to end
+        progress.say(f"stopped; go on from the last checkpoint: {resume_command(run_folder)}")
+        return INTERRUPTED
+    finally:
+        progress.close()
+    plot.draw(run_folder)
+    folder = shlex.quote(str(run_folder.path))
+    progress.say(f"done; try it: minitransformer translate {folder}")
+    return 0
+
+
+def resume_command(run_folder):
+    """What to type to go on with the run in a RunFolder."""
+    return f"minitransformer train --resume {shlex.quote(str(run_folder.path))}"
+
+
+def _resumed(options):
+    unused = [name for name in ("run_folder", "dry_run") if getattr(options, name)]
+    unused += _changes(options)
+    if unused:
+        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+        options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
+    run_folder = RunFolder(options.resume)
+    return run_folder, Recipe.from_dict(run_folder.load_config()[1])
+
+
+def _new(options):
+    recipe = Recipe.load(options.preset)
+    for name, value in _changes(options).items():
+        recipe = recipe.with_value(name, value)
+    for name in PATHS:  # a run can be resumed from wherever one is
+        if path := recipe.value(name):
+            recipe = recipe.with_value(name, str(Path(path).absolute()))
+    run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.preset).stem)
+    if run_folder.config.exists():
+        free = next(
+            path
+            for number in itertools.count(2)
+            if not (path := Path(f"{run_folder.path}-{number}")).exists()
+        )
+        raise RecipeError(
+            f"{run_folder.path} holds a run already; go on with it: {resume_command(run_folder)}, "
+            f"or choose another folder: --run-folder {shlex.quote(str(free))}"
+        )
+    return run_folder, recipe
+
+
+def _changes(options):
+    given = {name: getattr(options, name) for name in settings()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _toml(recipe):
+    lines = []
+    for section in SECTIONS:
+        lines += ["", f"[{section}]"]
+        names = (name for name, setting in settings().items() if setting.section == section)
+        # JSON's strings and numbers are TOML's, too.
+        lines += [f"{name} = {json.dumps(recipe.value(name))}" for name in names]
+    return "\n".join(lines[1:])

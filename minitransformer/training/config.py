@@ -1,0 +1,74 @@
+"""The choices that make a training run."""
+
+from dataclasses import dataclass
+
+from minitransformer.training import schedule
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a model is trained; the defaults suit a small model on Multi30k.
+
+    Attributes:
+        epochs: passes over the training pairs.
+        batch_tokens: padded tokens in a batch, source and target together.
+        accumulate: batches whose gradients are added up for one step.
+        schedule: ``"linear"``, ``"inverse-sqrt"`` or the paper's ``"noam"``.
+        peak_learning_rate: reached at the end of the warm-up; ``"noam"`` has its own.
+        warmup_steps: steps until then.
+        label_smoothing: ε of the loss.
+        consistency: weight of the R-Drop loss; 0 turns it, and the second pass, off.
+        clip_norm: largest norm of the gradient; 0 turns clipping off.
+        subword_dropout: probability of not merging two subwords (BPE-dropout).
+        patience: epochs without a better validation BLEU after which to stop; 0 is never.
+        average: checkpoints, at most, to average at the end, if that scores better.
+        log_every, save_every: steps between two log entries, and between two checkpoints within
+            an epoch; there is one at the end of each epoch too.
+        blas_threads: threads of a matrix product on a CPU; 0 is as many as the BLAS likes. Small
+            products are fastest with 1, because threads wait for each other.
+        seed: of weights, order of batches, and dropout.
+
+    Raises:
+        ValueError: a field makes no sense.
+    """
+
+    epochs: int = 30
+    batch_tokens: int = 4096
+    accumulate: int = 1
+    schedule: str = "linear"
+    peak_learning_rate: float = 1.2e-3
+    warmup_steps: int = 800
+    label_smoothing: float = 0.1
+    consistency: float = 0.0
+    clip_norm: float = 1.0
+    subword_dropout: float = 0.0
+    patience: int = 0
+    average: int = 5
+    log_every: int = 10
+    save_every: int = 500
+    blas_threads: int = 0
+    seed: int = 0
+
+    def __post_init__(self):
+        positive = ("epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every")
+        for name in (*positive, "save_every", "average", "peak_learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
+        for name in ("consistency", "clip_norm", "patience", "blas_threads", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be >= 0")
+        for name in ("label_smoothing", "subword_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
+        if self.schedule not in ("linear", "inverse-sqrt", "noam"):
+            raise ValueError(
+                f"schedule={self.schedule!r}; choose 'linear', 'inverse-sqrt' or 'noam'"
+            )
+
+    def learning_rate(self, step, total_steps, d_model):
+        """η of a step, counted from 1."""
+        if self.schedule == "noam":
+            return schedule.noam(step, d_model, self.warmup_steps)
+        if self.schedule == "inverse-sqrt":
+            return schedule.inverse_sqrt(step, self.peak_learning_rate, self.warmup_steps)
+        return schedule.linear(step, self.peak_learning_rate, self.warmup_steps, total_steps)

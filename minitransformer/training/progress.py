@@ -1,0 +1,49 @@
+"""What a user sees of a training: a bar on a terminal, plain lines elsewhere."""
+
+import math
+import sys
+import time
+
+from tqdm import tqdm
+
+SECONDS_BETWEEN_LINES = 10
+
+
+class Progress:
+    """Shows steps and validations on ``stream``, standard error by default."""
+
+    def __init__(self, stream=None):
+        self.stream = stream or sys.stderr
+        self.bar = None
+        self.last_line = -math.inf
+
+    def stepped(self, entry, total_steps):
+        """Show a log entry of kind "train"."""
+        values = (
+            f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
+            f"{entry['tokens_per_second']:,.0f} tokens/s"
+        )
+        if self.stream.isatty():
+            if self.bar is None:
+                initial = entry["step"] - 1
+                self.bar = tqdm(total=total_steps, initial=initial, unit="step", file=self.stream)
+            self.bar.set_postfix_str(values, refresh=False)
+            self.bar.update(entry["step"] - self.bar.n)
+        elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = time.monotonic()
+            self.say(f"step {entry['step']} of {total_steps}: {values}")
+
+    def validated(self, entry, best):
+        """Show a log entry of kind "validation" and the best one so far."""
+        mark = "" if entry["epoch"] == best["epoch"] else f", best {best['bleu']:.1f}"
+        self.say(f"epoch {entry['epoch']}: validation BLEU {entry['bleu']:.1f}{mark}")
+
+    def say(self, text):
+        """A line of text, above the bar if there is one."""
+        tqdm.write(text, file=self.stream)
+
+    def close(self):
+        """Leave the bar as it is and end its line."""
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None

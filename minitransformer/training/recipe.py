@@ -1,0 +1,205 @@
+"""A recipe: everything that decides a training run, from TOML and the command line.
+
+The presets are the files in ``presets/`` beside this one.
+"""
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from minitransformer.config import TransformerConfig
+from minitransformer.training.config import TrainingConfig
+
+PRESETS = Path(__file__).parent / "presets"
+CORPORA = ("toy", "multi30k", "files")
+FROM_VOCABULARY = ("source_vocabulary_size", "target_vocabulary_size", "pad_id")
+
+
+class RecipeError(ValueError):
+    """A recipe names a field or preset that does not exist, or a value that makes no sense."""
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """What is translated from and to.
+
+    Attributes:
+        corpus: ``"toy"``, ``"multi30k"``, or ``"files"`` for the four paths below.
+        train_source, train_target, validation_source, validation_target: text files, one
+            sentence a line, plain or .gz.
+        data_dir: folder with a local copy of Multi30k; empty for a download.
+        vocabulary_size: subwords shared by both languages.
+        max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
+            longer one are left out. The model's max_length, where smaller, counts instead.
+
+    Raises:
+        ValueError: a field makes no sense.
+    """
+
+    corpus: str = "multi30k"
+    train_source: str = ""
+    train_target: str = ""
+    validation_source: str = ""
+    validation_target: str = ""
+    data_dir: str = ""
+    vocabulary_size: int = 8000
+    max_tokens: int = 256
+
+    def __post_init__(self):
+        if self.corpus not in CORPORA:
+            raise ValueError(f"corpus={self.corpus!r}; choose 'toy', 'multi30k' or 'files'")
+        for name in ("vocabulary_size", "max_tokens"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a recipe: its section, type and default."""
+
+    section: str
+    type: type
+    default: object
+
+
+@cache
+def settings():
+    """All fields of a recipe by name; no name stands in two sections."""
+    sections = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
+    return {
+        f.name: Setting(section, f.type, f.default)
+        for section, config in sections.items()
+        for f in fields(config)
+        if f.name not in FROM_VOCABULARY
+    }
+
+
+def _model_defaults():
+    return {name: s.default for name, s in settings().items() if s.section == "model"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The three parts of a run.
+
+    Attributes:
+        data: DataConfig.
+        model: the fields of TransformerConfig that do not depend on the vocabulary, as a dict.
+        training: TrainingConfig.
+    """
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: dict = field(default_factory=_model_defaults)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @classmethod
+    def load(cls, name):
+        """A preset by its name, or a TOML file of the same form by its path.
+
+        Raises:
+            RecipeError: there is neither, or the file is no recipe.
+        """
+        presets = {path.stem: path for path in PRESETS.glob("*.toml")}
+        path = presets.get(str(name), Path(name))
+        if not path.is_file():
+            raise RecipeError(
+                f"there is no preset or file {str(name)!r}; "
+                f"the presets are {', '.join(sorted(presets))}"
+            )
+        try:
+            return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise RecipeError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_dict(cls, sections):
+        """From ``{"data": {...}, "model": {...}, "training": {...}}``; the rest is as by default.
+
+        Raises:
+            RecipeError: a section or field does not exist, or a value makes no sense.
+        """
+        recipe = cls()
+        for section, values in sections.items():
+            if section not in recipe.as_dict() or not isinstance(values, dict):
+                raise RecipeError(
+                    f"{section!r} is no section; the sections are [data], [model] and [training]"
+                )
+            for name, value in values.items():
+                actual = _setting(name).section
+                if actual != section:
+                    raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
+                recipe = recipe.with_value(name, value)
+        return recipe
+
+    def with_value(self, name, value):
+        """The recipe with one field, of whichever section, replaced.
+
+        Raises:
+            RecipeError: there is no such field, or the value is of another type or out of range.
+        """
+        setting = _setting(name)
+        if setting.type is float and type(value) is int:
+            value = float(value)
+        if type(value) is not setting.type:
+            raise RecipeError(
+                f"{name}={value!r} is of type {type(value).__name__}; "
+                f"give one of type {setting.type.__name__}, such as {setting.default!r}"
+            )
+        if setting.section == "model":
+            return replace(self, model=self.model | {name: value})
+        try:
+            section = replace(getattr(self, setting.section), **{name: value})
+        except ValueError as error:
+            raise RecipeError(str(error)) from error
+        return replace(self, **{setting.section: section})
+
+    def value(self, name):
+        """The value of a field, of whichever section.
+
+        Raises:
+            RecipeError: there is no such field.
+        """
+        return self.as_dict()[_setting(name).section][name]
+
+    def transformer_config(self, vocabulary_size):
+        """The TransformerConfig of this recipe for a shared vocabulary.
+
+        Raises:
+            ValueError: a field of the model makes no sense.
+        """
+        return TransformerConfig(vocabulary_size, vocabulary_size, **self.model)
+
+    def longest_side(self):
+        """The most tokens, with the end symbol, that a side of a training pair may have.
+
+        Raises:
+            RecipeError: a pair of two such sides would be larger than a batch. It is of no use
+                that no pair is so long: subword dropout makes a text longer in some epoch.
+        """
+        longest = min(self.data.max_tokens, self.model["max_length"])
+        batch_tokens = self.training.batch_tokens
+        if 2 * longest > batch_tokens:
+            raise RecipeError(
+                f"a pair may have {longest} tokens on each side, and a batch has "
+                f"batch_tokens={batch_tokens} for both sides; raise batch_tokens to {2 * longest} "
+                f"or lower max_tokens to {batch_tokens // 2}"
+            )
+        return longest
+
+    def as_dict(self):
+        """All fields as a dict of dicts that :meth:`from_dict` reads."""
+        return {
+            "data": asdict(self.data),
+            "model": dict(self.model),
+            "training": asdict(self.training),
+        }
+
+
+def _setting(name):
+    if name not in settings():
+        close = get_close_matches(name, settings(), n=1)
+        hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(settings())}"
+        raise RecipeError(f"there is no field {name}; {hint}")
+    return settings()[name]

@@ -1,0 +1,137 @@
+"""From a recipe to a trainer: data, vocabulary, model and run folder put together."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
+from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
+from minitransformer.data.multi30k import load_multi30k
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.evaluation import score
+from minitransformer.loss import cross_entropy
+from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.training.trainer import Trainer
+from minitransformer.transformer import Transformer
+from minitransformer.translator import Translator
+
+
+def load_split(data, split):
+    """The pairs of ``"train"``, ``"validation"`` or a test split.
+
+    Args:
+        data: DataConfig.
+        split: a split of the corpus.
+
+    Raises:
+        CorpusError: the corpus cannot be read.
+        RecipeError: the recipe does not say where its files are.
+        ValueError: the corpus has no such split.
+    """
+    if data.corpus == "toy":
+        corpus = toy_corpus()
+        if split not in corpus:
+            raise ValueError(
+                f"the toy corpus has no split {split!r}; choose of {', '.join(corpus)}"
+            )
+        return corpus[split]
+    if data.corpus == "multi30k":
+        return load_multi30k(split, data.data_dir or None)
+    files = {
+        "train": (data.train_source, data.train_target),
+        "validation": (data.validation_source, data.validation_target),
+    }
+    if split not in files:
+        raise ValueError(f"there is no split {split!r}; choose of {', '.join(files)}")
+    if not all(files[split]):
+        raise RecipeError(
+            f"corpus='files' needs two text files: set {split}_source and {split}_target"
+        )
+    return read_parallel(*files[split])
+
+
+def prepare(recipe, run, device, progress):
+    """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
+
+    Reports to ``progress`` what it reads, leaves out and learns.
+
+    Raises:
+        RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
+            of another recipe.
+        CorpusError, VocabularyError: there is no corpus, or none to learn from.
+    """
+    data, training = recipe.data, recipe.training
+    longest = recipe.longest_side()
+    recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?
+    pairs, cleaning = clean_for_training(load_split(data, "train"))
+    progress.say(f"training data: {cleaning}")
+    validation = load_split(data, "validation")
+    if not validation:
+        raise CorpusError("there are no validation pairs; give some, held out of training")
+
+    vocabulary = _vocabulary(recipe, run, pairs)
+    config = recipe.transformer_config(len(vocabulary))
+    model = Transformer(config, training.seed, device=device)
+    progress.say(f"model: {model.num_parameters():,} parameters on {device}")
+
+    @lru_cache(maxsize=1)  # the first epoch is asked for three times
+    def batches(epoch):
+        rng = np.random.default_rng((training.seed, epoch))
+        encoded, _ = encode_pairs(vocabulary, pairs, longest, training.subword_dropout, rng)
+        return make_batches(encoded, training.batch_tokens, rng)
+
+    encoded, encoding = encode_pairs(vocabulary, pairs, longest)
+    progress.say(f"training: {encoding}")
+    if not encoded:
+        raise CorpusError("no training pair is short enough; raise max_tokens and max_length")
+    progress.say(f"an epoch: {BatchReport.of(batches(0))}")
+    encoded, encoding = encode_pairs(vocabulary, validation, longest)
+    progress.say(f"validation loss: {encoding}")
+    validation_batches = make_batches(encoded, training.batch_tokens)
+
+    run.create()
+    if not run.config.exists():
+        run.save_vocabulary(vocabulary)
+        run.save_config(config, recipe.as_dict())
+
+    def validate(model):
+        hypotheses = Translator(model, vocabulary).translate(
+            [source for source, _ in validation], beam_size=1
+        )
+        scores = score(hypotheses, [target for _, target in validation])
+        return {
+            "nll": mean_nll(model, validation_batches),
+            "bleu": scores.bleu_cased_13a,
+            "chrf2": scores.chrf2,
+            "exact_match": scores.exact_match,
+        }
+
+    return Trainer(model, training, run, batches, validate, progress)
+
+
+def _vocabulary(recipe, run, pairs):
+    """The vocabulary of the run in the folder, or one learned from ``pairs`` for a new run."""
+    if not run.config.exists():
+        texts = [text for pair in pairs for text in pair]
+        return Vocabulary.train(texts, recipe.data.vocabulary_size)
+    vocabulary = Vocabulary.load(run.vocabulary)
+    config, stored = run.load_config()
+    same_model = config == recipe.transformer_config(len(vocabulary))
+    if not same_model or Recipe.from_dict(stored) != recipe:
+        raise RecipeError(
+            f"{run.path} holds a run of another recipe; resume it with its own, which is in "
+            f"{run.config.name}, or choose another folder"
+        )
+    return vocabulary
+
+
+def mean_nll(model, batches):
+    """The NLL of the labels in nats a token, without dropout."""
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    total = 0.0
+    for batch in batches:
+        logits, _ = model.forward(batch.source, batch.target)
+        (_, nll), _ = cross_entropy(logits, batch.labels, num_tokens=num_tokens)
+        total += float(nll)
+    return total

@@ -1,0 +1,270 @@
+"""The training loop: steps, validation, checkpoints, and going on where a run was cut off.
+
+Everything random in a step is drawn from a generator made from the seed and the step, and the
+batches of an epoch depend on the seed and the epoch alone. So the state of a run is its parameters,
+Adam's moments and three counters, and a resumed run repeats an uninterrupted one bit for bit.
+"""
+
+import math
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from minitransformer.backend import array_namespace
+from minitransformer.checkpoint import (
+    average,
+    load_model_arrays,
+    model_arrays,
+    newest_checkpoint,
+    save_checkpoint,
+)
+from minitransformer.consistency import consistency, consistency_backward
+from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.training.adam import Adam
+from minitransformer.training.clipping import clip_gradient
+
+EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
+
+
+class TrainingError(Exception):
+    """The training cannot go on; the message says where it stopped and what to try."""
+
+
+class Stopped(Exception):
+    """The user asked to stop; the run is saved and can be resumed."""
+
+
+class Trainer:
+    """Trains a model in a run folder.
+
+    Args:
+        model: a Transformer.
+        config: TrainingConfig.
+        run: RunFolder to log and save to.
+        batches: function from an epoch, counted from 0, to its list of Batch; the same each time.
+        validate: function from a model to a dict with ``"bleu"`` and other scores.
+        progress: Progress, which shows the state of affairs to the user.
+
+    Attributes:
+        step: updates made.
+        epoch, position: the epochs done, and how many batches of the next one are.
+        best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None.
+    """
+
+    def __init__(self, model, config, run, batches, validate, progress):
+        self.model, self.config, self.run = model, config, run
+        self.batches, self.validate, self.progress = batches, validate, progress
+        self.adam = Adam(model.flat)
+        self.step = self.epoch = self.position = 0
+        self.best = None
+        self._last_step = None  # what _read_last_step reads
+        self._tokens, self._seconds = 0, 0.0  # since the last log entry
+
+    def train(self):
+        """Train to the end, from wherever the state is, and write the run's ``model.npz``.
+
+        Raises:
+            TrainingError: the loss is NaN, infinite or has exploded.
+            Stopped: after an interrupt (Ctrl-C), with everything saved.
+        """
+        total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
+        threads = threadpool_limits(self.config.blas_threads or None, user_api="blas")
+        with threads, _interrupt_noted() as interrupted:
+            while self.epoch < self.config.epochs and not self._out_of_patience():
+                self._train_epoch(total_steps, interrupted)
+                self._finish_epoch()
+                if interrupted.is_set():
+                    raise Stopped
+        self._choose()
+
+    def _train_epoch(self, total_steps, interrupted):
+        batches = self.batches(self.epoch)
+        while self.position < len(batches):
+            group = batches[self.position : self.position + self.config.accumulate]
+            self.position += len(group)
+            self.take_step(group, total_steps)
+            if interrupted.is_set() or self.step % self.config.save_every == 0:
+                self.save()
+            if interrupted.is_set():
+                raise Stopped
+
+    def _finish_epoch(self):
+        self._raise_if_lost()
+        self.epoch += 1
+        self.position = 0
+        scores = self.validate(self.model)
+        entry = {"kind": "validation", "step": self.step, "epoch": self.epoch, **scores}
+        self.run.log(entry)
+        if self.best is None or scores["bleu"] > self.best["bleu"]:
+            self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
+        self.progress.validated(entry, self.best)
+        keep = [*self._epochs_to_average(), self.best["epoch"]]
+        self.run.save_epoch(self.model, self.epoch, keep)
+        self.save()
+
+    def _out_of_patience(self):
+        patience = self.config.patience
+        return patience and self.best and self.epoch - self.best["epoch"] >= patience
+
+    def _epochs_to_average(self):
+        return range(max(1, self.epoch - self.config.average + 1), self.epoch + 1)
+
+    def _choose(self):
+        """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
+        origin, bleu = f"epoch {self.best['epoch']}", self.best["bleu"]
+        chosen = average([self.run.epoch_file(self.best["epoch"])])
+        last = self._epochs_to_average()
+        if len(last) > 1:
+            mean = average([self.run.epoch_file(epoch) for epoch in last])
+            load_model_arrays(self.model, mean)
+            mean_bleu = self.validate(self.model)["bleu"]
+            if mean_bleu > bleu:
+                origin, bleu = f"mean of epochs {last[0]} to {last[-1]}", mean_bleu
+                chosen = mean
+        load_model_arrays(self.model, chosen)
+        save_checkpoint(self.run.model, chosen, {"origin": origin, "validation_bleu": bleu})
+        self.progress.say(f"chosen by validation BLEU, {bleu:.1f}: {origin}")
+
+    def take_step(self, batches, total_steps):
+        """One update of the parameters from the summed gradients of ``batches``.
+
+        Raises:
+            TrainingError: as for :meth:`train`, in a step that is logged.
+        """
+        start = time.perf_counter()
+        config, model = self.config, self.model
+        self.step += 1
+        rng = model.device.generator(step_seed(config.seed, self.step))
+        num_tokens = sum(batch.num_tokens for batch in batches)
+        model.zero_grad()
+        losses = [self._forward_backward(batch, num_tokens, rng) for batch in batches]
+        norm = clip_gradient(model.flat.grad, config.clip_norm or math.inf)
+        learning_rate = config.learning_rate(self.step, total_steps, model.config.d_model)
+        self.adam.step(learning_rate)
+
+        self._last_step = losses, norm
+        logged = self.step % config.log_every == 0 or self.step == 1
+        values = self._read_last_step() if logged else {}
+        self._tokens += num_tokens
+        self._seconds += time.perf_counter() - start
+        if logged:
+            entry = {
+                "kind": "train",
+                "step": self.step,
+                "epoch": self.epoch,
+                **values,
+                "learning_rate": learning_rate,
+                "tokens_per_second": self._tokens / self._seconds,
+            }
+            self.run.log(entry)
+            self.progress.stepped(entry, total_steps)
+            self._tokens, self._seconds = 0, 0.0
+
+    def _forward_backward(self, batch, num_tokens, rng):
+        """Add the gradient of one batch; returns its share of loss and NLL, on the device."""
+        config, model = self.config, self.model
+        passes = 2 if config.consistency else 1
+        source, target, labels = (
+            np.concatenate([ids] * passes) for ids in (batch.source, batch.target, batch.labels)
+        )
+        logits, cache = model.forward(source, target, rng)
+        (loss, nll), loss_cache = cross_entropy(
+            logits, labels, config.label_smoothing, num_tokens=num_tokens * passes
+        )
+        dlogits = cross_entropy_backward(1.0, loss_cache)
+        if config.consistency:
+            disagreement, consistency_cache = consistency(
+                logits, batch.labels, num_tokens=num_tokens
+            )
+            dlogits = dlogits + consistency_backward(config.consistency, consistency_cache)
+            loss = loss + config.consistency * disagreement
+        model.backward(dlogits, cache)
+        return loss, nll
+
+    def _read_last_step(self):
+        """Loss, NLL and norm of the gradient; waits for the device that computes them."""
+        losses, norm = self._last_step
+        loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
+        norm = float(norm)
+        exploded = EXPLODED * math.log(self.model.config.target_vocabulary_size)
+        if not (loss < exploded and norm < math.inf):  # NaN is not below anything
+            raise self._error(f"the loss is {loss:.4g}, the norm of its gradient {norm:.4g},")
+        return {"loss": loss, "nll": nll, "gradient_norm": norm}
+
+    def _raise_if_lost(self):
+        """Look before anything is saved: most steps are not looked at."""
+        if self._last_step is not None:
+            self._read_last_step()
+        data = self.model.flat.data
+        if bool((~array_namespace(data).isfinite(data)).any()):
+            raise self._error("a parameter is NaN or infinite")
+
+    def _error(self, what):
+        every = f" (every {self.config.log_every} steps are looked at)"
+        return TrainingError(
+            f"{what} at step {self.step}, epoch {self.epoch + 1}, batch {self.position}"
+            f"{every if self.config.log_every > 1 else ''}; the last good checkpoint is "
+            f"{newest_checkpoint(self.run.checkpoints) or 'none yet'}. The same recipe would come "
+            "here again: start a new run with a lower peak_learning_rate, more warmup_steps or a "
+            "smaller clip_norm"
+        )
+
+    def save(self):
+        """Write a checkpoint of the whole state.
+
+        Raises:
+            TrainingError: the loss or a parameter is not finite; nothing is written.
+        """
+        self._raise_if_lost()
+        state = {
+            "step": self.step,
+            "epoch": self.epoch,
+            "position": self.position,
+            "adam_t": self.adam.t,
+            "best": self.best,
+        }
+        arrays = model_arrays(self.model, m=self.adam.m, v=self.adam.v)
+        self.run.save_checkpoint(arrays, state)
+
+    def resume(self):
+        """Go back to the newest whole checkpoint; returns whether there was one."""
+        loaded = self.run.load_newest_checkpoint()
+        if loaded is not None:
+            arrays, state = loaded
+            load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
+            self.adam.t = state["adam_t"]
+            self.step, self.epoch = state["step"], state["epoch"]
+            self.position, self.best = state["position"], state["best"]
+        self.run.forget_log_after(self.step, self.epoch)
+        return loaded is not None
+
+
+def step_seed(seed, step):
+    """The seed of one step's generator: far apart for neighbours, the same on every machine."""
+    return int(np.random.SeedSequence((seed, step)).generate_state(1)[0])
+
+
+@contextmanager
+def _interrupt_noted():
+    """An Event that Ctrl-C sets, in place of an exception that might hit amid an update.
+
+    A second Ctrl-C interrupts at once.
+    """
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+
+    def note(signum, frame):
+        noted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)

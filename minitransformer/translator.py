@@ -1,0 +1,122 @@
+"""Text in, text out: a trained model together with its vocabulary."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minitransformer.backend import select_device
+from minitransformer.checkpoint import CheckpointError, load_checkpoint
+from minitransformer.data.vocabulary import EOS, Vocabulary
+from minitransformer.decoding import translate_ids
+from minitransformer.run_folder import RunFolder
+from minitransformer.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one text.
+
+    Attributes:
+        text: the translation.
+        score: log-probability over the length penalty, what the n best are ranked by.
+        finished: False where the maximum length cut it off.
+        truncated: True where the source was longer than the model takes and its end was left out.
+        source_pieces, pieces: the subwords of both sides, the end symbol included.
+        attention: weights (layers, H, pieces, source pieces) if asked for, else None.
+    """
+
+    text: str
+    score: float
+    finished: bool
+    truncated: bool
+    source_pieces: list[str]
+    pieces: list[str]
+    attention: np.ndarray | None
+
+
+class Translator:
+    """Translates texts with a model.
+
+    Args:
+        model: a Transformer.
+        vocabulary: the Vocabulary it was trained with.
+        origin: what its parameters are, in words.
+    """
+
+    def __init__(self, model, vocabulary, origin=""):
+        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+
+    @classmethod
+    def load(cls, path, device="auto"):
+        """The translator in a run folder; while it trains, that of the newest checkpoint.
+
+        Raises:
+            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
+                or two do not belong together.
+            DeviceError: the device is not usable.
+        """
+        run = RunFolder(path)
+        config, _ = run.load_config()
+        vocabulary = Vocabulary.load(run.vocabulary)
+        if len(vocabulary) != config.source_vocabulary_size:
+            raise CheckpointError(
+                f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
+                f"{config.source_vocabulary_size}; take both from one run"
+            )
+        model = Transformer(config, device=select_device(device))
+        parameters = run.load_model(model)
+        _, state = load_checkpoint(parameters)
+        return cls(model, vocabulary, state.get("origin", parameters.stem))
+
+    def translate(self, texts, *, beam_size=4, alpha=0.6):
+        """The best translation of each text.
+
+        A blank text has a blank translation. A text longer than the model takes is cut to what it
+        does take; :meth:`translations` says which were.
+
+        Args:
+            texts: list of strings, one sentence each.
+            beam_size, alpha: as for :func:`beam_search`; a beam of 1 is greedy.
+
+        Raises:
+            TypeError: ``texts`` is one string.
+            ValueError, FloatingPointError: as for :func:`beam_search`.
+        """
+        return [best[0].text for best in self.translations(texts, beam_size=beam_size, alpha=alpha)]
+
+    def translations(self, texts, *, beam_size=4, alpha=0.6, n_best=1, attention=False):
+        """The ``n_best`` translations of each text, best first, as lists of Translation.
+
+        A blank text has one, which is blank. The other arguments are those of :meth:`translate`.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is one string; give a list of texts, such as [text]")
+        longest = self.model.config.max_length - 1  # and the end symbol
+        encoded = [self.vocabulary.encode(text) for text in texts]
+        sources = [[*ids[:longest], EOS] for ids in encoded]
+        spoken = [i for i, ids in enumerate(encoded) if ids]
+        found = translate_ids(
+            self.model,
+            [sources[i] for i in spoken],
+            beam_size=beam_size,
+            alpha=alpha,
+            n_best=n_best,
+            attention=attention,
+        )
+        results = [[Translation("", 0.0, True, False, [], [], None)] for _ in texts]
+        for i, hypotheses in zip(spoken, found, strict=True):
+            truncated = len(encoded[i]) > longest
+            results[i] = [self._translation(sources[i], h, truncated) for h in hypotheses]
+        return results
+
+    def _translation(self, source, hypothesis, truncated):
+        ids = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
+        return Translation(
+            text=self.vocabulary.decode(hypothesis.ids),
+            score=hypothesis.score,
+            finished=hypothesis.finished,
+            truncated=truncated,
+            source_pieces=self.vocabulary.pieces(source),
+            pieces=self.vocabulary.pieces(ids),
+            attention=hypothesis.attention,
+        )

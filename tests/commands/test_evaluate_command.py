@@ -1,0 +1,125 @@
+import json
+
+import pytest
+from tiny_translator import captions
+
+import minitransformer
+from minitransformer.checkpoint import model_arrays, save_checkpoint
+from minitransformer.cli import main
+from minitransformer.commands.evaluate import TEST_SPLITS
+from minitransformer.data.toy import SIZES
+from minitransformer.translator import Translator
+
+VALIDATION = [english for _, english in captions()[::9]]
+
+
+def evaluate(folder, *arguments):
+    return main(["evaluate", str(folder), *map(str, arguments)])
+
+
+def set_corpus(folder, corpus):
+    config = json.loads((folder / "config.json").read_text())
+    config["recipe"]["data"]["corpus"] = corpus
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_what_was_learned_by_heart_scores_100(run_folder, capsys):
+    assert evaluate(run_folder) == 0
+    lines = capsys.readouterr().out.splitlines()
+    origin = Translator.load(run_folder).origin
+    assert lines[0] == f"files, validation: {origin}, beam 4, alpha 0.6"
+    assert lines[2].split(" | ")[1].strip() == "BLEU"
+    assert lines[4] == "| chosen | 100.0 |           100.0 | 100.0 |         100.0 |         8 |"
+    assert lines[6].startswith("- BLEU: `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert len(lines) == 9
+
+
+def test_json_says_how_the_scores_were_made(run_folder, tmp_path, capsys):
+    file = tmp_path / "scores.json"
+    arguments = ["--beam-size", "1", "--alpha", "0.5", "--device", "cpu", "--json", str(file)]
+    assert evaluate(run_folder, "--split", "train", *arguments) == 0
+    assert "files, train: " in capsys.readouterr().out
+    content = json.loads(file.read_text())
+    scores = content.pop("scores")
+    assert content == {
+        "command": f"minitransformer evaluate '{run_folder}' --split train {' '.join(arguments)}",
+        "version": minitransformer.__version__,
+        "corpus": "files",
+        "split": "train",
+        "seed": 1,
+        "parameters": Translator.load(run_folder).origin,
+        "beam_size": 1,
+        "alpha": 0.5,
+        "device": "cpu",
+    }
+    assert list(scores) == ["chosen"]
+    assert scores["chosen"]["bleu_cased_13a"] == pytest.approx(100)
+    assert scores["chosen"]["num_sentences"] == 72
+    assert scores["chosen"]["signatures"].keys() == {"bleu_cased_13a", "bleu_lowercased", "chrf2"}
+
+
+def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, capsys):
+    calls = []
+
+    def noted(self, texts, **options):
+        calls.append(options)
+        return VALIDATION
+
+    monkeypatch.setattr(Translator, "translate", noted)
+    evaluate(run_folder, "--beam-size", 1, "--alpha", 1.5)
+    assert calls == [dict(beam_size=1, alpha=1.5)]
+    assert capsys.readouterr().out.splitlines()[0].endswith(", greedy, alpha 1.5")
+
+
+def test_output_holds_a_line_for_each_sentence(run_folder, tmp_path):
+    file = tmp_path / "out.en"
+    assert evaluate(run_folder, "--output", file) == 0
+    assert file.read_text() == "".join(f"{text}\n" for text in VALIDATION)
+
+
+def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
+    last, spoilt = max((run_copy / "epochs").iterdir()), run_copy / "epochs" / "epoch-0099.npz"
+    translator = Translator.load(run_copy)
+    translator.model.flat.data[:] = 0
+    save_checkpoint(spoilt, model_arrays(translator.model), {})
+    assert evaluate(run_copy, "--checkpoints") == 0
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[4:-4]]
+    scores = {row[1].strip(): float(row[2]) for row in rows}
+    assert next(iter(scores)) == "chosen"
+    assert scores["chosen"] == scores[last.stem] == 100
+    assert scores["epoch-0099"] == 0
+
+
+@pytest.mark.parametrize(
+    ("corpus", "problem"),
+    [
+        ("files", "there is no split 'tests'; choose of train, validation"),
+        ("toy", f"the toy corpus has no split 'tests'; choose of {', '.join(SIZES)}"),
+        ("multi30k", "Multi30k has no split 'tests'; choose one of train, validation, test_2016_"),
+    ],
+)
+def test_a_split_that_the_corpus_lacks_is_an_error(run_copy, corpus, problem, capsys):
+    set_corpus(run_copy, corpus)
+    assert evaluate(run_copy, "--split", "tests") == 1
+    assert capsys.readouterr().err.startswith(f"minitransformer: {problem}")
+
+
+def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, capsys):
+    """Shown by what is missing: Multi30k is not there, and the toy corpus takes long."""
+    set_corpus(run_copy, "multi30k")
+    assert evaluate(run_copy, "--data-dir", tmp_path) == 1
+    problem = f"minitransformer: {tmp_path} lacks test_2016_flickr.de.gz and test_2016_flickr.en.gz"
+    assert capsys.readouterr().err.startswith(problem)
+    assert TEST_SPLITS["toy"] in SIZES
+
+
+@pytest.mark.parametrize("option", ["--json", "--output"])
+def test_a_file_that_cannot_be_written_is_refused_before_any_work(option, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        evaluate("no such run", option, "no/such/file")
+    assert "'no/such/file' cannot be written: there is no folder no/such" in capsys.readouterr().err
+
+
+def test_a_missing_run_folder_is_an_error(capsys):
+    assert evaluate("no such run") == 1
+    assert "no such run is no run folder" in capsys.readouterr().err

@@ -1,0 +1,120 @@
+import json
+import re
+
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.gradcheck.cases import CASES
+
+PAIR = """
+def double(x):
+    return 2 * x, None
+def double_backward(dy, cache):
+    return {gradient}
+def double_inputs(rng):
+    return (rng.standard_normal((3, 4)),)
+"""
+
+
+@pytest.fixture
+def pair(tmp_path):
+    def write(gradient):
+        (tmp_path / "mine.py").write_text(PAIR.format(gradient=gradient))
+        return f"{tmp_path / 'mine.py'}:double"
+
+    return write
+
+
+def test_gradcheck_prints_a_row_for_every_layer_and_the_model(capsys):
+    assert main(["gradcheck"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["layer", "largest", "error", "tensors", "seconds"]
+    for case, line in zip(CASES, lines[1:], strict=False):
+        assert re.fullmatch(re.escape(case.name) + r" +\d\.\de-\d\d +\d+ +\d+\.\d\d", line)
+    assert re.fullmatch(rf"{len(CASES)} right, 0 wrong, in \d+\.\d s", lines[-1])
+
+
+def test_gradcheck_of_one_layer_prints_only_its_rows(capsys):
+    assert main(["gradcheck", "attention"]) == 0
+    rows = capsys.readouterr().out.splitlines()[1:-1]
+    assert len(rows) > 3
+    assert all(row.startswith("attention") for row in rows)
+
+
+def test_a_right_pair_of_ones_own_exits_with_0(pair, capsys):
+    assert main(["gradcheck", pair("2 * dy")]) == 0
+    assert "right  dx: relative error" in capsys.readouterr().out
+
+
+def test_a_wrong_pair_of_ones_own_exits_with_1_and_says_what_is_wrong(pair, capsys):
+    assert main(["gradcheck", pair("2 * dy / 3")]) == 1
+    out = capsys.readouterr().out
+    assert "WRONG  dx: it is 3 times too small: 3 is the batch size" in out
+    assert "0 right, 1 wrong" in out
+
+
+def test_what_cannot_be_checked_exits_with_2_and_says_why(pair, capsys):
+    assert main(["gradcheck", pair("dy[9]")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("minitransformer gradcheck: backward raised IndexError")
+    assert captured.out == ""
+
+
+def test_an_unknown_layer_exits_with_2_and_names_those_there_are(capsys):
+    assert main(["gradcheck", "atention"]) == 2
+    error = capsys.readouterr().err
+    assert "there is no layer 'atention'; choose one of linear, relu, softmax" in error
+
+
+def test_json_holds_what_the_table_shows(pair, capsys):
+    assert main(["gradcheck", pair("2 * dy / 3"), "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["right"] is False
+    (check,) = result["checks"]
+    (tensor,) = check["tensors"]
+    assert check["max_relative_error"] == tensor["relative_error"] == pytest.approx(2 / 3)
+    assert tensor["analytic"] == pytest.approx(tensor["numeric"] / 3)
+    assert "batch size" in tensor["diagnosis"]
+    assert len(tensor["worst_index"]) == 2
+
+
+def test_json_has_no_number_for_an_infinite_error(pair, capsys):
+    assert main(["gradcheck", pair("2 * dy.T"), "--json"]) == 1
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert check["max_relative_error"] is None
+    assert "transpose" in check["tensors"][0]["diagnosis"]
+
+
+def test_json_says_what_could_not_be_checked(capsys):
+    assert main(["gradcheck", "nothing.py:f", "--json"]) == 2
+    result = json.loads(capsys.readouterr().out)
+    assert result == {"right": None, "error": "there is no file nothing.py"}
+
+
+def test_a_negative_seed_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["gradcheck", "--seed", "-1"])
+    assert "'-1' is no whole number, 0 or more" in capsys.readouterr().err
+
+
+def test_a_seed_gives_the_same_inputs_again_and_another_seed_gives_others(capsys):
+    def checked(seed):
+        assert main(["gradcheck", "linear", "--seed", seed, "--json"]) == 0
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        return [tensor["analytic"] for check in checks for tensor in check["tensors"]]
+
+    assert checked("7") == checked("7") != checked("8")
+
+
+def test_directions_make_a_large_check_short(pair, capsys):
+    assert main(["gradcheck", pair("3 * dy"), "--directions", "2"]) == 1
+    assert "it is 1.5 times too large" in capsys.readouterr().out
+
+
+def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
+    place = pair("2 * dy")
+    (tmp_path / "mine.py").write_text("print('hello')\n" + (tmp_path / "mine.py").read_text())
+    assert main(["gradcheck", place, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["right"] is True
+    assert captured.err == "hello\n"

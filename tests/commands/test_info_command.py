@@ -1,0 +1,88 @@
+import json
+import platform
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import minitransformer
+from minitransformer.backend import Device, DeviceError
+from minitransformer.cli import main
+from minitransformer.commands import info
+from minitransformer.translator import Translator
+
+
+def facts(capsys, *arguments):
+    capsys.readouterr()
+    assert main(["info", *map(str, arguments)]) == 0
+    return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+
+
+def test_versions_and_the_library_that_multiplies_matrices_are_shown(capsys):
+    shown = facts(capsys)
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    assert shown["minitransformer"] == minitransformer.__version__
+    assert shown["Python"] == platform.python_version()
+    assert shown["NumPy"] == np.__version__
+    assert shown["BLAS"] == f"{blas['name']} {blas['version']}"
+
+
+def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, capsys):
+    cupy = SimpleNamespace(__version__="14.1")
+    monkeypatch.setattr(info, "select_device", lambda name: Device("cuda:0", cupy))
+    assert facts(capsys)["GPU"] == "cuda:0, CuPy 14.1"
+
+
+def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
+    def no_gpu(name):
+        raise DeviceError(f"device {name!r} is not usable: install CuPy")
+
+    monkeypatch.setattr(info, "select_device", no_gpu)
+    assert facts(capsys)["GPU"] == "none; device 'cuda' is not usable: install CuPy"
+
+
+def test_the_data_folder_is_shown(monkeypatch, tmp_path, capsys):
+    name = "MINITRANSFORMER_DATA"
+    monkeypatch.delenv(name, raising=False)
+    assert facts(capsys)[name] == "not set; Multi30k is downloaded when it is needed"
+    monkeypatch.setenv(name, str(tmp_path))
+    assert facts(capsys)[name] == str(tmp_path)
+    monkeypatch.setenv(name, "no/such")
+    assert facts(capsys)[name] == "no/such, which is no folder"
+
+
+def test_a_finished_run_is_shown_with_what_was_chosen(run_folder, capsys):
+    translator = Translator.load(run_folder)
+    shown = facts(capsys, run_folder)
+    best = shown.pop("best validation BLEU")
+    assert best.startswith("100.0, epoch ")
+    assert shown == {
+        "corpus": "files",
+        "parameters": f"{translator.model.num_parameters():,}",
+        "steps": "126",
+        "finished": f"yes; chosen: {translator.origin}, validation BLEU 100.0",
+    }
+
+
+def test_the_best_validation_is_the_highest_not_the_last(run_copy, capsys):
+    lines = [
+        {"kind": "validation", "step": step, "epoch": epoch, "bleu": bleu}
+        for step, epoch, bleu in [(9, 1, 20.0), (18, 2, 30.04), (27, 3, 10.0)]
+    ]
+    (run_copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert facts(capsys, run_copy)["best validation BLEU"] == "30.0, epoch 2"
+
+
+def test_a_run_that_has_only_begun_is_shown_with_how_to_go_on(unfinished, capsys):
+    (unfinished / "metrics.jsonl").unlink()
+    shown = facts(capsys, unfinished)
+    assert shown["steps"] == "0"
+    assert shown["best validation BLEU"] == "none"
+    assert shown["finished"] == f"no; go on: minitransformer train --resume '{unfinished}'"
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.npz"])
+def test_a_damaged_run_is_an_error_that_names_the_file(run_copy, name, capsys):
+    (run_copy / name).write_text("{")
+    assert main(["info", str(run_copy)]) == 1
+    assert str(run_copy / name) in capsys.readouterr().err

@@ -1,0 +1,23 @@
+from minitransformer.cli import main
+
+PNG = b"\x89PNG\r\n"
+
+
+def test_the_curves_are_drawn_into_the_run_folder(run_copy, capsys):
+    files = [run_copy / "loss.png", run_copy / "learning_rate.png"]
+    for file in files:
+        file.unlink()
+    assert main(["plot", str(run_copy)]) == 0
+    assert capsys.readouterr().out == "".join(f"{file}\n" for file in files)
+    assert all(file.read_bytes().startswith(PNG) for file in files)
+
+
+def test_a_run_under_way_can_be_drawn(unfinished):
+    metrics = unfinished / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes()[:-3])  # the trainer is writing its last line
+    assert main(["plot", str(unfinished)]) == 0
+
+
+def test_where_nothing_was_trained_there_is_nothing_to_draw(tmp_path, capsys):
+    assert main(["plot", str(tmp_path)]) == 1
+    assert "has no metrics.jsonl: nothing was trained there" in capsys.readouterr().err

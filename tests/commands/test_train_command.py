@@ -1,0 +1,239 @@
+import json
+import re
+import shlex
+import signal
+import tomllib
+
+import pytest
+from tiny_translator import write_recipe
+
+from minitransformer.cli import main
+from minitransformer.commands.train import METAVARS
+from minitransformer.training.recipe import PRESETS, Recipe, settings
+from minitransformer.training.trainer import Trainer
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    """A TOML file in the current folder, which is empty but for it and its corpus."""
+    monkeypatch.chdir(tmp_path)
+    return str(write_recipe(tmp_path))
+
+
+def train(*arguments):
+    return main(["train", *map(str, arguments)])
+
+
+def contents(folder):
+    """Every file below ``folder`` and what is in it."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_run_folder_holds_all_that_a_run_makes(run_folder):
+    names = {"config.json", "vocabulary.model", "metrics.jsonl", "model.npz"}
+    pictures = {"loss.png", "learning_rate.png"}
+    assert {file.name for file in run_folder.iterdir() if file.is_file()} == names | pictures
+
+
+def test_training_ends_with_what_to_try_next_and_it_works(recipe, capsys):
+    assert train(recipe, "--epochs", 1, "--run-folder", "my run") == 0
+    command = capsys.readouterr().err.splitlines()[-1].removeprefix("done; try it: ")
+    assert command == "minitransformer translate 'my run'"
+    assert main([*shlex.split(command)[1:], "ein Hund"]) == 0
+
+
+def test_a_run_is_named_after_its_preset(recipe, tmp_path):
+    assert train(recipe, "--epochs", 1) == 0
+    assert (tmp_path / "runs" / "captions" / "model.npz").exists()
+
+
+def test_any_field_can_be_replaced_on_the_command_line(recipe, tmp_path):
+    changes = {"epochs": 1, "seed": 7, "d_model": 16, "dropout": 0.25, "norm": "post"}
+    changes |= {"max_tokens": 30}
+    flags = [part for name, value in changes.items() for part in (f"--{name}", value)]
+    assert train(recipe, *(str(flag).replace("_", "-") for flag in flags)) == 0
+    recorded = json.loads((tmp_path / "runs/captions/config.json").read_text())["recipe"]
+    expected = Recipe.load(recipe)
+    for name, value in changes.items():
+        expected = expected.with_value(name, value)
+    assert recorded == expected.as_dict()
+
+
+def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        train("--help")
+    entries = re.split(r"\n  (?=--)", capsys.readouterr().out)
+    shown = dict(" ".join(entry.split()).split(" ", 1) for entry in entries)
+    for name, setting in settings().items():
+        metavar, description = shown["--" + name.replace("_", "-")].split(" ", 1)
+        assert metavar == METAVARS[setting.type]
+        assert not description.startswith("(")
+        assert setting.default == "" or f"(default: {setting.default})" in description
+    assert shown["--epochs"] == "N passes over the training pairs (default: 30)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "one of the arguments PRESET --resume is required"),
+        (["toy", "--resume", "run"], "argument --resume: not allowed with argument PRESET"),
+        (["toy", "--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
+        (["--resume", "run", "--epochs", "3"], "as it was set up; leave out --epochs"),
+        (
+            ["--resume", "run", "--run-folder", "x", "--dry-run", "--d-ff", "8"],
+            "leave out --run-folder, --dry-run, --d-ff",
+        ),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(arguments, problem, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        train(*arguments)
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--d-model", "30", "--num-heads", "4"], "d_model=30 is not divisible by num_heads=4"),
+        (["--epochs", "0"], "epochs=0 must be > 0"),
+        (["--corpus", "europarl"], "corpus='europarl'; choose 'toy', 'multi30k' or 'files'"),
+        (["--train-source", "/no.de"], "/no.de: No such file or directory"),
+        (["--vocabulary-size", "9"], "these texts need"),
+        (["--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
+def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
+    recipe, tmp_path, arguments, problem, capsys
+):
+    before = contents(tmp_path)
+    assert train(recipe, *arguments) == 1
+    assert f"minitransformer: {problem}" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_preset_is_an_error_that_names_those_there_are(capsys):
+    assert train("toi") == 1
+    message, presets = capsys.readouterr().err.rstrip().split("; the presets are ")
+    assert message == "minitransformer: there is no preset or file 'toi'"
+    assert set(presets.split(", ")) == {file.stem for file in PRESETS.glob("*.toml")}
+
+
+def test_a_run_is_never_overwritten(recipe, run_copy, capsys):
+    before = contents(run_copy)
+    assert train(recipe, "--run-folder", run_copy) == 1
+    assert f"--run-folder '{run_copy}-2'" in capsys.readouterr().err
+    (run_copy.parent / "a copy-2").mkdir()
+    assert train(recipe, "--run-folder", run_copy) == 1
+    assert capsys.readouterr().err == (
+        f"minitransformer: {run_copy} holds a run already; go on with it: minitransformer train "
+        f"--resume '{run_copy}', or choose another folder: --run-folder '{run_copy}-3'\n"
+    )
+    assert contents(run_copy) == before
+
+
+def test_a_dry_run_reports_and_leaves_nothing_behind(recipe, tmp_path, capsys):
+    before = contents(tmp_path)
+    assert train(recipe, "--dry-run") == 0
+    error = capsys.readouterr().err
+    assert "72 pairs in 9 batches" in error
+    assert "Transformer" in error
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_prints_a_file_that_trains_the_same(recipe, tmp_path, capsys):
+    assert train(recipe, "--dry-run", "--d-ff", 128, "--epsilon", "1e-6") == 0
+    printed = capsys.readouterr().out
+    expected = Recipe.load(recipe).with_value("d_ff", 128).with_value("epsilon", 1e-6)
+    assert Recipe.from_dict(tomllib.loads(printed)) == expected
+    assert sum(map(len, tomllib.loads(printed).values())) == len(settings())
+
+
+def interrupt_at(step, monkeypatch, times=1):
+    take_step = Trainer.take_step
+
+    def interrupted(self, *arguments):
+        take_step(self, *arguments)
+        if self.step == step:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Trainer, "take_step", interrupted)
+
+
+def test_after_ctrl_c_the_command_shown_ends_the_run_as_if_nothing_had_been(
+    recipe, tmp_path, monkeypatch, capsys
+):
+    options = ["--epochs", 2, "--run-folder"]
+    assert train(recipe, *options, "undisturbed") == 0
+    with monkeypatch.context() as patch:
+        interrupt_at(11, patch)
+        assert train(recipe, *options, "it's stopped") == 130
+    message = capsys.readouterr().err.splitlines()[-1]
+    said, command = message.split("; go on: ")
+    assert said == "stopped after step 11"
+
+    assert main(shlex.split(command)[1:]) == 0
+    assert "resumed after step 11, epoch 2" in capsys.readouterr().err
+    undisturbed, stopped = tmp_path / "undisturbed", tmp_path / "it's stopped"
+    assert (stopped / "model.npz").read_bytes() == (undisturbed / "model.npz").read_bytes()
+
+
+def test_a_second_ctrl_c_stops_at_once(recipe, tmp_path, monkeypatch, capsys):
+    interrupt_at(11, monkeypatch, times=2)
+    assert train(recipe, "--epochs", 2, "--run-folder", "run") == 130
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "stopped; go on from the last checkpoint: minitransformer train --resume run"
+    )
+    assert [file.name for file in (tmp_path / "run/checkpoints").iterdir()] == ["step-00000009.npz"]
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_anew(
+    recipe, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train", lambda self: pytest.fail("the power is gone"))
+        with pytest.raises(pytest.fail.Exception):
+            train(recipe, "--epochs", 1, "--run-folder", folder)
+    assert (folder / "config.json").exists()
+    assert not list((folder / "checkpoints").iterdir())
+    capsys.readouterr()
+    assert train("--resume", folder) == 0
+    assert "resumed" not in capsys.readouterr().err
+    assert (folder / "model.npz").exists()
+
+
+def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert train(recipe, "--epochs", 1, "--train-source", "train.de", "--run-folder", "run") == 0
+    (tmp_path / "run" / "model.npz").unlink()
+    monkeypatch.chdir(elsewhere)
+    assert train("--resume", "../run") == 0
+
+
+def test_a_run_that_is_over_says_so(run_copy, capsys):
+    before = contents(run_copy)
+    assert train("--resume", run_copy) == 0
+    assert capsys.readouterr().err == (
+        f"{run_copy} is trained to its end; there is nothing to go on with\n"
+    )
+    assert contents(run_copy) == before
+
+
+def test_only_a_run_can_be_resumed(tmp_path, capsys):
+    assert train("--resume", tmp_path) == 1
+    assert "is no run folder: it has no config.json" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_damaged_checkpoint_is_passed_over_with_a_line_that_names_it(unfinished, capsys):
+    before, newest = sorted((unfinished / "checkpoints").iterdir())
+    newest.write_bytes(newest.read_bytes()[:1000])
+    assert train("--resume", unfinished) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith(f"minitransformer: passed over: {newest}") for line in lines) == 1
+    assert f"resumed after step {int(before.stem[5:])}, epoch 14" in lines

@@ -1,0 +1,235 @@
+import io
+from types import SimpleNamespace
+
+import pytest
+from tiny_translator import captions
+
+from minitransformer.cli import main
+from minitransformer.translator import Translator
+
+GERMAN, ENGLISH = zip(*captions(), strict=True)
+PNG = b"\x89PNG\r\n"
+
+
+@pytest.fixture
+def translate(run_folder, monkeypatch, capsys):
+    """Run the command with these bytes on standard input; returns status, output and errors."""
+
+    def run(*arguments, stdin=None):
+        if stdin is not None:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii"))
+        capsys.readouterr()
+        status = main(["translate", str(run_folder), *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_each_argument_is_answered_by_a_line(translate):
+    assert translate(*GERMAN[:3]) == (0, "".join(f"{text}\n" for text in ENGLISH[:3]), "")
+
+
+def test_texts_may_stand_before_and_after_options(translate):
+    _, out, _ = translate(GERMAN[0], "--beam-size", 2, GERMAN[1], GERMAN[2])
+    assert out.splitlines() == list(ENGLISH[:3])
+
+
+def test_each_line_of_standard_input_is_answered_in_order(translate):
+    lines = "".join(f"{text}\n" for text in GERMAN)
+    assert translate(stdin=lines.encode()) == (0, "".join(f"{text}\n" for text in ENGLISH), "")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "answers"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        ("\n{0}\n \n{1}", ["", 0, "", 1]),
+        ("{0}\r\n\r\n{1}\r\n", [0, "", 1]),
+        ("\ufeff{0}\n", [0]),
+        ("{0}\n\f\n{1}\n", [0, "", 1]),  # a form feed ends no line
+    ],
+    ids=["nothing", "a blank line", "blank lines", "CRLF", "byte order mark", "form feed"],
+)
+def test_there_is_one_line_of_output_for_one_of_input(translate, stdin, answers):
+    if isinstance(stdin, str):
+        stdin = stdin.format(GERMAN[0], GERMAN[1]).encode()
+    expected = "".join(f"{ENGLISH[a] if isinstance(a, int) else a}\n" for a in answers)
+    assert translate(stdin=stdin) == (0, expected, "")
+
+
+def arriving(chunks):
+    """A standard input that is a pipe, with what its reader gets each time it looks."""
+    chunks = iter(chunks)
+    pipe = SimpleNamespace(read1=lambda size: next(chunks, b""))
+    return SimpleNamespace(isatty=lambda: False, buffer=pipe)
+
+
+def test_whoever_waits_for_an_answer_before_the_next_line_gets_it(run_folder, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO())
+    sent = "ein Hund läuft im Park\nwir".encode()
+    amid_a_letter = sent.index("ä".encode()) + 1
+
+    def chunks():
+        yield sent[:amid_a_letter]
+        yield sent[amid_a_letter:]
+        assert stdout.buffer.getvalue() == b"a dog runs in the park\n"
+        yield b" singt zu Hause\n"
+        assert stdout.buffer.getvalue() == b"a dog runs in the park\nwe sings at home\n"
+
+    monkeypatch.setattr("sys.stdin", arriving(chunks()))
+    monkeypatch.setattr("sys.stdout", stdout)
+    assert main(["translate", str(run_folder)]) == 0
+
+
+def test_lines_are_counted_on_however_they_arrive(run_folder, monkeypatch, capsys):
+    chunks = [b"Hund\nHund\nHu", b"nd\n", b"Hund " * 2000 + b"\nHund\n", b"\xe4\n"]
+    monkeypatch.setattr("sys.stdin", arriving(chunks))
+    assert main(["translate", str(run_folder)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.count("\n") == 5
+    assert captured.err.startswith("minitransformer: text 4 is too long")
+    assert "\nminitransformer: standard input, line 6: byte 0xe4" in captured.err
+
+
+def test_a_last_line_without_its_end_is_counted_too(run_folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", arriving([b"Hund\nHund\n", b"\xe4"]))
+    assert main(["translate", str(run_folder)]) == 1
+    assert "standard input, line 3: byte 0xe4" in capsys.readouterr().err
+
+
+def test_what_is_piped_through_is_utf8_whatever_the_locale(translate, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr("sys.stdout", stdout)
+    translate(stdin=GERMAN[0].encode())
+    assert (stdout.encoding, stdout.buffer.getvalue()) == ("utf-8", f"{ENGLISH[0]}\n".encode())
+
+
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(translate):
+    stdin = f"{GERMAN[0]}\nein Hund l".encode() + b"\xe4uft\n"
+    status, out, error = translate(stdin=stdin)
+    assert (status, out) == (1, "")
+    assert error.startswith("minitransformer: standard input, line 2: byte 0xe4 is not UTF-8")
+
+
+def test_the_prompt_translates_until_an_empty_line(run_folder, monkeypatch, capsys):
+    terminal = io.StringIO(f"{GERMAN[0]}\n{GERMAN[1]}\n\n{GERMAN[2]}\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(["translate", str(run_folder)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"> {ENGLISH[0]}\n> {ENGLISH[1]}\n> "
+    assert captured.err == "Type a sentence and press Enter; an empty line or Ctrl-D ends.\n"
+
+
+def test_the_prompt_ends_with_its_input(run_folder, monkeypatch, capsys):
+    terminal = io.StringIO(f"{GERMAN[0]}\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(["translate", str(run_folder)]) == 0
+    assert capsys.readouterr().out == f"> {ENGLISH[0]}\n> \n"
+
+
+def test_a_text_of_10000_characters_is_translated_with_a_warning(translate):
+    stdin = f"{GERMAN[0]}\n{'Hund ' * 2000}\n".encode()
+    status, out, error = translate(stdin=stdin)
+    assert status == 0
+    assert out.splitlines()[0] == ENGLISH[0]
+    assert len(out.splitlines()) == 2
+    assert error == ("minitransformer: text 2 is too long for this model; its end was left out\n")
+
+
+def test_unknown_characters_alone_are_answered_by_a_line(translate):
+    status, out, error = translate("猫犬鳥")
+    assert (status, error) == (0, "")
+    assert out.count("\n") == 1
+
+
+def test_the_n_best_come_with_their_text_and_score(translate):
+    status, out, _ = translate("--n-best", 2, GERMAN[0], " ", GERMAN[1])
+    assert status == 0
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [number for number, _, _ in rows] == ["1", "1", "2", "3", "3"]
+    assert [rows[0][2], rows[2][2], rows[3][2]] == [ENGLISH[0], "", ENGLISH[1]]
+    scores = [float(score) for _, score, _ in rows]
+    assert scores[1] < scores[0] < 0
+    assert scores[2] == 0
+
+
+def test_alpha_and_beam_size_reach_the_search(translate, monkeypatch):
+    calls = []
+    translations = Translator.translations
+
+    def noted(self, texts, **options):
+        calls.append(options)
+        return translations(self, texts, **options)
+
+    monkeypatch.setattr(Translator, "translations", noted)
+    translate(GERMAN[0])
+    translate("--beam-size", 7, "--alpha", 1.5, "--n-best", 2, GERMAN[0])
+    assert calls == [
+        dict(beam_size=4, alpha=0.6, n_best=1, attention=False),
+        dict(beam_size=7, alpha=1.5, n_best=2, attention=False),
+    ]
+
+
+def test_attention_of_one_text_is_drawn_into_the_file(translate, tmp_path):
+    path = tmp_path / "out.png"
+    status, out, error = translate("--attention", path, GERMAN[0])
+    assert (status, out) == (0, f"{ENGLISH[0]}\n")
+    assert error == f"minitransformer: attention drawn: {path}\n"
+    assert path.read_bytes().startswith(PNG)
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["out.png"]
+
+
+@pytest.mark.parametrize("how", ["arguments", "standard input"])
+def test_attention_of_several_texts_is_drawn_into_numbered_files(translate, tmp_path, how):
+    path = tmp_path / "out.svg"
+    if how == "arguments":
+        status, _, error = translate(GERMAN[0], "", GERMAN[1], "--attention", path)
+    else:
+        stdin = f"{GERMAN[0]}\n\n{GERMAN[1]}\n".encode()
+        status, _, error = translate("--attention", path, stdin=stdin)
+    assert status == 0
+    assert {file.name for file in tmp_path.glob("out*")} == {"out-1.svg", "out-3.svg"}
+    assert "text 2 is blank; there is nothing to draw" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--attention", "out.jpg"], "'out.jpg' must end in .png, .pdf, .svg"),
+        (["--attention", "no/such/out.png"], "cannot be written: there is no folder no/such"),
+        (["--attention", "."], "'.' cannot be written: it is a folder"),
+        (["--beam-size", "0"], "'0' is no whole number, 1 or more"),
+        (["--beam-size", "-1"], "'-1' is no whole number, 1 or more"),
+        (["--n-best", "two"], "'two' is no whole number, 1 or more"),
+        (["--n-best", "5"], "--n-best 5 needs --beam-size 5 or more, and it is 4"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_any_work(options, problem, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", "no such run", "Hallo", *options])
+    assert problem in capsys.readouterr().err
+
+
+def test_a_missing_run_folder_is_an_error(capsys):
+    assert main(["translate", "no such run", "Hallo"]) == 1
+    assert capsys.readouterr().err == (
+        "minitransformer: no such run is no run folder: it has no config.json\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.npz", "vocabulary.model"])
+def test_a_damaged_file_is_an_error_that_names_it(run_copy, name, capsys):
+    (run_copy / name).write_bytes(b"\0" * 100)
+    assert main(["translate", str(run_copy), "Hallo"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"minitransformer: {run_copy / name}")
+
+
+def test_an_unknown_device_is_an_error_that_names_those_there_are(translate):
+    status, out, error = translate("--device", "tpu", "Hallo")
+    assert (status, out) == (1, "")
+    assert "unknown device 'tpu'; choose 'auto', 'cpu', 'cuda' or 'cuda:N'" in error

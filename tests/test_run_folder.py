@@ -1,0 +1,166 @@
+import json
+import os
+
+import numpy as np
+import pytest
+
+from minitransformer import Transformer, run_folder
+from minitransformer.checkpoint import CheckpointError, load_checkpoint, model_arrays
+from minitransformer.gradcheck.cases import small_config
+from minitransformer.run_folder import RunFolder
+
+TRAIN = [{"kind": "train", "step": step, "epoch": (step - 1) // 2} for step in (1, 2, 3, 4)]
+VALIDATION = [{"kind": "validation", "step": 2 * epoch, "epoch": epoch} for epoch in (1, 2)]
+LOG = [*TRAIN[:2], VALIDATION[0], *TRAIN[2:], VALIDATION[1]]
+
+
+@pytest.fixture
+def run(tmp_path):
+    run = RunFolder(tmp_path / "runs" / "one")
+    run.create()
+    return run
+
+
+@pytest.fixture
+def logged(run):
+    for entry in LOG:
+        run.log(entry)
+    return run
+
+
+def save(run, model, step):
+    run.save_checkpoint(model_arrays(model), {"step": step})
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_configuration_comes_back(run):
+    config, recipe = small_config(), {"training": {"epochs": 3, "peak_learning_rate": 1e-3}}
+    run.save_config(config, recipe)
+    assert run.load_config() == (config, recipe)
+
+
+def test_a_folder_without_a_configuration_is_no_run(run):
+    with pytest.raises(CheckpointError, match=r"one is no run folder: it has no config\.json"):
+        run.load_config()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"model": {"d": 1}, "recipe": {}}', "\xff"])
+def test_a_damaged_configuration_is_an_error_that_names_it(run, text):
+    run.config.write_text(text, encoding="latin1")
+    with pytest.raises(CheckpointError, match=r"config\.json is damaged"):
+        run.load_config()
+
+
+@pytest.mark.parametrize("write", [
+    lambda run: run.save_config(small_config(), {"new": 1}),
+    lambda run: run.forget_log_after(1, 0),
+])  # fmt: skip
+def test_a_write_that_fails_leaves_the_file_as_it_was(logged, monkeypatch, write):
+    logged.save_config(small_config(), {"old": 1})
+    before = logged.config.read_bytes(), logged.metrics.read_bytes()
+
+    def full(descriptor):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(run_folder.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write(logged)
+    assert (logged.config.read_bytes(), logged.metrics.read_bytes()) == before
+
+
+def test_the_log_is_one_json_line_an_entry(logged):
+    assert [json.loads(line) for line in logged.metrics.read_text().splitlines()] == LOG
+    assert logged.log_entries() == LOG
+
+
+def test_there_is_no_log_before_the_first_entry(run):
+    assert run.log_entries() == []
+    run.forget_log_after(0, 0)
+    assert not run.metrics.exists()
+
+
+def test_a_number_that_json_has_no_word_for_is_not_logged(run):
+    with pytest.raises(ValueError, match="JSON"):
+        run.log({"kind": "train", "loss": float("nan")})
+    assert run.log_entries() == []
+
+
+def test_a_last_line_cut_short_is_left_out_and_then_forgotten(logged):
+    with logged.metrics.open("a") as file:
+        file.write('{"kind": "train", "st')
+    assert logged.log_entries() == LOG
+    logged.forget_log_after(4, 2)
+    logged.log(TRAIN[0])
+    assert logged.log_entries() == [*LOG, TRAIN[0]]
+
+
+def test_another_damaged_line_is_an_error_that_names_it(logged):
+    lines = logged.metrics.read_bytes().split(b"\n")
+    lines[2] = b"\xff"
+    logged.metrics.write_bytes(b"\n".join(lines))
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl, line 3 is damaged"):
+        logged.log_entries()
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "kept"),
+    [(0, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 4), (4, 1, 5), (4, 2, 6)],
+)
+def test_what_a_resumed_run_will_log_again_is_forgotten(logged, step, epoch, kept):
+    """After step 2 with no epoch done, the run validates again; with one done, it does not."""
+    logged.forget_log_after(step, epoch)
+    assert logged.log_entries() == LOG[:kept]
+
+
+def test_the_newest_two_checkpoints_are_kept(run):
+    model = Transformer(small_config())
+    for step in (1, 9, 10, 100):
+        save(run, model, step)
+    assert names(run.checkpoints) == ["step-00000010.npz", "step-00000100.npz"]
+    arrays, state = run.load_newest_checkpoint()
+    assert state == {"step": 100}
+    assert arrays.keys() == model_arrays(model).keys()
+
+
+def test_without_a_checkpoint_there_is_none_to_load(run):
+    assert run.load_newest_checkpoint() is None
+
+
+def test_parameters_of_epochs_are_kept_if_they_are_still_needed(run):
+    model = Transformer(small_config())
+    for epoch, keep in [(1, [1]), (2, [1]), (3, [2, 1]), (10, [3, 1])]:
+        run.save_epoch(model, epoch, keep)
+    assert names(run.epochs) == ["epoch-0001.npz", "epoch-0003.npz", "epoch-0010.npz"]
+    arrays, state = load_checkpoint(run.epoch_file(10))
+    assert state == {"epoch": 10}
+    assert arrays.keys() == model_arrays(model).keys()
+
+
+def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpoint(run):
+    models = [Transformer(small_config(), seed=seed) for seed in range(3)]
+    with pytest.raises(CheckpointError, match=r"has no model\.npz and no whole checkpoint yet"):
+        run.load_model(models[2])
+    save(run, models[0], 5)
+    assert run.load_model(models[2]) == run.checkpoints / "step-00000005.npz"
+    np.testing.assert_array_equal(models[2].flat.data, models[0].flat.data)
+    run.save_epoch(models[1], 1, [])
+    os.replace(run.epoch_file(1), run.model)
+    assert run.load_model(models[2]) == run.model
+    np.testing.assert_array_equal(models[2].flat.data, models[1].flat.data)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(logged):
+    leftovers = [
+        logged.path / "model.npz.123.tmp",
+        logged.path / "config.json.tmp",
+        logged.epochs / "epoch-0001.npz.123.tmp",
+        logged.checkpoints / "step-00000001.npz.123.tmp",
+    ]
+    for path in leftovers:
+        path.write_bytes(b"half")
+    logged.create()
+    assert not any(path.exists() for path in leftovers)
+    assert logged.log_entries() == LOG

@@ -1,0 +1,161 @@
+import dataclasses
+import shutil
+
+import numpy as np
+import pytest
+from tiny_translator import captions, train_once
+
+from minitransformer.backend import DeviceError
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.data.vocabulary import Vocabulary, VocabularyError
+from minitransformer.translator import Translator
+
+GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    return train_once(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def translator(run_folder):
+    return Translator.load(run_folder, "cpu")
+
+
+@pytest.fixture
+def run_copy(run_folder, tmp_path):
+    return shutil.copytree(run_folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_what_was_learned_by_heart_is_translated_without_a_mistake(translator, beam_size):
+    assert translator.translate(GERMAN, beam_size=beam_size) == ENGLISH
+
+
+def test_a_blank_text_has_a_blank_translation_and_moves_no_other(translator):
+    texts = ["", GERMAN[0], " \t\xa0", GERMAN[1]]
+    assert translator.translate(texts) == ["", ENGLISH[0], "", ENGLISH[1]]
+    ((blank,), *_) = translator.translations(texts, attention=True)
+    assert (blank.score, blank.finished, blank.attention) == (0, True, None)
+
+
+def test_no_texts_have_no_translations(translator):
+    assert translator.translate([]) == []
+
+
+def test_one_string_is_refused(translator):
+    with pytest.raises(TypeError, match=r"give a list of texts, such as \[text\]"):
+        translator.translate(GERMAN[0])
+
+
+def test_a_text_longer_than_the_model_takes_is_cut_and_marked(translator):
+    room = translator.model.config.max_length - 1  # one is for the end symbol
+    text = "e" * (2 * room)
+    ids = translator.vocabulary.encode(text)
+    fitting = translator.vocabulary.decode(ids[:room])
+    (cut,), (whole,) = translator.translations([text, fitting])
+    assert len(ids) > room
+    assert (cut.truncated, whole.truncated) == (True, False)
+    assert (
+        cut.source_pieces == whole.source_pieces == translator.vocabulary.pieces([*ids[:room], 3])
+    )
+    assert cut.text == whole.text
+
+
+def test_unknown_characters_are_translated_to_something(translator):
+    ((translation,),) = translator.translations(["猫犬"])
+    assert translation.source_pieces == ["▁", "<unk>", "</s>"]
+    assert translation.text
+
+
+def test_the_n_best_are_different_and_the_best_comes_first(translator):
+    ((*best,),) = translator.translations([GERMAN[5]], n_best=3)
+    assert best[0].text == ENGLISH[5]
+    assert len({translation.text for translation in best}) == 3
+    assert [t.score for t in best] == sorted((t.score for t in best), reverse=True)
+
+
+@pytest.mark.parametrize("options", [dict(beam_size=0), dict(alpha=-1.0)])
+def test_options_of_the_search_out_of_range_are_refused(translator, options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"{name}={options[name]}"):
+        translator.translate(GERMAN[:1], **options)
+
+
+def test_attention_has_a_row_for_each_piece_and_a_column_for_each_source_piece(translator):
+    found = translator.translations(GERMAN[:2], attention=True)
+    for text, translation in zip(GERMAN, (best[0] for best in found), strict=False):
+        pieces, source_pieces = translation.pieces, translation.source_pieces
+        assert "".join(pieces).replace("▁", " ") == f" {translation.text}</s>"
+        assert "".join(source_pieces).replace("▁", " ") == f" {text}</s>"
+        assert translation.attention.shape == (1, 2, len(pieces), len(source_pieces))
+        np.testing.assert_allclose(translation.attention.sum(axis=-1), 1, rtol=1e-5)
+
+
+def test_a_translation_cut_off_has_no_end_symbol(run_folder):
+    translator = Translator.load(run_folder, "cpu")
+    model = translator.model
+    model.config = dataclasses.replace(model.config, max_length=3)
+    ((cut,),) = translator.translations([GERMAN[0]], attention=True)
+    assert not cut.finished
+    assert len(cut.pieces) == cut.attention.shape[2] == 3
+    assert "</s>" not in cut.pieces
+
+
+def test_a_finished_run_translates_with_the_parameters_chosen_at_its_end(translator):
+    assert translator.origin.startswith(("epoch ", "mean of epochs "))
+
+
+def test_a_run_under_way_translates_with_its_newest_checkpoint(run_copy):
+    (run_copy / "model.npz").unlink()
+    newest = max((run_copy / "checkpoints").iterdir())
+    translator = Translator.load(run_copy, "cpu")
+    assert translator.origin == newest.stem
+    assert translator.translate(GERMAN) == ENGLISH
+
+
+def test_a_run_without_any_checkpoint_is_refused(run_copy):
+    (run_copy / "model.npz").unlink()
+    shutil.rmtree(run_copy / "checkpoints")
+    with pytest.raises(CheckpointError, match=r"no model\.npz and no whole checkpoint yet"):
+        Translator.load(run_copy)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"is no run folder: it has no config\.json"):
+        Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("config.json", CheckpointError),
+        ("model.npz", CheckpointError),
+        ("vocabulary.model", VocabularyError),
+    ],
+)
+def test_a_damaged_file_is_refused_by_its_name(run_copy, name, error):
+    content = (run_copy / name).read_bytes()
+    (run_copy / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(error, match=name.replace(".", r"\.")):
+        Translator.load(run_copy)
+
+
+def test_a_missing_vocabulary_is_refused_by_its_name(run_copy):
+    (run_copy / "vocabulary.model").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocabulary\.model"):
+        Translator.load(run_copy)
+
+
+def test_the_vocabulary_of_another_run_is_refused(run_copy):
+    other = Vocabulary.train(GERMAN + ENGLISH, 60)
+    other.save(run_copy / "vocabulary.model")
+    with pytest.raises(CheckpointError, match=r"has 60 pieces and the model of .* 80; take both"):
+        Translator.load(run_copy)
+
+
+@pytest.mark.parametrize(("device", "error"), [("cuda:99", DeviceError), ("tpu", ValueError)])
+def test_a_device_that_does_not_exist_is_refused(run_folder, device, error):
+    with pytest.raises(error, match=f"device '{device}'"):
+        Translator.load(run_folder, device)

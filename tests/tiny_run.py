@@ -1,0 +1,80 @@
+"""A training run small enough to repeat many times, on a language made up here.
+
+A sentence is translated by saying its words in reverse order.
+"""
+
+import io
+import json
+import random
+
+from minitransformer.backend import CPU
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import prepare
+
+SIZES = {"train": 40, "validation": 6}
+FIELDS = dict(
+    corpus="files",
+    vocabulary_size=36,
+    max_tokens=20,
+    d_model=8,
+    num_heads=2,
+    d_ff=16,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    max_length=20,
+    dropout=0.1,
+    norm="pre",
+    epochs=3,
+    batch_tokens=120,
+    accumulate=2,
+    warmup_steps=4,
+    peak_learning_rate=1e-2,
+    subword_dropout=0.1,
+    average=2,
+    log_every=1,
+    save_every=1,
+)
+
+
+def tiny_recipe(folder, **changes):
+    """A Recipe for the corpus, which is written to ``folder``."""
+    rng = random.Random(0)
+    words = [a + b for a in "bdgk" for b in ("ao", "i", "u")]
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = dict(FIELDS)
+    for split, size in SIZES.items():
+        sentences = [rng.choices(words, k=rng.randint(2, 4)) for _ in range(size)]
+        for side, step in (("source", 1), ("target", -1)):
+            path = folder / f"{split}.{side}"
+            path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
+            fields[f"{split}_{side}"] = str(path)
+    recipe = Recipe()
+    for name, value in (fields | changes).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+def tiny_trainer(recipe, folder, stream=None):
+    """A Trainer for ``recipe`` in ``folder``, in the state of its newest checkpoint."""
+    progress = Progress(io.StringIO() if stream is None else stream)
+    trainer = prepare(recipe, RunFolder(folder), CPU, progress)
+    trainer.resume()
+    return trainer
+
+
+def trained(recipe, folder):
+    """The Trainer after its whole run in ``folder``."""
+    trainer = tiny_trainer(recipe, folder)
+    trainer.train()
+    return trainer
+
+
+def record(folder):
+    """What a run in ``folder`` leaves, but for its speed: log entries and bytes of the model."""
+    run = RunFolder(folder)
+    entries = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    for entry in entries:
+        entry.pop("tokens_per_second", None)
+    return entries, run.model.read_bytes()

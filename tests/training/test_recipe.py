@@ -1,0 +1,158 @@
+import json
+from dataclasses import fields
+
+import pytest
+
+from minitransformer import TransformerConfig
+from minitransformer.training.config import TrainingConfig
+from minitransformer.training.recipe import (
+    FROM_VOCABULARY,
+    DataConfig,
+    Recipe,
+    RecipeError,
+    settings,
+)
+
+PRESETS = ["base", "multi30k", "multi30k-cpu", "toy"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_recipe_that_can_be_trained(name):
+    recipe = Recipe.load(name)
+    config = recipe.transformer_config(recipe.data.vocabulary_size)
+    assert 2 <= recipe.longest_side() <= config.max_length
+    assert recipe.training.epochs >= 1
+    assert recipe.data.corpus == ("toy" if name == "toy" else "multi30k")
+
+
+def test_the_base_preset_is_the_model_of_the_paper():
+    recipe = Recipe.load("base")
+    assert recipe.transformer_config(8000) == TransformerConfig.preset("base", 8000)
+    assert recipe.training.schedule == "noam"
+    assert recipe.training.warmup_steps == 4000
+
+
+def test_a_recipe_without_changes_has_the_defaults_of_its_parts():
+    recipe = Recipe()
+    assert recipe.data == DataConfig()
+    assert recipe.training == TrainingConfig()
+    assert recipe.transformer_config(100) == TransformerConfig(100, 100)
+
+
+def test_no_field_stands_in_two_sections():
+    names = [
+        f.name for part in (DataConfig, TransformerConfig, TrainingConfig) for f in fields(part)
+    ]
+    assert len(names) == len(set(names))
+    assert set(names) == set(settings()) | set(FROM_VOCABULARY)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_recipe_survives_json(name):
+    recipe = Recipe.load(name).with_value("dropout", 0.123)
+    sections = json.loads(json.dumps(recipe.as_dict()))
+    assert Recipe.from_dict(sections) == recipe
+    assert set(sections["model"]) | set(FROM_VOCABULARY) == {
+        f.name for f in fields(TransformerConfig)
+    }
+
+
+def test_one_value_replaces_that_of_any_section_and_nothing_else():
+    recipe = Recipe.load("toy")
+    changed = recipe.with_value("max_tokens", 9).with_value("d_ff", 7).with_value("epochs", 3)
+    assert [changed.value(name) for name in ("max_tokens", "d_ff", "epochs")] == [9, 7, 3]
+    assert changed.transformer_config(500).d_ff == 7
+    different = [name for name in settings() if changed.value(name) != recipe.value(name)]
+    assert sorted(different) == ["d_ff", "epochs", "max_tokens"]
+    assert recipe == Recipe.load("toy")
+
+
+def test_a_dict_of_a_recipe_is_a_copy():
+    recipe = Recipe()
+    recipe.as_dict()["model"]["d_model"] = 2
+    assert recipe == Recipe()
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "own.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_file_is_read_like_a_preset(file):
+    path = file('[data]\ntrain_source = "a.de"\n[training]\npeak_learning_rate = 1\nepochs = 2')
+    recipe = Recipe.load(path)
+    assert recipe == Recipe.load(str(path))
+    assert recipe.data.train_source == "a.de"
+    assert recipe.training == TrainingConfig(peak_learning_rate=1.0, epochs=2)
+    assert type(recipe.training.peak_learning_rate) is float
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[training]\nepoch = 3", "there is no field epoch; did you mean epochs?"),
+        ("[training]\nzzz = 3", "there is no field zzz; the fields are corpus, .*seed"),
+        ("[data]\nepochs = 3", r"\[data\] has no field epochs; move it to \[training\]"),
+        ("[modle]\nd_ff = 3", r"'modle' is no section; the sections are \[data\], \[model\] and"),
+        ("epochs = 3", r"'epochs' is no section; the sections are"),
+        ("training = 3", r"'training' is no section; the sections are"),
+        ("[model]\npad_id = 3", "there is no field pad_id"),
+        ('[training]\nepochs = "ten"', "epochs='ten' is of type str; give one of type int, such"),
+        ("[training]\nepochs = 2.0", "epochs=2.0 is of type float; give one of type int"),
+        ("[training]\nepochs = true", "epochs=True is of type bool; give one of type int"),
+        ("[model]\ndropout = true", "dropout=True is of type bool; give one of type float"),
+        ("[model]\nnorm = 1", "norm=1 is of type int; give one of type str, such as 'post'"),
+        ("[training]\nepochs = 0", "epochs=0 must be > 0"),
+        ('[data]\ncorpus = "wmt"', "corpus='wmt'; choose 'toy', 'multi30k' or 'files'"),
+        ("[data]\nmax_tokens = 0", "max_tokens=0 must be > 0"),
+        ("[training\nepochs = 1", "at line 1"),
+    ],
+)
+def test_an_error_in_a_file_names_the_file_and_says_what_to_do(file, text, message):
+    path = file(text)
+    with pytest.raises(RecipeError, match=message) as caught:
+        Recipe.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RecipeError, match=r"own\.toml: .*utf-8"):
+        Recipe.load(path)
+
+
+def test_an_unknown_preset_is_refused_with_the_known_ones():
+    with pytest.raises(
+        RecipeError,
+        match="no preset or file 'tyo'; the presets are base, multi30k, multi30k-cpu, toy",
+    ):
+        Recipe.load("tyo")
+
+
+@pytest.mark.parametrize("call", [Recipe().value, lambda name: Recipe().with_value(name, 1)])
+def test_an_unknown_field_is_refused_everywhere(call):
+    with pytest.raises(RecipeError, match="there is no field d_modle; did you mean d_model"):
+        call("d_modle")
+
+
+def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
+    recipe = Recipe().with_value("max_tokens", 50)
+    assert recipe.with_value("max_length", 60).longest_side() == 50
+    assert recipe.with_value("max_length", 40).longest_side() == 40
+
+
+def test_a_pair_must_fit_into_a_batch():
+    recipe = Recipe().with_value("max_tokens", 50).with_value("max_length", 60)
+    assert recipe.with_value("batch_tokens", 100).longest_side() == 50
+    with pytest.raises(
+        RecipeError,
+        match=r"50 tokens on each side, and a batch has batch_tokens=99 .*"
+        "raise batch_tokens to 100 or lower max_tokens to 49",
+    ):
+        recipe.with_value("batch_tokens", 99).longest_side()

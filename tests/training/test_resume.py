@@ -1,0 +1,215 @@
+"""A run that was cut off, at whatever moment and in whatever way, ends as one that was not."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tiny_run import record, tiny_recipe, tiny_trainer, trained
+
+from minitransformer.checkpoint import checkpoints
+from minitransformer.training.trainer import Stopped
+
+TESTS = Path(__file__).parents[1]
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """The record of a run that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    trained(corpus, folder)
+    return record(folder)
+
+
+@needs_fork
+def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
+    """Really killed, at least 40 times: while it starts, trains, validates, logs, saves, ends."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", TESTS / "kill_often.py", tmp_path, "40"],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    runs = sorted(tmp_path.glob("killed-*"))
+    assert runs
+    entries, model = record(tmp_path / "whole")
+    for run in runs:
+        killed_entries, killed_model = record(run)
+        assert killed_entries == entries
+        assert killed_model == model
+
+
+def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(corpus, tmp_path):
+    """What a kill leaves is what is there: copies of the folder are made before each change."""
+    recipe = corpus.with_value("epochs", 2).with_value("save_every", 2)
+    run, copies = tmp_path / "run", tmp_path / "copies"
+    copying = [True]
+
+    def copy(event, arguments):
+        if not copying[0]:
+            return
+        changes = event in ("os.rename", "os.remove", "os.mkdir") or (
+            event == "open" and isinstance(arguments[1], str) and arguments[1][0] in "wa"
+        )
+        if changes and str(arguments[0]).startswith(f"{run}{os.sep}"):
+            copying[0] = False  # the copy changes files itself
+            shutil.copytree(run, copies / str(len(os.listdir(copies))))
+            copying[0] = True
+
+    run.mkdir()
+    copies.mkdir()
+    sys.addaudithook(copy)  # stays until the process ends, and so is turned off below
+    trained(recipe, run)
+    copying[0] = False
+    whole = record(run)
+    cut_off = list(copies.iterdir())
+    assert len(cut_off) > 30
+    for folder in cut_off:
+        trained(recipe, folder)
+        assert record(folder) == whole
+        assert not list(folder.rglob("*.tmp"))
+
+
+def interrupt_at(trainer, moment, times=1):
+    """Let Ctrl-C be pressed while the entry number ``moment`` of the log is written."""
+    log, entries = trainer.run.log, []
+
+    def log_and_interrupt(entry):
+        entries.append(entry)
+        log(entry)
+        if len(entries) == moment + 1:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+
+    trainer.run.log = log_and_interrupt
+
+
+def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_path):
+    """In steps, in the last step of an epoch, in validations; nothing is saved otherwise."""
+    recipe = corpus.with_value("save_every", 1000)
+    for moment, entry in enumerate(whole[0]):
+        folder = tmp_path / str(moment)
+        trainer = tiny_trainer(recipe, folder)
+        interrupt_at(trainer, moment)
+        with pytest.raises(Stopped):
+            trainer.train()
+        assert trainer.step == entry["step"]
+        assert not (folder / "model.npz").exists()
+        resumed = tiny_trainer(recipe, folder)
+        assert resumed.step == entry["step"]
+        resumed.train()
+        assert record(folder) == whole
+
+
+def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):
+    trainer = tiny_trainer(corpus, tmp_path)
+    interrupt_at(trainer, 2, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert [path.name for path in checkpoints(trainer.run.checkpoints)] == [
+        "step-00000001.npz",
+        "step-00000002.npz",
+    ]
+
+
+def test_after_a_training_ctrl_c_is_what_it_was_before(corpus, tmp_path):
+    def own(signum, frame):
+        pass
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        trainer = tiny_trainer(corpus, tmp_path)
+        interrupt_at(trainer, 0)
+        with pytest.raises(Stopped):
+            trainer.train()
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_training_in_another_thread_runs_and_leaves_ctrl_c_alone(corpus, whole, tmp_path):
+    thread = threading.Thread(target=trained, args=(corpus, tmp_path))
+    thread.start()
+    thread.join()
+    assert record(tmp_path) == whole
+
+
+def test_ctrl_c_from_outside_stops_a_process_that_can_be_resumed(corpus, whole, tmp_path):
+    code = """if True:
+        import sys, time
+        from pathlib import Path
+        from tiny_run import tiny_recipe, tiny_trainer
+        from minitransformer.training.trainer import Stopped
+
+        trainer = tiny_trainer(tiny_recipe(Path(sys.argv[1])), sys.argv[2])
+        step, trainer.take_step = trainer.take_step, lambda *a: (step(*a), time.sleep(0.05))
+        trainer.progress.stepped = lambda *a: print("step", flush=True)
+        try:
+            trainer.train()
+        except Stopped:
+            print("stopped")
+    """
+    folder = str(Path(corpus.data.train_source).parent)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, folder, tmp_path],
+        cwd=TESTS,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "step\n"
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert output.endswith("stopped\n")
+    trainer = tiny_trainer(corpus, tmp_path)
+    assert 0 < trainer.step < whole[0][-1]["step"]
+    trainer.train()
+    assert record(tmp_path) == whole
+
+
+def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(corpus, whole, tmp_path):
+    trained(corpus, tmp_path)
+    *_, older, newest = checkpoints(tmp_path / "checkpoints")
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="passed over"):
+        trainer = tiny_trainer(corpus, tmp_path)
+    assert older.name == f"step-{trainer.step:08}.npz"
+    trainer.train()
+    assert record(tmp_path) == whole
+
+
+def test_a_run_that_is_done_does_not_train_again(corpus, whole, tmp_path):
+    trained(corpus, tmp_path)
+    trainer = tiny_trainer(corpus, tmp_path)
+    trainer.take_step = None
+    trainer.train()
+    assert record(tmp_path) == whole
+
+
+def test_a_run_without_a_checkpoint_yet_begins_again(corpus, whole, tmp_path):
+    trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
+    interrupt_at(trainer, 1, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert len(trainer.run.log_entries()) == 2
+    trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
+    assert (trainer.step, trainer.run.log_entries()) == (0, [])
+    trainer.train()
+    assert record(tmp_path) == whole
+
+
+def test_another_seed_makes_another_run(corpus, whole, tmp_path):
+    trained(corpus.with_value("seed", 1), tmp_path)
+    assert record(tmp_path)[0][0]["loss"] != whole[0][0]["loss"]

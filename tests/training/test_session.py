@@ -1,0 +1,244 @@
+import ast
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_run import record, tiny_recipe, tiny_trainer, trained
+
+import minitransformer
+from minitransformer import Transformer, TransformerConfig
+from minitransformer.data.batches import make_batches
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.vocabulary import Vocabulary, VocabularyError
+from minitransformer.run_folder import RunFolder
+from minitransformer.training import session
+from minitransformer.training.recipe import DataConfig, RecipeError
+from minitransformer.training.session import load_split, mean_nll
+from minitransformer.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
+
+
+def pairs_of(recipe, split):
+    return load_split(recipe.data, split)
+
+
+# Data
+
+
+def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
+    corpus = {"train": [("eins", "one")], "test": [("zwei", "two")]}
+    monkeypatch.setattr(session, "toy_corpus", lambda: corpus)  # making it takes seconds
+    for split, pairs in corpus.items():
+        assert load_split(DataConfig(corpus="toy"), split) == pairs
+    with pytest.raises(ValueError, match="no split 'dev'; choose of train, test"):
+        load_split(DataConfig(corpus="toy"), "dev")
+
+
+def test_multi30k_is_read_from_the_local_folder_or_downloaded(monkeypatch):
+    monkeypatch.setattr(session, "load_multi30k", lambda *arguments: arguments)
+    assert load_split(DataConfig(data_dir="here"), "train") == ("train", "here")
+    assert load_split(DataConfig(), "test_2016_flickr") == ("test_2016_flickr", None)
+
+
+def test_files_are_read_in_pairs(tmp_path):
+    paths = {}
+    for split in ("train", "validation"):
+        for side in ("source", "target"):
+            path = tmp_path / f"{split}.{side}"
+            path.write_text(f"{split} {side}\n")
+            paths[f"{split}_{side}"] = str(path)
+    data = DataConfig(corpus="files", **paths)
+    assert load_split(data, "train") == [("train source", "train target")]
+    assert load_split(data, "validation") == [("validation source", "validation target")]
+    with pytest.raises(ValueError, match="no split 'test'; choose of train, validation"):
+        load_split(data, "test")
+
+
+@pytest.mark.parametrize("name", ["validation_source", "validation_target"])
+def test_files_that_are_not_named_are_asked_for(recipe, name, tmp_path):
+    with pytest.raises(RecipeError, match="set validation_source and validation_target"):
+        tiny_trainer(recipe.with_value(name, ""), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# What is refused before anything is written
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("batch_tokens", 39, RecipeError, "raise batch_tokens to 40 or lower max_tokens to 19"),
+        ("num_heads", 3, ValueError, "d_model=8 is not divisible by num_heads=3"),
+        ("vocabulary_size", 4000, VocabularyError, "no more than"),
+        ("max_tokens", 2, CorpusError, "no training pair is short enough; raise max_tokens"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_is_refused_and_no_run_is_made(
+    recipe, tmp_path, name, value, error, message
+):
+    with pytest.raises(error, match=message):
+        tiny_trainer(recipe.with_value(name, value), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_validation_split_of_nothing_is_refused(tmp_path):
+    recipe = tiny_recipe(tmp_path / "corpus")
+    for side in ("source", "target"):
+        (tmp_path / "corpus" / f"validation.{side}").write_text("")
+    with pytest.raises(CorpusError, match="no validation pairs"):
+        tiny_trainer(recipe, tmp_path / "run")
+
+
+def test_a_folder_with_a_run_of_another_recipe_is_refused_and_left_alone(recipe, tmp_path):
+    trained(recipe, tmp_path)
+    before = record(tmp_path), (tmp_path / "config.json").read_bytes()
+    for name, value in [("epochs", 4), ("d_ff", 32)]:
+        with pytest.raises(RecipeError, match="holds a run of another recipe"):
+            tiny_trainer(recipe.with_value(name, value), tmp_path)
+    assert (record(tmp_path), (tmp_path / "config.json").read_bytes()) == before
+
+
+def test_a_run_of_another_model_is_refused_though_the_recipe_is_the_same(recipe, tmp_path):
+    """So that a release with other defaults does not train on as if nothing had changed."""
+    tiny_trainer(recipe, tmp_path)
+    run = RunFolder(tmp_path)
+    config, stored = run.load_config()
+    run.save_config(replace(config, epsilon=1e-6), stored)
+    with pytest.raises(RecipeError, match="holds a run of another recipe"):
+        tiny_trainer(recipe, tmp_path)
+
+
+# What is prepared
+
+
+def test_the_vocabulary_is_learned_from_the_training_split_and_stays_that_of_the_run(
+    tmp_path,
+):
+    recipe = tiny_recipe(tmp_path)
+    target = Path(recipe.data.train_target)
+    target.write_text(target.read_text().upper())
+    tiny_trainer(recipe, tmp_path)
+    texts = [text for pair in pairs_of(recipe, "train") for text in pair]
+    stored = RunFolder(tmp_path).vocabulary
+    assert stored.read_bytes() == Vocabulary.train(texts, 36).model
+    other = Vocabulary.train([text + " ba" for text in texts], 36)
+    other.save(stored)
+    tiny_trainer(recipe, tmp_path)
+    assert stored.read_bytes() == other.model
+
+
+def test_what_is_left_out_is_reported(tmp_path):
+    recipe = tiny_recipe(tmp_path / "corpus")
+    for side in ("source", "target"):
+        path = tmp_path / "corpus" / f"train.{side}"
+        path.write_text(path.read_text() + ("ba\n" if side == "source" else "\n") + "bao " * 30)
+    report = tiny_trainer(recipe, tmp_path / "run").progress.stream.getvalue()
+    assert "training data: 42 pairs read, 1 dropped for an empty side, 41 kept" in report
+    assert "training: 41 pairs encoded, 1 dropped for a side of more than 20 tokens" in report
+    assert "an epoch: 40 pairs in" in report
+    assert "validation loss: 6 pairs encoded, 0 dropped" in report
+    assert "parameters on cpu" in report
+
+
+def test_the_training_pairs_are_no_longer_than_the_model_takes(recipe, tmp_path):
+    short = recipe.with_value("max_length", 12)
+    trainer = tiny_trainer(short.with_value("subword_dropout", 0.9), tmp_path)
+    batches = [batch for epoch in range(3) for batch in trainer.batches(epoch)]
+    widths = [array.shape[1] for b in batches for array in (b.source, b.target)]
+    assert max(widths) == 12
+    assert max(batch.size for batch in batches) <= 120
+
+
+def test_another_seed_puts_other_pairs_together(recipe, tmp_path):
+    first, second = (
+        tiny_trainer(recipe.with_value("seed", seed), tmp_path / str(seed)).batches(0)
+        for seed in (0, 1)
+    )
+    assert [b.source.tolist() for b in first] != [b.source.tolist() for b in second]
+
+
+def test_subword_dropout_cuts_the_training_text_anew_in_every_epoch(recipe, tmp_path):
+    def tokens(p):
+        trainer = tiny_trainer(recipe.with_value("subword_dropout", p), tmp_path / str(p))
+        return [sum(batch.num_tokens for batch in trainer.batches(e)) for e in (0, 1)]
+
+    plain, dropped = tokens(0.0), tokens(0.5)
+    assert plain[0] == plain[1] < min(dropped)
+    assert dropped[0] != dropped[1]
+
+
+def test_a_validation_scores_the_translations_of_the_validation_sources(
+    recipe, tmp_path, monkeypatch
+):
+    sources, references = zip(*pairs_of(recipe, "validation"), strict=True)
+    asked = []
+
+    def translate(self, texts, **options):
+        asked.append((texts, options))
+        return [*references[:3], *["?"] * (len(texts) - 3)]
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    scores = tiny_trainer(recipe, tmp_path).validate(Transformer(TransformerConfig(36, 36, 8, 2)))
+    assert asked == [(list(sources), {"beam_size": 1})]
+    assert scores["exact_match"] == 50
+    assert 0 < scores["bleu"] < 100
+    assert 0 < scores["chrf2"] < 100
+
+
+def test_the_nll_of_a_validation_is_that_of_all_tokens_without_dropout():
+    config = TransformerConfig.preset("toy", 20, d_model=8, num_heads=2, d_ff=16, dropout=0.5)
+    model = Transformer(config, dtype=np.float64)
+    rng = np.random.default_rng(0)
+    pairs = [tuple(rng.integers(4, 20, n).tolist() for _ in range(2)) for n in (1, 2, 5, 9)]
+    total = tokens = 0
+    for batch in make_batches(pairs, 20):
+        logits, _ = model.forward(batch.source, batch.target)
+        log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        for b, t in zip(*np.nonzero(batch.labels), strict=True):
+            total -= log_p[b, t, batch.labels[b, t]]
+            tokens += 1
+    assert tokens == 1 + 2 + 5 + 9 + 4
+    for max_tokens in (20, 1000):
+        nll = mean_nll(model, make_batches(pairs, max_tokens))
+        assert math.isclose(nll, total / tokens, rel_tol=1e-12)
+
+
+# The whole
+
+
+def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it(tmp_path):
+    fields = dict(d_model=32, num_heads=4, d_ff=64, accumulate=1, epochs=40, save_every=1000)
+    fields |= dict(dropout=0.0, subword_dropout=0.0, label_smoothing=0.0)
+    recipe = tiny_recipe(tmp_path, **fields)
+    for side in ("source", "target"):
+        recipe = recipe.with_value(f"validation_{side}", recipe.value(f"train_{side}"))
+    trained(recipe, tmp_path / "run")
+    entries = RunFolder(tmp_path / "run").log_entries()
+    losses = [entry["loss"] for entry in entries if entry["kind"] == "train"]
+    validations = [entry for entry in entries if entry["kind"] == "validation"]
+    assert losses[0] > 3
+    assert losses[-1] < 0.05
+    assert validations[-1]["nll"] < 0.05 < 2 < validations[0]["nll"]
+    assert validations[-1]["exact_match"] == 100
+    sources, targets = zip(*pairs_of(recipe, "train"), strict=True)
+    assert Translator.load(tmp_path / "run", "cpu").translate(list(sources)) == list(targets)
+
+
+def test_nothing_below_training_imports_it():
+    package = Path(minitransformer.__file__).parent
+    above = ("training", "commands", "cli.py", "__init__.py", "__main__.py")
+    below = [p for p in package.rglob("*.py") if p.relative_to(package).parts[0] not in above]
+    assert len(below) > 30
+    for path in below:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported += [
+                alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
+            ]
+            assert not any("training" in name for name in imported), path

@@ -1,0 +1,386 @@
+import math
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pytest
+from strict_cupy import strict
+from tiny_run import record, tiny_recipe, tiny_trainer, trained
+
+from minitransformer import Device, Transformer, TransformerConfig
+from minitransformer.checkpoint import average, checkpoints, load_checkpoint
+from minitransformer.data.batches import make_batches
+from minitransformer.run_folder import RunFolder
+from minitransformer.training import trainer as trainer_module
+from minitransformer.training.config import TrainingConfig
+from minitransformer.training.trainer import Trainer, TrainingError, step_seed
+
+RNG = np.random.default_rng(0)
+V = 30
+PAIRS = [
+    tuple(RNG.integers(4, V, RNG.integers(2, 9)).tolist() for side in range(2)) for _ in range(12)
+]
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
+
+
+def double_trainer(folder, dropout=0.0, device="cpu", **fields):
+    """A Trainer in double precision that takes steps and nothing else."""
+    config = TransformerConfig.preset(
+        "toy", V, d_model=8, num_heads=2, d_ff=16, dropout=dropout, max_length=10
+    )
+    run = RunFolder(folder)
+    run.create()
+    model = Transformer(config, dtype=np.float64, device=device)
+    fields = dict(log_every=1000, clip_norm=0.0) | fields
+    return Trainer(model, TrainingConfig(**fields), run, None, None, Progress())
+
+
+class Progress:
+    def stepped(self, entry, total_steps):
+        pass
+
+
+# The step
+
+
+def test_accumulated_batches_have_the_gradient_of_one_large_batch(tmp_path):
+    gradients = []
+    for max_tokens in (1000, 60):
+        batches = make_batches(PAIRS, max_tokens)
+        trainer = double_trainer(tmp_path)
+        trainer.take_step(batches, 100)
+        gradients.append(trainer.model.flat.grad.copy())
+        norm = trainer.run.log_entries()[-1]["gradient_norm"]
+        assert math.isclose(norm, np.linalg.norm(gradients[-1]), rel_tol=1e-12)
+    assert len(batches) > 3
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-9, atol=1e-14)
+
+
+def test_the_log_tells_the_mean_loss_over_all_tokens_of_a_step(tmp_path):
+    entries = []
+    for max_tokens in (1000, 60):
+        trainer = double_trainer(tmp_path / str(max_tokens))
+        trainer.take_step(make_batches(PAIRS, max_tokens), 100)
+        entries += trainer.run.log_entries()
+    whole, parts = entries
+    assert math.isclose(whole["loss"], parts["loss"], rel_tol=1e-12)
+    assert math.isclose(whole["nll"], parts["nll"], rel_tol=1e-12)
+    assert whole["loss"] != whole["nll"]
+
+
+def test_the_gradient_that_updates_is_the_clipped_one(tmp_path):
+    trainer = double_trainer(tmp_path, clip_norm=0.25)
+    trainer.take_step(make_batches(PAIRS, 1000), 100)
+    assert math.isclose(np.linalg.norm(trainer.model.flat.grad), 0.25, rel_tol=1e-12)
+    assert trainer.run.log_entries()[0]["gradient_norm"] > 0.25
+
+
+@pytest.mark.parametrize("schedule", ["linear", "inverse-sqrt", "noam"])
+def test_each_step_is_taken_with_its_learning_rate_of_the_schedule(tmp_path, schedule):
+    trainer = double_trainer(tmp_path, schedule=schedule, warmup_steps=2, log_every=1)
+    rates = []
+    trainer.adam.step = rates.append
+    for _ in range(4):
+        trainer.take_step(make_batches(PAIRS, 1000), total_steps=4)
+    assert rates == [trainer.config.learning_rate(step, 4, 8) for step in (1, 2, 3, 4)]
+    assert [entry["learning_rate"] for entry in trainer.run.log_entries()] == rates
+
+
+def test_steps_draw_different_dropout_masks_and_the_same_ones_again(tmp_path):
+    batches = make_batches(PAIRS, 1000)
+
+    def losses():
+        trainer = double_trainer(tmp_path, dropout=0.5, log_every=1)
+        trainer.adam.step = lambda learning_rate: None
+        trainer.run.metrics.unlink(missing_ok=True)
+        for _ in range(3):
+            trainer.take_step(batches, 100)
+        return [entry["loss"] for entry in trainer.run.log_entries()]
+
+    first = losses()
+    assert len(set(first)) == 3
+    assert losses() == first
+
+
+def test_seeds_of_steps_differ_between_steps_and_between_seeds():
+    assert len({step_seed(seed, step) for seed in range(30) for step in range(1, 100)}) == 30 * 99
+
+
+def test_only_some_steps_are_logged_and_their_speed_is_that_of_all_since(tmp_path, monkeypatch):
+    trainer = double_trainer(tmp_path, log_every=4)
+    clock = chain.from_iterable((0, step) for step in range(1, 10))  # step n takes n seconds
+    monkeypatch.setattr(trainer_module.time, "perf_counter", lambda: next(clock))
+    batches = make_batches(PAIRS, 1000)
+    for _ in range(9):
+        trainer.take_step(batches, 100)
+    entries = trainer.run.log_entries()
+    assert [entry["step"] for entry in entries] == [1, 4, 8]
+    steps_per_second = [1 / 1, 3 / (2 + 3 + 4), 4 / (5 + 6 + 7 + 8)]
+    np.testing.assert_allclose(
+        [entry["tokens_per_second"] for entry in entries],
+        [batches[0].num_tokens * speed for speed in steps_per_second],
+    )
+
+
+@pytest.mark.parametrize("consistency", [0.0, 5.0])
+def test_only_a_step_that_is_logged_waits_for_the_device(tmp_path, consistency):
+    device = Device("stand-in", strict)
+    fields = dict(dropout=0.1, clip_norm=1.0, consistency=consistency)
+    trainer = double_trainer(tmp_path, device=device, **fields)
+    batches = make_batches(PAIRS, 60)
+    trainer.take_step(batches, 100)
+    with strict.record() as record:
+        trainer.take_step(batches, 100)
+    assert record.waits == 0
+    assert len(trainer.run.log_entries()) == 1
+    trainer.save()
+    resumed = double_trainer(tmp_path, device=device, **fields)
+    assert resumed.resume()
+    for one in (trainer, resumed):
+        one.config = replace(one.config, log_every=1)
+        one.take_step(batches, 100)
+    *_, entry, again = trainer.run.log_entries()
+    assert entry["loss"] == again["loss"]
+
+
+# Two passes
+
+
+def test_the_two_passes_of_a_step_have_different_dropout_and_their_distance_is_in_the_loss(
+    tmp_path,
+):
+    trainer = double_trainer(tmp_path, dropout=0.3, consistency=2.0, label_smoothing=0.0)
+    batches = make_batches(PAIRS, 100)
+    assert len(batches) > 1
+    outputs = []
+    forward = trainer.model.forward
+    trainer.model.forward = lambda *a: outputs.append(forward(*a)) or outputs[-1]
+    trainer.take_step(batches, 100)
+
+    distances, nlls = [], []  # of all tokens of the step
+    for batch, (logits, _) in zip(batches, outputs, strict=True):
+        p, q = (np.exp(z) / np.exp(z).sum(-1, keepdims=True) for z in np.split(logits, 2))
+        real = batch.labels != 0
+        distances += list((p * np.log(p / q) + q * np.log(q / p)).sum(-1)[real] / 2)
+        for x in (p, q):
+            right = np.take_along_axis(x, batch.labels[..., None], -1)[..., 0]
+            nlls += list(-np.log(right[real]))
+    distance, nll = np.mean(distances), np.mean(nlls)
+    assert distance > 0.001
+    entry = trainer.run.log_entries()[0]
+    assert math.isclose(entry["nll"], nll, rel_tol=1e-12)
+    assert math.isclose(entry["loss"], nll + 2.0 * distance, rel_tol=1e-12)
+
+
+def test_the_gradient_of_a_step_with_two_passes_is_the_slope_of_its_loss(tmp_path):
+    trainer = double_trainer(tmp_path, dropout=0.3, consistency=2.0)
+    trainer.adam.step = lambda learning_rate: None
+    batches = make_batches(PAIRS, 60)
+    trainer.take_step(batches, 100)
+    data, direction = trainer.model.flat.data, trainer.model.flat.grad.copy()
+    slope = direction @ direction
+    direction /= np.linalg.norm(direction)
+    losses = []
+    for shift in (1e-6, -2e-6):
+        data += shift * direction
+        trainer.step = 0  # so that the step draws the same masks
+        trainer.take_step(batches, 100)
+        losses.append(trainer.run.log_entries()[-1]["loss"])
+    assert math.isclose((losses[0] - losses[1]) / 2e-6, math.sqrt(slope), rel_tol=1e-6)
+
+
+def test_without_dropout_the_second_pass_changes_nothing(tmp_path):
+    gradients = []
+    for weight in (0.0, 5.0):
+        trainer = double_trainer(tmp_path, consistency=weight)
+        trainer.take_step(make_batches(PAIRS, 60), 100)
+        gradients.append(trainer.model.flat.grad.copy())
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-9, atol=1e-14)
+
+
+# A training that is lost
+
+
+def poison_after(trainer, step, change):
+    """Let ``change`` do something to the parameters once that step is done."""
+    take_step = trainer.take_step
+
+    def take_step_and_poison(*arguments):
+        take_step(*arguments)
+        if trainer.step == step:
+            change(trainer.model.flat.data)
+
+    trainer.take_step = take_step_and_poison
+
+
+def one_nan(data):
+    data[3] = np.nan
+
+
+def everything_finite(folder):
+    files = list(folder.rglob("*.npz"))
+    return all(np.isfinite(a).all() for file in files for a in load_checkpoint(file)[0].values())
+
+
+def test_a_nan_stops_the_training_and_names_step_batch_and_last_good_checkpoint(recipe, tmp_path):
+    trainer = tiny_trainer(recipe.with_value("save_every", 3), tmp_path)
+    poison_after(trainer, 4, one_nan)
+    with pytest.raises(TrainingError) as caught:
+        trainer.train()
+    message = str(caught.value)
+    assert message.startswith(
+        "the loss is nan, the norm of its gradient nan, at step 5, epoch 2, batch 4; "
+        f"the last good checkpoint is {tmp_path / 'checkpoints' / 'step-00000003.npz'}. "
+    )
+    assert "lower peak_learning_rate" in message
+    assert everything_finite(tmp_path)
+
+
+@pytest.mark.parametrize("save_every", [1, 2, 1000])
+def test_a_nan_in_a_step_that_is_not_logged_is_never_saved(recipe, tmp_path, save_every):
+    """A step that saves nothing does not look, so as not to wait for a GPU; a save does."""
+    recipe = recipe.with_value("log_every", 1000).with_value("save_every", save_every)
+    trainer = tiny_trainer(recipe, tmp_path)
+    poison_after(trainer, 1, one_nan)
+    validated = []
+    trainer.validate = validated.append
+    with pytest.raises(TrainingError, match=r"every 1000 steps are looked at.*none yet"):
+        trainer.train()
+    assert not list(tmp_path.rglob("*.npz"))
+    assert not validated
+
+
+def test_a_parameter_that_became_infinite_in_the_last_step_is_not_saved(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
+    step = trainer.adam.step
+    trainer.adam.step = lambda rate: step(math.inf if trainer.step == 2 else rate)
+    with pytest.raises(TrainingError, match="a parameter is NaN or infinite at step 2, epoch 1"):
+        trainer.train()
+    assert everything_finite(tmp_path)
+    assert [path.name for path in checkpoints(tmp_path / "checkpoints")] == ["step-00000001.npz"]
+
+
+@pytest.mark.parametrize("log_every", [1, 1000])
+def test_a_loss_far_above_that_of_guessing_stops_the_training(recipe, tmp_path, log_every):
+    trainer = tiny_trainer(recipe.with_value("log_every", log_every), tmp_path)
+
+    def grow(data):
+        data *= 30
+
+    poison_after(trainer, 2, grow)
+    with pytest.raises(TrainingError, match=r"the loss is \d+\.?\d*, .* at step 3"):
+        trainer.train()
+
+
+def test_a_huge_learning_rate_stops_the_training(recipe, tmp_path):
+    with pytest.raises(TrainingError, match="lower peak_learning_rate"):
+        trained(recipe.with_value("peak_learning_rate", 100.0), tmp_path)
+    assert everything_finite(tmp_path)
+
+
+def test_a_gradient_too_large_to_measure_stops_the_training(recipe, tmp_path, monkeypatch):
+    """Clipping would make it zero, and the training would stand still without a word."""
+    monkeypatch.setattr(trainer_module, "clip_gradient", lambda *_: np.float32(np.inf))
+    with pytest.raises(TrainingError, match="the norm of its gradient inf, at step 1"):
+        trained(recipe, tmp_path)
+
+
+# Epochs, and what is chosen in the end
+
+
+def with_scores(trainer, *scores):
+    """Let validations have these BLEU scores, one after the other."""
+    remaining = iter(scores)
+    trainer.validate = lambda model: {"bleu": next(remaining)}
+    return trainer
+
+
+def epochs_kept(trainer):
+    return sorted(path.name for path in trainer.run.epochs.iterdir())
+
+
+def parameters(path):
+    return load_checkpoint(path)[0]
+
+
+def assert_same(arrays, others):
+    assert arrays.keys() == others.keys()
+    for name in arrays:
+        np.testing.assert_array_equal(arrays[name], others[name])
+
+
+def test_the_best_epoch_and_the_last_ones_are_kept(recipe, tmp_path):
+    recipe = recipe.with_value("epochs", 6)
+    trainer = with_scores(tiny_trainer(recipe, tmp_path), 1, 9, 2, 3, 4, 5, 0)
+    trainer.train()
+    assert epochs_kept(trainer) == ["epoch-0002.npz", "epoch-0005.npz", "epoch-0006.npz"]
+
+
+def test_the_mean_of_the_last_epochs_is_chosen_if_it_scores_better(recipe, tmp_path):
+    trainer = with_scores(tiny_trainer(recipe, tmp_path), 1.0, 3.0, 2.0, 3.5)
+    trainer.train()
+    mean = average([trainer.run.epoch_file(2), trainer.run.epoch_file(3)])
+    arrays, state = load_checkpoint(trainer.run.model)
+    assert_same(arrays, mean)
+    assert state == {"origin": "mean of epochs 2 to 3", "validation_bleu": 3.5}
+    for path, parameter in trainer.model.named_parameters():
+        np.testing.assert_array_equal(parameter.data, mean[f"parameters/{path}"])
+
+
+def test_the_best_epoch_is_chosen_if_the_mean_is_no_better(recipe, tmp_path):
+    trainer = with_scores(tiny_trainer(recipe, tmp_path), 3.0, 3.0, 2.0, 3.0)
+    trainer.train()
+    arrays, state = load_checkpoint(trainer.run.model)
+    assert_same(arrays, parameters(trainer.run.epoch_file(1)))
+    assert state == {"origin": "epoch 1", "validation_bleu": 3.0}
+    for path, parameter in trainer.model.named_parameters():
+        np.testing.assert_array_equal(parameter.data, arrays[f"parameters/{path}"])
+
+
+def test_with_nothing_to_average_the_best_epoch_is_chosen(recipe, tmp_path):
+    trainer = with_scores(tiny_trainer(recipe.with_value("average", 1), tmp_path), 1, 3, 2)
+    trainer.train()
+    assert_same(parameters(trainer.run.model), parameters(trainer.run.epoch_file(2)))
+    assert "chosen by validation BLEU, 3.0: epoch 2" in trainer.progress.stream.getvalue()
+
+
+def test_patience_ends_after_that_many_epochs_without_a_better_score(recipe, tmp_path):
+    recipe = recipe.with_value("epochs", 9).with_value("patience", 2)
+    trainer = with_scores(tiny_trainer(recipe, tmp_path), 1, 0, 2, 2, 1, 0)
+    trainer.train()
+    assert trainer.epoch == 5
+    assert trainer.best == {"bleu": 2, "epoch": 3}
+
+
+def test_a_run_that_lost_patience_does_not_train_when_it_is_resumed(recipe, tmp_path):
+    recipe = recipe.with_value("epochs", 9).with_value("patience", 1)
+    with_scores(tiny_trainer(recipe, tmp_path), 1, 0, 0).train()
+    before = record(tmp_path)
+    with_scores(tiny_trainer(recipe, tmp_path), 0).train()
+    assert record(tmp_path) == before
+
+
+def test_the_last_step_of_the_schedule_is_the_last_step_of_the_training(recipe, tmp_path):
+    """Three batches in two steps an epoch, as two are accumulated."""
+    trainer = tiny_trainer(recipe, tmp_path)
+    batches = make_batches(PAIRS, 90)
+    assert len(batches) == 3
+    trainer.batches = lambda epoch: batches
+    trainer.train()
+    entries = [e for e in trainer.run.log_entries() if e["kind"] == "train"]
+    assert [(e["step"], e["epoch"]) for e in entries] == [
+        (1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 2)
+    ]  # fmt: skip
+    assert entries[-1]["learning_rate"] == 0
+    assert entries[-2]["learning_rate"] > 0
+
+
+def test_each_epoch_has_batches_of_its_own(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
+    first, second, again = (trainer.batches(epoch) for epoch in (0, 1, 0))
+    assert [b.source.tolist() for b in first] == [b.source.tolist() for b in again]
+    assert [b.source.tolist() for b in first] != [b.source.tolist() for b in second]

@@ -1,0 +1,43 @@
+import pytest
+
+from minitransformer.training.config import TrainingConfig
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "epochs",
+        "batch_tokens",
+        "accumulate",
+        "warmup_steps",
+        "log_every",
+        "save_every",
+        "average",
+        "peak_learning_rate",
+    ],
+)
+def test_what_must_be_positive_is(name):
+    for value in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match=f"{name}={value!r} must be > 0"):
+            TrainingConfig(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["consistency", "clip_norm", "patience", "seed"])
+def test_what_may_be_zero_is_not_negative(name):
+    assert getattr(TrainingConfig(**{name: 0}), name) == 0
+    for value in (-1, float("nan")):
+        with pytest.raises(ValueError, match=f"{name}={value!r} must be >= 0"):
+            TrainingConfig(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["label_smoothing", "subword_dropout"])
+def test_probabilities_are_below_one(name):
+    assert getattr(TrainingConfig(**{name: 0.99}), name) == 0.99
+    for value in (-0.1, 1, float("nan")):
+        with pytest.raises(ValueError, match=rf"{name}={value!r} must lie in 0 <= {name} < 1"):
+            TrainingConfig(**{name: value})
+
+
+def test_an_unknown_schedule_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'cosine'; choose 'linear', 'inverse-sqrt' or 'noam'"):
+        TrainingConfig(schedule="cosine")
