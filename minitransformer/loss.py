@@ -16,8 +16,10 @@ import numpy as np
 
 from minitransformer.backend import array_namespace, is_array, like
 from minitransformer.token_ids import check_token_ids
+from minitransformer.twins import twinned
 
 
+@twinned
 def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     """The mean loss and the mean negative log-likelihood of the real targets.
 
@@ -66,6 +68,7 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     return (loss, nll), (log_p, t, share, smoothing, logits.shape)
 
 
+@twinned
 def cross_entropy_backward(dloss, cache):
     """Gradient dlogits (..., V) of the loss; ``dloss`` is 1 unless the loss is itself scaled."""
     log_p, t, share, smoothing, shape = cache

@@ -129,6 +129,13 @@ class FlatParameters:
             parameter.grad = self.grad[piece].reshape(shape)
             self.slices[path] = piece
             start = piece.stop
+        self._parameters = [parameter for _, parameter in named]
+
+    def share_data(self, other):
+        """Make ``data`` that of ``other``, the storage of a model of the same shape."""
+        self.data = other.data
+        for parameter, piece in zip(self._parameters, self.slices.values(), strict=True):
+            parameter.data = other.data[piece].reshape(parameter.data.shape)
 
 
 @contextmanager

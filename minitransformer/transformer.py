@@ -8,7 +8,7 @@ import copy
 
 import numpy as np
 
-from minitransformer.backend import CPU, is_array, select_device
+from minitransformer.backend import CPU, array_namespace, is_array, select_device
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
@@ -18,6 +18,7 @@ from minitransformer.layers.positional_encoding import PositionalEncoding
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.module import FlatParameters, Module
+from minitransformer.projected_loss import projected_loss, projected_loss_backward
 
 
 class EncoderLayer(Module):
@@ -226,6 +227,16 @@ class Transformer(Module):
         self.flat.gather(self)
         return self
 
+    def replica(self):
+        """A model of the same parameter array, with a gradient array of its own.
+
+        Replicas run forward and backward side by side, each on its shard of a batch; the sum of
+        their gradients is that of the batch. It is for training as long as neither is moved.
+        """
+        replica = copy.deepcopy(self)
+        replica.flat.share_data(self.flat)
+        return replica
+
     def __deepcopy__(self, memo):
         # Copied one by one, views are no longer views of one array: gather them anew.
         copied = memo[id(self)] = object.__new__(type(self))
@@ -248,6 +259,18 @@ class Transformer(Module):
             ValueError, TypeError: ids out of range or no integers, shapes that do not match, or
                 a sequence longer than ``config.max_length``.
         """
+        y, features_cache = self.features(source, target, rng)
+        logits, projection_cache = self.output_projection.forward(y)
+        return logits, (features_cache, projection_cache)
+
+    def backward(self, dlogits, cache):
+        """Add the gradient of the loss to that of every parameter. The ids have none."""
+        features_cache, projection_cache = cache
+        dy = self.output_projection.backward(dlogits, projection_cache)
+        self.features_backward(dy, features_cache)
+
+    def features(self, source, target, rng=None):
+        """What the output projection is given, y (B, T, D); arguments as for :meth:`forward`."""
         source, target = (x if is_array(x) else np.asarray(x) for x in (source, target))
         matching = source.ndim == target.ndim == 2 and len(source) == len(target)
         if not matching or not source.size or not target.size:
@@ -257,14 +280,44 @@ class Transformer(Module):
             )
         source_mask = self.source_mask(source)
         memory, encode_cache = self.encode(source, source_mask, rng)
-        logits, decode_cache = self.decode(target, memory, source_mask, rng)
-        return logits, (encode_cache, decode_cache)
+        y, decode_cache = self.decode(target, memory, source_mask, rng)
+        return y, (encode_cache, decode_cache)
 
-    def backward(self, dlogits, cache):
-        """Add the gradient of the loss to that of every parameter. The ids have none."""
+    def features_backward(self, dy, cache):
+        """Add the gradient of the loss to every parameter that ``features`` uses."""
         encode_cache, decode_cache = cache
-        dmemory = self.decode_backward(dlogits, decode_cache)
+        dmemory = self.decode_backward(dy, decode_cache)
         self.encode_backward(dmemory, encode_cache)
+
+    def loss(self, source, target, labels, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None):
+        """The loss that training lowers, without keeping logits; see :func:`projected_loss`.
+
+        Args:
+            source, target, rng: as for :meth:`forward`.
+            labels: ids (B, T), what the decoder has to say at each position.
+            smoothing, kappa, num_tokens: as for :func:`projected_loss`. With ``kappa`` the batch
+                is run twice, for dropout to differ.
+
+        Returns:
+            (loss, nll), two scalars on the device, and the cache for :meth:`loss_backward`.
+        """
+        if kappa:
+            source, target = (
+                array_namespace(ids).concatenate([ids, ids]) for ids in (source, target)
+            )
+        y, features_cache = self.features(source, target, rng)
+        weight = self.output_projection.weight
+        losses, loss_cache = projected_loss(
+            y, weight.data, labels, smoothing, kappa, self.config.pad_id, num_tokens
+        )
+        return losses, (features_cache, loss_cache)
+
+    def loss_backward(self, dloss, cache):
+        """Add the gradient of the loss to that of every parameter; ``dloss`` is mostly 1."""
+        features_cache, loss_cache = cache
+        dy, dweight = projected_loss_backward(dloss, loss_cache)
+        self.output_projection.weight.grad += dweight
+        self.features_backward(dy, features_cache)
 
     def source_mask(self, source):
         """The padding mask (B, 1, 1, S) of source ids (B, S), on the model's device."""
@@ -282,18 +335,16 @@ class Transformer(Module):
         self._embed_backward(self.source_embedding, dx, embed_cache)
 
     def decode(self, target, memory, source_mask, rng=None):
-        """Logits (B, T, V) of target ids (B, T), given the memory of the source."""
+        """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
         here = self.device.asarray(target)
         target_mask = causal_mask(here) & padding_mask(here, self.config.pad_id)  # (B, 1, T, T)
         x, embed_cache = self._embed(self.target_embedding, target, rng)
         y, decoder_cache = self.decoder.forward(x, memory, target_mask, source_mask, rng)
-        logits, projection_cache = self.output_projection.forward(y)
-        return logits, (embed_cache, decoder_cache, projection_cache)
+        return y, (embed_cache, decoder_cache)
 
-    def decode_backward(self, dlogits, cache):
+    def decode_backward(self, dy, cache):
         """Gradient dmemory (B, S, D)."""
-        embed_cache, decoder_cache, projection_cache = cache
-        dy = self.output_projection.backward(dlogits, projection_cache)
+        embed_cache, decoder_cache = cache
         dx, dmemory = self.decoder.backward(dy, decoder_cache)
         self._embed_backward(self.target_embedding, dx, embed_cache)
         return dmemory

@@ -309,8 +309,10 @@ def test_a_model_computes_in_its_own_type_throughout(norm, dtype):
     logits, cache = model.forward(SOURCE, TARGET, np.random.default_rng(0))
     (loss, nll), loss_cache = cross_entropy(logits, LABELS, 0.1)
     dlogits = cross_entropy_backward(1.0, loss_cache)
-    dmemory = model.decode_backward(dlogits, cache[1])
-    assert float_dtypes([logits, cache, loss, nll, loss_cache, dlogits, dmemory]) == {dtype}
+    (_, decode_cache), projection_cache = cache
+    dy = model.output_projection.backward(dlogits, projection_cache)
+    dmemory = model.decode_backward(dy, decode_cache)
+    assert float_dtypes([logits, cache, loss, nll, loss_cache, dlogits, dy, dmemory]) == {dtype}
     assert float_dtypes([model.flat.data, model.flat.grad]) == {dtype}
 
 
@@ -334,11 +336,13 @@ def test_epsilon_of_the_config_reaches_every_norm():
     assert {norm.epsilon for norm in norms} == {0.25}
 
 
-def test_encode_and_decode_are_the_two_halves_of_forward():
+def test_encode_decode_and_project_are_the_parts_of_forward():
     model = Transformer(small_config())
     memory, _ = model.encode(SOURCE, SOURCE_MASK)
-    logits, _ = model.decode(TARGET, memory, SOURCE_MASK)
+    y, _ = model.decode(TARGET, memory, SOURCE_MASK)
+    logits, _ = model.output_projection.forward(y)
     assert memory.shape == (B, S, D)
+    assert y.shape == (*TARGET.shape, D)
     np.testing.assert_array_equal(logits, model.forward(SOURCE, TARGET)[0])
 
 

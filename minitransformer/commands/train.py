@@ -1,5 +1,6 @@
 """``minitransformer train``: from a preset or a TOML file to a translator."""
 
+import argparse
 import inspect
 import itertools
 import json
@@ -66,10 +67,12 @@ def add(commands):
         for name, setting in settings().items():
             if setting.section == section:
                 default = "" if setting.default == "" else f" (default: {setting.default})"
+                flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
+                if setting.type is bool:
+                    flag = {"action": argparse.BooleanOptionalAction}
                 group.add_argument(
                     "--" + name.replace("_", "-"),
-                    type=setting.type,
-                    metavar=METAVARS[setting.type],
+                    **flag,
                     help=descriptions.get(name, "") + default,
                 )
     parser.set_defaults(run=run, usage_error=parser.error)

@@ -123,6 +123,21 @@ def make_batches(pairs, max_tokens, rng=None):
     return batches
 
 
+def split(batch, count):
+    """The pairs of a Batch dealt out to ``count`` shards, each padded only as far as it needs.
+
+    One after the other, because neighbours in a batch are of one length, so that the shards have
+    the same work to do. Where there are fewer pairs than shards the last shards are empty.
+    """
+    return [_rows(batch, slice(i, None, count)) for i in range(count)]
+
+
+def _rows(batch, rows):
+    source, target, labels = (x[rows] for x in (batch.source, batch.target, batch.labels))
+    S, T = (int((ids != PAD).sum(axis=1).max(initial=0)) for ids in (source, labels))
+    return Batch(source[:, :S], target[:, :T], labels[:, :T], num_tokens=int((labels != PAD).sum()))
+
+
 def _lengths(sequences):
     return np.fromiter(map(len, sequences), np.int64, len(sequences)) + 1  # EOS, or BOS
 

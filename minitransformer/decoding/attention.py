@@ -6,6 +6,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.twins import accelerated
 
 
 def cross_attention(model, source, target):
@@ -15,7 +16,8 @@ def cross_attention(model, source, target):
         source, target: ids as for :meth:`Transformer.forward`. Row t of the weights is where the
             model looks to choose the token that follows ``target[:, :t + 1]``.
     """
-    _, (_, (_, (layers, _), _)) = model.forward(source, target)
+    with accelerated(False):  # the caches of the references are the ones to look into
+        _, (_, (_, (layers, _))) = model.features(source, target)
     weights = []
     for _, (_, cross_attention_cache, _), _ in layers:
         *_, attention_cache, _ = cross_attention_cache

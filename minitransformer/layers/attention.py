@@ -23,8 +23,10 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.module import Module, Parameter
+from minitransformer.twins import twinned
 
 
+@twinned
 def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):
     """Each query's average of the values, weighted by how well its key matches (equation 1).
 
@@ -46,6 +48,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):
     return y, (query, key, value, scale, softmax_cache, dropout_cache, weights)
 
 
+@twinned
 def scaled_dot_product_attention_backward(dy, cache):
     """Gradients dquery (B, H, T, K), dkey and dvalue (B, H, S, K)."""
     query, key, value, scale, softmax_cache, dropout_cache, weights = cache
@@ -70,6 +73,7 @@ def merge_heads(x):
     return x.swapaxes(1, 2).reshape(batch, length, num_heads * head_width)
 
 
+@twinned
 def multi_head_attention(
     query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None
 ):
@@ -93,6 +97,7 @@ def multi_head_attention(
     return y, (num_heads, q_cache, k_cache, v_cache, attention_cache, output_cache)
 
 
+@twinned
 def multi_head_attention_backward(dy, cache):
     """Gradients of the first seven arguments, each of its argument's shape."""
     num_heads, q_cache, k_cache, v_cache, attention_cache, output_cache = cache

@@ -6,7 +6,10 @@ mask is drawn, y = x · m with m ∈ {0, 1 / (1 − p)} is linear, so dx = dy ·
 
 import numpy as np
 
+from minitransformer.twins import twinned
 
+
+@twinned
 def dropout(x, p=0.0, rng=None):
     """Entries of x zeroed at random and the others scaled up; x itself when nothing is to be done.
 
@@ -31,6 +34,7 @@ def dropout(x, p=0.0, rng=None):
     return x * keep * scale, (keep, scale)
 
 
+@twinned
 def dropout_backward(dy, cache):
     """Gradient dx, of the shape of dy."""
     if cache is None:

@@ -17,6 +17,7 @@ from minitransformer.backend import array_namespace, like, scatter_add
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.module import Module, Parameter
 from minitransformer.token_ids import check_token_ids
+from minitransformer.twins import twinned
 
 
 def embedding(ids, weight):
@@ -39,6 +40,7 @@ def embedding(ids, weight):
     return x, (ids, weight, scale)
 
 
+@twinned
 def embedding_backward(dx, cache):
     """Gradient dweight (V, D). The ids have none."""
     ids, weight, scale = cache

@@ -12,8 +12,10 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.module import Module, Parameter
+from minitransformer.twins import twinned
 
 
+@twinned
 def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
     """The same two-layer network at every position.
 
@@ -33,6 +35,7 @@ def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
     return y, (inner_cache, relu_cache, dropout_cache, outer_cache)
 
 
+@twinned
 def feed_forward_backward(dy, cache):
     """Gradients of the first five arguments, each of its argument's shape."""
     inner_cache, relu_cache, dropout_cache, outer_cache = cache

@@ -19,8 +19,10 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.module import Module, Parameter
+from minitransformer.twins import twinned
 
 
+@twinned
 def layer_norm(x, gamma, beta, epsilon=1e-5):
     """Each row brought to mean 0 and variance 1, then scaled by gamma and shifted by beta.
 
@@ -48,6 +50,7 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     return gamma * x_hat + beta, (x_hat, sigma, gamma)
 
 
+@twinned
 def layer_norm_backward(dy, cache):
     """Gradients dx (..., D), dgamma (D,), dbeta (D,)."""
     x_hat, sigma, gamma = cache

@@ -16,8 +16,10 @@ are added by whoever owns the sublayer.
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.module import Module
+from minitransformer.twins import twinned
 
 
+@twinned
 def residual(x, h, p=0.0, rng=None):
     """x + Dropout(h).
 
@@ -33,6 +35,7 @@ def residual(x, h, p=0.0, rng=None):
     return x + h, cache
 
 
+@twinned
 def residual_backward(dz, cache):
     """Gradients dx and dh, both of the shape of dz; without dropout one array for both."""
     return dz, dropout_backward(dz, cache)

@@ -12,8 +12,10 @@ row with nothing allowed has all weights 0 by definition, and with them all grad
 """
 
 from minitransformer.backend import array_namespace
+from minitransformer.twins import twinned
 
 
+@twinned
 def softmax(x, mask=None):
     """Weights along the last axis that sum to 1, or are all 0 where the mask allows nothing.
 
@@ -40,6 +42,7 @@ def softmax(x, mask=None):
     return weights, weights
 
 
+@twinned
 def softmax_backward(dweights, cache):
     """Gradient dx of the scores, of the shape of dweights."""
     weights = cache

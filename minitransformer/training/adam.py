@@ -9,6 +9,30 @@ counts the steps of the whole model.
 
 from minitransformer.backend import array_namespace
 from minitransformer.module import FlatParameters
+from minitransformer.training.workers import ONE_WORKER
+from minitransformer.twins import twinned
+
+
+@twinned
+def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0):
+    """One step of Adam, in place on parameters and moments.
+
+    Args:
+        data, grad, m, v: 1-D arrays of one length: θ, g and the two moments; grad is left alone.
+        learning_rate: η.
+        t: number of this step, from 1.
+        beta_1, beta_2, epsilon: β₁, β₂ and ε.
+        scale: factor of the gradient, a number or a 0-d array on its device; clipping gives one.
+    """
+    xp = array_namespace(data)
+    grad = grad * scale
+    m *= beta_1
+    m += (1 - beta_1) * grad
+    v *= beta_2
+    v += (1 - beta_2) * grad * grad
+    m_hat = m / (1 - beta_1**t)
+    v_hat = v / (1 - beta_2**t)
+    data -= learning_rate * m_hat / (xp.sqrt(v_hat) + epsilon)
 
 
 class Adam:
@@ -34,22 +58,23 @@ class Adam:
         self.v = xp.zeros_like(flat.data)
         self.t = 0
 
-    def step(self, learning_rate):
+    def step(self, learning_rate, scale=1.0, workers=ONE_WORKER):
         """One update from ``flat.grad``, with the learning rate η of this step.
+
+        Args:
+            scale: factor of the gradient, as for :func:`adam_update`.
+            workers: Workers that share the update, a range of the parameters each.
 
         Raises:
             RuntimeError: the model was moved after this optimizer was made.
         """
         if self.flat.data is not self._data:
             raise RuntimeError("the model was moved after Adam was made; make Adam after moving")
-        learning_rate = float(learning_rate)
-        xp = array_namespace(self.flat.data)
-        grad = self.flat.grad
         self.t += 1
-        self.m *= self.beta_1
-        self.m += (1 - self.beta_1) * grad
-        self.v *= self.beta_2
-        self.v += (1 - self.beta_2) * grad * grad
-        m_hat = self.m / (1 - self.beta_1**self.t)
-        v_hat = self.v / (1 - self.beta_2**self.t)
-        self.flat.data -= learning_rate * m_hat / (xp.sqrt(v_hat) + self.epsilon)
+        constants = self.t, self.beta_1, self.beta_2, self.epsilon
+
+        def update(part):
+            arrays = (x[part] for x in (self.flat.data, self.flat.grad, self.m, self.v))
+            adam_update(*arrays, float(learning_rate), *constants, scale)
+
+        workers.map(update, workers.ranges(len(self._data)))

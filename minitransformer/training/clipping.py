@@ -3,20 +3,30 @@
 import math
 
 from minitransformer.backend import array_namespace
+from minitransformer.training.workers import ONE_WORKER
 
 
-def clip_gradient(grad, max_norm):
-    """Scale ``grad`` in place so that its norm is at most ``max_norm``; returns the norm before.
+def gradient_norm(grad, workers=ONE_WORKER):
+    """The Euclidean norm of a flat gradient, a scalar on its device: nothing waits for it.
 
     Args:
         grad: the flat gradient of a model, 1-D.
+        workers: Workers that share the sum, a range of the gradient each.
+    """
+    squares = workers.map(lambda part: grad[part] @ grad[part], workers.ranges(len(grad)))
+    return array_namespace(grad).sqrt(sum(squares[1:], squares[0]))
+
+
+def clip_scale(norm, max_norm):
+    """What to multiply a gradient by so that its norm is at most ``max_norm``.
+
+    Args:
+        norm: of the gradient, a scalar on its device.
         max_norm: the largest norm that is left as it is; infinity leaves every gradient.
 
     Returns:
-        A scalar on the device: nothing waits for it.
+        1 up to ``max_norm``, and NaN for NaN; on the device.
     """
-    xp = array_namespace(grad)
-    norm = xp.sqrt(grad @ grad)
-    if max_norm < math.inf:
-        grad *= max_norm / xp.maximum(norm, max_norm)  # 1 up to max_norm, and NaN for NaN
-    return norm
+    if max_norm == math.inf:
+        return 1.0
+    return max_norm / array_namespace(norm).maximum(norm, max_norm)

@@ -24,8 +24,9 @@ class TrainingConfig:
         average: checkpoints, at most, to average at the end, if that scores better.
         log_every, save_every: steps between two log entries, and between two checkpoints within
             an epoch; there is one at the end of each epoch too.
-        blas_threads: threads of a matrix product on a CPU; 0 is as many as the BLAS likes. Small
-            products are fastest with 1, because threads wait for each other.
+        shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
+            one for each core of a CPU, and 1 on a GPU.
+        accelerate: whether to use the faster twins of the layers.
         seed: of weights, order of batches, and dropout.
 
     Raises:
@@ -46,7 +47,8 @@ class TrainingConfig:
     average: int = 5
     log_every: int = 10
     save_every: int = 500
-    blas_threads: int = 0
+    shards: int = 0
+    accelerate: bool = True
     seed: int = 0
 
     def __post_init__(self):
@@ -54,7 +56,7 @@ class TrainingConfig:
         for name in (*positive, "save_every", "average", "peak_learning_rate"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
-        for name in ("consistency", "clip_norm", "patience", "blas_threads", "seed"):
+        for name in ("consistency", "clip_norm", "patience", "shards", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be >= 0")
         for name in ("label_smoothing", "subword_dropout"):

@@ -13,6 +13,7 @@ from minitransformer.evaluation import score
 from minitransformer.loss import cross_entropy
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
+from minitransformer.training.workers import default_shards
 from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
 
@@ -61,6 +62,9 @@ def prepare(recipe, run, device, progress):
             of another recipe.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
     """
+    if not recipe.training.shards:  # noted in the run, because the sums depend on it
+        shards = default_shards(device, recipe.training.batch_tokens)
+        recipe = recipe.with_value("shards", shards)
     data, training = recipe.data, recipe.training
     longest = recipe.longest_side()
     recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?

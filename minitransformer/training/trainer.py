@@ -22,10 +22,11 @@ from minitransformer.checkpoint import (
     newest_checkpoint,
     save_checkpoint,
 )
-from minitransformer.consistency import consistency, consistency_backward
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.data.batches import split
 from minitransformer.training.adam import Adam
-from minitransformer.training.clipping import clip_gradient
+from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.workers import Workers
+from minitransformer.twins import accelerated
 
 EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 
@@ -59,6 +60,8 @@ class Trainer:
         self.model, self.config, self.run = model, config, run
         self.batches, self.validate, self.progress = batches, validate, progress
         self.adam = Adam(model.flat)
+        self.workers = Workers(config.shards or 1)
+        self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
         self.step = self.epoch = self.position = 0
         self.best = None
         self._last_step = None  # what _read_last_step reads
@@ -72,7 +75,8 @@ class Trainer:
             Stopped: after an interrupt (Ctrl-C), with everything saved.
         """
         total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
-        threads = threadpool_limits(self.config.blas_threads or None, user_api="blas")
+        # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
+        threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with threads, _interrupt_noted() as interrupted:
             while self.epoch < self.config.epochs and not self._out_of_patience():
                 self._train_epoch(total_steps, interrupted)
@@ -132,21 +136,28 @@ class Trainer:
     def take_step(self, batches, total_steps):
         """One update of the parameters from the summed gradients of ``batches``.
 
+        Every worker runs forward and backward on its shard of each batch.
+
         Raises:
             TrainingError: as for :meth:`train`, in a step that is logged.
         """
         start = time.perf_counter()
-        config, model = self.config, self.model
+        config = self.config
         self.step += 1
-        rng = model.device.generator(step_seed(config.seed, self.step))
         num_tokens = sum(batch.num_tokens for batch in batches)
-        model.zero_grad()
-        losses = [self._forward_backward(batch, num_tokens, rng) for batch in batches]
-        norm = clip_gradient(model.flat.grad, config.clip_norm or math.inf)
-        learning_rate = config.learning_rate(self.step, total_steps, model.config.d_model)
-        self.adam.step(learning_rate)
+        shards = zip(*(split(batch, self.workers.count) for batch in batches), strict=True)
+        with accelerated(config.accelerate):
+            losses = self.workers.map(
+                lambda worker, shard: self._forward_backward(worker, shard, num_tokens),
+                range(self.workers.count),
+                shards,
+            )
+            norm = self._sum_gradients()
+            scale = clip_scale(norm, config.clip_norm or math.inf)
+            learning_rate = config.learning_rate(self.step, total_steps, self.model.config.d_model)
+            self.adam.step(learning_rate, scale, self.workers)
 
-        self._last_step = losses, norm
+        self._last_step = [loss for worker in losses for loss in worker], norm
         logged = self.step % config.log_every == 0 or self.step == 1
         values = self._read_last_step() if logged else {}
         self._tokens += num_tokens
@@ -164,26 +175,41 @@ class Trainer:
             self.progress.stepped(entry, total_steps)
             self._tokens, self._seconds = 0, 0.0
 
-    def _forward_backward(self, batch, num_tokens, rng):
-        """Add the gradient of one batch; returns its share of loss and NLL, on the device."""
-        config, model = self.config, self.model
-        passes = 2 if config.consistency else 1
-        source, target, labels = (
-            np.concatenate([ids] * passes) for ids in (batch.source, batch.target, batch.labels)
-        )
-        logits, cache = model.forward(source, target, rng)
-        (loss, nll), loss_cache = cross_entropy(
-            logits, labels, config.label_smoothing, num_tokens=num_tokens * passes
-        )
-        dlogits = cross_entropy_backward(1.0, loss_cache)
-        if config.consistency:
-            disagreement, consistency_cache = consistency(
-                logits, batch.labels, num_tokens=num_tokens
+    def _forward_backward(self, worker, shard, num_tokens):
+        """The gradient of one worker's shard, in its replica; returns loss and NLL of each batch.
+
+        They are shares of the whole step's, and on the device.
+        """
+        config, replica = self.config, self.replicas[worker]
+        rng = replica.device.generator(step_seed(config.seed, self.step, worker))
+        replica.flat.grad.fill(0)
+        losses = []
+        for batch in shard:
+            if not batch.num_tokens:
+                continue  # fewer pairs than workers
+            loss, cache = replica.loss(
+                batch.source,
+                batch.target,
+                batch.labels,
+                rng,
+                smoothing=config.label_smoothing,
+                kappa=config.consistency,
+                num_tokens=num_tokens,
             )
-            dlogits = dlogits + consistency_backward(config.consistency, consistency_cache)
-            loss = loss + config.consistency * disagreement
-        model.backward(dlogits, cache)
-        return loss, nll
+            replica.loss_backward(1.0, cache)
+            losses.append(loss)
+        return losses
+
+    def _sum_gradients(self):
+        """Add the replicas' gradients to the model's own; returns the norm of the sum."""
+        total, *others = (replica.flat.grad for replica in self.replicas)
+
+        def add(part):
+            for grad in others:
+                total[part] += grad[part]
+
+        self.workers.map(add, self.workers.ranges(len(total)))
+        return gradient_norm(total, self.workers)
 
     def _read_last_step(self):
         """Loss, NLL and norm of the gradient; waits for the device that computes them."""
@@ -243,9 +269,9 @@ class Trainer:
         return loaded is not None
 
 
-def step_seed(seed, step):
-    """The seed of one step's generator: far apart for neighbours, the same on every machine."""
-    return int(np.random.SeedSequence((seed, step)).generate_state(1)[0])
+def step_seed(seed, step, worker=0):
+    """The seed of one worker's generator in one step: far apart, the same on every machine."""
+    return int(np.random.SeedSequence((seed, step, worker)).generate_state(1)[0])
 
 
 @contextmanager

@@ -1,0 +1,4 @@
+"""Faster twins of the readable functions: ``cpu`` for NumPy, ``cuda`` for CuPy.
+
+Importing this package registers them; ``with accelerated():`` (``twins.py``) uses them.
+"""

@@ -1,0 +1,82 @@
+"""One function, two bodies: the readable reference, and a faster twin that may stand in for it.
+
+A layer file marks what may have a twin; ``accelerate/`` holds the twins and registers them:
+
+    @twinned                                        in layers/layer_norm.py
+    def layer_norm(x, gamma, beta): ...
+
+    layer_norm.twins["numpy"] = Twin(forward, backward)             in accelerate/cpu.py
+
+Twins are asleep until somebody asks for speed: ``with accelerated():`` wakes those of the library
+that the arrays belong to. Whoever reads a layer, prints its cache or checks its gradient therefore
+meets the reference, and nothing else.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import NamedTuple
+
+_awake = ContextVar("twins are awake", default=False)
+
+
+class Twin(NamedTuple):
+    """A faster pair with the signatures of the reference, but a cache of its own.
+
+    Attributes:
+        forward: what runs in place of the reference.
+        backward: what takes the cache of ``forward``; None for a function that has no backward.
+    """
+
+    forward: Callable
+    backward: Callable | None = None
+
+
+class TwinCache(NamedTuple):
+    """The cache of a twin, and the only backward that can read it."""
+
+    backward: Callable
+    cache: object
+
+
+@contextmanager
+def accelerated(awake=True):
+    """Use the twins inside the ``with``, or with ``awake=False`` the references.
+
+    It holds for the thread it is entered in. A cache made by a twin goes to the twin's backward,
+    wherever that is called.
+    """
+    token = _awake.set(awake)
+    try:
+        yield
+    finally:
+        _awake.reset(token)
+
+
+def twinned(reference):
+    """Mark a function whose first argument is an array, or its backward, as one with twins.
+
+    Attribute ``twins`` of a forward: a Twin for each array library that has one, by its name.
+    """
+
+    @wraps(reference)
+    def call(*args, **kwargs):
+        if args and isinstance(args[-1], TwinCache):
+            *gradients, (backward, cache) = args
+            return backward(*gradients, cache)
+        twin = call.twins.get(_library(args[0])) if args and _awake.get() else None
+        if twin is None:
+            return reference(*args, **kwargs)
+        if twin.backward is None:
+            return twin.forward(*args, **kwargs)
+        y, cache = twin.forward(*args, **kwargs)
+        return y, TwinCache(twin.backward, cache)
+
+    call.twins = {}
+    return call
+
+
+def _library(x):
+    """``"numpy"`` or ``"cupy"`` for their arrays."""
+    return type(x).__module__.partition(".")[0]
