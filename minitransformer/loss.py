@@ -42,16 +42,7 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     xp = array_namespace(logits)
     vocabulary_size = logits.shape[-1]
     targets = targets if is_array(targets) else np.asarray(targets)
-    if targets.shape != logits.shape[:-1]:
-        raise ValueError(
-            f"targets of shape {targets.shape} do not match logits of shape {logits.shape}; "
-            f"expected {logits.shape[:-1]}"
-        )
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing={smoothing} must lie in 0 <= smoothing < 1")
-    if num_tokens is not None and not num_tokens > 0:
-        raise ValueError(f"num_tokens={num_tokens} must be > 0")
-    check_token_ids(targets, vocabulary_size)
+    check_targets(targets, logits.shape, smoothing, num_tokens)
 
     smoothing = float(smoothing)  # a NumPy float64 would turn float32 logits into float64
     z = logits.reshape(-1, vocabulary_size)  # (tokens, V)
@@ -78,3 +69,18 @@ def cross_entropy_backward(dloss, cache):
     dz[xp.arange(len(t)), t] -= 1 - smoothing
     dz *= (share * dloss)[:, None]
     return dz.reshape(shape)
+
+
+def check_targets(targets, shape, smoothing, num_tokens):
+    """Raise unless these are targets for logits of that shape, as :func:`cross_entropy` does."""
+    *expected, vocabulary_size = shape
+    if targets.shape != tuple(expected):
+        raise ValueError(
+            f"targets of shape {targets.shape} do not match logits of shape {shape}; "
+            f"expected {tuple(expected)}"
+        )
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing={smoothing} must lie in 0 <= smoothing < 1")
+    if num_tokens is not None and not num_tokens > 0:
+        raise ValueError(f"num_tokens={num_tokens} must be > 0")
+    check_token_ids(targets, vocabulary_size)

@@ -34,8 +34,14 @@ class Twin(NamedTuple):
 
 
 class TwinCache(NamedTuple):
-    """The cache of a twin, and the only backward that can read it."""
+    """The cache of a twin, and the only backward that can read it.
 
+    Attributes:
+        of: the name of the backward that it is to be given to. A reference may hand on the cache
+            of a twin within it as its own; that is not a cache of its own twin.
+    """
+
+    of: str
     backward: Callable
     cache: object
 
@@ -55,15 +61,16 @@ def accelerated(awake=True):
 
 
 def twinned(reference):
-    """Mark a function whose first argument is an array, or its backward, as one with twins.
+    """Mark a function ``f`` whose first argument is an array, or its ``f_backward``, for twins.
 
-    Attribute ``twins`` of a forward: a Twin for each array library that has one, by its name.
+    Attribute ``twins``: a Twin for each array library that has one, by the library's name.
     """
+    name = f"{reference.__module__}.{reference.__qualname__}"
 
     @wraps(reference)
     def call(*args, **kwargs):
-        if args and isinstance(args[-1], TwinCache):
-            *gradients, (backward, cache) = args
+        if args and isinstance(args[-1], TwinCache) and args[-1].of == name:
+            *gradients, (_, backward, cache) = args
             return backward(*gradients, cache)
         twin = call.twins.get(_library(args[0])) if args and _awake.get() else None
         if twin is None:
@@ -71,7 +78,7 @@ def twinned(reference):
         if twin.backward is None:
             return twin.forward(*args, **kwargs)
         y, cache = twin.forward(*args, **kwargs)
-        return y, TwinCache(twin.backward, cache)
+        return y, TwinCache(f"{name}_backward", twin.backward, cache)
 
     call.twins = {}
     return call

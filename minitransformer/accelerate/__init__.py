@@ -2,3 +2,8 @@
 
 Importing this package registers them; ``with accelerated():`` (``twins.py``) uses them.
 """
+
+from minitransformer.accelerate import cpu
+from minitransformer.accelerate.cpu.memory import keep_freed_memory
+
+__all__ = ["cpu", "keep_freed_memory"]

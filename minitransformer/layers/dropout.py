@@ -25,8 +25,7 @@ def dropout(x, p=0.0, rng=None):
     Raises:
         ValueError: p is outside [0, 1).
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout probability p={p} must lie in 0 <= p < 1")
+    check_probability(p)
     if rng is None or p == 0:
         return x, None
     keep = rng.random(x.shape, dtype=np.float32) >= p
@@ -41,3 +40,9 @@ def dropout_backward(dy, cache):
         return dy
     keep, scale = cache
     return dy * keep * scale
+
+
+def check_probability(p):
+    """Raise unless an entry may be dropped with probability p."""
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout probability p={p} must lie in 0 <= p < 1")

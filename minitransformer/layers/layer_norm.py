@@ -37,11 +37,7 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     Raises:
         ValueError: gamma or beta is not as wide as x.
     """
-    if not x.shape[-1:] == gamma.shape == beta.shape:
-        raise ValueError(
-            f"x of shape {x.shape} needs gamma and beta of shape {x.shape[-1:]}; "
-            f"theirs are {gamma.shape} and {beta.shape}"
-        )
+    check_width(x, gamma, beta)
     xp = array_namespace(x)
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # (..., 1)
@@ -62,6 +58,15 @@ def layer_norm_backward(dy, cache):
     through_sigma = x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)
     dx = (dx_hat - through_mean - through_sigma) / sigma
     return dx, dgamma, dbeta
+
+
+def check_width(x, gamma, beta):
+    """Raise unless gamma and beta have an entry for each feature of x."""
+    if not x.shape[-1:] == gamma.shape == beta.shape:
+        raise ValueError(
+            f"x of shape {x.shape} needs gamma and beta of shape {x.shape[-1:]}; "
+            f"theirs are {gamma.shape} and {beta.shape}"
+        )
 
 
 class LayerNorm(Module):

@@ -32,8 +32,7 @@ def linear(x, weight, bias=None):
         ValueError: the last axis of x is not D_in.
     """
     d_in, d_out = weight.shape
-    if x.shape[-1] != d_in:
-        raise ValueError(f"x of shape {x.shape} does not fit a weight of shape {weight.shape}")
+    check_features(x, weight)
     y = x.reshape(-1, d_in) @ weight  # (tokens, D_out)
     if bias is not None:
         y += bias
@@ -49,6 +48,12 @@ def linear_backward(dy, cache):
     dweight = x.reshape(-1, d_in).T @ dy  # (D_in, D_out)
     dx = (dy @ weight.T).reshape(x.shape)  # (..., D_in)
     return dx, dweight, dbias
+
+
+def check_features(x, weight):
+    """Raise unless x has as many features as the weight has rows."""
+    if x.shape[-1] != weight.shape[0]:
+        raise ValueError(f"x of shape {x.shape} does not fit a weight of shape {weight.shape}")
 
 
 class Linear(Module):
