@@ -31,8 +31,9 @@ def consistency(logits, targets, pad_id=0, num_tokens=None):
     log_both = _log_softmax(logits, xp).reshape(2, -1, logits.shape[-1])
     log_p, log_q = log_both[0], log_both[1]  # (N, V)
     real = like(targets, logits).reshape(-1) != pad_id  # (N,)
-    count = xp.maximum(real.sum(), 1) if num_tokens is None else float(num_tokens)
-    share = (real / count).astype(logits.dtype)[:, None]  # (N, 1)
+    dtype = logits.dtype
+    count = xp.maximum(real.sum(), 1).astype(dtype) if num_tokens is None else float(num_tokens)
+    share = (real.astype(dtype) / count)[:, None]  # (N, 1)
     p, q = xp.exp(log_p), xp.exp(log_q)
     a = log_p - log_q
     loss = ((p - q) * a * share).sum() / 2

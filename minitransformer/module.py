@@ -5,7 +5,10 @@ plain attributes; their order of assignment is the order of everything that foll
 summaries. Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
+import weakref
 from contextlib import contextmanager
+
+import numpy as np
 
 from minitransformer.backend import array_namespace, is_array, select_device
 
@@ -22,6 +25,7 @@ class Parameter:
     def __init__(self, data):
         self.data = data
         self.grad = array_namespace(data).zeros_like(data)
+        self._flat = None  # a weak reference to the FlatParameters that hold it, if any do
 
     def __repr__(self):
         return f"Parameter(shape={self.data.shape}, dtype={self.data.dtype})"
@@ -66,18 +70,24 @@ class Module:
     def to(self, device=None, dtype=None):
         """Move parameters and constants to ``device`` and floating type ``dtype``; return self.
 
-        Gradients start again at zero. None leaves that property as it is. Call it on the whole
-        model: parameters in flat storage are views, which moving a part would tear out of it.
+        Gradients start again at zero. None leaves that property as it is.
 
         Args:
             device: a Device or the name of one, as for :func:`select_device`.
+
+        Raises:
+            RuntimeError: this is a part of a model with flat storage. Its parameters are views,
+                which moving would tear out of it; move the whole model.
         """
+        self._raise_if_part_of_flat_storage()
         device = None if device is None else select_device(device)
         for parameter in self.parameters():
             parameter.data = _converted(parameter.data, device, dtype)
             parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
         for _, module in self.named_modules():
             module.constants_to(device, dtype)
+            for flat in module._flat_storages():
+                flat.gather(module)
         return self
 
     def constants_to(self, device=None, dtype=None):
@@ -85,6 +95,19 @@ class Module:
         for name, value in vars(self).items():
             if is_array(value) and value.ndim:  # a single number is a setting
                 setattr(self, name, _converted(value, device, dtype))
+
+    def _flat_storages(self):
+        return [value for value in vars(self).values() if isinstance(value, FlatParameters)]
+
+    def _raise_if_part_of_flat_storage(self):
+        own = [flat for _, module in self.named_modules() for flat in module._flat_storages()]
+        for path, parameter in self.named_parameters():
+            flat = parameter._flat and parameter._flat()
+            if flat and flat.holds(parameter) and flat not in own:
+                raise RuntimeError(
+                    f"{path} is a view of the flat storage of a larger model, and moving this "
+                    f"{type(self).__name__} alone would tear it out; call to() of the whole model"
+                )
 
     def __repr__(self):
         return f"{type(self).__name__}({self.num_parameters():,} parameters)"
@@ -127,9 +150,14 @@ class FlatParameters:
             self.grad[piece] = parameter.grad.reshape(-1)
             parameter.data = self.data[piece].reshape(shape)
             parameter.grad = self.grad[piece].reshape(shape)
+            parameter._flat = weakref.ref(self)
             self.slices[path] = piece
             start = piece.stop
         self._parameters = [parameter for _, parameter in named]
+
+    def holds(self, parameter):
+        """Whether ``parameter`` is one of these, and not a copy of one."""
+        return any(own is parameter for own in self._parameters)
 
     def share_data(self, other):
         """Make ``data`` that of ``other``, the storage of a model of the same shape."""
@@ -143,34 +171,44 @@ def debug(model):
     """Inside ``with debug(model):`` stop at the first NaN or infinity and name its layer.
 
     Every forward and backward of the model and of the modules in it then looks at what it is
-    given and at what it returns. On a GPU each look waits for the device.
+    given and at what it returns, and a backward also at the gradients of its parameters. On a GPU
+    each look waits for the device.
 
     Raises:
-        FloatingPointError: naming the module by its path, and the place in the array.
+        FloatingPointError: naming the module or parameter by its path, and the place in the array.
     """
     before = []
     for path, module in model.named_modules(path=type(model).__name__):
-        for direction in ("forward", "backward"):
-            if hasattr(module, direction):  # a residual connection has enter and leave instead
-                before.append((module, direction, vars(module).get(direction)))
-                method = getattr(module, direction)
-                setattr(module, direction, _checked(method, direction, path))
+        for name in ("forward", "backward", "loss", "loss_backward"):
+            if hasattr(module, name):  # a residual connection has enter and leave instead
+                before.append((module, name, vars(module).get(name)))
+                checked = _checked_backward if name.endswith("backward") else _checked_forward
+                setattr(module, name, checked(getattr(module, name), name, path, module))
     try:
         yield model
     finally:
-        for module, direction, own in before:
-            delattr(module, direction) if own is None else setattr(module, direction, own)
+        for module, name, own in before:
+            delattr(module, name) if own is None else setattr(module, name, own)
 
 
-def _checked(method, direction, path):
+def _checked_forward(forward, name, path, module):
     def checked(*args, **kwargs):
-        given = (*args, *kwargs.values())
-        given = given if direction == "forward" else given[:1]  # the cache was looked at when made
-        _raise_if_not_finite(given, f"the input of {path}.{direction}")
-        result = method(*args, **kwargs)
-        returned = result[:1] if direction == "forward" else result
-        _raise_if_not_finite(returned, f"the output of {path}.{direction}")
-        return result
+        _raise_if_not_finite((*args, *kwargs.values()), f"the input of {path}.{name}")
+        y, cache = forward(*args, **kwargs)
+        _raise_if_not_finite(y, f"the output of {path}.{name}")
+        return y, cache
+
+    return checked
+
+
+def _checked_backward(backward, name, path, module):
+    def checked(dy, cache):  # the cache was looked at when it was made
+        _raise_if_not_finite(dy, f"the input of {path}.{name}")
+        dx = backward(dy, cache)
+        _raise_if_not_finite(dx, f"the output of {path}.{name}")
+        for parameter_path, parameter in module.named_parameters():
+            _raise_if_not_finite(parameter.grad, f"the gradient of {path}.{parameter_path}")
+        return dx
 
     return checked
 
@@ -178,10 +216,10 @@ def _checked(method, direction, path):
 def _raise_if_not_finite(values, where):
     for value in values if isinstance(values, tuple) else (values,):
         if is_array(value) and value.dtype.kind == "f":
-            xp = array_namespace(value)
-            bad = ~xp.isfinite(value)
+            bad = ~array_namespace(value).isfinite(value)
             if bool(bad.any()):
-                index = tuple(int(i[0]) for i in xp.nonzero(bad))
+                first = int(bad.reshape(-1).argmax())
+                index = tuple(int(i) for i in np.unravel_index(first, value.shape))
                 raise FloatingPointError(
                     f"{float(value[index])} first appears in {where}, "
                     f"at index {index} of an array of shape {value.shape}"

@@ -235,6 +235,7 @@ class Transformer(Module):
         """
         replica = copy.deepcopy(self)
         replica.flat.share_data(self.flat)
+        replica.zero_grad()
         return replica
 
     def __deepcopy__(self, memo):

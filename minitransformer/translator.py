@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from minitransformer.backend import select_device
+from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_checkpoint
 from minitransformer.data.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
 from minitransformer.run_folder import RunFolder
 from minitransformer.transformer import Transformer
+from minitransformer.twins import accelerated
+from minitransformer.workers import Workers, available_cores
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,24 @@ class Translator:
         model: a Transformer.
         vocabulary: the Vocabulary it was trained with.
         origin: what its parameters are, in words.
+        accelerate: whether to use the faster twins of functions that have one.
+        threads: how many translate side by side, each some of the texts; by default one for each
+            core, and one for a GPU, which is kept busy by one.
     """
 
-    def __init__(self, model, vocabulary, origin=""):
+    def __init__(self, model, vocabulary, origin="", *, accelerate=True, threads=None):
         self.model, self.vocabulary, self.origin = model, vocabulary, origin
+        self.accelerate = accelerate
+        self.workers = Workers(threads or (available_cores() if model.device == CPU else 1))
 
     @classmethod
-    def load(cls, path, device="auto"):
+    def load(cls, path, device="auto", *, accelerate=True, threads=None):
         """The translator in a run folder; while it trains, that of the newest checkpoint.
+
+        Args:
+            path: the run folder.
+            device: a Device or its name.
+            accelerate, threads: see :class:`Translator`.
 
         Raises:
             CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
@@ -66,7 +79,8 @@ class Translator:
         model = Transformer(config, device=select_device(device))
         parameters = run.load_model(model)
         _, state = load_checkpoint(parameters)
-        return cls(model, vocabulary, state.get("origin", parameters.stem))
+        origin = state.get("origin", parameters.stem)
+        return cls(model, vocabulary, origin, accelerate=accelerate, threads=threads)
 
     def translate(self, texts, *, beam_size=4, alpha=0.6):
         """The best translation of each text.
@@ -95,14 +109,18 @@ class Translator:
         encoded = [self.vocabulary.encode(text) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]
         spoken = [i for i, ids in enumerate(encoded) if ids]
-        found = translate_ids(
-            self.model,
-            [sources[i] for i in spoken],
-            beam_size=beam_size,
-            alpha=alpha,
-            n_best=n_best,
-            attention=attention,
-        )
+        # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
+        blas_threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
+        with accelerated(self.accelerate), blas_threads:
+            found = translate_ids(
+                self.model,
+                [sources[i] for i in spoken],
+                beam_size=beam_size,
+                alpha=alpha,
+                n_best=n_best,
+                attention=attention,
+                workers=self.workers,
+            )
         results = [[Translation("", 0.0, True, False, [], [], None)] for _ in texts]
         for i, hypotheses in zip(spoken, found, strict=True):
             truncated = len(encoded[i]) > longest

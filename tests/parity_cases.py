@@ -53,6 +53,7 @@ from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.module import FlatParameters, Module, Parameter
+from minitransformer.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
 
 VECTORS = Path(__file__).parent / "vectors" / "torch.npz"
@@ -213,6 +214,11 @@ def _cross_entropy(smoothing):
         return {"loss": loss, "nll": nll}, cache
 
     return lambda rng: Pair(forward, cross_entropy_backward)
+
+
+def _projected_loss(x, weight, labels):
+    (loss, nll), cache = projected_loss(x, weight, labels, SMOOTHING)
+    return {"loss": loss, "nll": nll}, cache
 
 
 def _dropout_at_inference(rng):
@@ -448,6 +454,12 @@ CASES = [
         _cross_entropy(SMOOTHING),
         lambda twin, t: twin.cross_entropy(t, SMOOTHING),
         dict(logits=(B, T, V), labels=LABELS, dloss=0.75),
+    ),
+    Case(
+        "projected_loss",
+        lambda rng: Pair(_projected_loss, projected_loss_backward),
+        lambda twin, t: twin.cross_entropy({"logits": t["x"] @ t["weight"].T, **t}, SMOOTHING),
+        dict(x=(B, T, D), weight=(V, D), labels=LABELS, dloss=0.75),
     ),
     Case(
         "adam",

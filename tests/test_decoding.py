@@ -20,6 +20,7 @@ from minitransformer.decoding import (
     translate_ids,
 )
 from minitransformer.decoding.incremental import BLOCK, Growing
+from minitransformer.workers import Workers
 
 V = 9
 SENTENCES = [[7, 4, 8, 5, EOS], [6, 6, EOS], [EOS]]  # the last without any text
@@ -165,6 +166,23 @@ def test_so_does_a_step_of_hypotheses_chosen_at_random(norm, dtype, tolerance, d
             kept = [2, 0] if t == 4 else [1]  # then sentence 2 comes first, and then it is gone
             rows, prefixes = rows[kept], prefixes[kept]
             decoder.keep(device.asarray(kept))
+
+
+@pytest.mark.parametrize("together", [1, 5, 10, 14])
+def test_sources_encoded_some_at_a_time_are_the_same_memory(together, monkeypatch):
+    model = small_model(dtype=np.float64)
+    start = np.full((3, 1), BOS)
+    encode, lengths = Transformer.encode, []
+
+    def counting(model, source, mask):
+        lengths.append(len(source))
+        return encode(model, source, mask)
+
+    monkeypatch.setattr(Transformer, "encode", counting)
+    expected = IncrementalDecoder(model, SOURCE).step(start)
+    monkeypatch.setattr(incremental, "ENCODED_TOGETHER", together)
+    assert_close(IncrementalDecoder(model, SOURCE).step(start), expected, 1e-12)
+    assert lengths == [3, 2, 1] if together >= 10 else [3, 1, 1, 1]
 
 
 def test_the_cache_moves_once_in_a_block_of_positions():
@@ -420,6 +438,51 @@ def test_batches_are_full_and_hold_sentences_of_like_length(beam_size, monkeypat
     assert sum(padding) < 0.1 * sum(map(len, sources))
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_workers_and_the_size_of_batches_change_no_translation(norm, beam_size, monkeypatch):
+    monkeypatch.setattr(translate, "SMALLEST_BATCH", 20)
+    model = small_model(norm, seed=3)
+    sources = random_sources(60)
+
+    def translated(**cut):
+        return translate_ids(model, sources, beam_size=beam_size, n_best=beam_size, **cut)
+
+    expected = [[(said(h), h.score) for h in best] for best in translated()]
+    for cut in (dict(max_tokens=40), dict(workers=Workers(2)), dict(workers=Workers(3))):
+        for hypotheses, expected_ones in zip(translated(**cut), expected, strict=True):
+            assert_found(hypotheses, expected_ones, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_every_worker_has_some_batches_unless_they_would_be_tiny(beam_size, monkeypatch):
+    sizes = []
+
+    def record(model, source, **options):
+        sizes.append(source.size * beam_size)
+        return [[None]] * len(source)
+
+    monkeypatch.setattr(translate, "greedy" if beam_size == 1 else "beam_search", record)
+
+    def sizes_for(count):
+        sizes.clear()
+        translate_ids(None, [[4] * 10] * 360, beam_size=beam_size, workers=Workers(count))
+        return sizes
+
+    assert len(sizes_for(100)) == np.ceil(3600 * beam_size / translate.SMALLEST_BATCH)
+    assert max(sizes) == translate.SMALLEST_BATCH
+    monkeypatch.setattr(translate, "SMALLEST_BATCH", 10)
+    for count in (2, 3, 4):
+        assert len(sizes_for(count)) == 3 * count
+        assert len(set(sizes)) == 1
+
+
+def test_an_error_in_a_worker_reaches_the_caller():
+    sources = [[4, EOS]] * 600 + [[4, V]]
+    with pytest.raises(ValueError, match="outside 0 <= id < 9"):
+        translate_ids(small_model(), sources, beam_size=1, workers=Workers(2))
+
+
 def test_the_options_reach_the_search():
     model = constant_model(four=0.9, eos=0.1)
     sources = [SENTENCES[0]]
@@ -472,6 +535,7 @@ def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, 
         (dict(n_best=0), "n_best=0 and beam_size=4"),
         (dict(alpha=-0.1), "alpha=-0.1 must be 0"),
         (dict(alpha=float("nan")), "alpha=nan must be 0"),
+        (dict(alpha=-0.1, beam_size=1), "alpha=-0.1 must be 0"),
         (dict(max_length=0), "max_length=0 must be 1 or more"),
         (dict(max_length=0, beam_size=1), "max_length=0 must be 1 or more"),
     ],

@@ -31,6 +31,7 @@ TOLERANCE = 1e-5
 LAYERS = [case for case in CASES if not case.name.startswith("model,")]
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
+one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])
 
 
 def on(device, x):
@@ -141,6 +142,34 @@ def test_training_steps_agree_with_those_on_the_cpu(norm, device):
         adam_here.step(0.01)
         adam_cpu.step(0.01)
         assert relative_error(here.flat.data, cpu.flat.data) <= TOLERANCE
+
+
+def loss_and_gradient(model, device, kappa):
+    """Both losses of a model that drops out, and its flat gradient."""
+    rng = HostGenerator(device.xp)
+    losses, cache = model.loss(*batch_on(device), rng, smoothing=0.1, kappa=kappa)
+    model.loss_backward(1.0, cache)
+    return *losses, model.flat.grad
+
+
+@one_or_two_passes
+def test_the_loss_of_a_model_agrees_with_that_on_the_cpu(kappa, device):
+    here, cpu = (
+        loss_and_gradient(Transformer(small_config(), device=d), d, kappa) for d in (device, CPU)
+    )
+    for x, x_cpu in zip(here, cpu, strict=True):
+        assert relative_error(x, x_cpu) <= TOLERANCE
+        assert x.dtype == np.float32
+        assert array_namespace(x) is device.xp
+
+
+@one_or_two_passes
+def test_the_loss_of_a_model_makes_no_float64_and_waits_only_to_check_ids(kappa):
+    model = Transformer(small_config(), device=STAND_IN)
+    with strict.record() as record:
+        loss_and_gradient(model, STAND_IN, kappa)
+    assert float_types(record.dtypes) == {np.dtype(np.float32)}
+    assert record.waits == 3  # for source, target and labels, which are there
 
 
 def test_the_model_takes_ids_from_the_host_to_its_device(device):

@@ -1,10 +1,11 @@
+import copy
 import io
 
 import numpy as np
 import pytest
 
 from minitransformer import CPU, Module, Parameter, Transformer, debug
-from minitransformer.gradcheck.cases import SOURCE, TARGET, small_config
+from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -124,6 +125,46 @@ def test_to_moves_parameters_and_constants_and_keeps_what_is_shared(where):
 def test_to_without_a_type_keeps_it(dtype, device):
     tree = Tree().to(dtype=dtype).to(device)
     assert tree.table.dtype == tree.gain.data.dtype == dtype
+
+
+def test_a_part_of_a_model_refuses_to_be_torn_out_of_its_flat_storage():
+    model = Transformer(small_config())
+    words = (
+        "w_query is a view of the flat storage of a larger model, and moving this "
+        r"MultiHeadAttention alone would tear it out; call to\(\) of the whole model"
+    )
+    with pytest.raises(RuntimeError, match=words):
+        model.encoder.layers[0].self_attention.to(dtype=np.float64)
+    assert {p.data.dtype for p in model.parameters()} == {np.dtype(np.float32)}
+    for parameter in model.parameters():
+        assert np.shares_memory(parameter.data, model.flat.data)
+
+
+def test_a_copy_of_a_part_may_be_moved():
+    model = Transformer(small_config())
+    layer = copy.deepcopy(model.encoder.layers[0]).to(dtype=np.float64)
+    assert {p.data.dtype for p in layer.parameters()} == {np.dtype(np.float64)}
+    assert model.encoder.layers[0].feed_forward.w_1.data.dtype == np.float32
+
+
+def test_what_was_in_a_flat_storage_that_is_gone_may_be_moved():
+    tree = Tree()
+    flat = FlatParameters(tree)
+    with pytest.raises(RuntimeError, match="call to"):
+        tree.to(dtype=np.float64)
+    del flat
+    assert tree.to(dtype=np.float64).gain.data.dtype == np.float64
+
+
+def test_a_module_around_a_model_moves_its_flat_storage_with_it():
+    around = Module()
+    around.model = Transformer(small_config())
+    around.to(dtype=np.float64)
+    flat = around.model.flat
+    assert flat.data.dtype == flat.grad.dtype == np.float64
+    for parameter in around.parameters():
+        assert np.shares_memory(parameter.data, flat.data)
+        assert np.shares_memory(parameter.grad, flat.grad)
 
 
 # One array for all
@@ -262,6 +303,49 @@ def test_debug_looks_at_every_input():
     for inputs in ((NAN * x, x, x), (x, NAN * x, x), (x, x, NAN * x)):
         with pytest.raises(FloatingPointError, match=words), debug(layer):
             layer.forward(*inputs)
+
+
+def test_debug_names_the_parameter_whose_gradient_is_no_number():
+    """Finite factors, a product that is not: the gradients of the inputs are all in order."""
+    model = Transformer(small_config("post"))
+    logits, cache = model.forward(SOURCE, TARGET)
+    feed_forward = model.encoder.layers[1].feed_forward
+    backward = feed_forward.backward
+
+    def overflowing(dy, cache):
+        dx = backward(dy, cache)
+        feed_forward.w_1.grad[2, 3] = INF
+        return dx
+
+    feed_forward.backward = overflowing
+    words = (
+        r"^inf first appears in the gradient of "
+        r"Transformer\.encoder\.layers\.1\.feed_forward\.w_1, "
+        r"at index \(2, 3\) of an array of shape \(6, 7\)$"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        model.backward(np.ones_like(logits), cache)
+
+
+def test_debug_names_the_projection_when_a_loss_spoils_its_gradient():
+    model = Transformer(small_config("pre", "none"))
+    _, cache = model.loss(SOURCE, TARGET, LABELS)
+    _, (projection_cache, *_) = cache
+    x, *_ = projection_cache
+    x[0, 0, 5] = NAN  # only the gradient of the weight is made of it
+    words = (
+        r"^nan first appears in the gradient of Transformer\.output_projection\.weight, at index"
+    )
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        model.loss_backward(1.0, cache)
+
+
+def test_debug_looks_at_a_loss():
+    model = Transformer(small_config("pre", "none"))
+    model.output_projection.weight.data[3, 2] = NAN
+    words = r"^nan first appears in the output of Transformer\.loss, at index \(\) of an array"
+    with pytest.raises(FloatingPointError, match=words), debug(model):
+        model.loss(SOURCE, TARGET, LABELS)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

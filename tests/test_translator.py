@@ -3,12 +3,18 @@ import shutil
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_translator import captions, train_once
 
+from minitransformer import CPU, Device
+from minitransformer import translator as translator_module
 from minitransformer.backend import DeviceError
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.vocabulary import Vocabulary, VocabularyError
+from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.translator import Translator
+from minitransformer.twins import Twin
+from minitransformer.workers import available_cores
 
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
@@ -101,6 +107,63 @@ def test_a_translation_cut_off_has_no_end_symbol(run_folder):
     assert not cut.finished
     assert len(cut.pieces) == cut.attention.shape[2] == 3
     assert "</s>" not in cut.pieces
+
+
+# How it computes
+
+
+@pytest.mark.parametrize("options", [dict(accelerate=False), dict(threads=1), dict(threads=3)])
+def test_how_it_computes_changes_no_translation(run_folder, options):
+    translator = Translator.load(run_folder, "cpu", **options)
+    assert translator.translate(GERMAN * 3, beam_size=1) == ENGLISH * 3
+
+
+@pytest.mark.parametrize("options", [dict(), dict(accelerate=True), dict(accelerate=False)])
+def test_twins_are_awake_while_it_translates_unless_switched_off(run_folder, options, monkeypatch):
+    calls = []
+
+    def forward(*args):
+        calls.append(args)
+        return layer_norm.__wrapped__(*args)
+
+    monkeypatch.setitem(layer_norm.twins, "numpy", Twin(forward, None))
+    translator = Translator.load(run_folder, "cpu", threads=2, **options)
+    assert translator.translate(GERMAN[:2], beam_size=1) == ENGLISH[:2]
+    assert bool(calls) == options.get("accelerate", True)
+
+
+def test_threads_side_by_side_have_a_blas_of_one_thread_each(translator, monkeypatch):
+    def blas_threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    def record(model, sources, **options):
+        during[:] = blas_threads()
+        return [[None]] * len(sources)
+
+    during = []
+    monkeypatch.setattr(translator_module, "translate_ids", record)
+    monkeypatch.setattr(Translator, "_translation", lambda *args: None)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        for threads, expected in ((2, [1] * len(before)), (1, before)):
+            of_so_many = Translator(translator.model, translator.vocabulary, threads=threads)
+            of_so_many.translations(GERMAN[:1])
+            assert during == expected
+            assert blas_threads() == before
+
+
+def test_there_is_a_thread_for_each_core_and_one_for_a_gpu(translator, monkeypatch):
+    def workers(**options):
+        return Translator(translator.model, translator.vocabulary, **options).workers.count
+
+    assert workers() == available_cores()
+    monkeypatch.setattr(translator.model, "device", Device("cuda:0", None))
+    assert workers() == 1
+    monkeypatch.setattr(translator.model, "device", CPU)
+    assert workers(threads=5) == 5
+
+
+# Run folders
 
 
 def test_a_finished_run_translates_with_the_parameters_chosen_at_its_end(translator):

@@ -35,6 +35,7 @@ FIELDS = dict(
     average=2,
     log_every=1,
     save_every=1,
+    shards=2,
 )
 
 
@@ -76,5 +77,6 @@ def record(folder):
     run = RunFolder(folder)
     entries = [json.loads(line) for line in run.metrics.read_text().splitlines()]
     for entry in entries:
-        entry.pop("tokens_per_second", None)
+        for time in ("tokens_per_second", "seconds"):
+            entry.pop(time, None)
     return entries, run.model.read_bytes()

@@ -32,6 +32,15 @@ def add_search(parser):
     )
 
 
+def add_accelerate(parser):
+    parser.add_argument(
+        "--accelerate",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to use the faster twins of the layers",
+    )
+
+
 def positive(text):
     """A whole number, 1 or more."""
     if not text.isdecimal() or int(text) == 0:

@@ -4,7 +4,13 @@ import json
 
 import minitransformer
 from minitransformer.checkpoint import load_checkpoint, load_model_arrays
-from minitransformer.commands.arguments import add_device, add_run_folder, add_search, new_file
+from minitransformer.commands.arguments import (
+    add_accelerate,
+    add_device,
+    add_run_folder,
+    add_search,
+    new_file,
+)
 from minitransformer.evaluation import score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
@@ -42,6 +48,7 @@ def add(commands):
         help="write the scores there, with their signatures and how they were made",
     )
     add_device(parser)
+    add_accelerate(parser)
     parser.set_defaults(run=run)
 
 
@@ -54,7 +61,7 @@ def run(options):
     split = options.split or TEST_SPLITS[recipe.data.corpus]
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    translator = Translator.load(options.run_folder, options.device)
+    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
 
     def scored():
         texts = translator.translate(sources, beam_size=options.beam_size, alpha=options.alpha)

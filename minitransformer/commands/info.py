@@ -10,17 +10,20 @@ import minitransformer
 from minitransformer.backend import DeviceError, select_device
 from minitransformer.checkpoint import load_checkpoint
 from minitransformer.commands.arguments import add_run_folder
+from minitransformer.commands.hints import blas, hints
 from minitransformer.commands.train import resume_command
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
 from minitransformer.transformer import Transformer
+from minitransformer.workers import available_cores
 
 
 def add(commands):
     parser = commands.add_parser(
         "info",
         help="show versions, device and runs",
-        description="Show versions and the device, or what stands in a run folder.",
+        description="Show versions, the device and what makes it slow, or what stands in a run "
+        "folder.",
     )
     add_run_folder(parser, nargs="?")
     parser.set_defaults(run=run)
@@ -31,19 +34,35 @@ def run(options):
     facts = _run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
     for name, fact in facts.items():
         print(f"{name}: {fact}")
+    for hint in [] if options.run_folder else hints():
+        print(f"hint: {hint}")
     return 0
 
 
 def _machine_facts():
-    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
     return {
         "minitransformer": minitransformer.__version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
-        "BLAS": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "cores": available_cores(),
+        "BLAS": _blas(),
         "GPU": _gpu(),
+        "device": select_device("auto"),
         DATA_VARIABLE: _data_folder(),
     }
+
+
+def _blas():
+    library = blas()
+    if library is None:  # threadpoolctl does not know it; how NumPy was built is the next best
+        built = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+        return f"{built.get('name', 'unknown')} {built.get('version', '')}".strip()
+    kernels = f", kernels for {library['architecture']}" if "architecture" in library else ""
+    threads = library["num_threads"]
+    return (
+        f"{library['internal_api']} {library['version']}{kernels}, "
+        f"{threads} thread{'' if threads == 1 else 's'}"
+    )
 
 
 def _gpu():

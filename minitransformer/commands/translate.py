@@ -5,6 +5,7 @@ import sys
 
 from minitransformer import plots
 from minitransformer.commands.arguments import (
+    add_accelerate,
     add_device,
     add_run_folder,
     add_search,
@@ -43,6 +44,7 @@ def add(commands):
         "as an argument, name.png becomes name-1.png, name-2.png, one for each text",
     )
     add_device(parser)
+    add_accelerate(parser)
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -60,7 +62,7 @@ def run(options):
             f"--n-best {options.n_best} needs --beam-size {options.n_best} or more, "
             f"and it is {options.beam_size}"
         )
-    translator = Translator.load(options.run_folder, options.device)
+    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
     done = 0
     for texts in _inputs(options.text):
         _translate(translator, texts, options, first=done + 1)

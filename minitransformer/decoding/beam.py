@@ -1,8 +1,13 @@
 """Beam search (section 6.1): the best few prefixes, all of one length, extended together.
 
-A step extends each of at most k prefixes by every word and keeps the k extensions of the highest
-probability. Those that chose the end symbol are finished and leave the beam; the rest are extended
-in the next step. Of all that finished, the best by score are the result.
+    beam ← {the start symbol}    found ← {}
+    until beam is empty or its prefixes are as long as allowed:
+        best ← the k of {Y and w: Y in beam, w any word} of the highest P(Y, w | X)
+        found ← found and those of best that end with the end symbol
+        beam ← the others of best
+
+The result is the best of found by score. All sentences X take a step together, and those that are
+done leave.
 
 A prefix can still become a translation of at most score
 
@@ -19,10 +24,11 @@ from minitransformer.data.vocabulary import BOS, EOS
 from minitransformer.decoding.attention import with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
+    check_alpha,
     fetch,
     length_limits,
     length_penalty,
-    word_log_probabilities,
+    word_scores,
 )
 from minitransformer.decoding.incremental import IncrementalDecoder
 
@@ -66,8 +72,7 @@ def beam_search(
         raise ValueError(
             f"n_best={n_best} and beam_size={beam_size} must obey 1 <= n_best <= beam_size"
         )
-    if not alpha >= 0:
-        raise ValueError(f"alpha={alpha} must be 0 (no length penalty) or more; 0.6 is usual")
+    check_alpha(alpha)
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []
@@ -83,8 +88,8 @@ def beam_search(
     total = xp.zeros(token.shape)  # (N, W) log P of each prefix, -inf where there is none
     length = 0
     while len(rows):
-        log_p = word_log_probabilities(decoder.step(token))  # (N, W, V)
-        token, parent, total = _best_extensions(log_p, total, beam_size)  # (N, new W) each
+        scores, log_total = word_scores(decoder.step(token))  # (N, W, V), (N, W, 1)
+        token, parent, total = _best_extensions(scores, log_total, total, beam_size)  # (N, new W)
         decoder.select(parent)
         chosen, came_from, log_probability = fetch(token, parent, total)
         tokens[length, rows, : chosen.shape[1]] = chosen
@@ -107,37 +112,37 @@ def beam_search(
     return with_attention(model, source, found) if attention else found
 
 
-def _best_extensions(log_p, total, beam_size):
+def _best_extensions(scores, log_total, total, beam_size):
     """The ``beam_size`` best of all hypotheses one word longer, best first.
 
     Returns:
         their last tokens, the slots of their prefixes and their log-probabilities, each (N, new W).
-        Writes over ``log_p``.
+        Writes over ``scores``.
     """
-    xp = array_namespace(log_p)
-    batch, width, vocabulary_size = log_p.shape
+    xp = array_namespace(scores)
+    batch, width, vocabulary_size = scores.shape
     count = min(beam_size, vocabulary_size)  # no more of one prefix can be among the best
-    values, words = _best_words(log_p, count)  # (N, W, count)
-    candidates = (total[:, :, None] + values).reshape(batch, width * count)
+    values, words = _best_words(scores, count)  # (N, W, count)
+    candidates = (total[:, :, None] + (values - log_total)).reshape(batch, width * count)
     best = xp.argsort(-candidates, axis=-1)[:, :beam_size]  # (N, new W)
     token = xp.take_along_axis(words.reshape(batch, width * count), best, axis=1)
     return token, best // count, xp.take_along_axis(candidates, best, axis=1)
 
 
-def _best_words(log_p, count):
-    """The ``count`` largest entries (N, W, count) of log_p (N, W, V) and their words, best first.
+def _best_words(scores, count):
+    """The ``count`` largest of the scores (N, W, V) and their words, best first: (N, W, count).
 
     For as few as a beam needs, taking the largest and striking it out is faster than sorting.
     """
-    xp = array_namespace(log_p)
-    batch, width, _ = log_p.shape
+    xp = array_namespace(scores)
+    batch, width, _ = scores.shape
     everywhere = xp.arange(batch)[:, None], xp.arange(width)
     values, words = [], []
     for _ in range(count):
-        word = log_p.argmax(axis=-1)  # (N, W)
-        values.append(log_p[*everywhere, word])
+        word = scores.argmax(axis=-1)  # (N, W)
+        values.append(scores[*everywhere, word])
         words.append(word)
-        log_p[*everywhere, word] = -xp.inf
+        scores[*everywhere, word] = -xp.inf
     return xp.stack(values, axis=-1), xp.stack(words, axis=-1)
 
 

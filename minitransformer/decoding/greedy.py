@@ -1,4 +1,11 @@
-"""Greedy search: the most probable next token, again and again."""
+"""Greedy search: the most probable next token, again and again.
+
+    Y ← the start symbol
+    until Y ends with the end symbol or is as long as allowed:
+        Y ← Y and the w of the highest P(w | Y, X)
+
+All sentences X take a step together, and those that are at their end leave.
+"""
 
 import numpy as np
 
@@ -6,9 +13,10 @@ from minitransformer.data.vocabulary import BOS, EOS
 from minitransformer.decoding.attention import with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
+    check_alpha,
     fetch,
     length_limits,
-    word_log_probabilities,
+    word_scores,
 )
 from minitransformer.decoding.incremental import IncrementalDecoder
 
@@ -19,7 +27,7 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     Args:
         model: a Transformer.
         source: ids (B, S) on the host, each row padded at its end.
-        alpha: α of the score; it does not change what is found.
+        alpha: α ≥ 0 of the score; it does not change what is found.
         max_length: most tokens of a translation, see :func:`length_limits`.
         attention: whether the hypotheses carry their attention weights.
 
@@ -28,9 +36,10 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
 
     Raises:
         ValueError, TypeError: a source has no tokens, ids out of range or no integers, or is longer
-            than the model's ``config.max_length``; or ``max_length`` < 1.
+            than the model's ``config.max_length``; or ``alpha`` < 0 or ``max_length`` < 1.
         FloatingPointError: the model gives NaN.
     """
+    check_alpha(alpha)
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []
@@ -42,9 +51,9 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     decoder = IncrementalDecoder(model, source)
     token = model.device.asarray(np.full(len(source), BOS))  # (N,)
     while len(rows):
-        log_p = word_log_probabilities(decoder.step(token[:, None]))[:, 0]  # (N, V)
-        token = log_p.argmax(axis=-1)
-        chosen, gain = fetch(token, log_p.max(axis=-1))
+        scores, log_total = word_scores(decoder.step(token[:, None])[:, 0])  # (N, V), (N, 1)
+        token = scores.argmax(axis=-1)
+        chosen, gain = fetch(token, scores.max(axis=-1) - log_total[:, 0])
         said[rows, lengths[rows]] = chosen
         lengths[rows] += 1
         log_probabilities[rows] += gain

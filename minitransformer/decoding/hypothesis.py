@@ -50,6 +50,12 @@ def length_penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
+def check_alpha(alpha):
+    """Raise unless ``alpha`` is a length penalty's exponent."""
+    if not alpha >= 0:
+        raise ValueError(f"alpha={alpha} must be 0 (no length penalty) or more; 0.6 is usual")
+
+
 def length_limits(model, source, max_length=None):
     """The most tokens that may be chosen for each sentence, the end symbol counted: (B,).
 
@@ -76,17 +82,22 @@ def length_limits(model, source, max_length=None):
     return np.minimum(limits, model.config.max_length)
 
 
-def word_log_probabilities(logits):
-    """log P (..., V) of each next token, −∞ for padding and start symbol, which are never said.
+def word_scores(logits):
+    """What ranks the next tokens, and what makes log P of it: log P = scores − log_total.
 
-    The others, the unknown word among them, keep what the model gives them. Writes over ``logits``.
+    Which token is best shows without the subtraction, so only what was chosen needs it.
+
+    Returns:
+        scores (..., V), −∞ for padding and start symbol, which are never said; the others, the
+        unknown word among them, keep what the model gives them. And log_total (..., 1). Writes over
+        ``logits``.
     """
     xp = array_namespace(logits)
     logits -= logits.max(axis=-1, keepdims=True)
-    logits -= xp.log(xp.exp(logits).sum(axis=-1, keepdims=True))
+    log_total = xp.log(xp.exp(logits).sum(axis=-1, keepdims=True))  # (..., 1)
     for never in (PAD, BOS):
         logits[..., never] = -xp.inf
-    return logits
+    return logits, log_total
 
 
 def fetch(*arrays):

@@ -11,7 +11,7 @@ their sentence, as they are W queries to its memory, and choosing hypotheses cop
 
 import math
 
-from minitransformer.backend import array_namespace
+from minitransformer.backend import CPU, array_namespace
 from minitransformer.layers.attention import (
     merge_heads,
     scaled_dot_product_attention,
@@ -20,6 +20,7 @@ from minitransformer.layers.attention import (
 from minitransformer.layers.linear import linear
 
 BLOCK = 16  # positions that the cache grows by
+ENCODED_TOGETHER = 512  # tokens on a CPU; what layers make of more does not stay in its cache
 
 
 class IncrementalDecoder:
@@ -34,14 +35,17 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model, source):
+        xp = model.device.xp
         self.model = model
         self.position = 0
         self.memory_mask = model.source_mask(source)  # (N, 1, 1, S)
-        memory, _ = model.encode(source, self.memory_mask)  # (N, S, D)
+        memory = _encode(model, source, self.memory_mask)  # (N, S, D)
         layers = model.decoder.layers
         self.memories = [_keys_and_values(layer.cross_attention, memory) for layer in layers]
         self.nodes = [(Growing(), Growing()) for _ in layers]
-        self.ancestors = model.device.xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
+        # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
+        self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
+        self.ancestors = xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis is continued with one more token.
@@ -65,7 +69,7 @@ class IncrementalDecoder:
             x = self._layer_step(layer, x, nodes, memory)
         if self.model.decoder.norm:
             x, _ = self.model.decoder.norm.forward(x)
-        logits, _ = self.model.output_projection.forward(x)
+        logits, _ = linear(x, self.output_weight)
         self.position += 1
         return logits
 
@@ -128,6 +132,15 @@ class Growing:
 
     def keep(self, sentences):
         self.storage = self.storage[sentences]
+
+
+def _encode(model, source, mask):
+    """The memory (N, S, D) of the source (N, S), worked out for some sentences at a time."""
+    together = ENCODED_TOGETHER if model.device == CPU else source.size
+    count = max(1, together // source.shape[1])
+    parts = [slice(n, n + count) for n in range(0, len(source), count)]
+    memories = [model.encode(source[part], mask[part])[0] for part in parts]
+    return model.device.xp.concatenate(memories)
 
 
 def _keys_and_values(attention, x):

@@ -5,6 +5,12 @@ import numpy as np
 from minitransformer.data.vocabulary import PAD
 from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
+from minitransformer.workers import ONE_WORKER
+
+# With several workers, each has about so many batches, so that none waits long for the last one;
+# but no batch is made smaller than so many padded tokens for it, as a step has its fixed costs.
+BATCHES_OF_A_WORKER = 3
+SMALLEST_BATCH = 750
 
 
 def translate_ids(
@@ -16,9 +22,13 @@ def translate_ids(
     n_best=1,
     max_length=None,
     attention=False,
-    max_tokens=4096,
+    max_tokens=6000,
+    workers=ONE_WORKER,
 ):
     """The best translations of each source, in the order of the sources.
+
+    How they are cut into batches, and so ``max_tokens`` and ``workers``, changes no more than the
+    rounding of the scores.
 
     Args:
         model: a Transformer.
@@ -27,6 +37,7 @@ def translate_ids(
             1 the search is :func:`greedy`.
         max_tokens: most padded source tokens in a batch, times ``beam_size``. A longer source is a
             batch of its own.
+        workers: Workers that share the batches.
 
     Returns:
         For each source a list of hypotheses, best first.
@@ -35,19 +46,32 @@ def translate_ids(
         ValueError, TypeError, FloatingPointError: as for :func:`beam_search`.
     """
     options = dict(alpha=alpha, max_length=max_length, attention=attention)
-    found = [None] * len(sources)
-    longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
-    while longest_first:
-        longest = len(sources[longest_first[0]])
-        count = max(1, max_tokens // max(1, longest * beam_size))
-        batch, longest_first = longest_first[:count], longest_first[count:]
-        source = np.full((len(batch), longest), PAD)
+
+    def search(batch):
+        source = np.full((len(batch), len(sources[batch[0]])), PAD)
         for row, i in zip(source, batch, strict=True):
             row[: len(sources[i])] = sources[i]
         if beam_size == n_best == 1:
-            hypotheses = [[h] for h in greedy(model, source, **options)]
-        else:
-            hypotheses = beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
+            return [[h] for h in greedy(model, source, **options)]
+        return beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
+
+    if workers.count > 1:
+        share = sum(map(len, sources)) * beam_size // (workers.count * BATCHES_OF_A_WORKER)
+        max_tokens = min(max_tokens, max(share, SMALLEST_BATCH))
+    batches = _batches(sources, max_tokens // max(1, beam_size))
+    found = [None] * len(sources)
+    for batch, hypotheses in zip(batches, workers.map(search, batches), strict=True):
         for i, best in zip(batch, hypotheses, strict=True):
             found[i] = best
     return found
+
+
+def _batches(sources, max_tokens):
+    """Lists of the numbers of sources of like length; the longest come first, in all of them."""
+    longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
+    batches = []
+    while longest_first:
+        count = max(1, max_tokens // max(1, len(sources[longest_first[0]])))
+        batches.append(longest_first[:count])
+        longest_first = longest_first[count:]
+    return batches

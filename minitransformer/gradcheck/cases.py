@@ -12,6 +12,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.config import TransformerConfig
+from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck.check import check_pair, module_pair, moved_from_start
 from minitransformer.layers.attention import (
     MultiHeadAttention,
@@ -34,6 +35,7 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.module import Module
+from minitransformer.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.transformer import DecoderLayer, EncoderLayer, Transformer
 
 B, T, S, D, H, K, F, V = 3, 4, 5, 6, 2, 3, 7, 11
@@ -84,6 +86,9 @@ class HostGenerator:
 
     def random(self, shape, dtype):
         return self.xp.asarray(self.host.random(shape, dtype=dtype))
+
+    def integers(self, high, size, dtype):
+        return self.xp.asarray(self.host.integers(high, size=size, dtype=dtype))
 
 
 class ResidualLinear(Module):
@@ -250,6 +255,15 @@ def _loss(smoothing):
     return _pair(forward, cross_entropy_backward, ("logits", "targets"), (B, T, V), LABELS)
 
 
+def _projected_loss(kappa, *shape):
+    def forward(x, weight, targets):
+        (loss, _), cache = projected_loss(x, weight, targets, smoothing=0.1, kappa=kappa)
+        return loss, cache
+
+    names = ("x", "weight", "targets")
+    return _pair(forward, projected_loss_backward, names, shape, (V, D), LABELS)
+
+
 def _model(norm, tying):
     def make(rng):
         return ModelLoss(Transformer(small_config(norm, tying), seed=int(rng.integers(1000))))
@@ -303,6 +317,12 @@ CASES = [
     Case("feed_forward", _module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
     Case("loss", _loss(0.0)),
     Case("loss, label smoothing", _loss(0.1)),
+    Case(
+        "consistency",
+        _pair(consistency, consistency_backward, ("logits", "targets"), (2 * B, T, V), LABELS),
+    ),
+    Case("projected_loss", _projected_loss(0.0, B, T, D)),
+    Case("projected_loss, two passes", _projected_loss(2.0, 2 * B, T, D)),
     *(
         case
         for norm in ("post", "pre")

@@ -253,7 +253,7 @@ def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
     others = {other: array for other, array in numeric_gradients.items() if other != name}
     given = np.zeros_like(probe.x) if gradient is None else gradient
     if given.shape != probe.x.shape:
-        cause = diagnose(given, numeric, probe.x, probe.y, sizes, others)
+        cause = diagnose(given, numeric, probe.x, probe.y, probe.dy, sizes, others)
         return TensorReport(gradient_name(name), math.inf, False, None, None, None, cause)
 
     analytic = probe.projected(given)
@@ -271,7 +271,7 @@ def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
         cause = NONE_RETURNED
     elif not right:
         probe.raise_at_kink(name, index, analytic[index], np.abs(numeric).max())
-        cause = diagnose(analytic, numeric, probe.x, probe.y, sizes, others)
+        cause = diagnose(analytic, numeric, probe.x, probe.y, probe.dy, sizes, others)
     values = float(analytic[index]), float(numeric[index])
     return TensorReport(gradient_name(name), error, right, index, *values, cause, vacuous)
 

@@ -54,7 +54,7 @@ class Sizes:
         return f"{value:.6g} is {' or '.join(dict.fromkeys(names))}" if names else ""
 
 
-def diagnose(analytic, numeric, x, y, sizes, others):
+def diagnose(analytic, numeric, x, y, dy, sizes, others):
     """The likeliest cause for ``analytic`` to differ from ``numeric``, in words.
 
     Args:
@@ -62,14 +62,15 @@ def diagnose(analytic, numeric, x, y, sizes, others):
         numeric: the right one. Slopes along directions, 1-D arrays, may stand for both.
         x: the input both belong to.
         y: the output of the forward function.
+        dy: the upstream gradient, of the shape of y.
         sizes: of the inputs, to recognise a factor by.
         others: the right gradients of the other inputs, by the inputs' names.
     """
-    marks = (mark for mark in _marks(analytic, numeric, x, y, sizes, others) if mark)
+    marks = (mark for mark in _marks(analytic, numeric, x, y, dy, sizes, others) if mark)
     return next(marks, "") or _where(analytic, numeric)
 
 
-def _marks(analytic, numeric, x, y, sizes, others):
+def _marks(analytic, numeric, x, y, dy, sizes, others):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
     yield _not_finite(analytic)
@@ -82,6 +83,10 @@ def _marks(analytic, numeric, x, y, sizes, others):
     yield _other_zeros(analytic, numeric)
     if numeric.shape == x.shape:  # not so for slopes along directions
         yield _missing_term(analytic, numeric, x, y)
+        if y.shape == x.shape:
+            yield _missing_path(analytic, numeric, dy)
+            yield _weight_not_transposed(analytic, numeric, dy)
+            yield _gain_missing(analytic, numeric, x, dy)
         yield _factor_by_axis(analytic, numeric)
         yield _gain_outside(analytic, numeric, x)
 
@@ -204,11 +209,16 @@ def _missing_term(analytic, numeric, x, y):
     if _orthogonal_to_mean_and_x(numeric, centred):
         candidates.append(((ones, centred), "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm"))
     for vectors, term in candidates:
-        basis = np.stack([_rows(v) for v in vectors], axis=-1)  # (rows, D, k)
-        fit = basis @ (np.linalg.pinv(basis) @ difference[..., None])  # (rows, D, 1)
-        if _same(fit[..., 0], difference):
+        if _each_row_is_made_of(vectors, difference):
             return f"{term}, is missing or has a wrong factor"
     return ""
+
+
+def _each_row_is_made_of(vectors, rows):
+    """Whether each of the rows (N, D) is a weighted sum of the vectors' rows at its place."""
+    basis = np.stack([_rows(v) for v in vectors], axis=-1)  # (N, D, k)
+    fit = basis @ (np.linalg.pinv(basis) @ rows[..., None])  # (N, D, 1)
+    return _same(fit[..., 0], rows)
 
 
 def _factor_by_axis(analytic, numeric):
@@ -245,6 +255,44 @@ def _gain_outside(analytic, numeric, x):
     if singular_values[-1] > 1e-3 * singular_values[0]:
         return ""
     return "a gain such as gamma is multiplied after the mean terms; it has to come before them"
+
+
+def _missing_path(analytic, numeric, dy):
+    """y = x + sublayer(x) sends dy straight to x, whatever the sublayer is."""
+    if not _same(numeric - analytic, dy):
+        return ""
+    return (
+        "dy itself is missing: the output also depends on this input directly, as past a residual "
+        "connection"
+    )
+
+
+def _weight_not_transposed(analytic, numeric, dy):
+    """Both are linear maps of the rows of dy, y = x W gives dy Wᵀ, and one is dy W.
+
+    There have to be more rows than columns: fewer fit any map.
+    """
+    if numeric.ndim < 2 or len(_rows(dy)) <= dy.shape[-1]:
+        return ""
+    from_dy = np.linalg.pinv(_rows(dy))  # (D, N)
+    wrong, right = from_dy @ _rows(analytic), from_dy @ _rows(numeric)  # (D, D)
+    fits = _same(_rows(dy) @ wrong, _rows(analytic)) and _same(_rows(dy) @ right, _rows(numeric))
+    if not fits or not _same(wrong, right.T):
+        return ""
+    return "dy is multiplied by the weight as it is; it has to be by its transpose"
+
+
+def _gain_missing(analytic, numeric, x, dy):
+    """LayerNorm's dx with a gain of 1: in each row made of dy, a constant and a multiple of x̂."""
+    if numeric.ndim < 2 or x.shape[-1] < 5:  # in shorter rows anything is made of three vectors
+        return ""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    vectors = dy, np.ones_like(x), centred
+    if not _orthogonal_to_mean_and_x(numeric, centred):
+        return ""
+    if not _each_row_is_made_of(vectors, _rows(analytic)):
+        return ""
+    return "it is that of a gain of 1: dy has to be multiplied by the gain, such as gamma, first"
 
 
 def _orthogonal_to_mean_and_x(gradient, centred):

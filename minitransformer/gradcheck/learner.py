@@ -27,7 +27,7 @@ def check_file(place, seed=0, directions=None):
         CheckError: the file or one of the three functions is missing or fails.
     """
     path, _, name = place.rpartition(":")
-    module = _load(Path(path))
+    module = load_file(Path(path))
     forward, backward, make_inputs = (
         _function(module, name + suffix, place) for suffix in ("", "_backward", "_inputs")
     )
@@ -35,7 +35,12 @@ def check_file(place, seed=0, directions=None):
     return check_pair(forward, backward, inputs, seed=seed, directions=directions)
 
 
-def _load(path):
+def load_file(path):
+    """The file at ``path``, a Path, as a module.
+
+    Raises:
+        CheckError: it is missing, is no Python file, or fails.
+    """
     if not path.is_file():
         raise CheckError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(f"learner_{path.stem}", path)

@@ -9,8 +9,8 @@ counts the steps of the whole model.
 
 from minitransformer.backend import array_namespace
 from minitransformer.module import FlatParameters
-from minitransformer.training.workers import ONE_WORKER
 from minitransformer.twins import twinned
+from minitransformer.workers import ONE_WORKER
 
 
 @twinned

@@ -3,7 +3,7 @@
 import math
 
 from minitransformer.backend import array_namespace
-from minitransformer.training.workers import ONE_WORKER
+from minitransformer.workers import ONE_WORKER
 
 
 def gradient_norm(grad, workers=ONE_WORKER):

@@ -37,6 +37,11 @@ class Progress:
         """Show a log entry of kind "validation" and the best one so far."""
         mark = "" if entry["epoch"] == best["epoch"] else f", best {best['bleu']:.1f}"
         self.say(f"epoch {entry['epoch']}: validation BLEU {entry['bleu']:.1f}{mark}")
+        if "left_out" in entry:
+            self.say(
+                f"epoch {entry['epoch']}: training pairs left out because subword dropout made "
+                f"them too long: {entry['left_out']:,}"
+            )
 
     def say(self, text):
         """A line of text, above the bar if there is one."""

@@ -13,9 +13,9 @@ from minitransformer.evaluation import score
 from minitransformer.loss import cross_entropy
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
-from minitransformer.training.workers import default_shards
 from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
+from minitransformer.workers import default_shards
 
 
 def load_split(data, split):
@@ -79,16 +79,26 @@ def prepare(recipe, run, device, progress):
     model = Transformer(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
-    @lru_cache(maxsize=1)  # the first epoch is asked for three times
-    def batches(epoch):
-        rng = np.random.default_rng((training.seed, epoch))
-        encoded, _ = encode_pairs(vocabulary, pairs, longest, training.subword_dropout, rng)
-        return make_batches(encoded, training.batch_tokens, rng)
-
     encoded, encoding = encode_pairs(vocabulary, pairs, longest)
     progress.say(f"training: {encoding}")
     if not encoded:
         raise CorpusError("no training pair is short enough; raise max_tokens and max_length")
+    always_too_long = encoding.too_long
+
+    @lru_cache(maxsize=1)  # the first epoch is asked for three times
+    def prepared(epoch):
+        """The batches of an epoch, and how many pairs only subword dropout made too long."""
+        rng = np.random.default_rng((training.seed, epoch))
+        encoded, encoding = encode_pairs(vocabulary, pairs, longest, training.subword_dropout, rng)
+        left_out = max(0, encoding.too_long - always_too_long)
+        return make_batches(encoded, training.batch_tokens, rng), left_out
+
+    def batches(epoch):
+        return prepared(epoch)[0]
+
+    def left_out(epoch):
+        return prepared(epoch)[1]
+
     progress.say(f"an epoch: {BatchReport.of(batches(0))}")
     encoded, encoding = encode_pairs(vocabulary, validation, longest)
     progress.say(f"validation loss: {encoding}")
@@ -100,9 +110,10 @@ def prepare(recipe, run, device, progress):
         run.save_config(config, recipe.as_dict())
 
     def validate(model):
-        hypotheses = Translator(model, vocabulary).translate(
-            [source for source, _ in validation], beam_size=1
+        translator = Translator(
+            model, vocabulary, accelerate=training.accelerate, threads=training.shards
         )
+        hypotheses = translator.translate([source for source, _ in validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in validation])
         return {
             "nll": mean_nll(model, validation_batches),
@@ -111,7 +122,7 @@ def prepare(recipe, run, device, progress):
             "exact_match": scores.exact_match,
         }
 
-    return Trainer(model, training, run, batches, validate, progress)
+    return Trainer(model, training, run, batches, validate, progress, left_out)
 
 
 def _vocabulary(recipe, run, pairs):

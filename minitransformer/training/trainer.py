@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from minitransformer.backend import array_namespace
+from minitransformer.accelerate import keep_freed_memory
+from minitransformer.backend import CPU, array_namespace
 from minitransformer.checkpoint import (
     average,
     load_model_arrays,
@@ -25,8 +26,8 @@ from minitransformer.checkpoint import (
 from minitransformer.data.batches import split
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.training.workers import Workers
 from minitransformer.twins import accelerated
+from minitransformer.workers import Workers
 
 EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 
@@ -49,21 +50,27 @@ class Trainer:
         batches: function from an epoch, counted from 0, to its list of Batch; the same each time.
         validate: function from a model to a dict with ``"bleu"`` and other scores.
         progress: Progress, which shows the state of affairs to the user.
+        left_out: function from an epoch to how many pairs its batches lack because subword dropout
+            made them too long.
 
     Attributes:
         step: updates made.
         epoch, position: the epochs done, and how many batches of the next one are.
         best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None.
+        seconds: the time that training and validation have taken, interruptions aside.
     """
 
-    def __init__(self, model, config, run, batches, validate, progress):
+    def __init__(self, model, config, run, batches, validate, progress, left_out=lambda epoch: 0):
         self.model, self.config, self.run = model, config, run
         self.batches, self.validate, self.progress = batches, validate, progress
+        self.left_out = left_out
         self.adam = Adam(model.flat)
         self.workers = Workers(config.shards or 1)
         self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
         self.step = self.epoch = self.position = 0
         self.best = None
+        self.seconds = 0.0
+        self._clock = None  # when ``seconds`` was brought up to date
         self._last_step = None  # what _read_last_step reads
         self._tokens, self._seconds = 0, 0.0  # since the last log entry
 
@@ -74,16 +81,22 @@ class Trainer:
             TrainingError: the loss is NaN, infinite or has exploded.
             Stopped: after an interrupt (Ctrl-C), with everything saved.
         """
+        self._clock = time.monotonic()
         total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
+        if self.config.accelerate and self.model.device == CPU:
+            keep_freed_memory()
         # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with threads, _interrupt_noted() as interrupted:
-            while self.epoch < self.config.epochs and not self._out_of_patience():
+            while not (interrupted.is_set() or self._trained()):
                 self._train_epoch(total_steps, interrupted)
                 self._finish_epoch()
-                if interrupted.is_set():
-                    raise Stopped
-        self._choose()
+        if interrupted.is_set():
+            raise Stopped
+        try:
+            self._choose()
+        except KeyboardInterrupt as interrupt:  # at any moment: all of the training is saved
+            raise Stopped from interrupt
 
     def _train_epoch(self, total_steps, interrupted):
         batches = self.batches(self.epoch)
@@ -98,10 +111,14 @@ class Trainer:
 
     def _finish_epoch(self):
         self._raise_if_lost()
+        left_out = self.left_out(self.epoch)
         self.epoch += 1
         self.position = 0
         scores = self.validate(self.model)
-        entry = {"kind": "validation", "step": self.step, "epoch": self.epoch, **scores}
+        counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
+        entry = {"kind": "validation", **counters, **scores}
+        if left_out:
+            entry["left_out"] = left_out
         self.run.log(entry)
         if self.best is None or scores["bleu"] > self.best["bleu"]:
             self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
@@ -110,9 +127,17 @@ class Trainer:
         self.run.save_epoch(self.model, self.epoch, keep)
         self.save()
 
-    def _out_of_patience(self):
+    def _elapsed(self):
+        now = time.monotonic()
+        self.seconds += now - (self._clock or now)
+        self._clock = now
+        return self.seconds
+
+    def _trained(self):
+        """Whether all epochs are done, or too many since the best one."""
         patience = self.config.patience
-        return patience and self.best and self.epoch - self.best["epoch"] >= patience
+        impatient = patience and self.best and self.epoch - self.best["epoch"] >= patience
+        return self.epoch >= self.config.epochs or impatient
 
     def _epochs_to_average(self):
         return range(max(1, self.epoch - self.config.average + 1), self.epoch + 1)
@@ -252,6 +277,7 @@ class Trainer:
             "position": self.position,
             "adam_t": self.adam.t,
             "best": self.best,
+            "seconds": self._elapsed(),
         }
         arrays = model_arrays(self.model, m=self.adam.m, v=self.adam.v)
         self.run.save_checkpoint(arrays, state)
@@ -265,6 +291,7 @@ class Trainer:
             self.adam.t = state["adam_t"]
             self.step, self.epoch = state["step"], state["epoch"]
             self.position, self.best = state["position"], state["best"]
+            self.seconds = state["seconds"]
         self.run.forget_log_after(self.step, self.epoch)
         return loaded is not None
 

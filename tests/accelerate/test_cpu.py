@@ -23,7 +23,6 @@ from minitransformer.gradcheck.cases import (
     SOURCE_MASK,
     TARGET,
     TARGET_MASK,
-    HostGenerator,
     small_config,
 )
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
@@ -33,8 +32,8 @@ from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.training.adam import Adam, adam_update
-from minitransformer.training.workers import Workers
 from minitransformer.twins import TwinCache
+from minitransformer.workers import Workers
 
 D, F, V = 6, 7, 11
 P = 64 / 256
@@ -212,8 +211,7 @@ def test_a_twin_gives_the_results_and_the_gradients_of_the_reference(case, dtype
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_gradients_of_twins_are_right(case, monkeypatch):
-    monkeypatch.setattr(HostGenerator, "integers", ByteGenerator.integers, raising=False)
+def test_the_gradients_of_twins_are_right(case):
     with accelerated():
         report = case.check()
     assert report.right, f"{case.name}\n{report}"

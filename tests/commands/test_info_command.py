@@ -4,12 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import minitransformer
-from minitransformer.backend import Device, DeviceError
+from minitransformer.backend import CPU, Device, DeviceError
 from minitransformer.cli import main
-from minitransformer.commands import info
+from minitransformer.commands import hints, info
 from minitransformer.translator import Translator
+from minitransformer.workers import available_cores
 
 
 def facts(capsys, *arguments):
@@ -18,27 +20,44 @@ def facts(capsys, *arguments):
     return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
 
 
-def test_versions_and_the_library_that_multiplies_matrices_are_shown(capsys):
+def no_gpu(name):
+    if name == "cuda":
+        raise DeviceError(f"device {name!r} is not usable: install CuPy")
+    return CPU
+
+
+def test_versions_cores_and_the_library_that_multiplies_matrices_are_shown(capsys):
     shown = facts(capsys)
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     assert shown["minitransformer"] == minitransformer.__version__
     assert shown["Python"] == platform.python_version()
     assert shown["NumPy"] == np.__version__
-    assert shown["BLAS"] == f"{blas['name']} {blas['version']}"
+    assert shown["cores"] == str(available_cores())
+    library = hints.blas()
+    with threadpool_limits(1, user_api="blas"):
+        assert facts(capsys)["BLAS"] == (
+            f"{library['internal_api']} {library['version']}, "
+            f"kernels for {library['architecture']}, 1 thread"
+        )
+
+
+def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkeypatch, capsys):
+    monkeypatch.setattr(hints, "threadpool_info", lambda: [])
+    built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    assert facts(capsys)["BLAS"] == f"{built['name']} {built['version']}"
 
 
 def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, capsys):
     cupy = SimpleNamespace(__version__="14.1")
     monkeypatch.setattr(info, "select_device", lambda name: Device("cuda:0", cupy))
-    assert facts(capsys)["GPU"] == "cuda:0, CuPy 14.1"
+    shown = facts(capsys)
+    assert (shown["GPU"], shown["device"]) == ("cuda:0, CuPy 14.1", "cuda:0")
 
 
 def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
-    def no_gpu(name):
-        raise DeviceError(f"device {name!r} is not usable: install CuPy")
-
     monkeypatch.setattr(info, "select_device", no_gpu)
-    assert facts(capsys)["GPU"] == "none; device 'cuda' is not usable: install CuPy"
+    shown = facts(capsys)
+    assert shown["GPU"] == "none; device 'cuda' is not usable: install CuPy"
+    assert shown["device"] == "cpu"
 
 
 def test_the_data_folder_is_shown(monkeypatch, tmp_path, capsys):

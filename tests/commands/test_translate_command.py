@@ -233,3 +233,12 @@ def test_an_unknown_device_is_an_error_that_names_those_there_are(translate):
     status, out, error = translate("--device", "tpu", "Hallo")
     assert (status, out) == (1, "")
     assert "unknown device 'tpu'; choose 'auto', 'cpu', 'cuda' or 'cuda:N'" in error
+
+
+@pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])
+def test_the_twins_can_be_turned_off(translate, monkeypatch, flags, awake):
+    seen = []
+    load = Translator.load
+    monkeypatch.setattr(Translator, "load", lambda *a, **k: seen.append(k) or load(*a, **k))
+    assert translate(GERMAN[0], *flags)[0] == 0
+    assert seen == [{"accelerate": awake}]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
+from minitransformer.data.batches import BatchReport, encode_pairs, make_batches, split
 from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
 
 PIECE = st.integers(EOS + 1, 40)
@@ -180,3 +180,46 @@ def test_dropout_draws_other_numbers_for_each_side(vocabulary):
 def test_dropout_without_a_seed_is_refused(vocabulary):
     with pytest.raises(ValueError, match="dropout needs a seed"):
         encode_pairs(vocabulary, [("a", "b")], max_length=20, dropout=0.5)
+
+
+# Shards of a batch
+
+
+@given(PAIRS.filter(bool), st.integers(1, 9))
+def test_every_pair_is_in_exactly_one_shard_padded_no_further_than_it_needs(pairs, count):
+    (batch,) = make_batches(pairs, 10_000)
+    shards = split(batch, count)
+    assert len(shards) == count
+    assert Counter(contents(shards)) == Counter(contents([batch]))
+    assert sum(shard.num_tokens for shard in shards) == batch.num_tokens
+    for shard in shards:
+        assert shard.num_tokens == (shard.labels != PAD).sum()
+        assert shard.target.shape == shard.labels.shape
+        if len(shard.source):
+            assert (shard.source[:, -1] != PAD).any()
+            assert (shard.labels[:, -1] != PAD).any()
+
+
+def test_a_shard_looks_like_this():
+    (batch,) = make_batches([([7, 8, 9], [5]), ([4], [6, 7]), ([4, 4], [5])], max_tokens=21)
+    first, second = split(batch, 2)
+    # Dealt out in turn: the first and the third pair, the second one.
+    assert first.source.tolist() == [[4, EOS, PAD, PAD], [7, 8, 9, EOS]]
+    assert first.target.tolist() == [[BOS, 6, 7], [BOS, 5, PAD]]
+    assert first.labels.tolist() == [[6, 7, EOS], [5, EOS, PAD]]
+    assert arrays([second]) == [([[4, 4, EOS]], [[BOS, 5]], [[5, EOS]])]
+    assert (first.num_tokens, second.num_tokens) == (5, 2)
+
+
+def test_where_there_are_more_shards_than_pairs_the_last_ones_are_empty():
+    (batch,) = make_batches([([7, 8], [5]), ([4], [6])], max_tokens=100)
+    shards = split(batch, 4)
+    assert [len(shard.source) for shard in shards] == [1, 1, 0, 0]
+    assert [shard.num_tokens for shard in shards] == [2, 2, 0, 0]
+    assert shards[3].source.shape == shards[3].labels.shape == (0, 0)
+
+
+def test_shards_of_a_batch_have_almost_the_same_work_to_do():
+    for batch in make_batches(captions(), 4096):
+        sizes = [shard.size for shard in split(batch, 4)]
+        assert max(sizes) < 1.2 * min(sizes)

@@ -1,7 +1,7 @@
 """Wrong backwards, each as plausible as a slip of the pen: all are rejected, most are named.
 
 A mutant states its pair, its inputs, which gradients are wrong, and words that the diagnosis must
-contain; an empty string where the checker claims no knowledge of the cause.
+contain: that so many entries are wrong, where the checker claims no knowledge of the cause.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.gradcheck.cases import TiedEmbedding
 from minitransformer.layers.attention import (
@@ -27,6 +28,7 @@ from minitransformer.layers.residual import residual
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.module import Module
+from minitransformer.projected_loss import projected_loss, projected_loss_backward
 
 B, T, D, V = 3, 5, 7, 11  # all different, so that a factor has one explanation
 H, K = 2, 13
@@ -39,6 +41,7 @@ QUERY, KEY, VALUE = rng.standard_normal((3, B, H, T, K))
 TABLE = rng.standard_normal((V, D))
 IDS = np.array([[4, 7, 4, 9, 2], [4, 8, 7, 3, 3], [6, 1, 2, 5, 10]])  # 4, 7, 2 and 3 recur
 LOGITS = rng.standard_normal((B, T, V))
+TWO_PASSES = rng.standard_normal((2 * B, T, V))
 LABELS = np.array([[4, 7, 4, 0, 0], [4, 8, 7, 3, 3], [6, 0, 0, 0, 0]])  # 0 is padding
 
 
@@ -180,6 +183,11 @@ def loss_gradient_at_padding(dloss, cache):
     return cross_entropy_backward(dloss, (log_p, t, share * 0 + share.max(), smoothing, shape))
 
 
+def two_passes_loss(x, weight, targets):
+    (loss, _), cache = projected_loss(x, weight, targets, kappa=3.0)
+    return loss, cache
+
+
 FULL_LABELS = np.where(LABELS, LABELS, 1)
 NORM = (layer_norm, (X, GAMMA, BETA))
 MASK = np.array([True, True, True, False, False])
@@ -281,7 +289,14 @@ MUTANTS = [
         {"dx"},
         "both mean(dx̂) and x̂ mean(dx̂ x̂)",
     ),
-    Mutant("layer_norm: no gamma", layer_norm, layer_norm_missing_gamma, NORM[1], {"dx"}, ""),
+    Mutant(
+        "layer_norm: no gamma",
+        layer_norm,
+        layer_norm_missing_gamma,
+        NORM[1],
+        {"dx"},
+        "it is that of a gain of 1",
+    ),
     Mutant(
         "layer_norm: no 1/sigma",
         layer_norm,
@@ -290,7 +305,14 @@ MUTANTS = [
         {"dx"},
         "each row is off by a factor of its own",
     ),
-    Mutant("layer_norm: dgamma", layer_norm, layer_norm_dgamma_from_x, NORM[1], {"dgamma"}, ""),
+    Mutant(
+        "layer_norm: dgamma",
+        layer_norm,
+        layer_norm_dgamma_from_x,
+        NORM[1],
+        {"dgamma"},
+        "7 of its 7 entries are wrong",
+    ),
     Mutant(
         "gain: not applied",
         lambda x, gamma: (x * gamma, (x, gamma)),
@@ -321,7 +343,7 @@ MUTANTS = [
         dropped_twice_backward,
         (X,),
         {"dx"},
-        "",
+        "not zero where it should be: a mask is missing or misplaced",
     ),
     Mutant(
         "relu: mask forgotten",
@@ -353,7 +375,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dy @ cache[1], dw, db)),
         (X, SQUARE, BETA),
         {"dx"},
-        "",
+        "multiplied by the weight as it is; it has to be by its transpose",
     ),
     Mutant(
         "linear: bias gradient a mean",
@@ -401,7 +423,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dx, cache[0][-1].T @ dy[-1], db)),
         (X, WEIGHT, BIAS),
         {"dweight"},
-        "",
+        "77 of its 77 entries are wrong",
     ),
     Mutant(
         "linear: NaN",
@@ -417,7 +439,7 @@ MUTANTS = [
         lambda dy, cache: dy * 2 * X,
         (X,),
         {"dx"},
-        "",
+        "dy itself is missing",
     ),
     Mutant(
         "embedding: last of repeated tokens wins",
@@ -474,6 +496,22 @@ MUTANTS = [
         (LOGITS, LABELS),
         {"dlogits"},
         "leaks into padding",
+    ),
+    Mutant(
+        "consistency: passes exchanged in backward",
+        consistency,
+        lambda dloss, cache: np.roll(consistency_backward(dloss, cache), B, axis=0),
+        (TWO_PASSES, LABELS),
+        {"dlogits"},
+        "entries are wrong",
+    ),
+    Mutant(
+        "projected_loss: weight of the consistency forgotten in backward",
+        two_passes_loss,
+        lambda dloss, cache: projected_loss_backward(dloss, (*cache[:-1], 1.0)),
+        (np.concatenate([X, X[::-1]]), TABLE, LABELS),
+        {"dx", "dweight"},
+        "entries are wrong",
     ),
 ]
 

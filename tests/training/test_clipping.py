@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.backend import to_host
 from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.training.workers import Workers
+from minitransformer.workers import Workers
 
 GRAD = np.array([3, -4, 12], np.float32)  # of norm 13
 

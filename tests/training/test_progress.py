@@ -71,6 +71,15 @@ def test_a_validation_is_a_line_that_tells_the_best_one_if_it_is_another(stream)
     assert "epoch 3: validation BLEU 29.9, best 30.0" in lines
 
 
+def test_pairs_that_an_epoch_lacked_are_a_line_of_their_own():
+    progress = Progress(io.StringIO())
+    progress.validated({"epoch": 2, "bleu": 30.0, "left_out": 1234}, BEST)
+    assert progress.stream.getvalue().splitlines() == [
+        "epoch 2: validation BLEU 30.0",
+        "epoch 2: training pairs left out because subword dropout made them too long: 1,234",
+    ]
+
+
 def test_everything_goes_to_standard_error_by_default(capsys):
     progress = Progress()
     progress.say("hello")

@@ -113,6 +113,46 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
         assert record(folder) == whole
 
 
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "minitransformer.training.trainer.average",
+        "minitransformer.training.trainer.save_checkpoint",
+    ],
+)
+def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):
+    """Before the mean of the last epochs is validated, and before the model is written."""
+    trainer = tiny_trainer(corpus, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, lambda *_: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(Stopped):
+            trainer.train()
+    assert not trainer.run.model.exists()
+    resumed = tiny_trainer(corpus, tmp_path)
+    resumed.take_step = None
+    resumed.train()
+    assert record(tmp_path) == whole
+
+
+def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, whole, tmp_path):
+    """After the last look at it, while the handler is still that of the training."""
+    trainer = tiny_trainer(corpus, tmp_path)
+    trained_to_the_end = trainer._trained
+
+    def interrupted_at_the_end():
+        if trained_to_the_end():
+            signal.raise_signal(signal.SIGINT)
+            return True
+        return False
+
+    trainer._trained = interrupted_at_the_end
+    with pytest.raises(Stopped):
+        trainer.train()
+    assert not trainer.run.model.exists()
+    tiny_trainer(corpus, tmp_path).train()
+    assert record(tmp_path) == whole
+
+
 def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):
     trainer = tiny_trainer(corpus, tmp_path)
     interrupt_at(trainer, 2, times=2)

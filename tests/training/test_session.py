@@ -1,5 +1,6 @@
 import ast
 import math
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from minitransformer.data.corpus import CorpusError
 from minitransformer.data.vocabulary import Vocabulary, VocabularyError
 from minitransformer.run_folder import RunFolder
 from minitransformer.training import session
-from minitransformer.training.recipe import DataConfig, RecipeError
+from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.session import load_split, mean_nll
+from minitransformer.training.trainer import Stopped
 from minitransformer.translator import Translator
 
 
@@ -173,6 +175,50 @@ def test_subword_dropout_cuts_the_training_text_anew_in_every_epoch(recipe, tmp_
     assert dropped[0] != dropped[1]
 
 
+def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
+    """Of those that are too long however they are cut, the report at the start tells."""
+    recipe = tiny_recipe(tmp_path / "corpus", max_tokens=4, subword_dropout=0.1)
+    trainer = trained(recipe, tmp_path / "run")
+    report = trainer.progress.stream.getvalue()
+    pairs = pairs_of(recipe, "train")
+    vocabulary = Vocabulary.load(trainer.run.vocabulary)
+    always = sum(max(len(vocabulary.encode(text)) for text in pair) >= 4 for pair in pairs)
+    assert always > 0
+    assert f"training: 40 pairs encoded, {always} dropped" in report
+
+    validations = [e for e in trainer.run.log_entries() if e["kind"] == "validation"]
+    for entry in validations:
+        kept = sum(len(batch.source) for batch in trainer.batches(entry["epoch"] - 1))
+        assert entry["left_out"] == 40 - always - kept > 0
+        words = "training pairs left out because subword dropout made them too long"
+        assert f"epoch {entry['epoch']}: {words}: {entry['left_out']}\n" in report
+
+
+def test_an_epoch_with_all_pairs_says_nothing_of_those_left_out(recipe, tmp_path):
+    trainer = trained(recipe, tmp_path)
+    assert not any("left_out" in entry for entry in trainer.run.log_entries())
+    assert "left out" not in trainer.progress.stream.getvalue()
+
+
+def test_a_run_keeps_the_shards_it_began_with_on_a_machine_with_more_cores(tmp_path, monkeypatch):
+    """The order of sums depends on them, and with it the last bits."""
+    recipe = tiny_recipe(tmp_path / "corpus", shards=0)
+    monkeypatch.setattr(session, "default_shards", lambda device, batch_tokens: 3)
+    trained(recipe, tmp_path / "whole")
+    trainer = tiny_trainer(recipe, tmp_path / "moved")
+    trainer.progress.stepped = lambda *_: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(Stopped):
+        trainer.train()
+    assert trainer.workers.count == 3
+
+    monkeypatch.setattr(session, "default_shards", lambda device, batch_tokens: 5)
+    _, stored = RunFolder(tmp_path / "moved").load_config()
+    trainer = tiny_trainer(Recipe.from_dict(stored), tmp_path / "moved")
+    assert (trainer.step, trainer.workers.count) == (1, 3)
+    trainer.train()
+    assert record(tmp_path / "moved") == record(tmp_path / "whole")
+
+
 def test_a_validation_scores_the_translations_of_the_validation_sources(
     recipe, tmp_path, monkeypatch
 ):
@@ -230,9 +276,9 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
     assert Translator.load(tmp_path / "run", "cpu").translate(list(sources)) == list(targets)
 
 
-def test_nothing_below_training_imports_it():
+def test_nothing_below_training_and_its_twins_imports_them():
     package = Path(minitransformer.__file__).parent
-    above = ("training", "commands", "cli.py", "__init__.py", "__main__.py")
+    above = ("training", "accelerate", "commands", "cli.py", "__init__.py", "__main__.py")
     below = [p for p in package.rglob("*.py") if p.relative_to(package).parts[0] not in above]
     assert len(below) > 30
     for path in below:
@@ -241,4 +287,5 @@ def test_nothing_below_training_imports_it():
             imported += [
                 alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
             ]
-            assert not any("training" in name for name in imported), path
+            parts = {part for name in imported for part in name.split(".")}
+            assert not parts & {"training", "accelerate"}, path

@@ -7,7 +7,7 @@ import pytest
 from strict_cupy import strict
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-from minitransformer import Device, Transformer, TransformerConfig
+from minitransformer import Device, Transformer, TransformerConfig, twins
 from minitransformer.checkpoint import average, checkpoints, load_checkpoint
 from minitransformer.data.batches import make_batches
 from minitransformer.run_folder import RunFolder
@@ -149,6 +149,78 @@ def test_only_a_step_that_is_logged_waits_for_the_device(tmp_path, consistency):
         one.take_step(batches, 100)
     *_, entry, again = trainer.run.log_entries()
     assert entry["loss"] == again["loss"]
+
+
+# Shards, each worked on by a thread
+
+
+BATCHES = make_batches(PAIRS, 60)[::-1]  # from long pairs, few in a batch, to short ones
+
+
+def steps(folder, shards, **fields):
+    """The trainer after three steps on the same batches, and its log."""
+    trainer = double_trainer(folder / str(shards), shards=shards, log_every=1, **fields)
+    trainer.run.metrics.unlink(missing_ok=True)
+    for _ in range(3):
+        trainer.take_step(BATCHES, 100)
+    return trainer, trainer.run.log_entries()
+
+
+@pytest.mark.parametrize("consistency", [0.0, 2.0])
+@pytest.mark.parametrize("shards", [2, 3, 7])
+def test_shards_change_nothing_but_the_order_of_sums(tmp_path, shards, consistency):
+    """Without dropout, whose masks they draw each for itself. The first batch is one pair alone."""
+    assert len(BATCHES[0].source) == 1
+    fields = dict(clip_norm=0.25, consistency=consistency)
+    one, expected = steps(tmp_path, 1, **fields)
+    several, entries = steps(tmp_path, shards, **fields)
+    for entry, values in zip(entries, expected, strict=True):
+        for name in ("loss", "nll", "gradient_norm"):
+            assert math.isclose(entry[name], values[name], rel_tol=1e-12), name
+    np.testing.assert_allclose(
+        several.model.flat.grad,
+        one.model.flat.grad,
+        rtol=0,
+        atol=1e-12 * expected[-1]["gradient_norm"],
+    )
+
+
+@pytest.mark.parametrize("consistency", [0.0, 2.0])
+@pytest.mark.parametrize("shards", [1, 2, 3, 7])
+def test_a_training_on_threads_repeats_itself_bit_for_bit(tmp_path, shards, consistency):
+    fields = dict(dropout=0.3, consistency=consistency)
+    first, again = (steps(tmp_path, shards, **fields)[0] for _ in range(2))
+    assert first.model.flat.data.tobytes() == again.model.flat.data.tobytes()
+    assert first.adam.v.tobytes() == again.adam.v.tobytes()
+
+
+def test_each_worker_draws_dropout_of_its_own_in_each_step():
+    seeds = {step_seed(0, step, worker) for step in range(1, 100) for worker in range(8)}
+    assert len(seeds) == 99 * 8
+
+
+def test_an_error_in_a_worker_comes_out_of_the_step_and_changes_no_parameter(tmp_path):
+    trainer = double_trainer(tmp_path, shards=3)
+    before = trainer.model.flat.data.copy()
+
+    def fail(*_):
+        raise MemoryError("in a worker")
+
+    trainer.replicas[2].loss_backward = fail
+    with pytest.raises(MemoryError, match="in a worker"):
+        trainer.take_step(make_batches(PAIRS, 1000), 100)
+    np.testing.assert_array_equal(trainer.model.flat.data, before)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_twins_are_awake_in_every_worker_if_the_recipe_says_so(tmp_path, accelerate):
+    trainer = double_trainer(tmp_path, shards=3, accelerate=accelerate)
+    seen = []
+    for replica in trainer.replicas:
+        loss = replica.loss
+        replica.loss = lambda *a, loss=loss, **k: seen.append(twins._awake.get()) or loss(*a, **k)
+    trainer.take_step(make_batches(PAIRS, 1000), 100)
+    assert seen == [accelerate] * 3
 
 
 # Two passes

@@ -1,0 +1,78 @@
+"""Threads that share the work: the shards of a training step, the batches of a translation.
+
+NumPy lets go of Python's lock inside every operation, so threads that each run the model on a part
+of the sentences, with a BLAS of one thread, keep all cores busy. It beats one model on a BLAS of
+many threads, which share out each matrix product and wait for each other at its end.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
+from itertools import pairwise
+from pathlib import Path
+
+from minitransformer.backend import CPU
+
+# In padded tokens; with fewer, the work around the matrix products outweighs them.
+SMALLEST_SHARD = 500
+QUOTA = Path("/sys/fs/cgroup/cpu.max")  # what a container may use, in microseconds of each period
+
+
+class Workers:
+    """A fixed number of threads; one worker is the calling thread itself.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count):
+        self.count = count
+        self._pool = ThreadPoolExecutor(count) if count > 1 else None
+
+    def map(self, function, *arguments):
+        """``function`` of each of the ``arguments``, side by side; the results in order.
+
+        The threads see the context of the caller, such as whether twins are awake. All calls have
+        ended when this returns or raises, so that no thread writes on behind the caller's back.
+
+        Raises:
+            Exception: what the first of the failed calls, in order, has raised.
+        """
+        if self._pool is None:
+            return list(map(function, *arguments))
+        calls = [
+            self._pool.submit(copy_context().run, function, *values)
+            for values in zip(*arguments, strict=True)
+        ]
+        try:
+            wait(calls)
+        except BaseException:  # Ctrl-C: what has not begun never does
+            for call in calls:
+                call.cancel()
+            raise
+        return [call.result() for call in calls]
+
+    def ranges(self, length):
+        """``count`` slices of almost one length that cover ``length`` entries, in order."""
+        bounds = [length * i // self.count for i in range(self.count + 1)]
+        return [slice(*pair) for pair in pairwise(bounds)]
+
+
+ONE_WORKER = Workers(1)
+
+
+def available_cores():
+    """How many cores this process may use: those of its affinity, or fewer by a quota of time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota, period = QUOTA.read_text().split() if QUOTA.exists() else ("max", 1)
+    return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
+
+
+def default_shards(device, batch_tokens):
+    """Into how many shards to cut batches: one for each core, fewer if they would be tiny.
+
+    One on a GPU, which shares out a batch by itself.
+    """
+    if device != CPU:
+        return 1
+    return max(1, min(available_cores(), batch_tokens // SMALLEST_SHARD))

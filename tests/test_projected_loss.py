@@ -1,0 +1,120 @@
+"""The loss from the decoder's output is that of the logits, projected and then taken together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from minitransformer import Transformer, cross_entropy, cross_entropy_backward
+from minitransformer.consistency import consistency, consistency_backward
+from minitransformer.gradcheck.cases import (
+    LABELS,
+    SOURCE,
+    TARGET,
+    B,
+    D,
+    HostGenerator,
+    T,
+    V,
+    small_config,
+)
+from minitransformer.projected_loss import projected_loss, projected_loss_backward
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2 * B, T, D))  # two passes
+WEIGHT = RNG.standard_normal((V, D))
+BOTH_LABELS = np.concatenate([LABELS, LABELS])
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("options", [{}, {"smoothing": 0.1}, {"num_tokens": 13}, {"pad_id": 4}])
+def test_of_one_pass_it_is_the_cross_entropy_of_the_projected_logits(options):
+    x = X[:B]
+    losses, cache = projected_loss(x, WEIGHT, LABELS, **options)
+    dx, dweight = projected_loss_backward(0.75, cache)
+
+    expected, logits_cache = cross_entropy(x @ WEIGHT.T, LABELS, **options)
+    dlogits = cross_entropy_backward(0.75, logits_cache)
+    close(losses, expected)
+    close(dx, dlogits @ WEIGHT)
+    close(dweight, np.einsum("btv,btd->vd", dlogits, x))
+
+
+@pytest.mark.parametrize("options", [{}, {"smoothing": 0.1}, {"num_tokens": 13}, {"pad_id": 4}])
+def test_of_two_passes_it_is_their_mean_and_their_distance(options):
+    (loss, nll), cache = projected_loss(X, WEIGHT, LABELS, kappa=2.0, **options)
+    dx, dweight = projected_loss_backward(0.75, cache)
+
+    one, other = ((cross_entropy(x @ WEIGHT.T, LABELS, **options)) for x in (X[:B], X[B:]))
+    apart = {name: value for name, value in options.items() if name != "smoothing"}
+    distance, distance_cache = consistency(X @ WEIGHT.T, LABELS, **apart)
+    dlogits = np.concatenate([cross_entropy_backward(0.75 / 2, c) for _, c in (one, other)])
+    dlogits += consistency_backward(0.75 * 2.0, distance_cache)
+    close(loss, (one[0][0] + other[0][0]) / 2 + 2.0 * distance)
+    close(nll, (one[0][1] + other[0][1]) / 2)
+    assert distance > 0.1
+    close(dx, dlogits @ WEIGHT)
+    close(dweight, np.einsum("btv,btd->vd", dlogits, X))
+
+
+@pytest.mark.parametrize("kappa", [0.0, 2.0])
+def test_shards_add_up_to_the_batch_when_told_how_many_tokens_it_has(kappa):
+    passes = X.reshape(2, B, T, D) if kappa else X[None, :B]
+    num_tokens = int((LABELS != 0).sum())
+
+    def of(rows):
+        x = passes[:, rows].reshape(-1, T, D)
+        losses, cache = projected_loss(x, WEIGHT, LABELS[rows], 0.1, kappa, num_tokens=num_tokens)
+        return np.array(losses), projected_loss_backward(1.0, cache)[1]
+
+    (whole, dwhole), first, second = of(slice(None)), of(slice(0, 1)), of(slice(1, None))
+    close(first[0] + second[0], whole)
+    close(first[1] + second[1], dwhole)
+
+
+# The loss of a whole model
+
+
+@pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])
+def test_the_loss_of_a_model_is_that_of_its_logits(tying):
+    model = Transformer(small_config("pre", tying), dtype=np.float64)
+    logits, cache = model.forward(SOURCE, TARGET, HostGenerator(np))
+    expected, loss_cache = cross_entropy(logits, LABELS, 0.1, num_tokens=20)
+    model.backward(cross_entropy_backward(0.75, loss_cache), cache)
+    expected_grad = model.flat.grad.copy()
+
+    losses, cache = model.loss(
+        SOURCE, TARGET, LABELS, HostGenerator(np), smoothing=0.1, num_tokens=20
+    )
+    model.loss_backward(0.75, cache)
+    close(losses, expected)
+    close(model.flat.grad, 2 * expected_grad)  # added to what was there
+
+
+def test_with_a_consistency_a_model_runs_the_batch_twice():
+    model = Transformer(small_config("pre"), dtype=np.float64)
+    twice = [np.concatenate([ids, ids]) for ids in (SOURCE, TARGET)]
+    logits, cache = model.forward(*twice, HostGenerator(np))
+    (cost, nll), loss_cache = cross_entropy(logits, BOTH_LABELS, 0.1)
+    distance, distance_cache = consistency(logits, LABELS)
+    dlogits = cross_entropy_backward(1.0, loss_cache) + consistency_backward(2.0, distance_cache)
+    model.backward(dlogits, cache)
+    expected_grad = model.flat.grad.copy()
+    assert distance > 1e-4
+
+    model.zero_grad()
+    losses, cache = model.loss(SOURCE, TARGET, LABELS, HostGenerator(np), smoothing=0.1, kappa=2.0)
+    model.loss_backward(1.0, cache)
+    close(losses, (cost + 2.0 * distance, nll))
+    close(model.flat.grad, expected_grad)
+
+
+def test_the_loss_of_a_model_leaves_out_its_own_id_for_padding():
+    model = Transformer(replace(small_config("pre"), pad_id=5), dtype=np.float64)
+    logits, _ = model.forward(SOURCE, TARGET)
+    losses, _ = model.loss(SOURCE, TARGET, LABELS)
+    close(losses, cross_entropy(logits, LABELS, pad_id=5)[0])
+    assert losses != cross_entropy(logits, LABELS)[0]
