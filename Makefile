@@ -5,7 +5,7 @@ SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help demo test lint format gradcheck test-gpu clean
+.PHONY: help demo lessons test lint format gradcheck test-gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -14,6 +14,10 @@ demo: $(INSTALLED) ## train the toy translator, see where it looks, and talk to 
 	test -e runs/toy/model.npz || $(BIN)/minitransformer train toy
 	$(BIN)/minitransformer translate runs/toy "$(SENTENCE)" --attention runs/toy/attention.png
 	$(BIN)/minitransformer translate runs/toy
+
+lessons: $(INSTALLED) ## build the notebooks of the lessons and execute them
+	$(BIN)/python -m pip install --quiet --editable '.[lessons]'
+	$(BIN)/python lessons/build.py --all
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests, measure coverage
 	$(BIN)/python -m pytest --cov

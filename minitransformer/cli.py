@@ -9,7 +9,7 @@ import warnings
 import minitransformer
 from minitransformer.backend import DeviceError
 from minitransformer.checkpoint import CheckpointError
-from minitransformer.commands import evaluate, gradcheck, info, plot, train, translate
+from minitransformer.commands import check, evaluate, gradcheck, info, plot, train, translate
 from minitransformer.training.trainer import TrainingError
 
 # Exit statuses. argparse ends with 2 where the command line itself is wrong.
@@ -48,7 +48,7 @@ def _parse(arguments):
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (train, translate, evaluate, plot, gradcheck, info):
+    for command in (train, translate, evaluate, plot, gradcheck, check, info):
         command.add(commands)
     options, rest = parser.parse_known_args(arguments)
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.

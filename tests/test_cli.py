@@ -27,7 +27,9 @@ def test_no_command_is_an_error_with_usage(capsys):
     assert "usage: minitransformer" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "evaluate", "plot", "gradcheck", "info"])
+@pytest.mark.parametrize(
+    "command", ["train", "translate", "evaluate", "plot", "gradcheck", "check", "info"]
+)
 def test_help_tells_of_every_command(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])

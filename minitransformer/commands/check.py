@@ -1,0 +1,63 @@
+"""``minitransformer check``: is the answer to an exercise of the lessons right?"""
+
+import contextlib
+import sys
+from pathlib import Path
+
+from minitransformer.commands.gradcheck import NOT_CHECKED, RIGHT, WRONG
+from minitransformer.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.learner import load_file
+
+FOLDERS = "lessons/exercises", "exercises", "."  # where a file is looked for
+
+
+def add(commands):
+    parser = commands.add_parser(
+        "check",
+        help="check your answer to an exercise of the lessons",
+        description="Check your answer to an exercise of the lessons, or list the exercises.",
+        epilog="Exit status: 0 when every part is right, 1 when one is wrong or still to do, 2 "
+        "when the file could not be checked.",
+    )
+    parser.add_argument("exercise", nargs="?", help="such as ex07; without it, they are listed")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        help="yours; without it, lessons/exercises/ex07.py, exercises/ex07.py or ex07.py is read",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Check the file of ``options.exercise``; returns the exit status."""
+    if options.exercise is None:
+        _print_exercises()
+        return RIGHT
+    try:
+        parts_of(options.exercise)  # a wrong name is said before a missing file
+        path = options.file or _find(f"{options.exercise}.py")
+        with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
+            report = check_exercise(options.exercise, vars(load_file(path)))
+    except CheckError as error:
+        print(f"minitransformer check: {error}", file=sys.stderr)
+        return NOT_CHECKED
+    print(f"{options.exercise}, {path}", report, sep="\n")
+    return RIGHT if report.right else WRONG
+
+
+def _find(file_name):
+    paths = [Path(folder) / file_name for folder in FOLDERS]
+    for path in paths:
+        if path.is_file():
+            return path
+    raise CheckError(
+        f"there is no {', '.join(map(str, paths))} here; change to the folder of the "
+        "project, or say where yours is: --file PATH"
+    )
+
+
+def _print_exercises():
+    for name in exercise_names():
+        for part in parts_of(name):
+            print(f"{name}  {part.functions[0]:<30} {part.minutes:>3} min")

@@ -1,0 +1,85 @@
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.exercises import exercise_names, parts_of
+
+ANSWER = "def dx_when_scaled(dx, c):\n    return dx {operator} c\n"
+
+
+@pytest.fixture
+def answer(tmp_path, monkeypatch):
+    """Write an answer to exercise 07 below the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(operator="/", folder="."):
+        path = tmp_path / folder / "ex07.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(ANSWER.format(operator=operator))
+
+    return write
+
+
+def test_without_an_exercise_all_are_listed_with_their_times(capsys):
+    assert main(["check"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == sum(len(parts_of(name)) for name in exercise_names())
+    assert "ex07  rms_norm                        30 min" in lines
+
+
+def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):
+    answer()
+    assert main(["check", "ex07"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "ex07, ex07.py"
+    assert lines[1].split() == ["right", "dx_when_scaled", "5", "min"]
+    assert lines[2].split() == ["to", "do", "lean_layer_norm", "15", "min"]
+    assert lines[-1] == "1 of 4 right"
+
+
+def test_a_wrong_part_says_what_is_wrong(answer, capsys):
+    answer(operator="*")
+    assert main(["check", "ex07"]) == 1
+    out = capsys.readouterr().out
+    assert "  WRONG  dx_when_scaled" in out
+    assert "\n         dx_when_scaled(dx, 4) is " in out
+    assert "0 of 4 right" in out
+
+
+@pytest.mark.parametrize("folder", ["lessons/exercises", "exercises", "."])
+def test_the_file_is_found_below_the_current_folder(folder, answer, capsys):
+    answer(folder=folder)
+    main(["check", "ex07"])
+    assert "1 of 4 right" in capsys.readouterr().out
+
+
+def test_a_file_can_be_named(answer, capsys):
+    answer("*")
+    answer("/", folder="mine")
+    main(["check", "ex07", "--file", "mine/ex07.py"])
+    assert "1 of 4 right" in capsys.readouterr().out
+
+
+def test_a_missing_file_exits_with_2_and_says_where_it_was_looked_for(answer, capsys):
+    assert main(["check", "ex07"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("minitransformer check: there is no ")
+    assert "--file PATH" in error
+
+
+def test_an_unknown_exercise_exits_with_2_and_names_those_there_are(capsys):
+    assert main(["check", "ex99"]) == 2
+    assert "there is no exercise 'ex99'; choose one of ex0" in capsys.readouterr().err
+
+
+def test_a_file_that_does_not_run_exits_with_2(answer, tmp_path, capsys):
+    (tmp_path / "ex07.py").write_text("1 / 0")
+    assert main(["check", "ex07"]) == 2
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_what_a_file_prints_goes_to_standard_error(answer, tmp_path, capsys):
+    (tmp_path / "ex07.py").write_text("print('hello')\n" + ANSWER.format(operator="/"))
+    main(["check", "ex07"])
+    captured = capsys.readouterr()
+    assert "hello" not in captured.out
+    assert captured.err == "hello\n"

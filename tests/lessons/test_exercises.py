@@ -1,0 +1,109 @@
+"""Every exercise: its solution passes, its untouched stub does not, and junk breaks nothing."""
+
+import inspect
+
+import numpy as np
+import pytest
+from answers import LESSONS, functions_in, solution_of, stub_of
+
+from minitransformer.cli import main
+from minitransformer.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.exercises.parts import TO_DO, WRONG, expect
+from minitransformer.gradcheck import CheckError
+
+each_exercise = pytest.mark.parametrize("name", exercise_names())
+
+
+@each_exercise
+def test_the_solution_is_right(name, capsys):
+    assert main(["check", name, "--file", str(solution_of(name))]) == 0, capsys.readouterr().out
+
+
+@each_exercise
+def test_the_untouched_stub_is_to_do(name):
+    assert main(["check", name, "--file", str(stub_of(name))]) == 1
+    report = check_exercise(name, functions_in(stub_of(name)))
+    assert {verdict.status for verdict in report.verdicts} == {TO_DO}
+
+
+def test_every_stub_has_a_check_and_a_solution():
+    for folder in ("exercises", "solutions"):
+        assert [path.stem for path in sorted((LESSONS / folder).glob("*.py"))] == exercise_names()
+
+
+@each_exercise
+def test_the_stub_says_how_long_each_part_may_take(name):
+    stub = functions_in(stub_of(name))
+    for part in parts_of(name):
+        assert part.minutes in (5, 15, 30, 60)
+        assert stub[part.functions[0]].__doc__.startswith(f"{part.minutes} min")
+
+
+@each_exercise
+def test_stub_and_solution_take_the_same_arguments(name):
+    stub, solution = functions_in(stub_of(name)), functions_in(solution_of(name))
+    for function in (function for part in parts_of(name) for function in part.functions):
+        names = list(inspect.signature(stub[function]).parameters)
+        assert list(inspect.signature(solution[function]).parameters)[: len(names)] == names
+
+
+def breaks(*arguments):
+    raise ZeroDivisionError("on purpose")
+
+
+JUNK = {
+    "raises": breaks,
+    "takes nothing": lambda: None,
+    "None": lambda *_: None,
+    "text": lambda *_: "text",
+    "ragged": lambda *_: [[1.0], [1.0, 2.0]],
+    "a number": lambda *_: 17.5,
+    "an array": lambda *_: np.ones((2, 3, 1)),
+    "a pair": lambda *_: (np.ones((3, 5, 8)), (np.ones(3),)),
+    "NaN": lambda *_: (np.full((3, 5, 8), np.nan), ()),
+    "ends the program": lambda *_: exit(),
+}
+
+
+@each_exercise
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_whatever_an_answer_returns_it_is_wrong_and_breaks_nothing(name, junk):
+    functions = {function: junk for part in parts_of(name) for function in part.functions}
+    for verdict in check_exercise(name, functions).verdicts:
+        assert verdict.status == WRONG
+        assert verdict.explanation
+
+
+@each_exercise
+def test_a_half_written_answer_is_to_do(name):
+    solution = functions_in(solution_of(name))
+    for part in parts_of(name):
+        for missing in part.functions:
+            functions = {key: solution[key] for key in part.functions if key != missing}
+            status = {
+                v.part.functions[0]: v.status for v in check_exercise(name, functions).verdicts
+            }
+            assert status[part.functions[0]] == TO_DO
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "says"),
+    [
+        (1.0, [1.0, 2.0], r"v has the shape \(\) and should have \(2,\)"),
+        ([1.0, 3.0], [1.0, 2.0], r"v is 3 at index \(1,\) and should be 2; why"),
+        ([1.0, np.nan], [1.0, 2.0], r"v is nan at index \(1,\)"),
+        (2.0, 1.0, "v is 2 and should be 1; why"),
+        (None, [1.0], "v has the shape|v is"),
+        ("no", 1.0, "v is str; expected a number"),
+        ("no", [1.0], r"v is str; expected an array of shape \(1,\)"),
+    ],
+)
+def test_what_is_not_as_expected_is_said(given, expected, says):
+    with pytest.raises(CheckError, match=says):
+        expect("v", given, expected, hint="why")
+
+
+def test_what_is_as_expected_within_the_tolerance_passes():
+    expect("v", [1.0, 2.0 + 1e-10], [1.0, 2.0])
+    with pytest.raises(CheckError):
+        expect("v", [1.0, 2.0 + 3e-9], [1.0, 2.0])

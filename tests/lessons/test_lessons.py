@@ -1,0 +1,177 @@
+"""Each lesson runs, is built, and has the parts that a lesson has."""
+
+import ast
+import importlib.util
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from answers import LESSONS
+
+import minitransformer.layers
+from minitransformer.exercises import exercise_names, parts_of
+
+_spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
+build = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(build)
+
+SOURCES = build.sources()
+TINY = "# %% [markdown]\n# # A title\n\n# %%\nprint(6 * 7)\n"
+each_lesson = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+
+
+def exercise_of(source):
+    return f"ex{source.stem[:2]}"
+
+
+RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
+WITH_ARRAYS_LIKE_CUPYS = """
+import minitransformer
+from strict_cupy import strict
+device = minitransformer.backend.Device("stand-in", strict)
+minitransformer.select_device = lambda name: device
+"""
+
+
+def output_of(program, source):
+    """What a lesson prints, run as a script."""
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "agg",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests")]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, source.name],
+        cwd=LESSONS,
+        env=environment,
+        timeout=90,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@each_lesson
+def test_a_lesson_runs_in_less_than_90_seconds_and_gives_no_answer_away(source):
+    parts = parts_of(exercise_of(source))
+    assert f"0 of {len(parts)} right" in output_of(RUN, source)
+
+
+@each_lesson
+def test_a_lesson_runs_on_another_device(source):
+    assert output_of(WITH_ARRAYS_LIKE_CUPYS + RUN, source)
+
+
+@each_lesson
+def test_the_notebook_is_in_step_with_its_source(source):
+    assert build.in_step(source), f"python lessons/build.py {source.stem}"
+
+
+@each_lesson
+def test_the_notebook_was_executed_from_top_to_bottom_without_an_error(source):
+    cells = nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert not any(output.output_type == "error" for output in outputs)
+    assert not any(output.get("name") == "stderr" for output in outputs)
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@each_lesson
+def test_the_notebook_is_small_and_names_no_place_of_the_machine_that_built_it(source):
+    text = source.with_suffix(".ipynb").read_text(encoding="utf-8")
+    assert len(text.encode()) < 300_000
+    assert not re.search(r"/(home|root|tmp|work|Users|usr|opt)/|[A-Z]:\\\\", text)
+
+
+def test_every_lesson_begins_by_installing_the_package_where_it_is_missing():
+    first = {build.notebook_from(source).cells[1].source for source in SOURCES}
+    assert len(first) == 1
+    assert '"pip", "install"' in first.pop()
+
+
+@each_lesson
+def test_a_lesson_has_the_parts_that_a_lesson_has(source):
+    text = source.read_text(encoding="utf-8")
+    assert f"\n# # {source.stem[:2]} · " in text
+    for needed in (
+        "| In the paper |",
+        "| In the package |",
+        "| Time |",
+        "shape_table(",
+        "source_of(",
+        "assert ",
+        "plt.show()",
+        'device = select_device("cpu")  # "cuda"',
+        "· Exercises",
+        f"(exercises/{exercise_of(source)}.py)",
+        f"(solutions/{exercise_of(source)}.py)",
+        f'print(check_exercise("{exercise_of(source)}", globals()))',
+        "# ## On one card",
+    ):
+        assert needed in text, needed
+
+
+@each_lesson
+def test_a_lesson_tells_of_each_exercise_and_its_time(source):
+    text = source.read_text(encoding="utf-8")
+    for part in parts_of(exercise_of(source)):
+        assert f"**`{part.functions[0]}`** ({part.minutes} min)." in text
+
+
+@each_lesson
+def test_a_lesson_defines_no_function_of_the_layers_again(source):
+    layers = pkgutil.iter_modules(minitransformer.layers.__path__, "minitransformer.layers.")
+    modules = [importlib.import_module(layer.name) for layer in layers]
+    ours = {name for module in modules for name, _ in inspect.getmembers(module, callable)}
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert "layer_norm" in ours
+    assert not defined & ours
+
+
+def test_every_exercise_belongs_to_a_lesson():
+    assert exercise_names() == [exercise_of(source) for source in SOURCES]
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    source = tmp_path / "99_tiny.py"
+    source.write_text(TINY)
+    return source
+
+
+def test_a_source_without_a_notebook_is_out_of_step(tiny):
+    assert not build.in_step(tiny)
+
+
+@pytest.mark.parametrize("change", [("6 * 7", "6 * 8"), ("A title", "Another"), ("# %%\n", "\n")])
+def test_a_changed_source_is_out_of_step(tiny, change):
+    nbformat.write(build.notebook_from(tiny), tiny.with_suffix(".ipynb"))
+    assert build.in_step(tiny)
+    tiny.write_text(TINY.replace(*change))
+    assert not build.in_step(tiny)
+
+
+def test_a_notebook_is_built_with_its_outputs_and_the_same_each_time(tiny):
+    pytest.importorskip("ipykernel", reason="notebooks are executed by ipykernel: extra lessons")
+    program = (
+        "import runpy, sys; from pathlib import Path;"
+        "runpy.run_path(sys.argv[1])['build'](Path(sys.argv[2]))"
+    )
+    built = []
+    for _ in range(2):
+        command = [sys.executable, "-c", program, LESSONS / "build.py", tiny]
+        subprocess.run(command, check=True, capture_output=True)
+        built.append(tiny.with_suffix(".ipynb").read_bytes())
+    assert built[0] == built[1]
+    assert b'"42\\n"' in built[0]
+    assert build.in_step(tiny)
