@@ -1,0 +1,331 @@
+"""Translating a test set with minitransformer beside PyTorch, with and without a key/value cache.
+
+    python benchmarks/decode.py --run-folder runs/multi30k --data-dir DIR
+
+All sides have the weights of a trained run, since one of random weights would never end a sentence,
+and translate the same test set from ids to ids, greedily and by beam search; without a run folder
+the toy model is trained for a little while first. Each side is a process of its own. First they
+show that they say the same. Then they take turns, one waiting while the other translates. A ratio
+is that of the seconds of all rounds; each round has its own, which shows the spread.
+"""
+
+import argparse
+import json
+import multiprocessing
+import re
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+
+from _machine import cores, machine, numpy_blas
+from _process import require_torch
+
+SEARCHES = ("greedy", "beam")
+SAME = 0.97  # of the sentences at least; two words of almost one probability may change places
+
+
+def main(arguments=None):
+    """Measure, print a table and write the JSON; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _options(arguments)
+    require_torch()
+    result = {"kind": "decode", **machine(["decode.py", *arguments])}
+    with tempfile.TemporaryDirectory() as folder:
+        workload = make_workload(options.run_folder or train_toy(folder), options)
+    result |= measure(workload, options)
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def train_toy(folder):
+    """The folder of a short training on the toy corpus."""
+    from minitransformer.cli import main as minitransformer
+
+    run_folder = f"{folder}/run"
+    status = minitransformer(["train", "toy", "--epochs", "3", "--run-folder", run_folder])
+    if status:
+        raise SystemExit(f"the toy model could not be trained: exit status {status}")
+    return run_folder
+
+
+def make_workload(run_folder, options):
+    """What is to be translated with which model, as a dict of plain values and arrays."""
+    from minitransformer.commands.evaluate import TEST_SPLITS
+    from minitransformer.data.vocabulary import EOS
+    from minitransformer.run_folder import RunFolder
+    from minitransformer.training.recipe import Recipe
+    from minitransformer.training.session import load_split
+    from minitransformer.translator import Translator
+
+    recipe = Recipe.from_dict(RunFolder(run_folder).load_config()[1])
+    if options.data_dir:
+        recipe = recipe.with_value("data_dir", options.data_dir)
+    split = TEST_SPLITS[recipe.data.corpus]
+    pairs = load_split(recipe.data, split)[: options.sentences]
+    translator = Translator.load(run_folder, "cpu")
+    longest = translator.model.config.max_length - 1
+    encode = translator.vocabulary.encode
+    return {
+        "corpus": f"{recipe.data.corpus}, {split}",
+        "sources": [[*encode(source)[:longest], EOS] for source, _ in pairs],
+        "config": asdict(translator.model.config),
+        "weights": {path: p.data for path, p in translator.model.named_parameters()},
+    }
+
+
+def measure(workload, options):
+    """Compare the sides on a workload; returns a dict, ready for JSON.
+
+    Raises:
+        SystemExit: they say different things.
+    """
+    settings = {
+        "threads": options.threads or cores(),
+        "beam_size": options.beam_size,
+        "alpha": options.alpha,
+        "accelerate": not options.no_accelerate,
+        "max_tokens": options.torch_max_tokens,
+    }
+    searches = {}
+    with (
+        _process(OurSide, workload, settings) as ours,
+        _process(TorchSide, workload, settings) as torch,
+    ):
+        for search in SEARCHES:
+            rivals = ["cache"] + ["recompute"] * (search == "greedy")
+            sides = {"ours": (ours, search)} | {
+                rival: (torch, f"{search}_{rival}") for rival in rivals
+            }
+            searches[search] = compare(sides, len(workload["sources"]), options.rounds)
+        facts = {"ours": _ask(ours, "facts"), "torch": _ask(torch, "facts")}
+    return {
+        "corpus": workload["corpus"],
+        "sentences": len(workload["sources"]),
+        "source_tokens": sum(map(len, workload["sources"])),
+        "model": workload["config"],
+        "settings": settings,
+        "rounds": options.rounds,
+        "sides": facts,
+        "searches": searches,
+    }
+
+
+def compare(sides, sentences, rounds):
+    """Agreement, seconds and ratios of one search; ``sides`` are (process, search) by name."""
+    said = {
+        name: _ask(process, "translate", search)[0] for name, (process, search) in sides.items()
+    }
+    agreement = {}
+    for rival in list(sides)[1:]:
+        same = sum(map(list.__eq__, said["ours"], said[rival])) / sentences
+        if same < SAME:
+            raise SystemExit(
+                f"the sides do not say the same: {same:.1%} of the sentences agree with "
+                f"PyTorch ({rival}), and at least {SAME:.0%} should"
+            )
+        agreement[rival] = same
+
+    seconds = {name: [] for name in sides}
+    for i in range(rounds):
+        for name in list(sides)[:: 1 if i % 2 == 0 else -1]:
+            process, search = sides[name]
+            seconds[name].append(_ask(process, "translate", search)[1])
+    return {
+        "target_tokens": sum(map(len, said["ours"])),
+        "same_sentences": agreement,
+        "seconds": seconds,
+        "sentences_per_second": {
+            name: sentences * rounds / sum(taken) for name, taken in seconds.items()
+        },
+        "ratio": {rival: sum(seconds[rival]) / sum(seconds["ours"]) for rival in agreement},
+        "ratio_of_rounds": {
+            rival: [
+                theirs / ours for ours, theirs in zip(seconds["ours"], seconds[rival], strict=True)
+            ]
+            for rival in agreement
+        },
+    }
+
+
+class OurSide:
+    """Translates as a Translator does, from ids to ids."""
+
+    def __init__(self, workload, settings):
+        from minitransformer.config import TransformerConfig
+        from minitransformer.transformer import Transformer
+        from minitransformer.workers import Workers
+
+        self.sources, self.settings = workload["sources"], settings
+        self.model = Transformer(TransformerConfig(**workload["config"]))
+        for path, parameter in self.model.named_parameters():
+            parameter.data[...] = workload["weights"][path]
+        self.workers = Workers(settings["threads"])
+
+    def translate(self, search):
+        """Ids of all translations, and the seconds they took."""
+        from threadpoolctl import threadpool_limits
+
+        from minitransformer.data.vocabulary import EOS
+        from minitransformer.decoding import translate_ids
+        from minitransformer.twins import accelerated
+
+        start = perf_counter()
+        with threadpool_limits(1, user_api="blas"), accelerated(self.settings["accelerate"]):
+            found = translate_ids(
+                self.model,
+                self.sources,
+                beam_size=1 if search == "greedy" else self.settings["beam_size"],
+                alpha=self.settings["alpha"],
+                workers=self.workers,
+            )
+        seconds = perf_counter() - start
+        return [best.ids + [EOS] * best.finished for best, *_ in found], seconds
+
+    def facts(self):
+        return {
+            "name": "minitransformer" + ("" if self.settings["accelerate"] else ", reference"),
+            "blas": numpy_blas(),
+            "threads": f"{self.workers.count} of Python, 1 of the BLAS in each",
+        }
+
+
+class TorchSide:
+    """The searches of ``torch_decode.py``."""
+
+    def __init__(self, workload, settings):
+        from types import SimpleNamespace
+
+        import torch
+        from torch_model import TorchTransformer, load_ours
+
+        torch.set_num_threads(settings["threads"])
+        self.sources, self.settings = workload["sources"], settings
+        config = SimpleNamespace(**workload["config"])
+        self.model = load_ours(TorchTransformer(config), workload["weights"]).eval()
+
+    def translate(self, search):
+        """As :meth:`OurSide.translate`."""
+        import torch_decode
+
+        options = {"max_tokens": self.settings["max_tokens"]}
+        if search == "beam_cache":
+            width = self.settings["beam_size"]
+            options = dict(beam_size=width, alpha=self.settings["alpha"])
+            options["max_tokens"] = self.settings["max_tokens"] // width
+        function = {
+            "greedy_cache": torch_decode.greedy,
+            "greedy_recompute": torch_decode.recomputing_greedy,
+            "beam_cache": torch_decode.beam_search,
+        }[search]
+        start = perf_counter()
+        found = torch_decode.translate(self.model, self.sources, function, **options)
+        return found, perf_counter() - start
+
+    def facts(self):
+        import torch
+
+        blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())[1]
+        return {
+            "name": f"PyTorch {torch.__version__}",
+            "blas": f"{blas}, {torch.backends.cpu.get_cpu_capability()}",
+            "threads": f"{torch.get_num_threads()} of PyTorch",
+        }
+
+
+@contextmanager
+def _process(side, workload, settings):
+    """A side in a process of its own, as the connection to it."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there, side, workload, settings), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield here
+    finally:
+        here.close()
+        process.join()
+
+
+def _serve(connection, side, workload, settings):
+    served = side(workload, settings)
+    while True:
+        try:
+            method, arguments = connection.recv()
+        except EOFError:
+            return
+        connection.send(getattr(served, method)(*arguments))
+
+
+def _ask(connection, method, *arguments):
+    """What the method of a side returns."""
+    try:
+        connection.send((method, arguments))
+        return connection.recv()
+    except (EOFError, BrokenPipeError):
+        raise SystemExit("a side failed; its own message stands above") from None
+
+
+NAMES = {"ours": "minitransformer", "cache": "PyTorch, cache", "recompute": "PyTorch, no cache"}
+
+
+def table(result):
+    """A result as text."""
+    settings = result["settings"]
+    lines = [
+        f"{result['cpu']}, {result['cores']} cores",
+        f"{result['corpus']}: {result['sentences']} sentences, {result['source_tokens']} tokens; "
+        f"d_model {result['model']['d_model']}, vocabulary "
+        f"{result['model']['target_vocabulary_size']}",
+    ]
+    for facts in result["sides"].values():
+        lines.append(f"{facts['name']}: {facts['blas']}; threads: {facts['threads']}")
+    for search, found in result["searches"].items():
+        width = f" {settings['beam_size']}, alpha {settings['alpha']}" * (search == "beam")
+        lines += ["", f"{search}{width}: {found['target_tokens']} tokens"]
+        for name, speed in found["sentences_per_second"].items():
+            line = f"  {NAMES[name]:<18}{speed:>8.1f} sentences/s"
+            if name in found["ratio"]:
+                ratios = found["ratio_of_rounds"][name]
+                line += (
+                    f"  ratio {found['ratio'][name]:.2f} ({min(ratios):.2f} to {max(ratios):.2f} "
+                    f"in {len(ratios)} rounds), {found['same_sentences'][name]:.1%} the same"
+                )
+            lines.append(line)
+    if "OPENBLAS_CORETYPE" in result["environment"]:
+        lines += [
+            "",
+            f"note: OPENBLAS_CORETYPE={result['environment']['OPENBLAS_CORETYPE']} forces the "
+            "kernels of our BLAS; without it the BLAS chooses those of this processor",
+        ]
+    return "\n".join(lines)
+
+
+def _options(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--run-folder", help="a run with three-way tying; by default the toy model is trained")
+    add("--data-dir", help="folder with Multi30k, if the run is one of it")
+    add("--sentences", type=int, help="the first so many of the test set; all by default")
+    add("--beam-size", type=int, default=5, help="of the beam search")
+    add("--alpha", type=float, default=0.6, help="exponent of the length penalty")
+    add("--threads", type=int, default=0, help="of each side; 0 is one for each core")
+    add("--rounds", type=int, default=3, help="how often each side translates everything")
+    add("--no-accelerate", action="store_true", help="our code without its faster twins")
+    add(
+        "--torch-max-tokens", type=int, default=4096, help="in a batch of PyTorch's, times the beam"
+    )
+    add("--json", type=Path, metavar="FILE", help="write the result to a file")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

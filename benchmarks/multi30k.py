@@ -1,0 +1,101 @@
+"""Train a translator, score it on the test set once, and keep the result as one JSON file.
+
+    python benchmarks/multi30k.py --json FILE multi30k-cpu [--data-dir DIR] [--seed N] [...]
+
+What comes after the options of this script is for ``minitransformer train``. A run that was cut off
+goes on where it was, and one that is done is only scored. What is chosen, in the training and after
+it, is chosen by the validation set; the test set is looked at once.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import _machine
+
+from minitransformer.cli import main as minitransformer
+from minitransformer.commands.train import PATHS
+from minitransformer.evaluation import score, table
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import load_split
+from minitransformer.translator import Translator
+
+SEARCHES = {"greedy": {"beam_size": 1}, "beam 5, alpha 1": {"beam_size": 5, "alpha": 1.0}}
+
+
+def main(arguments=None):
+    """Train, score and write; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        usage="%(prog)s --json FILE [options] PRESET [options of minitransformer train]",
+    )
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the result")
+    parser.add_argument(
+        "--run-folder", default="runs/multi30k", help="where to train (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--split",
+        action="append",
+        help="to score; may be given again (default: validation and test_2016_flickr)",
+    )
+    options, train = parser.parse_known_args(arguments)
+    if options.json.exists():
+        parser.error(f"{options.json} is there already, and a run is scored once")
+
+    run = RunFolder(options.run_folder)
+    begun = run.config.exists()
+    how = ["--resume", options.run_folder] if begun else [*train, "--run-folder", run.path]
+    status = minitransformer(["train", *map(str, how)])
+    if status:
+        return status
+    splits = options.split or ["validation", "test_2016_flickr"]
+    result = scored(run, splits, ["train", *train])
+    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def scored(run, splits, command):
+    """Scores of the finished run in a RunFolder, and how it was made, as a dict."""
+    _, recipe = run.load_config()
+    validations = [entry for entry in run.log_entries() if entry["kind"] == "validation"]
+    translator = Translator.load(run.path)
+    scores = {}
+    for split in splits:
+        pairs = load_split(Recipe.from_dict(recipe).data, split)
+        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+        scores[split] = {
+            name: score(translator.translate(sources, **search), references)
+            for name, search in SEARCHES.items()
+        }
+        print(f"{split}\n{table(scores[split])}\n")
+    for name in PATHS:
+        del recipe["data"][name]  # folders of this machine
+    return {
+        "command": "minitransformer " + shlex.join(_machine.without_folders(command)),
+        "commit": _machine.commit(),
+        "seed": recipe["training"]["seed"],
+        "hardware": {
+            "cpu": _machine.cpu(),
+            "cores": _machine.cores(),
+            "blas": _machine.numpy_blas(),
+            "device": str(translator.model.device),
+        },
+        "versions": _machine.versions(),
+        "environment": _machine.environment(),
+        "wall_seconds": validations[-1]["seconds"],
+        "epochs": validations[-1]["epoch"],
+        "steps": validations[-1]["step"],
+        "chosen": translator.origin,
+        "recipe": recipe,
+        "splits": {
+            split: {name: values.as_dict() for name, values in searches.items()}
+            for split, searches in scores.items()
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

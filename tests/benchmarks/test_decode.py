@@ -1,0 +1,115 @@
+"""The benchmark of decoding: a fair opponent, honest figures."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import decode
+import torch_decode
+from tiny_translator import train_once
+from torch_model import TorchTransformer, load_ours
+
+from minitransformer import Transformer, TransformerConfig
+from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.decoding import translate_ids
+
+SEARCHES = [
+    (torch_decode.greedy, dict()),
+    (torch_decode.recomputing_greedy, dict()),
+    (torch_decode.beam_search, dict(beam_size=4, alpha=0.6)),
+    (torch_decode.beam_search, dict(beam_size=3, alpha=2.0)),
+]
+
+
+def both_models(norm):
+    """One model in two libraries, whose translations end at many lengths or not at all."""
+    sizes = dict(d_model=16, num_heads=2, d_ff=24, num_encoder_layers=2, num_decoder_layers=2)
+    model = Transformer(TransformerConfig(12, 12, norm=norm, max_length=40, **sizes))
+    rng = np.random.default_rng(2)
+    model.flat.data += 0.2 * rng.standard_normal(model.flat.data.size)
+    table = model.positional_encoding.table
+    table[:] = 2 * rng.standard_normal(table.shape)
+    weights = {path: parameter.data for path, parameter in model.named_parameters()}
+    twin = load_ours(TorchTransformer(model.config), weights).eval()
+    twin.positions.copy_(torch_decode.torch.tensor(table))
+    return model, twin
+
+
+def test_special_symbols_are_those_of_the_vocabulary():
+    assert (torch_decode.PAD, torch_decode.BOS, torch_decode.EOS) == (PAD, BOS, EOS)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(("search", "options"), SEARCHES)
+def test_pytorch_says_what_we_say(norm, search, options):
+    model, twin = both_models(norm)
+    rng = np.random.default_rng(2)
+    sources = [[*map(int, rng.integers(4, 12, length)), EOS] for length in rng.integers(0, 9, 40)]
+    found = torch_decode.translate(twin, sources, search, max_tokens=60, **options)
+    options = {"beam_size": 1, **options}
+    ours = translate_ids(model, sources, **options)
+    assert found == [best.ids + [EOS] * best.finished for best, *_ in ours]
+    endings = {ids[-1] == EOS for ids in found}
+    assert len({len(ids) for ids in found}) > 4
+    assert endings == {True, False}
+
+
+class Side:
+    """Says what it is told to, after seconds that it is told."""
+
+    def __init__(self, seconds, said):
+        self.seconds, self.said = iter(seconds), said
+
+    def translate(self, search):
+        return self.said, next(self.seconds)
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    monkeypatch.setattr(decode, "_ask", lambda side, method, *args: getattr(side, method)(*args))
+
+
+def test_ratios_are_of_all_rounds_and_of_each_without_the_first_pass(ask):
+    said = [[4, 3], [5, 5, 3]]
+    ours, torch = Side([100, 1, 2, 1], said), Side([1, 3, 2, 3], said)
+    found = decode.compare({"ours": (ours, "greedy"), "cache": (torch, "greedy_cache")}, 2, 3)
+    assert found["ratio"] == {"cache": 2.0}
+    assert found["ratio_of_rounds"] == {"cache": [3, 1, 3]}
+    assert found["sentences_per_second"] == {"ours": 1.5, "cache": 0.75}
+    assert found["same_sentences"] == {"cache": 1.0}
+    assert found["target_tokens"] == 5
+
+
+def test_nothing_is_measured_where_the_sides_say_different_things(ask):
+    said = [[4, 3]] * 20
+    ours, torch = Side([1], said), Side([1], [[5, 3], *said[1:]])
+    with pytest.raises(SystemExit, match=r"95\.0% of the sentences agree with PyTorch \(cache\)"):
+        decode.compare({"ours": (ours, "greedy"), "cache": (torch, "greedy_cache")}, 20, 1)
+
+
+def test_a_side_that_fails_ends_the_benchmark(capfd):
+    with decode._process(Side, (), ()) as side, pytest.raises(SystemExit, match="a side failed"):
+        decode._ask(side, "no_such_method")
+    assert "no_such_method" in capfd.readouterr().err
+
+
+def test_a_run_is_translated_by_all_sides(tmp_path_factory, tmp_path, capsys):
+    file = tmp_path / "decode.json"
+    run_folder = train_once(tmp_path_factory)
+    arguments = ["--run-folder", str(run_folder), "--rounds", "1", "--threads", "1"]
+    assert decode.main([*arguments, "--beam-size", "2", "--json", str(file)]) == 0
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert result["searches"]["greedy"]["ratio"].keys() == {"cache", "recompute"}
+    assert result["searches"]["beam"]["ratio"].keys() == {"cache"}
+    for search in result["searches"].values():
+        assert set(search["same_sentences"].values()) == {1.0}
+    assert str(run_folder.parent) not in file.read_text(encoding="utf-8")
+    printed = capsys.readouterr().out
+    assert f"ratio {result['searches']['beam']['ratio']['cache']:.2f} (" in printed
+    assert f"PyTorch {torch_decode.torch.__version__}" in printed

@@ -1,0 +1,120 @@
+import sys
+import threading
+import time
+
+import profile_step
+import pytest
+from _our_side import OurSide
+from _settings import Settings
+from profile_step import WAITING, Looks, kind_of, profile
+from tiny_workload import tiny_workload
+
+from minitransformer.workers import Workers
+
+
+def kind_when_called(monkeypatch, holder, name, act):
+    """What the profiler calls the work of the moment in which ``holder.name`` is called."""
+    kinds = []
+    before = getattr(holder, name)
+
+    def look(*args, **kwargs):
+        kinds.append(kind_of(sys._getframe(1)))
+        return before(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(holder, name, look)
+        act()
+    return kinds
+
+
+@pytest.fixture(scope="module")
+def side():
+    return OurSide(tiny_workload(count=2), Settings(accelerate=False))
+
+
+def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
+    """Looked at from within the step: in softmax, in dropout, in Adam and so on."""
+    from minitransformer.layers import attention, embedding, feed_forward
+    from minitransformer.training import trainer
+
+    def act():
+        side.take_steps([0])
+
+    expected = [
+        (attention, "softmax", profile_step.SCORES),  # the caller is attention itself
+        (feed_forward, "relu", profile_step.BIAS),
+        (embedding, "scatter_add", "embedding"),
+        (trainer, "gradient_norm", profile_step.GRADIENTS),
+    ]
+    for holder, name, kind in expected:
+        assert set(kind_when_called(monkeypatch, holder, name, act)) == {kind}
+
+
+def projected_loss(x, weight):
+    def linear():
+        return kind_of(sys._getframe()), kind_of(sys._getframe()) @ Right()
+
+    return linear()
+
+
+def linear(x):
+    total = kind_of(sys._getframe())
+    return total, Right() @ kind_of(sys._getframe())
+
+
+class Right:
+    """Returns what it is multiplied with, so that a look can be on the line of a product."""
+
+    def __matmul__(self, kind):
+        return kind
+
+    def __rmatmul__(self, kind):
+        return kind
+
+
+def test_products_are_told_from_other_work_by_their_line():
+    assert linear(1) == (profile_step.BIAS, profile_step.PRODUCTS)
+
+
+def test_products_within_the_loss_are_those_of_the_logits():
+    assert projected_loss(1, 2)[1] == profile_step.LOGITS
+
+
+def adam_update(seconds):
+    time.sleep(seconds)
+
+
+def layer_norm(seconds):
+    time.sleep(seconds)
+
+
+def test_shares_are_those_of_the_time_of_all_workers():
+    """One of two workers is at LayerNorm for three units of time and the other at Adam for one."""
+    workers = Workers(2)
+    workers.map(time.sleep, (0.01, 0.01))
+    with Looks(workers.count) as looks:
+        workers.map(lambda work, seconds: work(seconds), (layer_norm, adam_update), (0.3, 0.1))
+    total = looks.counts.total()
+    shares = {kind: count / total for kind, count in looks.counts.items()}
+    assert shares["LayerNorm"] == pytest.approx(1 / 2, abs=0.08)
+    assert shares["Adam"] == pytest.approx(1 / 6, abs=0.08)
+    assert shares[WAITING] == pytest.approx(1 / 3, abs=0.08)
+
+
+def test_a_waiting_thread_does_nothing():
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    time.sleep(0.01)
+    frame = sys._current_frames()[thread.ident]
+    assert kind_of(frame) is None
+    event.set()
+    thread.join()
+
+
+def test_all_shares_make_up_the_step(side):
+    found = profile(side, [0, 1] * 15)
+    assert found["looks"] > 10
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    facts = dict(cpu="a processor", side=side.facts(), config="toy", corpus="text")
+    assert profile_step.LOSS in profile_step.table(facts | found)

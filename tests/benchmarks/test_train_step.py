@@ -1,0 +1,167 @@
+import json
+
+import numpy as np
+import pytest
+import train_step
+from _machine import command_line
+from _process import SideError, SideProcess
+from _settings import Settings
+from _workload import Workload
+from tiny_workload import tiny_workload
+
+
+@pytest.fixture(scope="module")
+def result():
+    """What the benchmark measures on a tiny model, seven steps in blocks of three."""
+    result = train_step.measure(tiny_workload(count=7), Settings(), against="reference", block=3)
+    return result | {"cpu": "a processor", "cores": 2, "environment": {}, "config": "tiny"}
+
+
+def test_both_sides_compute_the_same_before_anything_is_timed(result):
+    agreement = result["agreement"]
+    assert 0 < agreement["float64"]["gradient"] < 1e-11
+    assert agreement["float64"]["gradient"] < agreement["float32"]["gradient"] < 1e-4
+
+
+def test_the_ratio_is_that_of_all_blocks_and_lies_between_theirs(result):
+    blocks = result["ratio_of_blocks"]
+    assert len(blocks) == 3
+    assert min(blocks) <= result["ratio"] <= max(blocks)
+    ours, theirs = result["ours"], result["theirs"]
+    assert np.isclose(ours["tokens_per_second"] / theirs["tokens_per_second"], result["ratio"])
+    assert np.isclose(ours["gflops"] / theirs["gflops"], result["ratio"])
+
+
+def test_each_side_says_how_fast_how_large_and_by_what(result):
+    tokens = np.mean([batch.num_tokens for batch in tiny_workload(count=7).batches])
+    for side in (result["ours"], result["theirs"]):
+        assert np.isclose(side["tokens_per_second"] * side["seconds_per_step"], tokens)
+        assert np.isclose(side["gflops"] * side["seconds_per_step"], result["gflop_per_step"])
+        assert 0 < side["gemm_peak_share"] < 1
+        assert side["gemm_peak_gflops"] == max(side["gemm_gflops"].values())
+        assert side["peak_mb"] > 20
+    assert result["ours"]["name"] == "minitransformer"
+    assert result["theirs"]["name"] == "minitransformer, reference"
+
+
+def test_the_result_is_json_and_the_table_shows_it(result):
+    assert json.loads(json.dumps(result)) == result
+    table = train_step.table(result)
+    assert f"ratio {result['ratio']:.2f}" in table
+    assert f"{result['ours']['tokens_per_second']:,.0f}" in table
+    assert "OPENBLAS_CORETYPE" not in table
+    forced = result | {"environment": {"OPENBLAS_CORETYPE": "Haswell"}}
+    assert "OPENBLAS_CORETYPE=Haswell forces" in train_step.table(forced)
+
+
+class Answers:
+    """A side with the gradients of a tiny workload, one entry of which is ``scale`` times right."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def call(self, method, index, file, dtype):
+        gradients = {"a": np.ones(1000), "b": np.full(3, 0.5)}
+        gradients["b"][1] *= self.scale
+        np.savez(file, **gradients)
+        return 5.0
+
+
+@pytest.mark.parametrize("wrong", [1.0001, 0.0, -1.0, np.nan])
+def test_sides_that_do_not_agree_are_not_timed(tmp_path, wrong):
+    def compare(scale):
+        return train_step.compare(Answers(scale), Answers(), None, "ours", tmp_path, "float64")
+
+    train_step.check({"float64": compare(1.0)})
+    with pytest.raises(SystemExit, match="gradient of b"):
+        train_step.check({"float64": compare(wrong)})
+
+
+def test_nothing_is_timed_before_the_sides_agree(monkeypatch):
+    monkeypatch.setattr(train_step, "alternate", None)
+    monkeypatch.setitem(train_step.TOLERANCES, "float32", 0.0)
+    with pytest.raises(SystemExit, match="in float32"):
+        train_step.measure(tiny_workload(count=1), Settings(), against="reference")
+
+
+def test_a_loss_that_differs_is_not_timed():
+    found = {"loss": 1e-3, "gradient": 0.0, "of": "a"}
+    with pytest.raises(SystemExit, match=r"in float64 .* 1.0e-03"):
+        train_step.check({"float64": found})
+
+
+class Clock:
+    """A side whose blocks of steps are noted, and take as many seconds as told."""
+
+    def __init__(self, name, calls, seconds):
+        self.name, self.calls, self.seconds = name, calls, seconds
+
+    def call(self, method, indices):
+        self.calls.append((self.name, indices))
+        return self.seconds * len(indices)
+
+
+def test_the_sides_take_turns_on_the_same_batches_after_warming_up():
+    calls = []
+    ours, theirs = Clock("o", calls, 1), Clock("t", calls, 3)
+    seconds = train_step.alternate(ours, theirs, steps=5, block=2, warm_up=3)
+    blocks = [0, 1], [2, 3], [4]
+    assert calls[:2] == [("o", [0, 1, 2]), ("t", [0, 1, 2])]
+    assert calls[2::2] == [("o", blocks[0]), ("t", blocks[1]), ("o", blocks[2])]
+    assert calls[3::2] == [("t", blocks[0]), ("o", blocks[1]), ("t", blocks[2])]
+    assert seconds == [[2, 6], [2, 6], [1, 3]]
+
+
+def test_a_workload_is_the_same_after_it_was_stored(tmp_path):
+    workload = tiny_workload()
+    workload.save(tmp_path)
+    loaded = Workload.load(tmp_path)
+    assert vars(loaded.config) == vars(workload.config)
+    assert (loaded.corpus, loaded.padding) == (workload.corpus, workload.padding)
+    assert loaded.weights.keys() == workload.weights.keys()
+    for path, weight in workload.weights.items():
+        np.testing.assert_array_equal(loaded.weights[path], weight)
+    for ours, theirs in zip(workload.batches, loaded.batches, strict=True):
+        assert ours.num_tokens == theirs.num_tokens
+        for side in ("source", "target", "labels"):
+            np.testing.assert_array_equal(getattr(ours, side), getattr(theirs, side))
+
+
+def test_what_goes_wrong_in_a_process_is_told(tmp_path):
+    tiny_workload(count=1).save(tmp_path)
+    with (
+        SideProcess("ours", tmp_path, Settings()) as side,
+        pytest.raises(SideError, match="IndexError"),
+    ):
+        side.call("take_steps", indices=[7])
+    with pytest.raises(SideError, match=r"weights\.npz"):
+        SideProcess("ours", broken(tmp_path), Settings())
+
+
+def broken(folder):
+    (folder / "weights.npz").unlink()
+    return folder
+
+
+def test_tf32_is_refused_on_a_cpu():
+    with pytest.raises(ValueError, match="choose float32"):
+        Settings(precision="tf32")
+
+
+def test_no_folder_of_this_machine_stays_in_a_command(monkeypatch):
+    for name in ("OPENBLAS_NUM_THREADS", "OPENBLAS_L2_SIZE", "OPENBLAS_CORETYPE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    given = ["x.py", "--data-dir", "../data", "--steps", "3", "--json", "/a/b.json"]
+    shown = "x.py --data-dir DIR --steps 3 --json b.json"
+    assert command_line(given) == f"OPENBLAS_CORETYPE=Haswell python benchmarks/{shown}"
+    assert "/a" not in command_line(["x.py", "--data-dir=/a/data", "--json=/a/b.json"])
+    assert "--data-dir=DIR --json=b.json" in command_line(
+        ["x.py", "--data-dir=/a/data", "--json=/a/b.json"]
+    )
+
+
+def test_without_pytorch_the_script_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("_process.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"pip install torch=="):
+        train_step.main(["--config", "toy"])
