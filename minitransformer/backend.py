@@ -12,6 +12,8 @@ from types import ModuleType
 
 import numpy as np
 
+from minitransformer.counter_generator import CounterGenerator
+
 INSTALL_HINT = (
     "install CuPy for your driver with pip install 'minitransformer[gpu12]' (CUDA 12) "
     "or 'minitransformer[gpu13]' (CUDA 13)"
@@ -44,9 +46,11 @@ class Device:
             return self.xp.asarray(x, dtype=dtype)
 
     def generator(self, seed):
-        """A random generator on this device; the same seed gives the same numbers again."""
-        with self._as_current():
-            return self.xp.random.default_rng(seed)
+        """A random generator on this device; the same seed gives the same numbers again.
+
+        On a GPU its state stays on the host, so that a step makes a new one without waiting.
+        """
+        return np.random.default_rng(seed) if self.xp is np else CounterGenerator(seed, self.xp)
 
     def synchronize(self):
         """Wait until all work queued on this device is done."""

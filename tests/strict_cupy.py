@@ -15,12 +15,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-BINARY = "add", "sub", "mul", "truediv", "floordiv", "matmul", "and", "or"
+BINARY = "add", "sub", "mul", "truediv", "floordiv", "matmul", "and", "or", "xor", "rshift"
 COMPARISONS = "lt", "le", "eq", "ne", "gt", "ge"
 UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
 REDUCTIONS = "sum", "mean", "max", "min", "any"
-PROPERTIES = "shape", "ndim", "size", "dtype"
+PROPERTIES = "shape", "ndim", "size", "dtype", "strides"
 FUNCTIONS = "exp", "log", "sqrt", "isfinite", "maximum", "where"
 
 _records = []
@@ -61,6 +61,10 @@ class StrictArray:
 
     def __getattr__(self, name):
         raise AttributeError(_unknown("array attribute", name))
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self._data.ctypes.data)
 
     def __repr__(self):
         return f"StrictArray({self._data})"
@@ -135,6 +139,9 @@ class StrictCupy:
             yield record
         finally:
             _records.remove(record)
+
+    def ascontiguousarray(self, x):
+        return StrictArray(np.ascontiguousarray(_array(x)))
 
     def asarray(self, x, dtype=None):
         if isinstance(x, StrictArray):

@@ -3,7 +3,7 @@
 Importing this package registers them; ``with accelerated():`` (``twins.py``) uses them.
 """
 
-from minitransformer.accelerate import cpu
+from minitransformer.accelerate import cpu, cuda
 from minitransformer.accelerate.cpu.memory import keep_freed_memory
 
-__all__ = ["cpu", "keep_freed_memory"]
+__all__ = ["cpu", "cuda", "keep_freed_memory"]

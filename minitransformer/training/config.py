@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from minitransformer.training import schedule
 
+PRECISIONS = "float32", "tf32", "bfloat16", "float16"
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -27,6 +29,8 @@ class TrainingConfig:
         shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
             one for each core of a CPU, and 1 on a GPU.
         accelerate: whether to use the faster twins of the layers.
+        matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"``,
+            ``"bfloat16"`` or ``"float16"``. Parameters and sums stay float32.
         seed: of weights, order of batches, and dropout.
 
     Raises:
@@ -49,6 +53,7 @@ class TrainingConfig:
     save_every: int = 500
     shards: int = 0
     accelerate: bool = True
+    matmul_precision: str = "float32"
     seed: int = 0
 
     def __post_init__(self):
@@ -62,6 +67,10 @@ class TrainingConfig:
         for name in ("label_smoothing", "subword_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
+        if self.matmul_precision not in PRECISIONS:
+            raise ValueError(
+                f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
+            )
         if self.schedule not in ("linear", "inverse-sqrt", "noam"):
             raise ValueError(
                 f"schedule={self.schedule!r}; choose 'linear', 'inverse-sqrt' or 'noam'"

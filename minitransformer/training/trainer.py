@@ -10,11 +10,13 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from itertools import islice
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from minitransformer.accelerate import keep_freed_memory
+from minitransformer.accelerate.cuda import matmul_precision, staged
 from minitransformer.backend import CPU, array_namespace
 from minitransformer.checkpoint import (
     average,
@@ -26,6 +28,7 @@ from minitransformer.checkpoint import (
 from minitransformer.data.batches import split
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.token_ids import ids_checked_before
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
 
@@ -100,8 +103,10 @@ class Trainer:
 
     def _train_epoch(self, total_steps, interrupted):
         batches = self.batches(self.epoch)
+        sizes = self.model.config.source_vocabulary_size, self.model.config.target_vocabulary_size
+        ahead = staged(batches[self.position :], self.model.device, *sizes)
         while self.position < len(batches):
-            group = batches[self.position : self.position + self.config.accumulate]
+            group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
             self.take_step(group, total_steps)
             if interrupted.is_set() or self.step % self.config.save_every == 0:
@@ -171,7 +176,9 @@ class Trainer:
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
         shards = zip(*(split(batch, self.workers.count) for batch in batches), strict=True)
-        with accelerated(config.accelerate):
+        # On a GPU ids have been checked before they went there.
+        precision = matmul_precision(config.matmul_precision)
+        with accelerated(config.accelerate), precision, ids_checked_before():
             losses = self.workers.map(
                 lambda worker, shard: self._forward_backward(worker, shard, num_tokens),
                 range(self.workers.count),

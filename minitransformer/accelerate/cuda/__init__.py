@@ -1,0 +1,32 @@
+"""Twins on CuPy: one kernel (``kernels/``) where there would be many passes over memory.
+
+Each file is one idea, beside the reference whose results it gives; importing it registers it, which
+needs no CuPy. Kernels take float32 or float64 and any shape, and leave alone what they are given.
+No function waits for the GPU, except to check token ids that are only there.
+"""
+
+from minitransformer.accelerate.cuda import (
+    adam,
+    attention,
+    dropout,
+    embedding,
+    feed_forward,
+    layer_norm,
+    loss,
+)
+from minitransformer.accelerate.cuda.embedding import atomic_embedding_gradients
+from minitransformer.accelerate.cuda.matmul import matmul_precision
+from minitransformer.accelerate.cuda.staging import staged
+
+__all__ = [
+    "adam",
+    "atomic_embedding_gradients",
+    "attention",
+    "dropout",
+    "embedding",
+    "feed_forward",
+    "layer_norm",
+    "loss",
+    "matmul_precision",
+    "staged",
+]

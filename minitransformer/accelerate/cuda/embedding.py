@@ -1,0 +1,49 @@
+"""The gradient of an embedding, the same bits in every run.
+
+The positions are sorted by their id; one block then adds up the rows of all positions of an id, in
+that order. (The reference's scatter-add leaves the order to chance.)
+"""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from minitransformer.accelerate.cuda.kernels import launch
+from minitransformer.accelerate.cuda.launches import elementwise, matrix, summing
+from minitransformer.backend import array_namespace
+from minitransformer.layers import embedding as reference
+from minitransformer.twins import Twin
+
+_atomics = ContextVar("embedding gradients by atomic additions", default=False)
+
+
+@contextmanager
+def atomic_embedding_gradients():
+    """Inside, nothing is sorted and rows are added as they come: bits differ from run to run."""
+    token = _atomics.set(True)
+    try:
+        yield
+    finally:
+        _atomics.reset(token)
+
+
+def embedding_backward(dx, cache):
+    """As the reference, whose cache it takes."""
+    ids, weight, scale = cache
+    xp = array_namespace(weight)
+    dx, ids = matrix(dx), ids.reshape(-1).astype(np.int32, copy=False)
+    rows, width = dx.shape
+    dweight = xp.zeros_like(weight)
+    if _atomics.get():
+        arguments = dx, ids, dweight, rows, width, scale
+        launch("embedding_gradient_atomic", *elementwise(rows, width), *arguments)
+    else:
+        order = xp.argsort(ids)  # stable
+        (columns, _), block = summing(rows, width)
+        arguments = dx, ids, order, dweight, rows, width, scale
+        launch("embedding_gradient", (rows, columns), block, *arguments)
+    return dweight
+
+
+reference.embedding_backward.twins["cupy"] = Twin(embedding_backward)

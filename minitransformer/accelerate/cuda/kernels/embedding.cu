@@ -1,0 +1,47 @@
+// layers/embedding.py: the gradient of the table, dweight (V, D), which arrives zeroed.
+
+// With `order` the positions sorted by their id: the block of the first position of an id adds up
+// the rows of all its positions, in this order, so that the sum has the same bits in every run.
+// Grid: x sorted positions, y fours of columns; block: x fours of columns, y positions of the id.
+// 4 bytes an entry of dx, and 4 for each of dweight's rows that occurs.
+extern "C" __global__ void embedding_gradient(const Real* __restrict__ dx,
+                                              const int* __restrict__ ids,
+                                              const long long* __restrict__ order,
+                                              Real* __restrict__ dweight, long long positions,
+                                              long long width, Real scale) {
+    long long first = blockIdx.x;
+    int id = ids[order[first]];
+    if (first > 0 && ids[order[first - 1]] == id) return;  // so for the whole block
+    long long column = 4 * (blockIdx.y * (long long)blockDim.x + threadIdx.x);
+    Four sum = {};
+    for (long long k = first + threadIdx.y; k < positions; k += blockDim.y) {
+        long long position = order[k];
+        if (ids[position] != id) break;
+        if (column < width) {
+            Four v = load(dx + position * width, column, width);
+            for (int i = 0; i < 4; i++) sum.value[i] += v.value[i];
+        }
+    }
+    sum = sum_over_y(sum);
+    if (threadIdx.y == 0 && column < width) {
+        for (int i = 0; i < 4; i++) sum.value[i] *= scale;
+        store(dweight + id * width, column, width, sum);
+    }
+}
+
+// The same without sorting: additions in whatever order the GPU comes to them, so that the last
+// bits differ from run to run. Elementwise layout.
+// 12 bytes an entry of dx.
+extern "C" __global__ void embedding_gradient_atomic(const Real* __restrict__ dx,
+                                                     const int* __restrict__ ids,
+                                                     Real* __restrict__ dweight, long long rows,
+                                                     long long width, Real scale) {
+    long long column = 4 * (blockIdx.x * (long long)blockDim.x + threadIdx.x);
+    if (column >= width) return;
+    long long stride = (long long)gridDim.y * blockDim.y;
+    for (long long row = blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += stride) {
+        Four v = load(dx + row * width, column, width);
+        Real* out = dweight + ids[row] * width + column;
+        for (int i = 0; i < 4 && column + i < width; i++) atomicAdd(out + i, scale * v.value[i]);
+    }
+}
