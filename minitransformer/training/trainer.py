@@ -26,9 +26,9 @@ from minitransformer.checkpoint import (
     save_checkpoint,
 )
 from minitransformer.data.batches import split
+from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.token_ids import ids_checked_before
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
 

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from answers import functions_in, only_wrong, solution_of
 
@@ -81,7 +80,11 @@ def adds_in_place(tape, dy):
 
 
 def goes_forward(tape, dy):
-    return SOLUTION["gradients_of"](tape[::-1], dy)
+    gradients = {tape[-1][0]: dy}
+    for output, inputs, backward, cache in tape:
+        if output in gradients:
+            gradients.update(zip(inputs, backward(gradients[output], cache), strict=True))
+    return gradients
 
 
 def forgets_what_is_idle(tape, dy):
