@@ -21,6 +21,7 @@ build = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
+SECONDS = 90  # that a lesson may take
 TINY = "# %% [markdown]\n# # A title\n\n# %%\nprint(6 * 7)\n"
 each_lesson = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 
@@ -46,15 +47,19 @@ def output_of(program, source):
         "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests")]),
     }
+    before = os.times()
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, source.name],
         cwd=LESSONS,
         env=environment,
-        timeout=90,
         capture_output=True,
         encoding="utf-8",
     )
+    after = os.times()
     assert done.returncode == 0, done.stderr
+    # Of the processor: by the clock on the wall it also counts what else the machine does.
+    seconds = sum(after[i] - before[i] for i in (2, 3))  # children's, of user and system
+    assert seconds < SECONDS
     return done.stdout
 
 

@@ -1,0 +1,770 @@
+# %% [markdown]
+# # 02 · Backpropagation by hand
+#
+# **You will** follow a gradient through a graph, one number at a time; derive the two rules that all
+# of backpropagation is made of; apply them to matrices, by indices and by a method without indices;
+# and find out why gradients are *added* to what is there, and never written over it.
+#
+# | | |
+# |---|---|
+# | In the paper | section 3.3: $\text{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$; the method is Rumelhart, Hinton and Williams (1986) |
+# | In the package | `minitransformer/layers/linear.py`, `relu.py`, `feed_forward.py`; `minitransformer/module.py` |
+# | You need | derivatives of functions of one variable; the product of two matrices |
+# | Time | an hour to read, one and a half for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import Module, Transformer, TransformerConfig, select_device
+from minitransformer.backend import to_host
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
+from minitransformer.layers.linear import Linear, glorot_uniform, linear, linear_backward
+from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the lesson on a GPU
+rng = np.random.default_rng(2)
+
+# %% [markdown]
+# ## 1 · The price of a slope
+#
+# To train is to move each parameter a little in the direction that lowers the loss. For that we need the
+# slope of the loss $L$ with respect to each of them. The obvious way to get a slope is to measure it:
+# move one parameter, run the model again, see how far the loss moved. That is one run for each
+# parameter, or two if it should be accurate. For the smallest model of this package:
+
+# %%
+model = Transformer(TransformerConfig.preset("toy", vocabulary_size=1000))
+print(f"{2 * model.num_parameters():,} runs of the model for one step of training")
+
+# %% [markdown]
+# Backpropagation gets *all* of these slopes from one run forward and one run backward, and the run backward
+# costs about as much as two forward.
+# It is not an approximation, either. How can that be?
+#
+# A word about letters. In this course $dx$ stands for the *gradient* $\partial L / \partial x$, an
+# array of the shape of $x$. Small changes are written $\Delta x$. The two belong together: if $x$
+# changes by $\Delta x$, the loss changes by about $dx \cdot \Delta x$.
+#
+# ## 2 · A graph of single numbers
+#
+# We begin with a network of one neuron, which has everything in it that the big ones have:
+#
+# $$
+# z = w x + b, \qquad h = \max(0, z), \qquad r = v h, \qquad y = x + r, \qquad L = \tfrac12 (y - t)^2 .
+# $$
+#
+# A linear map, a ReLU, a second linear map; the input is added at the end, as the Transformer does around
+# each of its sublayers; and a loss that wants $y$ to be $t$. With numbers:
+
+# %%
+x, w, b, v, t = 2.0, 1.5, -1.0, 0.5, 1.0
+
+z = w * x + b
+h = max(0.0, z)
+r = v * h
+y = x + r
+L = (y - t) ** 2 / 2
+print(f"z = {z}, h = {h}, r = {r}, y = {y}, L = {L}")
+
+# %% [markdown]
+# Each line of the program is a node of a graph, each use of a value an arrow. On an arrow we write how
+# many times faster its head moves than its tail, if only that tail moves: the **local slope**. Local
+# slopes are easy, because each line does one simple thing. From $z = w x + b$ we read off
+# $\partial z / \partial x = w$, $\partial z / \partial w = x$ and $\partial z / \partial b = 1$. Nobody
+# needs to know the rest of the network for that.
+
+# %%
+SLOPES = {  # of each arrow, in the order of the program
+    ("x", "z"): w,
+    ("w", "z"): x,
+    ("b", "z"): 1.0,
+    ("z", "h"): 1.0 if z > 0 else 0.0,
+    ("v", "r"): h,
+    ("h", "r"): v,
+    ("x", "y"): 1.0,
+    ("r", "y"): 1.0,
+    ("y", "L"): y - t,
+}
+
+# %% [markdown]
+# Now let us walk from $L$ against the arrows. Each node collects what comes back along the arrows that
+# leave it: **the gradient at the head times the local slope**. This loop is backpropagation, all of it:
+
+# %%
+gradient = dict.fromkeys("xwbzhvry", 0.0)
+gradient["L"] = 1.0  # L moves exactly as fast as L
+for (tail, head), slope in reversed(SLOPES.items()):
+    gradient[tail] += slope * gradient[head]
+print(gradient)
+
+# %%
+PLACES = {  # of each node: across, up
+    "x": (0, 0),
+    "w": (0.45, 1),
+    "b": (1.55, 1),
+    "z": (1.55, 0),
+    "h": (3.1, 0),
+    "v": (3.55, 1),
+    "r": (4.65, 0),
+    "y": (6.2, 0),
+    "L": (7.75, 0),
+}
+VALUES = dict(x=x, w=w, b=b, z=z, h=h, v=v, r=r, y=y, L=L)
+
+
+def draw_graph(axes, dashed=()):
+    """The graph with values, local slopes and gradients; the arrows in ``dashed`` stand out."""
+    for tail, head in SLOPES:
+        slope = SLOPES[tail, head]
+        (x0, y0), (x1, y1) = PLACES[tail], PLACES[head]
+        detour = (tail, head) == ("x", "y")
+        arrow = dict(
+            arrowstyle="-|>",
+            color="0.35",
+            shrinkA=16,
+            shrinkB=16,
+            connectionstyle="arc3,rad=0.36" if detour else "arc3",
+        )
+        axes.annotate("", (x1, y1), (x0, y0), arrowprops=arrow)
+        middle = (3.1, -0.88) if detour else ((x0 + x1) / 2, (y0 + y1) / 2)
+        style = dict(ha="center", va="center", fontsize=10.5, color=BLUE)
+        axes.text(*middle, f"×{slope:g}", bbox=dict(fc="white", ec="none", pad=1.5), **style)
+    for name, (across, up) in PLACES.items():
+        axes.plot(across, up, "o", ms=30, mfc="white", mec=BLACK, mew=1.3)
+        style = dict(ha="center", va="center")
+        axes.text(across, up + 0.07, name, fontsize=12.5, style="italic", **style)
+        axes.text(across, up - 0.1, f"{VALUES[name]:g}", fontsize=9.5, **style)
+        above = 0.31 if up or name not in "xzhryL" else -0.33
+        gradient_text = f"d{name} = {gradient[name]:g}"
+        bold = dict(color=VERMILION, fontsize=10.5, weight="bold")
+        axes.text(across, up + above, gradient_text, **style, **bold)
+    axes.set(xlim=(-0.5, 8.2), ylim=(-1.1, 1.45))
+    axes.axis("off")
+
+
+figure, axes = plt.subplots(figsize=(9.5, 3.5))
+draw_graph(axes)
+for place, text, colour in (
+    (5.3, "in the circle: the value", BLACK),
+    (5.3, "on the arrow: the local slope", BLUE),
+    (5.3, "beside it: the gradient", VERMILION),
+):
+    up = {BLACK: 1.3, BLUE: 1.1, VERMILION: 0.9}[colour]
+    axes.text(place, up, text, color=colour, fontsize=10)
+plt.show()
+
+# %% [markdown]
+# Take the red number at the head of an arrow, multiply by the blue one on the arrow, and you have what
+# comes back to its tail. Two arrows leave $x$, so two numbers come back and are added: 1.5 times $dz$,
+# and 1 times $dy$. No derivative of a long formula was taken anywhere. Is it right? Move each number a
+# little and look:
+
+
+# %%
+def loss(x, w, b, v):
+    return (x + v * max(0.0, w * x + b) - t) ** 2 / 2
+
+
+start = dict(x=x, w=w, b=b, v=v)
+for name, value in start.items():
+    ahead, behind = ({**start, name: value + step} for step in (1e-5, -1e-5))
+    measured = (loss(**ahead) - loss(**behind)) / 2e-5
+    print(f"d{name}: measured {measured:.8f}, by backpropagation {gradient[name]}")
+    assert abs(measured - gradient[name]) < 1e-8
+
+# %% [markdown]
+# ## 3 · The two rules, and why they hold
+#
+# That $f$ has the derivative $f'(x)$ means that near $x$ it is a straight line, up to a remainder that
+# is small against the step:
+#
+# $$
+# f(x + \Delta) = f(x) + f'(x) \, \Delta + o(\Delta), \qquad \frac{o(\Delta)}{\Delta} \to 0 \text{ for } \Delta \to 0 .
+# $$
+#
+# **Rule 1: along a path, slopes multiply.** Let $x$ move $u$ and $u$ move $L$. A step $\Delta x$ moves
+# $u$ by $\Delta u = u' \Delta x + o(\Delta x)$, and this moves $L$ by
+#
+# $$
+# \Delta L = \frac{\partial L}{\partial u} \Delta u + o(\Delta u)
+# = \frac{\partial L}{\partial u} \, u' \, \Delta x + o(\Delta x) .
+# $$
+#
+# The remainder stays small, because $\Delta u$ is at most a constant times $\Delta x$. The factor in front of
+# $\Delta x$ is the slope: $dx = du \cdot u'$.
+#
+# **Rule 2: where paths part, their gradients add.** Let $x$ move both $u$ and $v$, and both move $L$. A
+# function of two variables has a derivative if it is near a plane:
+#
+# $$
+# \Delta L = \frac{\partial L}{\partial u} \Delta u + \frac{\partial L}{\partial v} \Delta v + o(|\Delta u| + |\Delta v|) .
+# $$
+#
+# Put $\Delta u = u' \Delta x + o(\Delta x)$ and $\Delta v = v' \Delta x + o(\Delta x)$ into it:
+#
+# $$
+# \Delta L = \left( \frac{\partial L}{\partial u} u' + \frac{\partial L}{\partial v} v' \right) \Delta x + o(\Delta x)
+# \qquad\Longrightarrow\qquad
+# dx = du \cdot u' + dv \cdot v' .
+# $$
+#
+# To first order, changes that arrive by two ways simply add up. That is the whole reason why gradients
+# accumulate, and it is the `+=` in the loop above. Nothing about it is bookkeeping.
+#
+# ### All paths at once
+#
+# Apply both rules until nothing is left, and the gradient of $x$ is **a sum over all paths** from $x$ to
+# $L$, each the product of the slopes along it:
+
+
+# %%
+def paths(start):
+    """All ways from a node to L, each a list of nodes."""
+    if start == "L":
+        return [["L"]]
+    return [[start, *rest] for tail, head in SLOPES if tail == start for rest in paths(head)]
+
+
+total = 0.0
+for path in paths("x"):
+    product = np.prod([SLOPES[arrow] for arrow in pairwise(path)])
+    total += product
+    print(f"{' → '.join(path):24} {product}")
+assert total == gradient["x"]
+
+# %% [markdown]
+# But do not compute it so. Put several such blocks one behind the other, and at each of them a path may
+# go through or past:
+
+# %%
+for blocks in (1, 12, 30):
+    print(
+        f"{blocks:3} blocks: {2**blocks:>13,} paths, {3 * blocks:>3} arrows (in, out and past each)"
+    )
+
+# %% [markdown]
+# The paper's model has 12 such blocks in its encoder, two in each of six layers, and 18 in its decoder.
+# The loop of section 2 visits each *arrow* once. It can, because it adds up what arrives at a node before
+# it goes on from there, and so serves all paths through the node with one multiplication. That needs an
+# order: a node may pass its gradient on only when it is complete. The reverse of the program's order is
+# such an order, since whatever uses a value stands after it.
+#
+# ### Why backward?
+#
+# One could also multiply slopes in the order of the program. Let a chain of three layers lead from $n$
+# numbers to $n$ to $n$ to one loss. A layer's slopes form a matrix $J$, the Jacobian, with
+# $J_{ij} = \partial(\text{output } i) / \partial(\text{input } j)$, and rules 1 and 2 together say that
+# matrices of slopes are multiplied. The product may be taken from either end:
+#
+# $$
+# \underbrace{\big( \underbrace{J_3}_{1 \times n} \, \underbrace{J_2}_{n \times n} \big) \, J_1}_{\text{backward: } 2 n^2}
+# \qquad\text{or}\qquad
+# \underbrace{J_3 \, \big( \underbrace{J_2}_{n \times n} \, \underbrace{J_1}_{n \times n} \big)}_{\text{forward: } n^3 + n^2}
+# \qquad\text{multiplications.}
+# $$
+#
+# From the left there is always a single row, because **the loss is a single number**: that row is the
+# gradient. This is all that backward has ahead of forward. A function of one input and many outputs
+# would be better differentiated forward.
+
+# %%
+n = 200
+J_1, J_2, J_3 = (
+    rng.standard_normal((n, n)),
+    rng.standard_normal((n, n)),
+    rng.standard_normal((1, n)),
+)
+assert np.allclose((J_3 @ J_2) @ J_1, J_3 @ (J_2 @ J_1))
+print(f"backward {2 * n**2:,} multiplications, forward {n**3 + n**2:,}, the same result")
+
+# %% [markdown]
+# ## 4 · The linear map
+#
+# Now rows of numbers. A linear layer maps $N$ rows, the tokens, by one matrix:
+#
+# $$
+# y_{nj} = \sum_i x_{ni} W_{ij} + b_j
+# \qquad\text{or}\qquad
+# y = x W + \mathbf 1 b^\top ,
+# $$
+#
+# with $\mathbf 1$ a column of $N$ ones, which hands every row the same $b$.
+
+# %%
+N, D, F = 4, 3, 5
+x = device.asarray(rng.standard_normal((N, D)))
+weight, bias = device.asarray(rng.standard_normal((D, F))), device.asarray(rng.standard_normal(F))
+y, cache = linear(x, weight, bias)
+dy = device.asarray(rng.standard_normal((N, F)))
+dx, dweight, dbias = linear_backward(dy, cache)
+
+shape_table(
+    {"N": N, "D": D, "F": F},
+    x=(x, "N D", "N rows of D features"),
+    weight=(weight, "D F", "the matrix W, one for all rows"),
+    bias=(bias, "F", "b, one for all rows"),
+    y=(y, "N F", "N rows of F features"),
+    dy=(dy, "N F", "∂L/∂y, which comes from the layers behind: it is given"),
+    dx=(dx, "N D", "∂L/∂x, to be handed to the layer before"),
+    dweight=(dweight, "D F", "∂L/∂W, to be used for the update"),
+    dbias=(dbias, "F", "∂L/∂b, the same"),
+)
+
+# %% [markdown]
+# Every gradient has the shape of what it belongs to.
+#
+# ### By indices
+#
+# Rules 1 and 2 for arrays: an entry's gradient is the sum over all outputs that it moves,
+# $\sum_{mj} dy_{mj} \, \partial y_{mj} / \partial(\text{entry})$. Write $[i = k]$ for 1 where $i = k$ and 0
+# elsewhere. Such a bracket inside a sum picks one term out of it.
+#
+# **The input.** $x_{nk}$ stands only in row $n$ of $y$, with the factor $W_{kj}$:
+#
+# $$
+# \frac{\partial y_{mj}}{\partial x_{nk}} = [m = n] \, W_{kj}
+# \qquad\Longrightarrow\qquad
+# dx_{nk} = \sum_{mj} dy_{mj} [m = n] W_{kj} = \sum_j dy_{nj} W_{kj} = (dy \, W^\top)_{nk} .
+# $$
+#
+# **The weight.** $W_{ik}$ stands only in column $k$ of $y$, in *every* row, with the factor $x_{mi}$:
+#
+# $$
+# \frac{\partial y_{mj}}{\partial W_{ik}} = [j = k] \, x_{mi}
+# \qquad\Longrightarrow\qquad
+# dW_{ik} = \sum_{mj} dy_{mj} [j = k] x_{mi} = \sum_m x_{mi} \, dy_{mk} = (x^\top dy)_{ik} .
+# $$
+#
+# **The bias.** $b_k$ stands in column $k$, in every row, with the factor 1:
+#
+# $$
+# \frac{\partial y_{mj}}{\partial b_k} = [j = k]
+# \qquad\Longrightarrow\qquad
+# db_k = \sum_{mj} dy_{mj} [j = k] = \sum_m dy_{mk} .
+# $$
+#
+# $$
+# \boxed{ \; dx = dy \, W^\top, \qquad dW = x^\top dy, \qquad db = \text{column sums of } dy \; }
+# $$
+#
+# The sums over rows $m$ in $dW$ and $db$ are rule 2 once more: one $W$ serves all rows, and each row
+# sends a gradient back. A *sum*, whatever the number of rows. (If the loss is a mean over tokens,
+# the $1/N$ is already in $dy$.)
+#
+# And this is the promise of section 1: forward was one product of $N \cdot D \cdot F$ multiplications,
+# backward is two of the same size, however many parameters there are.
+#
+# ### Without indices
+#
+# For longer formulas there is a way to read gradients off. Write $\langle A, B \rangle = \sum_{ij} A_{ij} B_{ij}$
+# for two arrays of one shape. The gradient of $x$ is *the* array $dx$ for which
+#
+# $$
+# \Delta L = \langle dx, \Delta x \rangle + o(|\Delta x|) \qquad \text{for every small } \Delta x .
+# $$
+#
+# There is only one such array: a $\Delta x$ with a single entry picks out that entry of $dx$. And there is
+# one thing to know about these products, **how to move a matrix from one side to the other**:
+#
+# $$
+# \langle A, B C \rangle = \langle B^\top A, \, C \rangle = \langle A \, C^\top, \, B \rangle ,
+# $$
+#
+# since all three are the sum $\sum_{nij} A_{nj} B_{ni} C_{ij}$, once collected around $C_{ij}$, with
+# $\sum_n B_{ni} A_{nj}$, and once around $B_{ni}$, with $\sum_j A_{nj} C_{ij}$. Now move all three inputs of the
+# linear map a little and drop what is of second order, $\Delta x \, \Delta W$:
+#
+# $$
+# \begin{aligned}
+# \Delta L = \langle dy, \Delta y \rangle
+# &= \langle dy, \; \Delta x \, W + x \, \Delta W + \mathbf 1 \, \Delta b^\top \rangle \\
+# &= \langle dy \, W^\top, \Delta x \rangle + \langle x^\top dy, \Delta W \rangle + \langle \mathbf 1^\top dy, \Delta b^\top \rangle .
+# \end{aligned}
+# $$
+#
+# What stands beside each $\Delta$ is its gradient. The three results came out of one line, and the same
+# method does for longer formulas, such as attention. The claim itself can be tried: the smaller the step, the better
+# $\langle dx, \Delta x \rangle + \langle dW, \Delta W \rangle + \langle db, \Delta b \rangle$ predicts $\Delta L$.
+
+# %%
+inputs = [to_host(array) for array in (x, weight, bias)]
+gradients = [to_host(array) for array in (dx, dweight, dbias)]
+moves = [rng.standard_normal(array.shape) for array in inputs]
+
+
+def loss_of(arrays):
+    """The simplest loss whose gradient with respect to y is dy."""
+    return (linear(*arrays)[0] * to_host(dy)).sum()
+
+
+print("   step    ΔL measured    predicted      difference / step²")
+for step in (1e-1, 1e-2, 1e-3):
+    moved = [array + step * move for array, move in zip(inputs, moves, strict=True)]
+    measured = loss_of(moved) - loss_of(inputs)
+    predicted = sum((g * step * m).sum() for g, m in zip(gradients, moves, strict=True))
+    print(f"{step:7g} {measured:14.8f} {predicted:12.8f} {(measured - predicted) / step**2:15.4f}")
+left_out = (to_host(dy) * (moves[0] @ moves[1])).sum()
+print(f"⟨dy, Δx ΔW⟩ for a step of 1, what we dropped: {left_out:25.4f}")
+assert np.isclose((measured - predicted) / step**2, left_out, rtol=1e-4)
+
+# %% [markdown]
+# The difference is the term we dropped, to the last digit, and it falls with the square of the step.
+#
+# ### What it is not
+#
+# It is **not the inverse**. Backward does not compute $x$ from $y$; it does not even know $y$. $W^\top$ is not
+# $W^{-1}$, and $W$ need not be square. $W_{kj}$ says how strongly input $k$ moves output $j$. Forward
+# we ask what reaches output $j$ and sum over the $k$; backward we ask whom input $k$ has moved and sum
+# over the $j$. The same table of numbers is read along its other axis.
+#
+# And it is **not a product with a Jacobian**, though it could be one. $y$ has $NF$ entries and $x$ has
+# $ND$. The matrix of all slopes between them, with the entries in the order of memory, is mostly zeros:
+
+
+# %%
+def jacobian(function, x):
+    """The slope of each output entry (rows) by each input entry (columns), by differences."""
+    columns = []
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = 1e-6
+        columns.append((function(x + step) - function(x - step)).ravel() / 2e-6)
+    return np.stack(columns, axis=1)
+
+
+of_linear = jacobian(lambda x: linear(x, inputs[1])[0], inputs[0])  # (N F, N D)
+of_relu = jacobian(lambda x: relu(x)[0], to_host(y))  # (N F, N F)
+
+figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), width_ratios=[1, 1.35])
+for axes, matrix, title, axis in (
+    (panels[0], of_linear, f"linear: {N} times $W^\\top$, else 0", "entry of $x$"),
+    (panels[1], of_relu, "ReLU: 0 or 1 on the diagonal, else 0", "entry of the ReLU's input"),
+):
+    largest = abs(of_linear).max()
+    image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="equal")
+    axes.set(title=title, xlabel=axis, ylabel="entry of the output")
+    axes.set_yticks(range(0, 20, 5))
+    axes.grid(False)
+for k in range(1, N):
+    panels[0].axhline(F * k - 0.5, color="0.6", lw=0.7)
+    panels[0].axvline(D * k - 0.5, color="0.6", lw=0.7)
+figure.colorbar(image, ax=panels, label="slope", shrink=0.85)
+plt.show()
+
+assert np.allclose(of_linear, np.kron(np.eye(N), inputs[1].T), atol=1e-8)
+assert np.allclose(to_host(dy).ravel() @ of_linear, to_host(dx).ravel(), atol=1e-7)
+
+# %% [markdown]
+# Each row of $x$ moves only its own row of $y$, hence the blocks, and all blocks are the same. Multiplying
+# $dy$ by this matrix gives $dx$ (the last assertion). But $dy \, W^\top$ gives it too, without the zeros
+# and the copies. For the feed-forward layer of the paper and a batch of 4096 tokens:
+
+# %%
+tokens, d_model, d_ff = 4096, 512, 2048
+print(f"the Jacobian of its first map: {tokens * d_ff * tokens * d_model:.1e} entries")
+print(f"W, which says the same:        {d_model * d_ff:.1e}")
+
+# %% [markdown]
+# **A backward is the product of $dy$ with the Jacobian, worked out on paper so that the Jacobian is never
+# built.** That holds for every layer of this course.
+#
+# ## 5 · ReLU
+#
+# $y = \max(0, x)$, entry by entry. The slope is 1 where $x \gt 0$ and 0 where $x \lt 0$. Every entry moves its
+# own output alone, so the Jacobian is diagonal (the right picture), and
+#
+# $$
+# dx = dy \cdot [x \gt 0] .
+# $$
+#
+# It is a gate. What was let through forward is let through backward, unchanged; what was stopped is stopped.
+# At $x = 0$ there is no slope. We take 0; in training it makes no difference, as hardly ever a number is
+# exactly 0.
+#
+# The gate depends on the sign of $x$, not on that of $dy$. Gradients of both signs pass an open gate, and
+# none passes a closed one:
+
+# %%
+numbers = device.asarray([-2.0, -0.5, 0.0, 0.5, 2.0])
+upstream = device.asarray([1.0, -1.0, 3.0, -1.0, 1.0])
+_, alive = relu(numbers)
+print("x ", to_host(numbers))
+print("dy", to_host(upstream))
+print("dx", to_host(relu_backward(upstream, alive)) + 0.0)  # + 0.0 turns −0 into 0
+
+# %% [markdown]
+# ## 6 · The code of the package
+#
+# The pairs as they are installed. `linear` takes any number of leading axes and flattens them, `(B, T, D)`
+# to `(B T, D)`, so that each line is one large matrix product. `cache` holds what the backward
+# needs: for the linear map $x$ and $W$, for ReLU the gates.
+
+# %%
+source_of(linear, linear_backward, relu, relu_backward)
+
+# %% [markdown]
+# Pairs compose. The feed-forward network of the paper is a linear map, a ReLU and a linear map (and a
+# dropout, which is off here). Its backward calls theirs in reverse, and each line hands $dh$ on:
+
+# %%
+source_of(feed_forward, feed_forward_backward)
+
+# %% [markdown]
+# The proof, for each and for the chain, is a comparison with measured slopes, as in section 2.
+# [Lesson 03](03_gradient_checking.ipynb) is about how that is done well.
+
+# %%
+B, T, D, F = 2, 3, 4, 6
+network = (
+    rng.standard_normal((B, T, D)),
+    rng.standard_normal((D, F)),
+    rng.standard_normal(F),
+    rng.standard_normal((F, D)),
+    rng.standard_normal(D),
+)
+for report in (
+    check_pair(linear, linear_backward, inputs),
+    check_pair(relu, relu_backward, (network[0],)),
+    check_pair(feed_forward, feed_forward_backward, network),
+):
+    assert report.right
+    print(report)
+
+
+# %% [markdown]
+# ### Three slips
+#
+# Each of these runs without an error message. The first forgets a transpose, which the shapes allow
+# because $W$ happens to be square. The second thinks that a bias wants a mean. The third goes through
+# the feed-forward network in the right order and forgets the gate.
+
+
+# %%
+def without_transpose(dy, cache):
+    x, weight, _ = cache
+    return dy @ weight, x.T @ dy, dy.sum(axis=0)
+
+
+def mean_for_the_bias(dy, cache):
+    dx, dweight, dbias = linear_backward(dy, cache)
+    return dx, dweight, dbias / len(dy)
+
+
+def without_the_gate(dy, cache):
+    inner_cache, _, _, outer_cache = cache
+    dh, dw_2, db_2 = linear_backward(dy, outer_cache)
+    dx, dw_1, db_1 = linear_backward(dh, inner_cache)
+    return dx, dw_1, db_1, dw_2, db_2
+
+
+square = (rng.standard_normal((7, 5)), rng.standard_normal((5, 5)), rng.standard_normal(5))
+for forward, backward, values in (
+    (linear, without_transpose, square),
+    (linear, mean_for_the_bias, square),
+    (feed_forward, without_the_gate, network),
+):
+    report = check_pair(forward, backward, values)
+    assert not report.right
+    print(f"{backward.__name__}\n{report}\n")
+
+# %% [markdown]
+# In the third report the gradients of $W_2$ and $b_2$ are right: on the way back they come before the gate.
+# All that come after it are wrong. **The first wrong gradient on the way back tells where to look.**
+#
+# ## 7 · Accumulate
+#
+# A module of this package owns parameters and *adds* to their gradients. The line to look at is
+# `self.weight.grad += dweight`:
+
+# %%
+source_of(Linear.backward, Module.zero_grad)
+
+# %% [markdown]
+# Rule 2 is why. Here one `Linear` is used twice, one use behind the other, as a Transformer uses its embedding
+# matrix in three places. Each use has its own cache, and each call of `backward` brings the gradient of its
+# use:
+
+
+# %%
+class Twice(Module):
+    """One and the same linear map, applied two times."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def forward(self, x):
+        h, first = self.layer.forward(x)
+        y, second = self.layer.forward(h)
+        return y, (first, second)
+
+    def backward(self, dy, cache):
+        first, second = cache
+        dh = self.layer.backward(dy, second)
+        return self.layer.backward(dh, first)
+
+
+class Overwriting(Linear):
+    """A Linear with = where there should be +=, by mistake."""
+
+    def backward(self, dy, cache):
+        dx, self.weight.grad, self.bias.grad = linear_backward(dy, cache)
+        return dx
+
+
+rows = rng.standard_normal((7, 5))
+report = check_module(Twice(Linear(5, 5, rng)), rows)
+assert report.right
+print(report)
+
+report = check_module(Twice(Overwriting(5, 5, rng)), rows)
+assert not report.right
+print(report)
+
+# %% [markdown]
+# With `=` only the last call's gradient is left, that of the *first* use. Training would go on all the same,
+# in a somewhat wrong direction. Such mistakes cost weeks.
+#
+# The price of `+=` is that somebody has to clear the gradients before each step, `model.zero_grad()`. What it
+# gives in return is the freedom to cut up a batch. $dW = x^\top dy$ is a sum over rows, and rows may be
+# summed in any portions: on two threads, or one after the other if the batch does not fit in memory.
+
+# %%
+layer = Linear(5, 3, rng)
+dy_rows = rng.standard_normal((7, 3)).astype(np.float32)
+rows = rows.astype(np.float32)
+
+
+def gradient_from(*portions):
+    """The weight's gradient after a backward for each of these slices of the batch."""
+    layer.zero_grad()
+    for portion in portions:
+        _, cache = layer.forward(rows[portion])
+        layer.backward(dy_rows[portion], cache)
+    return layer.weight.grad.copy()
+
+
+at_once = gradient_from(slice(0, 7))
+in_portions = gradient_from(slice(0, 2), slice(2, 3), slice(3, 7))
+print(f"largest difference {abs(at_once - in_portions).max():.1e}")
+assert np.allclose(at_once, in_portions, rtol=1e-5, atol=1e-6)
+
+# %% [markdown]
+# For that to be right, $dy$ must not know of the cutting. If the loss is a mean over tokens, the mean is
+# over the tokens of the *whole* batch. A mean over each portion, and then a mean of the means, is another
+# loss as soon as portions differ in length.
+#
+# ## 8 · A network learns
+#
+# Nothing more is needed for training. A network of one input, 24 hidden numbers and one output is
+# to become the function $\sin$, by the pairs of this lesson, plain steps against the gradient, and the
+# loss $L = \frac1{2N} \sum_n (y_n - t_n)^2$, whose gradient is $dy_n = (y_n - t_n) / N$.
+
+# %%
+N, F = 200, 24
+place = np.linspace(-np.pi, np.pi, N)[:, None]  # (N, 1)
+goal = np.sin(place)
+x, t = device.asarray(place), device.asarray(goal)
+weights = [
+    device.asarray(array)
+    for array in (
+        rng.choice([-1.0, 1.0], (1, F)),
+        rng.uniform(-np.pi, np.pi, F),
+        glorot_uniform((F, 1), rng).astype(np.float64),
+        np.zeros(1),
+    )
+]
+
+curves, kinks, losses = {}, {}, []
+for step in range(3001):
+    y, cache = feed_forward(x, *weights)
+    error = y - t
+    losses.append((error * error).sum() / (2 * N))
+    if step in (0, 30, 300, 3000):
+        curves[step] = to_host(y)
+        w_1, b_1 = to_host(weights[0])[0], to_host(weights[1])
+        kinks[step] = -b_1 / w_1  # where the input of a ReLU is 0
+    _, *slopes = feed_forward_backward(error / N, cache)
+    weights = [weight - 0.01 * slope for weight, slope in zip(weights, slopes, strict=True)]
+
+figure, panels = plt.subplots(1, 4, figsize=(10, 3.3), sharey=True)
+for axes, (step, curve) in zip(panels, curves.items(), strict=True):
+    axes.plot(place, goal, "-", color=BLACK, lw=1, label="$\\sin$")
+    axes.plot(place, curve, "--", color=BLUE, label="network")
+    inside = kinks[step][abs(kinks[step]) < np.pi]
+    height = np.full(len(inside), -2.3)
+    axes.plot(inside, height, "|", color=VERMILION, ms=9, mew=1.3, label="kinks of the ReLUs")
+    axes.set_title(f"step {step}, loss {float(losses[step]):.4f}")
+    axes.set(xlabel="$x$", ylim=(-2.5, 1.5))
+panels[0].set_ylabel("$y$")
+handles, labels = panels[0].get_legend_handles_labels()
+figure.legend(handles, labels, loc="outside lower center", ncols=3)
+plt.show()
+
+assert float(losses[-1]) < 0.002 < float(losses[0])
+
+# %% [markdown]
+# The curve is made of straight pieces. At each vermilion mark the input of one ReLU crosses 0 and its gate
+# opens or closes. The marks move, since $dW_1$ and $db_1$ come back through the open gates: a hidden number
+# learns from the places where it is open, and from no other.
+#
+# ## 9 · Exercises
+#
+# Fill in [lessons/exercises/ex02.py](exercises/ex02.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex02
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex02.py](solutions/ex02.py).
+#
+# 1. **`residual_chain_slope`** (5 min). Sixty blocks $x + s x$ one behind the other, and $2^{60}$ paths.
+#    What is the sum over all of them?
+# 2. **`gram`** (15 min). $y = x x^\top$ uses one array in two places. First guess whether its gradient is
+#    symmetric in the two. Then move matrices across $\langle \cdot, \cdot \rangle$.
+# 3. **`two_layer_network`** (30 min). The feed-forward network with its input added at the end, and its
+#    backward in plain NumPy, without the pairs of the package.
+# 4. **`gradients_of`** (30 min). The loop of section 2 for arrays: backpropagation through any program
+#    that wrote down what it did. You will have written what is at the heart of PyTorch's autograd.
+
+# %%
+print(check_exercise("ex02", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | notation | $dx = \partial L / \partial x$, of the shape of $x$; it predicts $\Delta L \approx \langle dx, \Delta x \rangle$ |
+# | rule 1 | along a path slopes multiply: $dx = du \cdot \partial u / \partial x$ |
+# | rule 2 | where paths part, gradients add: `+=`, for uses, rows and batches alike |
+# | order | the program's, reversed; then each gradient is complete before it is passed on |
+# | move a matrix | $\langle A, B C \rangle = \langle B^\top A, C \rangle = \langle A C^\top, B \rangle$ |
+# | linear | $dx = dy \, W^\top, \quad dW = x^\top dy, \quad db = \sum_{\text{rows}} dy$ |
+# | ReLU | $dx = dy \cdot [x \gt 0]$ |
+# | cost | backward about two forwards, for all gradients; no Jacobian is ever built |
+# | traps | a transpose that square shapes hide; a mean where a sum belongs; `=` for `+=`; no `zero_grad` |

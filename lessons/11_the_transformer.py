@@ -1,0 +1,830 @@
+# %% [markdown]
+# # 11 · The Transformer, assembled
+#
+# **You will** put the layers together to the whole model, run it forward line by line and backward by
+# the same lines in reverse; count its parameters and operations, hold the counts against the paper's
+# Table 3 and find out something about it; and measure where the time of a training step goes.
+#
+# | | |
+# |---|---|
+# | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
+# | In the package | `minitransformer/transformer.py`, `minitransformer/config.py` |
+# | You need | the chain rule; what attention, a feed-forward network and LayerNorm compute, if not why |
+# | Time | an hour to read, one for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import cProfile
+import pstats
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import to_host
+from minitransformer.config import TransformerConfig
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_module
+from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
+from minitransformer.layers.residual import residual, residual_backward
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.transformer import Decoder, EncoderLayer, Transformer
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the lesson on a GPU
+rng = np.random.default_rng(11)
+
+
+# %% [markdown]
+# ## 1 · Any wiring fits
+#
+# Inside a Transformer nearly everything has one shape: a row of $D$ numbers for each token. That makes
+# it easy to assemble, and easy to assemble wrongly, for no error message guards the wiring. Here is a
+# small model, and the same one with a slip of the pen: its cross-attention is handed the decoder's own
+# rows $h$ where it should get the encoder's output, the memory.
+
+
+# %%
+def small_model():
+    """Three layers a side, every number of parameters small, float64 to compare exactly."""
+    config = TransformerConfig(
+        source_vocabulary_size=50,
+        target_vocabulary_size=50,
+        d_model=16,
+        num_heads=4,
+        d_ff=40,
+        num_encoder_layers=3,
+        num_decoder_layers=3,
+        max_length=32,
+    )
+    return Transformer(config, seed=11, device=device, dtype=np.float64)
+
+
+def deaf_to_the_source(model):
+    for layer in model.decoder.layers:
+        attend = layer.cross_attention.forward
+        layer.cross_attention.forward = lambda h, *_, attend=attend: attend(h, h, h)
+    return model
+
+
+PAD = 0
+source = np.array([[7, 21, 35, 4, 9, 3], [12, 8, 3, PAD, PAD, PAD]])  # (B, S)
+target = np.array([[1, 30, 22, 41], [1, 17, 5, PAD]])  # (B, T), 1 begins a sentence
+labels = np.array([[30, 22, 41, 2], [17, 5, 2, PAD]])  # (B, T), 2 ends it
+other = source[:, ::-1] % 50 + 1  # another source of the same shape
+
+for name, model in (("right", small_model()), ("wrong", deaf_to_the_source(small_model()))):
+    before = to_host(model.forward(source, target)[0])
+    after = to_host(model.forward(other, target)[0])
+    print(
+        f"{name}: logits {before.shape}; another source moves them by {abs(after - before).max():.3f}"
+    )
+assert not abs(after - before).any()
+
+# %% [markdown]
+# The wrong model runs, has logits of the right shape and a gradient, and even learns something: which
+# English sentences are likely. What it can never learn is to translate. Its loss falls, and only somebody
+# who knows how far it ought to fall will notice. So we go through the assembly once, slowly, with every
+# shape and a proof at the end.
+#
+# ## 2 · The plan
+#
+# Two stacks of $N$ layers. The **encoder** turns the source sentence into the memory, a row for each
+# source token. The **decoder** has the target sentence as far as it is known, looks at the memory in
+# each of its layers, and says for each position which token should come next.
+
+# %%
+BOXES = {  # what is in a column, from the bottom up, each with the shape of what comes out of it
+    0.0: [
+        ("source ids", "(B, S)"),
+        ("√D · E[ids] + PE", "(B, S, D)"),
+        ("self-attention\n+ x, LayerNorm", "(B, S, D)"),
+        ("feed-forward\n+ x, LayerNorm", ""),
+    ],
+    1.6: [
+        ("target ids", "(B, T)"),
+        ("√D · E[ids] + PE", "(B, T, D)"),
+        ("masked self-attention\n+ x, LayerNorm", "(B, T, D)"),
+        ("cross-attention\n+ x, LayerNorm", "(B, T, D)"),
+        ("feed-forward\n+ x, LayerNorm", "(B, T, D)"),
+        ("logits = y Eᵀ", "(B, T, V)"),
+        ("loss", ""),
+    ],
+}
+ALONG = dict(arrowstyle="-|>", color=BLUE, lw=1.5, shrinkA=0, shrinkB=0)
+AGAINST = ALONG | dict(color=VERMILION, ls=(0, (4, 2)))
+
+figure, axes = plt.subplots(figsize=(9, 6.2))
+axes.set(xlim=(-0.65, 2.3), ylim=(-0.3, 6.3))
+axes.axis("off")
+for across, boxes in BOXES.items():
+    for up, (name, shape) in enumerate(boxes):
+        box = dict(boxstyle="round,pad=0.35", fc="white", ec="0.5")
+        axes.text(across, up, name, ha="center", va="center", fontsize=9.5, bbox=box)
+        if shape:
+            axes.text(across + 0.1, up + 0.5, shape, va="center", fontsize=9.5)
+            axes.annotate(
+                "", (across - 0.04, up + 0.7), (across - 0.04, up + 0.3), arrowprops=ALONG
+            )
+        if shape and up:  # ids have no gradient
+            axes.annotate(
+                "", (across + 0.04, up + 0.3), (across + 0.04, up + 0.7), arrowprops=AGAINST
+            )
+axes.annotate("", (1.31, 3.08), (0.26, 3.08), arrowprops=ALONG)
+axes.annotate("", (0.26, 2.92), (1.31, 2.92), arrowprops=AGAINST)
+axes.text(0.785, 3.17, "memory (B, S, D), to all N layers", ha="center", fontsize=9.5, color=BLUE)
+axes.text(0.785, 2.68, "the sum from all N layers", ha="center", fontsize=9.5, color=VERMILION)
+for edge, inwards, top in ((-0.42, 0.05, 3.4), (2.08, -0.05, 4.4)):  # the brackets
+    edges = [edge + inwards, edge, edge, edge + inwards]
+    axes.plot(edges, [1.6, 1.6, top, top], "-", color=BLACK, lw=1.2)
+    axes.text(edge - 2 * inwards, (1.6 + top) / 2, "× N", ha="center", va="center", fontsize=11)
+axes.plot([], [], "-", color=BLUE, lw=1.5, label="forward: values")
+axes.plot([], [], "--", color=VERMILION, lw=1.5, label="backward: gradients")
+axes.legend(loc="upper left")
+plt.show()
+
+# %% [markdown]
+# Each box of a layer is a *sublayer* with a residual connection around it, in the paper's form
+# $\text{LayerNorm}(x + \text{Sublayer}(x))$. Three matrices in the picture are one and the same:
+# $E$ of shape $(V, D)$ embeds source and target and, transposed, makes the logits.
+#
+# The target is used twice, one place apart. The decoder sees `target`, which begins with a start symbol,
+# and has to say `labels`, which ends with an end symbol. The causal mask keeps position $t$ from looking
+# beyond $t$, so all positions can be learned at once.
+#
+# ## 3 · Forward, line by line
+#
+# With the model's own layers, the whole forward is this:
+
+# %%
+model = small_model()
+ids = device.asarray(target)
+source_mask = padding_mask(device.asarray(source), PAD)
+target_mask = causal_mask(ids) & padding_mask(ids, PAD)
+
+x, _ = model.source_embedding.forward(source)  # a row of E for each id, times √D
+x, _ = model.positional_encoding.forward(x)  # x + PE
+embedded_source = x
+for layer in model.encoder.layers:
+    x, _ = layer.forward(x, source_mask)
+memory = x
+
+x, _ = model.target_embedding.forward(target)
+x, _ = model.positional_encoding.forward(x)
+embedded_target = x
+for layer in model.decoder.layers:
+    x, _ = layer.forward(x, memory, target_mask, source_mask)
+y = x
+logits, _ = model.output_projection.forward(y)  # y Eᵀ
+
+assert np.array_equal(to_host(logits), to_host(model.forward(source, target)[0]))
+
+B, S, T, D, V = *source.shape, target.shape[1], 16, 50
+shape_table(
+    {"B": B, "S": S, "T": T, "D": D, "V": V},
+    source=(source, "B S", "ids of the source, filled up with padding"),
+    source_mask=(source_mask, "B 1 1 S", "False at padding; broadcasts to scores (B, H, T, S)"),
+    embedded_source=(embedded_source, "B S D", "√D · E[ids] + PE, the encoder's input"),
+    memory=(memory, "B S D", "the encoder's output"),
+    target=(target, "B T", "the start symbol and the target"),
+    target_mask=(target_mask, "B 1 T T", "causal and not padding"),
+    embedded_target=(embedded_target, "B T D", "the decoder's input"),
+    y=(y, "B T D", "the decoder's output"),
+    logits=(logits, "B T V", "a score for each word, at each position"),
+    labels=(labels, "B T", "the target and the end symbol: what is to be said"),
+)
+
+# %% [markdown]
+# That is the model. It is a loop over layers, twice; all that is inside happens in a layer. We take a
+# decoder layer apart, since an encoder layer is the same without its middle. Three times the same three
+# steps: a sublayer, the sum, the normalisation.
+
+
+# %%
+def decoder_layer_by_hand(layer, x, memory, mask, memory_mask):
+    """A post-norm decoder layer without dropout: y (B, T, D) and the caches in their order."""
+    h, c1 = layer.self_attention.forward(x, x, x, mask)  # (B, T, D)
+    z, c2 = residual(x, h)  # x + h
+    x1, c3 = layer.self_attention_residual.norm.forward(z)
+
+    h, c4 = layer.cross_attention.forward(x1, memory, memory, memory_mask)  # (B, T, D)
+    z, c5 = residual(x1, h)
+    x2, c6 = layer.cross_attention_residual.norm.forward(z)
+
+    h, c7 = layer.feed_forward.forward(x2)  # (B, T, D), inside (B, T, F)
+    z, c8 = residual(x2, h)
+    y, c9 = layer.feed_forward_residual.norm.forward(z)
+    return y, (c1, c2, c3, c4, c5, c6, c7, c8, c9)
+
+
+layer = model.decoder.layers[0]
+y_by_hand, caches = decoder_layer_by_hand(layer, embedded_target, memory, target_mask, source_mask)
+y, cache = layer.forward(embedded_target, memory, target_mask, source_mask)
+assert np.array_equal(to_host(y_by_hand), to_host(y))
+
+# %% [markdown]
+# ## 4 · Backward, the same lines in reverse
+#
+# ### Why in reverse
+#
+# We write $dx$ for $\partial L / \partial x$. Let the model be a chain, $z_1 = f_1(z_0)$,
+# $z_2 = f_2(z_1)$, …, $L = f_n(z_{n-1})$, and $J_k$ the matrix of the derivatives of $z_k$ by $z_{k-1}$.
+# The chain rule says that the entry $j$ of $z_{k-1}$ moves $L$ by way of all entries $i$ of $z_k$:
+#
+# $$
+# \frac{\partial L}{\partial z_{k-1, j}} = \sum_i \frac{\partial L}{\partial z_{k, i}} \, \frac{\partial z_{k, i}}{\partial z_{k-1, j}}
+# \qquad\text{or}\qquad
+# dz_{k-1} = J_k^\top \, dz_k .
+# $$
+#
+# So $dz_{k-1}$ needs $dz_k$, and therefore the last line of the forward is the first of the backward.
+# Each backward function of this package *is* the product with its $J_k^\top$, without ever writing $J_k$
+# down. Together they compute
+#
+# $$
+# dz_0 = J_1^\top \left( J_2^\top \left( \cdots \left( J_n^\top \cdot 1 \right) \right) \right) .
+# $$
+#
+# The brackets matter. From the right, each step is a matrix times a *vector*, because the loss is one
+# number. From the left the products would be of matrices with matrices, more work by a factor of the
+# size of $z$. That is the whole secret of backpropagation.
+#
+# ### Where the chain forks
+#
+# A Transformer is a chain with forks: values that are used more than once. If $x$ is used in $k$
+# places, give each use a name of its own, $L = M(x_1, \dots, x_k)$ with all $x_i = x$. By the chain rule,
+# since $\partial x_i / \partial x = 1$,
+#
+# $$
+# dx = \sum_{i=1}^{k} \frac{\partial M}{\partial x_i} \frac{\partial x_i}{\partial x} = \sum_{i=1}^{k} dx_i .
+# $$
+#
+# **Used $k$ times, summed $k$ times.** Whoever assembles a model by hand has to find all forks. These
+# are all there are:
+#
+# | what | is used | so its gradient |
+# |---|---|---|
+# | $x$ before a sublayer | by the sublayer, and by the sum after it | has two terms |
+# | $x$ in self-attention | as query, key and value | $dx = dq + dk + dv$ |
+# | $x_1$ in cross-attention | as query | $dq$ alone |
+# | the memory | as key and value in each of $N$ decoder layers | is a sum of $2N$ terms |
+# | $E$ | for source, target and logits | is a sum of three terms |
+# | each weight | at every token of the batch | is a sum over tokens, within its own backward |
+#
+# The ids at the very bottom are no numbers that could be moved a little: they have no gradient, and the
+# backward ends at $E$.
+#
+# ### Line by line
+
+
+# %%
+def decoder_layer_by_hand_backward(layer, dy, caches):
+    """Gradients dx (B, T, D) and dmemory (B, S, D); those of the parameters are added to them."""
+    c1, c2, c3, c4, c5, c6, c7, c8, c9 = caches
+    dz = layer.feed_forward_residual.norm.backward(dy, c9)
+    dx2, dh = residual_backward(dz, c8)
+    dx2 = dx2 + layer.feed_forward.backward(dh, c7)  # fork: past the sublayer and through it
+
+    dz = layer.cross_attention_residual.norm.backward(dx2, c6)
+    dx1, dh = residual_backward(dz, c5)
+    dquery, dkey, dvalue = layer.cross_attention.backward(dh, c4)
+    dx1 = dx1 + dquery
+    dmemory = dkey + dvalue  # fork: the memory is key and value
+
+    dz = layer.self_attention_residual.norm.backward(dx1, c3)
+    dx, dh = residual_backward(dz, c2)
+    dquery, dkey, dvalue = layer.self_attention.backward(dh, c1)
+    dx = dx + dquery + dkey + dvalue  # fork: past it, and three times through it
+    return dx, dmemory
+
+
+dy = device.asarray(rng.standard_normal((B, T, D)))
+results = []
+for backward, its_cache in (
+    (lambda dy, c: decoder_layer_by_hand_backward(layer, dy, c), caches),
+    (layer.backward, cache),
+):
+    layer.zero_grad()
+    dx, dmemory = backward(dy, its_cache)
+    results.append([to_host(g) for g in (dx, dmemory, *(p.grad for p in layer.parameters()))])
+for by_hand, package in zip(*results, strict=True):
+    assert np.allclose(by_hand, package, rtol=1e-12, atol=1e-12 * abs(package).max())
+print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) - 2} of parameters")
+
+# %% [markdown]
+# Lay the two functions side by side: the backward has the forward's lines from the last to the first,
+# and a sum wherever the forward uses something twice.
+#
+# ## 5 · The code of the package
+#
+# The package writes the same with two steps around each sublayer, `enter` and `leave`, that place the
+# LayerNorm before the sublayer or after the sum as the configuration wants it, and apply dropout:
+
+# %%
+source_of(EncoderLayer.forward, EncoderLayer.backward)
+
+# %% [markdown]
+# The stack of the decoder is a loop. Its backward is the loop in reverse, and adds up what the layers
+# send to the memory:
+
+# %%
+source_of(Decoder.forward, Decoder.backward)
+
+# %% [markdown]
+# And the model:
+
+# %%
+source_of(
+    Transformer.forward,
+    Transformer.backward,
+    Transformer.features_backward,
+    Transformer.encode,
+    Transformer.encode_backward,
+)
+
+# %% [markdown]
+# ## 6 · Proof
+#
+# Every parameter of a whole model, with dropout and label smoothing, against central differences of the
+# loss. The embedding, where three gradients meet, is the first in the list; each of the others must have
+# got its share through all that lies above it:
+
+
+# %%
+def wrong_ones(report):
+    wrong = [tensor for tensor in report.tensors if not tensor.right]
+    return f"{len(wrong)} of {len(report.tensors)} gradients wrong"
+
+
+config = small_config(norm="post", tying="three-way")
+report = check_module(
+    ModelLoss(Transformer(config)), SOURCE, TARGET, LABELS, directions=3, tolerance=1e-6
+)
+assert report.right
+print(report.tensors[0])
+print("…")
+print(wrong_ones(report))
+
+
+# %% [markdown]
+# Now a mistake that is one character long: in the loop over the decoder's layers, `dmemory =` where it
+# should be `dmemory +=`. Only one layer of the $N$ is heard.
+
+
+# %%
+class ForgetfulDecoder(Decoder):
+    def backward(self, dy, cache):
+        caches, _ = cache
+        dx = dy
+        for layer, layer_cache in zip(reversed(self.layers), reversed(caches), strict=True):
+            dx, dmemory = layer.backward(dx, layer_cache)  # replaces what it should add to
+        return dx, dmemory
+
+
+flawed = Transformer(config)
+flawed.decoder.__class__ = ForgetfulDecoder  # the same weights and forward, another backward
+report = check_module(ModelLoss(flawed), SOURCE, TARGET, LABELS, directions=3, tolerance=1e-6)
+assert not report.right
+print(wrong_ones(report))
+for tensor in report.tensors:
+    assert tensor.right == ("decoder" in tensor.name)
+print("right: all of the decoder's; wrong: all of the encoder's, and the shared embedding")
+
+# %% [markdown]
+# How wrong is it? The encoder's gradient, of the model with three layers from section 1:
+
+
+# %%
+def encoder_gradient(model):
+    model.zero_grad()
+    _, cache = model.loss(source, target, labels)
+    model.loss_backward(1.0, cache)
+    return np.concatenate([to_host(p.grad).ravel() for p in model.encoder.parameters()])
+
+
+flawed = small_model()
+flawed.decoder.__class__ = ForgetfulDecoder
+right, wrong = encoder_gradient(small_model()), encoder_gradient(flawed)
+cosine = right @ wrong / np.linalg.norm(right) / np.linalg.norm(wrong)
+print(
+    f"length {np.linalg.norm(wrong) / np.linalg.norm(right):.2f} of the right one, cosine of the angle {cosine:.2f}"
+)
+assert cosine > 0
+
+# %% [markdown]
+# It still points downhill. Such a model trains, and nobody would find out from a loss curve. The pattern
+# in the check tells where to look: what lies *before* the mistake on the way of the gradient is right,
+# what lies behind it is wrong. **Look for the wrong gradient that is nearest to the loss.**
+#
+# The shared matrix deserves a look of its own. If the three uses of $E$ are given three matrices of the
+# same values, their three gradients must add up to that of the one:
+
+# %%
+tied = small_model()
+untied = Transformer(
+    TransformerConfig(**{**vars(tied.config), "tying": "none"}), device=device, dtype=np.float64
+)
+weights = dict(tied.named_parameters())
+for name, parameter in untied.named_parameters():
+    shared = name.startswith(("target_embedding", "output_projection"))
+    parameter.data[...] = weights["source_embedding.weight" if shared else name].data
+
+for each in (tied, untied):
+    _, cache = each.loss(source, target, labels)
+    each.loss_backward(1.0, cache)
+uses = (untied.source_embedding, untied.target_embedding, untied.output_projection)
+parts = [to_host(use.weight.grad) for use in uses]
+whole = to_host(tied.source_embedding.weight.grad)
+assert np.allclose(sum(parts), whole, rtol=1e-10, atol=1e-14)
+for name, part in zip(("source", "target", "logits"), parts, strict=True):
+    rows = np.count_nonzero(abs(part).max(axis=1))
+    print(f"{name:<7} norm {np.linalg.norm(part):.3f}, in {rows} of {V} rows")
+print(f"the sum norm {np.linalg.norm(whole):.3f}")
+
+# %% [markdown]
+# The embeddings touch the rows of words that occur; the logits touch every row, since every word's score
+# takes part in the softmax.
+#
+# ## 7 · Counting parameters
+#
+# With $D$ the width, $F$ the inner width of the feed-forward network and $h$ heads of widths $d_k$ and
+# $d_v$:
+#
+# | part | parameters | base: $D = 512$, $F = 2048$, $h d_k = h d_v = D$ |
+# |---|---|---|
+# | attention: $W^Q, W^K$ of $(D, h d_k)$, $W^V, W^O$ of $h d_v D$ | $2 D h (d_k + d_v)$ | $4 D^2 = 1{,}048{,}576$ |
+# | feed-forward: $W_1, b_1, W_2, b_2$ | $2 D F + F + D$ | $2{,}099{,}712$ |
+# | LayerNorm: γ, β | $2 D$ | $1{,}024$ |
+# | encoder layer | 1 attention, 1 feed-forward, 2 LayerNorms | $3{,}150{,}336$ |
+# | decoder layer | 2 attentions, 1 feed-forward, 3 LayerNorms | $4{,}199{,}936$ |
+# | embedding, shared | $V D$ | $18{,}944{,}000$ for $V = 37{,}000$ |
+#
+# A common wrong idea is that attention makes up most of a Transformer. With $F = 4 D$ a feed-forward
+# network has $8 D^2$ weights and attention $4 D^2$: of an encoder layer two thirds are feed-forward.
+# And the number of *heads* changes nothing: more heads are narrower ones.
+
+
+# %%
+def parameter_counts(D, F, N, V, heads_width=None):
+    """Parameters by part; heads_width is (h · d_k, h · d_v), D each unless told."""
+    keys, values = heads_width or (D, D)
+    attention, feed_forward, norm = 2 * D * (keys + values), 2 * D * F + F + D, 2 * D
+    return {
+        "embedding": V * D,
+        "self-attention": 2 * N * attention,  # N in the encoder, N in the decoder
+        "cross-attention": N * attention,
+        "feed-forward": 2 * N * feed_forward,
+        "LayerNorm": 5 * N * norm,
+    }
+
+
+for preset, vocabulary in (("tiny", 500), ("base", 37_000)):
+    config = TransformerConfig.preset(preset, vocabulary, norm="post")
+    c = (config.d_model, config.d_ff, config.num_encoder_layers, vocabulary)
+    counted = sum(parameter_counts(*c).values())
+    built = Transformer(config).num_parameters()
+    print(f"{preset}: {counted:,} by the formulas, {built:,} in the model")
+    assert counted == built
+
+# %% [markdown]
+# ### What Table 3 counts
+#
+# The paper prints 65 million for base and 213 for big, and says that source and target share about
+# 37,000 tokens (section 5.1). Our counts with 37,000:
+
+# %%
+base = sum(parameter_counts(512, 2048, 6, 37_000).values())
+big = sum(parameter_counts(1024, 4096, 6, 37_000).values())
+biases = 3 * 6 * 4 * 512  # if each of the 18 attentions of base had four biases
+print(f"base {base / 1e6:.2f} million, printed 65")
+print(f"big  {big / 1e6:.2f} million, printed 213")
+print(f"biases in the attention of base would add {biases / 1e6:.2f} million")
+print(f"three embeddings in place of a shared one, {2 * 37_000 * 512 / 1e6:.0f} million")
+
+# %% [markdown]
+# Two million too few for base, one too many for big. Our attention has no biases, because the formulas of
+# section 3.2.2 have none; but four for each attention would hardly be seen. Three embeddings in place of one
+# would be far off. What could make up for it is another size of vocabulary. And here the table gives more
+# than it says: each of its rows is a measurement of $V$. Subtract all layers from the printed number, and
+# what is left is $V D$, to within the half million of the rounding.
+
+# %%
+ROWS = {  # Table 3: the printed number of parameters in millions, D, F, N, (h d_k, h d_v)
+    "base": (65, 512, 2048, 6),
+    "(B) $d_k$ = 16": (58, 512, 2048, 6, (8 * 16, 512)),
+    "(B) $d_k$ = 32": (60, 512, 2048, 6, (8 * 32, 512)),
+    "(C) N = 2": (36, 512, 2048, 2),
+    "(C) N = 4": (50, 512, 2048, 4),
+    "(C) N = 8": (80, 512, 2048, 8),
+    "(C) D = 256": (28, 256, 2048, 6),
+    "(C) D = 1024": (168, 1024, 2048, 6),
+    "(C) F = 1024": (53, 512, 1024, 6),
+    "(C) F = 4096": (90, 512, 4096, 6),
+    "big": (213, 1024, 4096, 6),
+}
+implied = {}
+for name, (printed, D, F, N, *width) in ROWS.items():
+    layers = sum(parameter_counts(D, F, N, 0, *width).values())
+    implied[name] = [(printed * 1e6 + half - layers) / D for half in (-5e5, 5e5)]
+low = max(least for name, (least, _) in implied.items() if name != "big")
+high = min(most for name, (_, most) in implied.items() if name != "big")
+print(f"all rows but big agree on a vocabulary between {low:,.0f} and {high:,.0f}")
+assert low < high
+assert implied["big"][1] < low
+
+figure, axes = plt.subplots(figsize=(7.5, 4.2))
+axes.axvspan(low / 1e3, high / 1e3, color=GREEN, alpha=0.35, lw=0, label="fits all rows but big")
+axes.axvline(37, color=BLACK, ls=":", label="37,000, section 5.1")
+for row, (name, (least, most)) in enumerate(implied.items()):
+    colour = VERMILION if name == "big" else BLUE
+    axes.plot([least / 1e3, most / 1e3], [row, row], "|-", color=colour, ms=9, lw=2)
+axes.set_yticks(range(len(ROWS)), ROWS)
+axes.invert_yaxis()
+axes.set(xlabel="vocabulary that the printed number implies (thousand tokens)", xlim=(34.5, 47.5))
+axes.legend(loc="lower right")
+plt.show()
+
+# %% [markdown]
+# Every bar holds the vocabularies that would be rounded to the printed number. Ten rows, in which $D$, $F$,
+# $N$ and the width of the keys change, agree on one vocabulary to within a few hundred tokens, near 41,000.
+# That is strong evidence that the layers are counted as we count them: a wrong term in $D^2$, $D F$ or $N$
+# would pull the bars apart. (Biases would not; they are too small.) The row big stands apart, at about
+# 36,000: it cannot have been counted with the same vocabulary. Why, and where 41,000 come from, the paper
+# does not say.
+#
+# ## 8 · Counting operations
+#
+# A product of $(m, k)$ by $(k, n)$ has $m n$ results, each a sum of $k$ products: $2 m k n$ operations,
+# counting a multiplication and an addition as two. For a sentence pair with $S$ and $T$ tokens, forward:
+#
+# | part | encoder layer | decoder layer |
+# |---|---|---|
+# | projections of self-attention | $2 S \cdot 4 D^2$ | $2 T \cdot 4 D^2$ |
+# | $Q K^\top$ and $A V$ of self-attention | $2 \cdot 2 S^2 D$ | $2 \cdot 2 T^2 D$ |
+# | projections of cross-attention | | $2 T \cdot 2 D^2 + 2 S \cdot 2 D^2$ |
+# | $Q K^\top$ and $A V$ of cross-attention | | $2 \cdot 2 T S D$ |
+# | feed-forward | $2 S \cdot 2 D F$ | $2 T \cdot 2 D F$ |
+#
+# and $2 T D V$ once for the logits. The attention products do not depend on the number of heads: $h$
+# products of width $D / h$. The causal mask saves nothing either; what it hides is computed first.
+#
+# **Backward is twice the forward.** From $y = x W$ follow two products, $dx = dy \, W^\top$ and
+# $dW = x^\top dy$, each of the size of the forward's; from $A V$, $dA = dy \, V^\top$ and
+# $dV = A^\top dy$, and likewise from $Q K^\top$. A training step is three forwards.
+#
+# Formulas like these are easily wrong by a factor of two. So we count: an array that looks over NumPy's
+# shoulder and notes each matrix product it takes part in.
+
+
+# %%
+class Counted(np.ndarray):
+    """A NumPy array that adds up the operations of all matrix products with it."""
+
+    operations = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **kwargs):
+        inputs, out = ([np.asarray(x) for x in arrays] for arrays in (inputs, out))
+        if out:
+            kwargs["out"] = tuple(out)
+        result = getattr(ufunc, method)(*inputs, **kwargs)
+        if ufunc is np.matmul:
+            Counted.operations += 2 * result.size * inputs[0].shape[-1]
+        return result.view(Counted) if isinstance(result, np.ndarray) else result
+
+
+def operations_forward(c, S, T):
+    """Operations of matrix products by part, for one sentence pair, forward."""
+    N, D, F, V = c.num_encoder_layers, c.d_model, c.d_ff, c.target_vocabulary_size
+    return {
+        "logits": 2 * T * D * V,
+        "projections": N * (2 * (S + T) * 4 * D**2 + 2 * (S + T) * 2 * D**2),
+        "attention products": N * 4 * D * (S**2 + T**2 + S * T),
+        "feed-forward": N * 2 * (S + T) * 2 * D * F,
+    }
+
+
+config = TransformerConfig.preset("toy", 300)
+counting = Transformer(config)  # on the CPU: it is NumPy's products that we count
+for parameter in counting.parameters():
+    parameter.data = parameter.data.view(Counted)
+pairs, S, T = 4, 13, 9
+some = rng.integers(3, 300, (pairs, S)), *rng.integers(3, 300, (2, pairs, T))
+
+_, cache = counting.loss(*some)
+forward, Counted.operations = Counted.operations, 0
+counting.loss_backward(1.0, cache)
+backward = Counted.operations
+print(
+    f"forward  {forward:,} counted, {pairs * sum(operations_forward(config, S, T).values()):,} by the formulas"
+)
+print(f"backward {backward:,} counted, {backward / forward:.6f} times the forward")
+assert forward == pairs * sum(operations_forward(config, S, T).values())
+assert backward == 2 * forward
+
+# %% [markdown]
+# To the last operation. Now the formulas may be used on what we cannot run here: the paper's trainings.
+# Table 2 gives their cost as $3.3 \cdot 10^{18}$ and $2.3 \cdot 10^{19}$ operations. That is no count; it
+# is (section 6.1) the training time, times 8 GPUs, times the $9.5 \cdot 10^{12}$ operations a second that
+# the authors take a P100 to sustain. The count needs steps and tokens: 100,000 and 300,000 steps
+# (section 5.2) with about 25,000 source and 25,000 target tokens each (section 5.1), in sentences of, say,
+# 25.
+
+# %%
+LENGTH = 25
+for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_000, 84, 2.3e19)):
+    config = TransformerConfig.preset(name, 37_000)
+    step = 3 * sum(operations_forward(config, LENGTH, LENGTH).values()) * 25_000 / LENGTH
+    upper = hours * 3600 * 8 * 9.5e12
+    print(
+        f"{name:<5} {upper:.1e} by time and devices (Table 2: {table_2:.1e}), "
+        f"{steps * step:.1e} counted, {steps * step / upper:.0%}"
+    )
+
+# %% [markdown]
+# If a P100 does sustain that rate, less than half of the time went into the products that the model is made
+# of. The rest is what the count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication,
+# padding. The big model, with larger matrices, comes nearer. This gap is what fast implementations fight for.
+#
+# ## 9 · Where the time goes
+#
+# Does our own time go where the operations are? One training step of the preset `tiny` with 8,000
+# tokens, with Python's profiler, on the CPU. (A GPU works behind the profiler's back: its calls return
+# before the work is done.)
+
+# %%
+tiny = Transformer(TransformerConfig.preset("tiny", 8000))
+PAIRS, LENGTH = 32, 20
+some = rng.integers(3, 8000, (3, PAIRS, LENGTH))
+dropout_rng = np.random.default_rng(11)
+
+
+def training_step():
+    _, cache = tiny.loss(*some, dropout_rng)
+    tiny.loss_backward(1.0, cache)
+
+
+training_step()  # the first one also waits for memory
+start = time.perf_counter()
+profile = cProfile.Profile()
+profile.runcall(training_step)
+seconds = time.perf_counter() - start
+
+spent = {}
+for (_, _, function), (_, _, _, cumulative, _) in pstats.Stats(profile).stats.items():
+    spent[function] = spent.get(function, 0) + cumulative
+
+
+def time_of(*functions):
+    return sum(spent[f] + spent[f"{f}_backward"] for f in functions)
+
+
+products = time_of("scaled_dot_product_attention")
+times = {
+    "embedding, logits, loss": time_of("projected_loss") + time_of("embedding"),
+    "attention, projections": time_of("multi_head_attention") - products,
+    "attention, products": products,
+    "feed-forward": time_of("feed_forward"),
+}
+times["LayerNorm, sums, dropout"] = seconds - sum(times.values())
+
+counts = parameter_counts(256, 1024, 3, 8000)
+operations = operations_forward(tiny.config, LENGTH, LENGTH)
+PARTS = {  # part: its colour and hatching, its parameters, its operations
+    "embedding, logits, loss": (BLUE, "", counts["embedding"], operations["logits"]),
+    "attention, projections": (
+        ORANGE,
+        "//",
+        counts["self-attention"] + counts["cross-attention"],
+        operations["projections"],
+    ),
+    "attention, products": (PURPLE, "xx", 0, operations["attention products"]),
+    "feed-forward": (GREEN, "\\\\", counts["feed-forward"], operations["feed-forward"]),
+    "LayerNorm, sums, dropout": (SKY, "..", counts["LayerNorm"], 0),
+}
+shares = np.array([[part[2], part[3], times[name]] for name, part in PARTS.items()])
+shares = shares / shares.sum(axis=0)  # (parts, 3)
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=[1.2, 1])
+start = np.zeros(3)
+for (name, (colour, hatch, *_)), share in zip(PARTS.items(), shares, strict=True):
+    left.barh(range(3), share, left=start, color=colour, hatch=hatch, ec="white", label=name)
+    for row, part in enumerate(share):
+        if part > 0.04:
+            box = dict(fc="white", ec="none", alpha=0.85, pad=1)
+            left.text(
+                start[row] + part / 2,
+                row,
+                f"{part:.0%}",
+                ha="center",
+                va="center",
+                bbox=box,
+                fontsize=9,
+            )
+    start += share
+left.set_yticks(range(3), ["parameters", "operations", "time"])
+left.invert_yaxis()
+left.set(xlim=(0, 1), xlabel=f"share, preset tiny, V = 8000, sentences of {LENGTH}")
+left.xaxis.set_major_formatter("{x:.0%}")
+left.grid(False)
+left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=9)
+
+lengths = np.geomspace(16, 16_384, 60)
+base = TransformerConfig.preset("base", 37_000)
+by_part = [operations_forward(base, length, length) for length in lengths]
+stacks = np.array([list(part.values()) for part in by_part]).T
+stacks = np.stack([stacks[0], stacks[1], stacks[3], stacks[2]]) / stacks.sum(axis=0)
+colours, hatches = [BLUE, ORANGE, GREEN, PURPLE], ["", "//", "\\\\", "xx"]
+areas = right.stackplot(lengths, stacks, colors=colours, edgecolor="white")
+for area, hatch in zip(areas, hatches, strict=True):
+    area.set_hatch(hatch)
+right.set_xscale("log", base=2)
+right.set(
+    xlim=(16, 16_384),
+    ylim=(0, 1),
+    xlabel="tokens in a sentence",
+    title="operations, base, V = 37,000",
+)
+right.yaxis.set_major_formatter("{x:.0%}")
+right.grid(False)
+plt.show()
+total = 3 * PAIRS * sum(operations.values())
+by_rule = 6 * sum(counts.values()) * PAIRS * LENGTH  # each weight belongs to one side or the other
+print(
+    f"one step: {total / 1e9:.1f} billion operations in {seconds:.2f} s; by a rule {by_rule / 1e9:.1f}"
+)
+assert abs(by_rule / total - 1) < 0.05
+
+# %% [markdown]
+# Parameters and operations have nearly the same shares, and that is no accident. A token meets each weight
+# of a matrix once, in one multiplication and one addition. So a forward costs **two operations for each
+# weight and token**, and a training step six: that is the rule in the last line. ($E$ counts because of the logits: as an embedding it is only
+# looked up.) What departs from the rule is the products of attention, which have no weights.
+#
+# The time follows the operations, and then there is what has hardly any of either: softmax within the
+# products of attention, and LayerNorm, sums and dropout. They do little arithmetic with each number that
+# they fetch from memory, and it is the fetching that takes time. The percentages of time are those of the
+# machine that built this page.
+#
+# On the right, the products of attention, which grow with the square of the length: negligible for
+# sentences, and most of the work for a book. How long must a text be for them to equal the rest of a
+# layer? That is the first exercise.
+#
+# ## 10 · Exercises
+#
+# Fill in [lessons/exercises/ex11.py](exercises/ex11.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex11
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex11.py](solutions/ex11.py).
+#
+# 1. **`crossover_length`** (5 min). "Attention is quadratic" frightens many. From which length on does
+#    it cost more than the linear maps of an encoder layer? Guess for base before you compute it.
+# 2. **`parallel_layer`** (30 min). Some models run attention and feed-forward side by side on one
+#    normalised input. Write its backward: find all the forks.
+# 3. **`lean_stack`** (30 min). The caches of a deep stack fill the memory. Keep only what goes *into*
+#    each layer, and make the caches anew when the backward needs them. What does it cost?
+
+# %%
+print(check_exercise("ex11", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | forward | $x = \sqrt D \, E[\text{ids}] + PE$; $N$ encoder layers give the memory; $N$ decoder layers read it; logits $= y E^\top$ |
+# | backward | the forward's lines from last to first: $dz_{k-1} = J_k^\top dz_k$ |
+# | forks | used $k$ times, summed $k$ times: $x$ around a sublayer; query, key, value; the memory, $2N$ times; $E$, three times |
+# | shapes | ids $(B, T)$; everything between is $(B, T, D)$; masks $(B, 1, T, S)$; logits $(B, T, V)$ |
+# | parameters | attention $4 D^2$, feed-forward $2 D F + F + D$, LayerNorm $2 D$, embedding $V D$ |
+# | operations | $2 m k n$ a product; backward is twice the forward |
+# | trap | any wiring has the right shapes; only a check of the gradients, and of who influences whom, finds a wrong one |
+#
+# **Next:** the model is complete, and has learned nothing yet. How it learns is
+# the subject of lesson 12.

@@ -1,0 +1,692 @@
+# %% [markdown]
+# # 12 · Learning
+#
+# **You will** derive Adam with its bias correction and find out what the correction really prevents; see
+# why the learning rate first rises and then falls; learn a test that finds most mistakes in seconds;
+# and take the paper's recipe apart, one ingredient at a time.
+#
+# | | |
+# |---|---|
+# | In the paper | sections 5.3 and 5.4; Adam is Kingma and Ba, *Adam: A Method for Stochastic Optimization* (2015) |
+# | In the package | `minitransformer/training/adam.py`, `schedule.py`, `layers/dropout.py`, `loss.py` |
+# | You need | gradients, however they are computed; mean and variance |
+# | Time | an hour to read, one for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import to_host
+from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import make_batches
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.training.adam import Adam, adam_update
+from minitransformer.training.schedule import inverse_sqrt, linear, noam
+from minitransformer.transformer import Transformer
+from minitransformer.twins import accelerated
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the lesson on a GPU
+rng = np.random.default_rng(12)
+
+# %% [markdown]
+# ## 1 · A gradient is not a step
+#
+# Gradient descent moves each parameter against its gradient: $\theta \leftarrow \theta - \eta \, g$, with a
+# learning rate $\eta$. One number for all parameters. Here is a small Transformer, and a task for it that needs
+# every part: to spell words of four to eight random letters backwards.
+
+# %%
+LETTERS, FIRST = 20, 4  # ids 0 to 3 are padding, unknown, begin and end
+
+
+def words_backwards(count, seed):
+    """A Batch of (word, the word reversed)."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(4, 9, count)
+    words = [generator.integers(FIRST, FIRST + LETTERS, length) for length in lengths]
+    pairs = [(word.tolist(), word[::-1].tolist()) for word in words]
+    return make_batches(pairs, max_tokens=10**6)[0]
+
+
+def new_model(layers=3, norm="post", dropout=0.1, seed=12):
+    config = TransformerConfig(
+        source_vocabulary_size=FIRST + LETTERS,
+        target_vocabulary_size=FIRST + LETTERS,
+        d_model=32,
+        num_heads=4,
+        d_ff=64,
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
+        dropout=dropout,
+        norm=norm,
+        max_length=16,
+    )
+    return Transformer(config, seed=seed, device=device)
+
+
+train, validation = words_backwards(200, seed=1), words_backwards(200, seed=2)
+batch = train.source, train.target, train.labels
+model = new_model()
+(loss, nll), cache = model.loss(*batch)
+model.loss_backward(1.0, cache)
+sizes = {
+    name: float(np.sqrt((to_host(parameter.grad) ** 2).mean()))
+    for name, parameter in model.named_parameters()
+}
+for name in (min(sizes, key=sizes.get), max(sizes, key=sizes.get)):
+    print(f"gradient, root mean square: {sizes[name]:.0e}  {name}")
+print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other")
+
+# %% [markdown]
+# A learning rate that suits one of them moves the other not at all, or throws it off. The gradient has a unit:
+# loss per unit of the parameter. A step must have the unit of the parameter. Multiplying by one $\eta$ cannot
+# do for all what differs from one to the next. Adam can.
+#
+# ## 2 · Adam, derived
+#
+# **Two running means.** Let $g_t$ be the gradient of one parameter in step $t$. It is noisy, since each step
+# sees another batch. We keep a mean of the recent ones, and one of their squares, both starting at zero:
+#
+# $$
+# m_t = \beta_1 m_{t-1} + (1 - \beta_1) \, g_t ,
+# \qquad
+# v_t = \beta_2 v_{t-1} + (1 - \beta_2) \, g_t^2 .
+# $$
+#
+# Insert the first formula into itself, again and again down to $m_0 = 0$:
+#
+# $$
+# m_t = (1 - \beta_1) \sum_{i=1}^{t} \beta_1^{\,t-i} \, g_i .
+# $$
+#
+# A weighted sum in which a gradient counts $\beta_1$ times as much one step later. The paper's
+# $\beta_1 = 0.9$ and $\beta_2 = 0.98$ forget with time constants of $1 / (1 - \beta)$: 10 and 50 steps.
+#
+# **The weights do not sum to one.** By the geometric series,
+#
+# $$
+# (1 - \beta_1) \sum_{i=1}^{t} \beta_1^{\,t-i} = (1 - \beta_1) \, \frac{1 - \beta_1^{\,t}}{1 - \beta_1} = 1 - \beta_1^{\,t} .
+# $$
+#
+# If the gradients have the mean $\bar g$, then $m_t$ has the mean $(1 - \beta_1^{\,t}) \, \bar g$: too small, in step 1
+# by a factor of 10, because the mean began at zero. The same holds for $v_t$. The cure is to divide by what
+# the weights sum to:
+#
+# $$
+# \hat m_t = \frac{m_t}{1 - \beta_1^{\,t}} ,
+# \qquad
+# \hat v_t = \frac{v_t}{1 - \beta_2^{\,t}} .
+# $$
+#
+# **The step** is the mean in units of the root mean square:
+#
+# $$
+# \boxed{ \; \theta_t = \theta_{t-1} - \eta \, \frac{\hat m_t}{\sqrt{\hat v_t} + \varepsilon} \; }
+# $$
+#
+# $\varepsilon = 10^{-9}$ only prevents a division by zero, where a parameter never had a gradient.
+
+# %%
+source_of(adam_update)
+
+# %%
+data = device.asarray(rng.standard_normal(6))
+grad = device.asarray(rng.standard_normal(6) * 10.0 ** np.arange(-3, 3))  # from 0.001 to 100
+m, v = device.xp.zeros_like(data), device.xp.zeros_like(data)
+before = to_host(data).copy()
+adam_update(data, grad, m, v, 0.01, 1, 0.9, 0.98, 1e-9)
+
+shape_table(
+    {"P": 6},
+    data=(data, "P", "θ, all parameters of the model in one array"),
+    grad=(grad, "P", "g, their gradients"),
+    m=(m, "P", "the running mean of g"),
+    v=(v, "P", "the running mean of g²"),
+)
+
+# %% [markdown]
+# The first step, with the correction, has $\hat m = g$ and $\hat v = g^2$. So it is $\eta \, g / |g|$: **every parameter
+# moves by exactly** $\eta$, whatever the size of its gradient.
+
+# %%
+print("gradients ", " ".join(f"{g:8.0e}" for g in to_host(grad)))
+print("first step", " ".join(f"{d:8.4f}" for d in to_host(data) - before))
+assert np.allclose(to_host(data) - before, -0.01 * np.sign(to_host(grad)))
+
+# %% [markdown]
+# ### What follows from the formula
+#
+# - **Units.** Multiply the loss by 1000: $\hat m$ and $\sqrt{\hat v}$ both grow by 1000, and the step is the same. The
+#   learning rate has the unit of the parameter.
+# - **A steady gradient** gives $\hat m = g$ and $\hat v = g^2$ in every step: full steps of $\eta$.
+# - **Pure noise**, of mean 0 and variance $s^2$, gives short ones. For large $t$ the variance of $m$ is, with
+#   independent $g_i$,
+#
+# $$
+# (1 - \beta_1)^2 \sum_{i} \beta_1^{\,2(t-i)} s^2 = \frac{(1 - \beta_1)^2}{1 - \beta_1^2} \, s^2 = \frac{1 - \beta_1}{1 + \beta_1} \, s^2 ,
+# $$
+#
+# and $\hat v$ is near $s^2$, so the root mean square of the step is about $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam
+# slows down by itself where the gradients disagree. Both, measured:
+
+
+# %%
+def steps_of_adam(gradients, beta_1=0.9, beta_2=0.98):
+    """Steps in units of η, for gradients (steps, parameters)."""
+    data, m, v = (np.zeros(gradients.shape[1]) for _ in range(3))
+    path = [data.copy()]
+    for t, grad in enumerate(gradients, 1):
+        adam_update(data, grad, m, v, 1.0, t, beta_1, beta_2, 1e-9)
+        path.append(data.copy())
+    return np.diff(path, axis=0)
+
+
+noise = rng.standard_normal((600, 500))
+for scale in (1, 1000):
+    typical = np.sqrt((steps_of_adam(scale * noise)[300:] ** 2).mean())
+    print(
+        f"noise of size {scale:>4}: typical step {typical:.3f} η, derived {np.sqrt(0.1 / 1.9):.3f}"
+    )
+    assert abs(typical / np.sqrt(0.1 / 1.9) - 1) < 0.1
+steady = steps_of_adam(np.full((50, 1), 0.003))
+assert np.allclose(steady, -1, atol=1e-5)
+print("steady gradient: every step −1.000 η")
+
+# %% [markdown]
+# ### What the correction prevents
+#
+# The usual explanation is that without it the first steps would be too *small*, as $m$ begins at zero. But $v$ begins
+# at zero too, stands in the denominator, and fills up more slowly: the steps are soon too *long*. Without the
+# corrections, a steady gradient gives steps of
+#
+# $$
+# \eta \, \frac{1 - \beta_1^{\,t}}{\sqrt{1 - \beta_2^{\,t}}} :
+# $$
+
+# %%
+t = np.arange(1, 5001)
+figure, axes = plt.subplots(figsize=(7, 3.9))
+for beta_2, colour, dashes in ((0.98, BLUE, "-"), (0.999, VERMILION, "--")):
+    ratio = (1 - 0.9**t) / np.sqrt(1 - beta_2**t)
+    axes.semilogx(t, ratio, color=colour, ls=dashes, label=rf"$\beta_2 = {beta_2}$")
+    top = ratio.argmax()
+    axes.annotate(
+        f"{ratio[top]:.1f} η in step {t[top]}",
+        (t[top], ratio[top]),
+        (6, 4),
+        textcoords="offset points",
+    )
+axes.axhline(1, color=BLACK, ls=":", lw=1.2)
+axes.text(1500, 1.1, "corrected", fontsize=9.5)
+axes.set(xlabel="step $t$", ylabel="length of an uncorrected step (η)", ylim=(0, 7.5))
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# With the usual $\beta_2 = 0.999$ they would be several times too long for a thousand steps, at the start, where a
+# model can least afford it. With the paper's 0.98 the excess is small and short.
+#
+# ## 3 · Warm-up: how far does the first step carry?
+#
+# Corrected, the first step of Adam moves every parameter by $\eta$, each to the side where the loss falls. To first
+# order the loss falls by $\sum_i \eta \, |g_i|$. Neither half of that is harmless: *every* parameter moves, also those
+# with tiny gradients, and they all pull at the same output. How far is "to first order" right? And how long do steps stay
+# that long? By section 2 they shrink as soon as gradients disagree.
+
+# %%
+etas = np.logspace(-5, -1.5, 15)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4))
+for seed in range(3):
+    model = new_model(seed=seed)
+    (start, _), cache = model.loss(*batch)
+    model.loss_backward(1.0, cache)
+    data, grad = to_host(model.flat.data).copy(), to_host(model.flat.grad)
+    falls = []
+    for eta in etas:
+        moved = data - eta.astype(np.float32) * np.sign(grad)  # the first step of Adam
+        model.flat.data[:] = device.asarray(moved)
+        falls.append(float(start) - float(model.loss(*batch)[0][0]))
+    left.semilogx(
+        etas, falls, "o-", color=BLUE, ms=4, lw=1.2, label="" if seed else "measured, 3 models"
+    )
+    left.semilogx(
+        etas, etas * abs(grad).sum(), "-", color=BLACK, lw=0.9, label="" if seed else "first order"
+    )
+    assert falls[-1] < max(falls)
+left.axhline(0, color="0.5", lw=0.8)
+left.set(
+    xlabel=r"$\eta$ of the first step", ylabel="fall of the loss (nats a token)", ylim=(-0.25, 0.6)
+)
+left.legend(loc="upper left")
+
+model, masks, picks = new_model(), device.generator(12), np.random.default_rng(12)
+adam, lengths = Adam(model.flat), []
+for step in range(1, 81):
+    rows = picks.choice(len(train.source), 40, replace=False)
+    source, target, labels = train.source[rows], train.target[rows], train.labels[rows]
+    before = to_host(model.flat.data).copy()
+    model.flat.grad.fill(0)
+    _, cache = model.loss(source, target, labels, masks, smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    eta = 7e-3 * min(1, step / 80)
+    adam.step(eta)
+    moves = (to_host(model.flat.data) - before) / eta
+    lengths.append(np.sqrt((moves[moves != 0] ** 2).mean()))  # 0: words that do not occur
+right.plot(range(1, 81), lengths, color=GREEN)
+right.axhline(np.sqrt(0.1 / 1.9), color=BLACK, lw=0.9)
+right.text(79, np.sqrt(0.1 / 1.9) - 0.02, "pure noise", ha="right", va="top", fontsize=9.5)
+right.set(xlabel="step", ylabel=r"typical step of a parameter ($\eta$)", ylim=(0, 1.05))
+plt.show()
+print(f"typical step: {lengths[0]:.2f} η in step 1, {lengths[-1]:.2f} η in step 80")
+assert lengths[-1] < lengths[0] / 2
+
+# %% [markdown]
+# On the left: up to some $10^{-4}$ the line holds. Then the movements of many parameters add up to more than was meant.
+# The best first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. On the
+# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$, about that of
+# pure noise, and much of it cancels from step to step. So a learning rate that is right later is too large at first. A
+# warm-up keeps it small until the gradients have become a mixture. (How this
+# depends on depth, and on where the LayerNorm stands, is derived in [lesson 10](10_residual_connections.ipynb).)
+#
+# ## 4 · Decay: why it must fall again
+#
+# Near a minimum gradients are small and noise remains. Take the simplest case, one parameter with the loss
+# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise of variance $s^2$:
+#
+# $$
+# \theta_{t+1} = \theta_t - \eta \, (a \theta_t + s \, \xi_t) = (1 - \eta a) \, \theta_t - \eta s \, \xi_t .
+# $$
+#
+# The variance of $\theta$ therefore goes to a value $\sigma^2$ that no longer changes:
+#
+# $$
+# \sigma^2 = (1 - \eta a)^2 \sigma^2 + \eta^2 s^2
+# \qquad\Longrightarrow\qquad
+# \sigma^2 \, (2 \eta a - \eta^2 a^2) = \eta^2 s^2
+# \qquad\Longrightarrow\qquad
+# \frac{a}{2} \sigma^2 = \frac{\eta \, s^2}{2 \, (2 - \eta a)} \approx \frac{\eta \, s^2}{4} .
+# $$
+#
+# **The loss stops at a floor in proportion to the learning rate.** A large $\eta$ gets down quickly and stays high; a
+# small one gets low and takes long; a falling one does both.
+
+# %%
+RUNS, STEPS, A, S = 2000, 1000, 0.1, 1.0
+RATES = {
+    "constant, large": (VERMILION, "--", lambda t: 1.0),
+    "constant, small": (GREEN, "-.", lambda t: 0.03),
+    r"falling as $1 / \sqrt{t}$": (BLUE, "-", lambda t: t**-0.5),
+}
+figure, axes = plt.subplots(figsize=(7, 4))
+ends = {}
+for name, (colour, dashes, rate) in RATES.items():
+    theta = np.full(RUNS, 10.0)
+    curve = []
+    for step in range(1, STEPS + 1):
+        theta -= rate(step) * (A * theta + S * rng.standard_normal(RUNS))
+        curve.append(A / 2 * (theta**2).mean())
+    ends[name] = curve[-1]
+    axes.loglog(range(1, STEPS + 1), curve, color=colour, ls=dashes, label=name)
+    eta = rate(STEPS)
+    floor = eta * S**2 / (2 * (2 - eta * A))
+    axes.plot([STEPS, 1.5 * STEPS], [floor, floor], "-", color=BLACK, lw=1)
+axes.plot([], [], "-", color=BLACK, lw=1, label="derived floor of the last η")
+axes.set(xlabel="step", ylabel="loss, mean of 2000 runs")
+axes.legend(loc="lower left")
+plt.show()
+floor = 1.0 / (2 * (2 - 0.1))
+assert abs(ends["constant, large"] / floor - 1) < 0.1
+
+# %% [markdown]
+# ### The paper's schedule
+#
+# $$
+# \eta(t) = D^{-1/2} \cdot \min \left( t^{-1/2}, \; t \cdot w^{-3/2} \right)
+# $$
+#
+# with $w$ the steps of warm-up. The first term falls and the second rises; they are equal where $t^{3/2} = w^{3/2}$,
+# at $t = w$, and there
+#
+# $$
+# \eta_{\max} = \frac{1}{\sqrt{D \, w}} .
+# $$
+#
+# So **warm-up and peak are tied together**: whoever halves $w$ raises the peak by $\sqrt 2$, and whoever makes the model wider
+# lowers it. The package also has the same shape with a peak of one's own choice, and a fall to zero in a straight
+# line, for trainings whose length is known.
+
+# %%
+source_of(noam, inverse_sqrt, linear)
+
+# %%
+steps = np.arange(1, 20_001)
+figure, panels = plt.subplots(1, 2, figsize=(9.8, 4))
+for axes, title, curves in (
+    (
+        panels[0],
+        "the paper's, noam",
+        {
+            "D = 512, w = 4000: base": [noam(t, 512, 4000) for t in steps],
+            "D = 512, w = 2000": [noam(t, 512, 2000) for t in steps],
+            "D = 1024, w = 4000: big": [noam(t, 1024, 4000) for t in steps],
+        },
+    ),
+    (
+        panels[1],
+        "the package's three, with one peak",
+        {
+            "noam, w = 4000": [noam(t, 512, 4000) for t in steps],
+            "inverse-sqrt, w = 1000": [inverse_sqrt(t, 7e-4, 1000) for t in steps],
+            "linear, w = 1000": [linear(t, 7e-4, 1000, 20_000) for t in steps],
+        },
+    ),
+):
+    for name, curve in curves.items():
+        axes.plot(steps / 1000, 1e3 * np.array(curve), label=name)
+    axes.set(xlabel="step (thousands)", title=title, ylim=(0, 1.15))
+    axes.legend(loc="upper right")
+panels[0].set_ylabel(r"learning rate ($10^{-3}$)")
+plt.show()
+peak = max(noam(t, 512, 4000) for t in steps)
+print(f"peak of base: {peak:.2e}, derived {1 / np.sqrt(512 * 4000):.2e}")
+assert abs(peak * np.sqrt(512 * 4000) - 1) < 1e-9
+
+# %% [markdown]
+# ## 5 · Dropout
+#
+# In training each entry of what a sublayer returns is set to zero with probability $p$, and the others are divided by
+# $1 - p$: $y = x \, b / (1 - p)$, with $b = 1$ with probability $1 - p$, else 0. Why the division? Because
+#
+# $$
+# \text{E}[y] = x \, \frac{1 - p}{1 - p} = x ,
+# \qquad
+# \text{Var}[y] = x^2 \, \frac{p (1 - p)}{(1 - p)^2} = x^2 \, \frac{p}{1 - p} .
+# $$
+#
+# The mean is right, and so in use, without dropout, nothing needs to be done. What is added is noise in proportion to the
+# signal, and no unit can rely on a certain other one being there. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$
+# **with the same** $b$.
+
+# %%
+many = np.full(100_000, 3.0)
+y, _ = dropout(many, 0.1, np.random.default_rng(12))
+print(f"mean {y.mean():.3f} (3), variance {y.var():.3f} ({9 * 0.1 / 0.9:.3f})")
+
+
+def drop(x):
+    return dropout(x, 0.3, np.random.default_rng(5))
+
+
+def mask_drawn_again(dy, cache):
+    _, scale = cache
+    keep = np.random.default_rng(6).random(dy.shape) >= 0.3
+    return dy * keep * scale
+
+
+sample = rng.standard_normal((4, 6))
+report = check_pair(drop, dropout_backward, (sample,))
+assert report.right
+print(report)
+report = check_pair(drop, mask_drawn_again, (sample,))
+assert not report.right
+print(report)
+
+# %% [markdown]
+# ## 6 · Label smoothing
+#
+# The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
+# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining $1 - \varepsilon$ on the right one in
+# addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there the logit of the right word lies above
+# each of the others by
+#
+# $$
+# \Delta = \ln \frac{q_{\text{right}}}{q_{\text{other}}} = \ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V} .
+# $$
+#
+# A *finite* number. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for ever, to be a little
+# more certain still of what has been learned long ago. The price is that the loss no longer falls to 0 but to the
+# entropy of $q$, and that the perplexity gets worse, as the paper says itself (section 5.4).
+
+# %%
+SMOOTHING, V = 0.1, FIRST + LETTERS
+right, other = 1 - SMOOTHING + SMOOTHING / V, SMOOTHING / V
+gap = np.log(right / other)
+floor = -(right * np.log(right) + (V - 1) * other * np.log(other))
+print(
+    f"V = {V}: gap {gap:.2f}, the loss's floor {floor:.3f}, the NLL's value there {-np.log(right):.3f}"
+)
+
+
+def smoothed(logits):
+    (loss, _), cache = cross_entropy(logits, np.array([3, 1, 5]), SMOOTHING)
+    return loss, cache
+
+
+report = check_pair(smoothed, cross_entropy_backward, (rng.standard_normal((3, 7)),))
+assert report.right
+print(report)
+
+
+# %% [markdown]
+# ## 7 · The test that finds most mistakes
+#
+# **Let the model learn one small batch by heart.** Dropout off, a dozen examples, the same ones in each step. A model with more
+# than enough parameters must get them right, all of them, and we know the numbers that it has to reach: the floor and the gap
+# from above. It takes seconds, so it comes before every long training. If it fails, something is broken, and there is no
+# need to think about data, regularisation or size.
+
+
+# %%
+def learn_by_heart(mistake="", steps=150):
+    """The loss in each step, and the logits at the end."""
+    few = words_backwards(12, seed=3)
+    source, target, labels = few.source, few.target, few.labels
+    if mistake == "labels not shifted":
+        target = labels  # the decoder is shown what it has to say
+    if mistake == "source not heard":
+        source = np.full_like(source, FIRST)  # as good as no source at all
+    model = new_model(layers=1, norm="pre", dropout=0.0)
+    adam = Adam(model.flat)
+    losses = []
+    for _ in range(steps):
+        if mistake != "gradient not cleared":
+            model.flat.grad.fill(0)
+        (loss, _), cache = model.loss(source, target, labels, smoothing=SMOOTHING)
+        losses.append(float(loss))
+        model.loss_backward(1.0, cache)
+        if mistake == "encoder gets no gradient":
+            for parameter in model.encoder.parameters():
+                parameter.grad.fill(0)
+        adam.step(5e-3)
+    return losses, to_host(model.forward(source, target)[0]), labels
+
+
+CURVES = {
+    "": ("right", BLUE, "-"),
+    "source not heard": ("source not heard", VERMILION, "--"),
+    "gradient not cleared": ("gradient not cleared", ORANGE, (0, (5, 1, 1, 1, 1, 1))),
+    "labels not shifted": ("labels not shifted", PURPLE, ":"),
+}
+figure, axes = plt.subplots(figsize=(7.5, 4.3))
+by_heart = {}
+for mistake, (name, colour, dashes) in CURVES.items():
+    by_heart[mistake], logits, labels = learn_by_heart(mistake)
+    axes.plot(by_heart[mistake], color=colour, ls=dashes, label=name)
+    if not mistake:
+        real = labels != 0
+        chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
+        others = (logits.sum(-1) - chosen) / (V - 1)
+        measured_gap = (chosen - others)[real].mean()
+        all_right = (logits.argmax(-1) == labels)[real].all()
+axes.axhline(floor, color=BLACK, lw=0.9)
+axes.text(100, floor - 0.05, "derived floor", va="top", fontsize=9.5)
+axes.set(xlabel="step", ylabel="smoothed loss (nats a token)", ylim=(0.3, 4))
+axes.legend()
+plt.show()
+print(f"loss {by_heart[''][-1]:.3f}, floor {floor:.3f};  gap {measured_gap:.2f}, derived {gap:.2f}")
+assert all_right
+assert abs(by_heart[""][-1] - floor) < 0.03
+assert min(by_heart[m][-1] for m in ("source not heard", "gradient not cleared")) > floor + 0.2
+
+# %% [markdown]
+# The right model goes to the floor that was derived, and stays there. The mistakes show in three ways:
+#
+# - **It never gets there.** Without the source the decoder cannot know with which letter to begin, nor tell words apart
+#   that begin alike. With gradients that are added up over all steps the loss wanders about.
+# - **It gets there too fast.** Who is shown the labels needs no learning. A loss that is wonderful from the beginning is as
+#   bad a sign as one that does not fall: look for a way by which the answer leaks in.
+# - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen words
+#   by heart without it:
+
+# %%
+losses, _, _ = learn_by_heart("encoder gets no gradient")
+print(f"encoder gets no gradient: loss {losses[-1]:.3f}, floor {floor:.3f}")
+assert losses[-1] < floor + 0.05
+
+# %% [markdown]
+# So this test is no proof. It finds what is *broken*; a gradient that is merely *wrong* is found by checking gradients
+# ([lesson 03](03_gradient_checking.ipynb)). Do both, in this order of cost: check the gradients, learn one batch by
+# heart, and only then train.
+#
+# ## 8 · The recipe, taken apart
+#
+# Now the real task, to learn from 200 words how to spell *any* word backwards, with three post-norm layers a side. The
+# full recipe is Adam, a warm-up and a fall with the root of the step, dropout and label smoothing of 0.1 each. Then each
+# is left out. What counts is the NLL of 200 other words; guessing a letter would cost $\ln 21 = 3.04$ nats.
+
+# %%
+PEAK, WARMUP, STEPS, EVERY = 7e-3, 80, 210, 30
+
+
+def validation_curve(optimizer="adam", warmup=True, dropout=0.1, smoothing=0.1):
+    """NLL of other words, every EVERY steps (nats a token)."""
+    model = new_model(dropout=dropout)
+    adam = Adam(model.flat)
+    picks, masks = np.random.default_rng(12), device.generator(12)
+    curve = []
+    for step in range(1, STEPS + 1):
+        rows = picks.choice(len(train.source), 40, replace=False)
+        source, target, labels = train.source[rows], train.target[rows], train.labels[rows]
+        model.flat.grad.fill(0)
+        _, cache = model.loss(source, target, labels, masks, smoothing=smoothing)
+        model.loss_backward(1.0, cache)
+        fall = inverse_sqrt(max(step, WARMUP), 1.0, WARMUP)  # the same with and without a warm-up
+        rate = fall * (min(1, step / WARMUP) if warmup else 1)
+        if optimizer == "adam":
+            adam.step(PEAK * rate)
+        else:
+            model.flat.data -= model.flat.grad * (0.5 * rate)
+        if step % EVERY == 0:
+            (_, nll), _ = model.loss(validation.source, validation.target, validation.labels)
+            curve.append(float(nll))
+    return curve
+
+
+RECIPES = {
+    "the full recipe": ({}, BLUE, "-", "o"),
+    "no label smoothing": (dict(smoothing=0.0), GREEN, "-.", "s"),
+    "no dropout": (dict(dropout=0.0), ORANGE, "--", "^"),
+    "neither of the two": (
+        dict(dropout=0.0, smoothing=0.0),
+        VERMILION,
+        (0, (5, 1, 1, 1, 1, 1)),
+        "D",
+    ),
+    "no warm-up": (dict(warmup=False), PURPLE, "--", "v"),
+    "gradient descent, not Adam": (dict(optimizer="sgd"), BLACK, ":", "x"),
+}
+figure, axes = plt.subplots(figsize=(8, 4.8))
+ends = {}
+with accelerated():  # the faster twins of the layers: the same results sooner
+    for name, (change, colour, dashes, marker) in RECIPES.items():
+        curve = validation_curve(**change)
+        ends[name] = curve[-1]
+        at = range(EVERY, STEPS + 1, EVERY)
+        axes.plot(at, curve, color=colour, ls=dashes, marker=marker, ms=5, label=name)
+axes.set(xlabel="step", ylabel="NLL of other words (nats a token)")
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
+for name, nll in ends.items():
+    print(f"{nll:.2f}  {name}")
+assert min(ends, key=ends.get) in ("the full recipe", "no label smoothing")
+assert max(ends["no warm-up"], ends["neither of the two"]) > ends["the full recipe"] + 0.3
+assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
+
+# %% [markdown]
+# - **Warm-up and Adam** decide whether the model learns the task at all in this time. Without the warm-up the first steps
+#   throw the network somewhere from where it recovers slowly: the damage of a few dozen steps is not made good in two
+#   hundred.
+# - **Dropout and smoothing** do not help the learning; at first the curves without them are *below* the full recipe. They
+#   pay when the 200 words begin to be learned by heart. Without either the NLL of other words turns and rises: the model
+#   grows ever more certain of what it makes up.
+# - **Smoothing alone** makes little difference as long as there is dropout. Ingredients overlap: to leave one out shows
+#   what it adds *to the others*, not what it is worth by itself.
+#
+# Be as careful with such curves as with any measurement. This is one seed; run it with others before you believe a small
+# difference. Gradient descent had one learning rate, not the best of many. And each recipe had the same number of steps: a
+# recipe that learns slowly and generalises well loses such a race.
+#
+# ## 9 · Exercises
+#
+# Fill in [lessons/exercises/ex12.py](exercises/ex12.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex12
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex12.py](solutions/ex12.py).
+#
+# 1. **`warmup_for_peak`** (5 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the paper's
+#    formula need for that peak, at a width of 32? And base for twice its peak?
+# 2. **`decayed_adam_update`** (15 min). Weights that are pulled towards zero generalise better, it is said. Adding
+#    $\lambda \theta$ to the gradient is one way. Through Adam it goes wrong: work out why, and do it the other way.
+# 3. **`drop_path`** (15 min). Dropout of whole sublayers, sentence by sentence, with its backward.
+# 4. **`factored_second_moment`** (30 min). Adam keeps two numbers for each parameter. For a matrix, $v$ can be kept as
+#    a row and a column. When is that exact?
+
+# %%
+print(check_exercise("ex12", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | Adam | $m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad \theta \leftarrow \theta - \eta \, \hat m / (\sqrt{\hat v} + \varepsilon)$ |
+# | bias correction | $\hat m = m / (1 - \beta_1^{\,t})$, $\hat v = v / (1 - \beta_2^{\,t})$; without it early steps are soon too *long* |
+# | step size | first step: $\eta$ for every parameter; noise: $0.23 \, \eta$; the same for 1000 times the loss |
+# | warm-up | because early steps are full ones, of all parameters at once |
+# | decay | because noise leaves a floor, in proportion to $\eta$ |
+# | noam | peak $1 / \sqrt{D w}$ at step $w$ |
+# | dropout | $y = x \, b / (1 - p)$, the same $b$ backward, nothing in use |
+# | smoothing | gap $\ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V}$; the loss ends at the entropy of $q$ |
+# | first test | one batch by heart: down to the derived floor, not faster than possible |
+#
+# **Next:** real text, real lengths, a run that can be resumed: lesson 13.
