@@ -9,6 +9,7 @@ import sys
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.gradcheck.learner import check_file
+from minitransformer.twins import accelerated
 
 RIGHT, WRONG, NOT_CHECKED = 0, 1, 2  # exit statuses
 
@@ -37,6 +38,12 @@ def add(commands):
         metavar="K",
         help="for large inputs of your own: compare slopes along K random directions, not entries",
     )
+    parser.add_argument(
+        "--accelerate",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="whether to check the faster twins of the layers in their place",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(run=run)
 
@@ -55,7 +62,8 @@ def run(options):
     """Check what ``options.what`` names; returns the exit status."""
     try:
         checks = _checks(options.what, options.directions)
-        with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
+        printed = contextlib.redirect_stdout(sys.stderr)  # whatever a learner's file prints
+        with printed, accelerated(options.accelerate):
             reports = [(name, check(options.seed)) for name, check in checks]
         return _print_json(reports) if options.json else _print_table(reports)
     except CheckError as error:

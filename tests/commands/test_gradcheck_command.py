@@ -5,6 +5,7 @@ import pytest
 
 from minitransformer.cli import main
 from minitransformer.gradcheck.cases import CASES
+from minitransformer.layers.layer_norm import layer_norm
 
 PAIR = """
 def double(x):
@@ -118,3 +119,14 @@ def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
     captured = capsys.readouterr()
     assert json.loads(captured.out)["right"] is True
     assert captured.err == "hello\n"
+
+
+@pytest.mark.parametrize(("flags", "status"), [([], 0), (["--accelerate"], 1)])
+def test_the_twins_can_be_checked_in_place_of_the_references(monkeypatch, capsys, flags, status):
+    twin = layer_norm.twins["numpy"]
+
+    def wrong(dy, cache):
+        return tuple(2 * gradient for gradient in twin.backward(dy, cache))
+
+    monkeypatch.setitem(layer_norm.twins, "numpy", twin._replace(backward=wrong))
+    assert main(["gradcheck", "layer_norm", *flags]) == status
