@@ -89,8 +89,8 @@ plt.show()
 
 # %% [markdown]
 # With a large $\beta$ the soft lookup is nearly the dictionary, but its steps are slopes. With a small
-# one it hands out nearly the mean of all values, 2.6 here, whatever it is asked. In between it has a
-# slope everywhere, and a slope is what learning needs. Nobody sets $\beta$ by hand: it is the length
+# one it hands out something near the mean of all values, whatever it is asked. In between it has a
+# slope almost everywhere, and a slope is what learning needs. Nobody sets $\beta$ by hand: it is the length
 # of queries and keys, and those are learned.
 #
 # Note also what the curves never do: none leaves the range of the values. **Attention averages.** It

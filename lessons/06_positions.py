@@ -1,0 +1,589 @@
+# %% [markdown]
+# # 06 · Where am I?
+#
+# **You will** see that attention cannot tell *dog bites man* from *man bites dog*, and prove it; derive
+# what sines and cosines are good for: a step along the sentence is a rotation; find out how alike two
+# positions are, by a formula; and measure what positions are worth, and where they end.
+#
+# | | |
+# |---|---|
+# | In the paper | section 3.5, Positional Encoding; table 3, row E |
+# | In the package | `minitransformer/layers/positional_encoding.py` |
+# | You need | sine, cosine and their addition theorems; matrix products |
+# | Time | an hour to read, one and a half for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import to_host
+from minitransformer.config import TransformerConfig
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.attention import scaled_dot_product_attention
+from minitransformer.layers.embedding import embedding, embedding_weight
+from minitransformer.layers.positional_encoding import (
+    positional_encoding,
+    positional_encoding_backward,
+    sinusoidal_encoding,
+)
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.training.adam import Adam
+from minitransformer.transformer import EncoderLayer, Transformer
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the layer and trains the models on a GPU
+rng = np.random.default_rng(6)
+
+# %% [markdown]
+# ## 1 · Order-blind
+#
+# A recurrent network reads word after word, and so knows their order. Attention lets every position look
+# at all others at once. Take one encoder layer of this package, with random weights, and three word
+# vectors. We run *dog bites man* and *man bites dog*:
+
+# %%
+config = TransformerConfig(20, 20, d_model=16, num_heads=2, d_ff=32, max_length=20)
+layer = EncoderLayer(config, np.random.default_rng(6)).to(dtype=np.float64)
+dog, bites, man = rng.standard_normal((3, 16))
+one_way, _ = layer.forward(np.stack([dog, bites, man])[None])  # (1, 3, D)
+other_way, _ = layer.forward(np.stack([man, bites, dog])[None])
+
+print("dog, where it bites:      ", one_way[0, 0, :4].round(6))
+print("dog, where it is bitten:  ", other_way[0, 2, :4].round(6))
+assert np.allclose(one_way[0, ::-1], other_way[0])
+
+# %% [markdown]
+# The dog gets the same vector in both sentences. No choice of weights helps, and no number of layers:
+#
+# Let $X$ (T, D) hold the tokens of a sentence as rows, and let $P$ be a permutation matrix, so that $PX$ is the
+# same rows in another order. Queries, keys and values are made row by row, so they become $PQ$, $PK$ and
+# $PV$. The scores and their softmax:
+#
+# $$
+# (PQ)(PK)^\top = P \, Q K^\top P^\top
+# \qquad\Longrightarrow\qquad
+# \text{softmax}\left( P Z P^\top \right) = P \, A \, P^\top ,
+# $$
+#
+# because $P Z P^\top$ has the rows of $Z$ in another order, and in each row the same entries in another
+# order; a softmax divides by their sum, which does not depend on it. A permutation is undone by its
+# transpose, $P^\top P = I$, so
+#
+# $$
+# (P A P^\top)(P V) = P \, A \, (P^\top P) \, V = P \, (A V) .
+# $$
+#
+# **Attention of permuted tokens is the permuted attention.** The feed-forward network, LayerNorm and the
+# residual sum act on each row alone, so they permute along as well, and so does a whole stack of such
+# layers. To an encoder without positions a sentence is a bag of words.
+#
+# **And a decoder?** Its mask lets position $t$ see the tokens up to $t$ only, so it is not quite as blind.
+# How blind exactly? In one layer, position $t$ sees the *bag* of the tokens before it. But each of those
+# has in turn seen a bag of another size, and a second layer can tell them apart:
+
+# %%
+future = np.tril(np.ones((4, 4), dtype=bool))[None, None]  # True where attention is allowed
+layers = [EncoderLayer(config, np.random.default_rng(n)).to(dtype=np.float64) for n in (1, 2)]
+tokens = rng.standard_normal((1, 4, 16))
+swapped = tokens[:, [1, 0, 2, 3]]  # the first two change places, the last two stay
+for depth in (1, 2):
+    ends = []
+    for x in (tokens, swapped):
+        for layer in layers[:depth]:
+            x, _ = layer.forward(x, future)
+        ends.append(x[0, -1])
+    print(
+        f"{depth} causal layer{'s' * (depth > 1):<1}: the last output moves by {abs(ends[1] - ends[0]).max():.1e}"
+    )
+
+# %% [markdown]
+# So a deep decoder can find out about order without being told. It is cheaper to tell it, and the encoder
+# has to be told in any case.
+#
+# ## 2 · What to tell
+#
+# We add to each token's vector another one that depends on the position $t$ alone. Which?
+#
+# - **The number $t$ itself**, in one feature. At $t = 500$ it is larger than everything else, and a sentence
+#   longer than those in training brings numbers never seen.
+# - **$t / T$**, always between 0 and 1. Then *the next word* is a different step in each sentence.
+# - **The binary digits of $t$**: bounded, and all different. The last digit changes with each step, the one
+#   before it with every second, and so on, each digit half as fast. But they jump: from 7 to 8 four digits
+#   change at once, from 8 to 9 one.
+#
+# The encoding of the paper is the last idea with waves for digits. It has $D / 2$ frequencies, and for each
+# one a sine and a cosine, side by side:
+#
+# $$
+# PE_{t, 2i} = \sin(\omega_i t)
+# \qquad
+# PE_{t, 2i + 1} = \cos(\omega_i t)
+# \qquad
+# \omega_i = 10000^{-2i / D} \qquad (i = 0, \dots, D/2 - 1) .
+# $$
+#
+# The first pair turns by one radian a token, so its wave is $2 \pi$ tokens long; the last one's nearly
+# $2 \pi \cdot 10000$. In between each is longer than the one before by the same factor.
+
+# %%
+B, T, D, V, MAX = 2, 6, 64, 20, 100
+table = device.asarray(sinusoidal_encoding(MAX, D))
+embeddings = device.asarray(embedding_weight(V, D, rng).data, np.float64)
+ids = device.asarray(rng.integers(V, size=(B, T)))
+x, _ = embedding(ids, embeddings)
+y, _ = positional_encoding(x, table)
+
+shape_table(
+    {"B": B, "T": T, "D": D, "MAX": MAX},
+    table=(table, "MAX D", "PE: a row for each position, made once, never trained"),
+    x=(x, "B T D", "embedded tokens"),
+    y=(y, "B T D", "x plus the first T rows of the table, the same for each sentence"),
+)
+
+# %%
+long_table = sinusoidal_encoding(100, 128)
+binary = (np.arange(16)[:, None] >> np.arange(4)[::-1]) & 1  # (16, 4)
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=(1, 4))
+left.imshow(binary, cmap="cividis", aspect="auto")
+for (t, digit), bit in np.ndenumerate(binary):
+    left.text(digit, t, bit, ha="center", va="center", color="black" if bit else "white")
+left.set(title="binary digits of $t$", xlabel="digit", ylabel="position $t$ (tokens)")
+left.set_xticks(range(4), ["8", "4", "2", "1"])
+image = right.imshow(long_table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+right.set(title="sinusoidal encoding, $D$ = 128", ylabel="position $t$ (tokens)")
+right.set_xlabel("feature: sines at even numbers, cosines at odd ones")
+for axes in (left, right):
+    axes.grid(False)
+figure.colorbar(image, label="value")
+plt.show()
+
+# %% [markdown]
+# Each row on the right is a position, and no two are the same. The fast features are at the left, as is
+# the last digit of a number at its right. In the right half hardly anything changes over 100 tokens: these
+# features are the slow ones, cosines near 1 and sines near 0. Most sentences of this course are shorter than
+# 50 tokens and never use them. They cost nothing, and the embeddings have them to themselves.
+#
+# ## 3 · Why a sine *and* a cosine: rotation
+#
+# Take one pair as a point in the plane, with the cosine to the right and the sine upwards. It lies on a
+# circle, and with each token it moves on by the same angle $\omega_i$, like the hand of a clock. A position
+# is a wall of $D / 2$ clocks, each slower than the one before. Here are four of 32, at the first nine positions:
+
+# %%
+host_table = to_host(table)
+turn = np.linspace(0, 2 * np.pi, 200)
+figure, panels = plt.subplots(1, 4, figsize=(10, 3.2))
+for axes, pair in zip(panels, (0, 3, 6, 10), strict=True):
+    sine, cosine = host_table[:9, 2 * pair], host_table[:9, 2 * pair + 1]
+    axes.plot(np.cos(turn), np.sin(turn), "-", color="0.8", lw=1)
+    axes.plot([0, cosine[8]], [0, sine[8]], "-", color=BLUE, lw=1.4)
+    axes.plot(cosine, sine, "o", color=BLUE, ms=5)
+    for t in range(9) if pair < 10 else (0, 8):
+        axes.text(1.2 * cosine[t], 1.2 * sine[t], t, ha="center", va="center", fontsize=9)
+    length = 2 * np.pi * 10000 ** (2 * pair / D)
+    axes.set(aspect="equal", xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
+    axes.set_title(f"pair {pair}: a turn in\n{length:.0f} tokens")
+    axes.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), xlabel="cosine")
+panels[0].set_ylabel("sine")
+plt.show()
+
+# %% [markdown]
+# What does a step of $k$ tokens do to a hand? The addition theorems say it:
+#
+# $$
+# \begin{aligned}
+# \sin(\omega (t + k)) &= \sin(\omega t) \cos(\omega k) + \cos(\omega t) \sin(\omega k) \\
+# \cos(\omega (t + k)) &= \cos(\omega t) \cos(\omega k) - \sin(\omega t) \sin(\omega k)
+# \end{aligned}
+# $$
+#
+# The right sides are linear in the pair at $t$, and their coefficients contain $k$ but not $t$. As a matrix:
+#
+# $$
+# \begin{pmatrix} \sin(\omega (t + k)) \\ \cos(\omega (t + k)) \end{pmatrix}
+# =
+# \underbrace{\begin{pmatrix} \cos(\omega k) & \sin(\omega k) \\ -\sin(\omega k) & \cos(\omega k) \end{pmatrix}}_{R_{\omega k}}
+# \begin{pmatrix} \sin(\omega t) \\ \cos(\omega t) \end{pmatrix} .
+# $$
+#
+# It is a rotation by the angle $\omega k$. All pairs together are turned by one matrix $R_k$ (D, D) with
+# these $2 \times 2$ blocks on its diagonal: $PE_{t + k} = R_k \, PE_t$ **for every** $t$. That is what the
+# paper means by "$PE_{pos + k}$ can be represented as a linear function of $PE_{pos}$": *three words back*
+# is the same linear map everywhere in the sentence, and attention's $W^Q$ and $W^K$ are linear maps.
+#
+# It takes both of the pair. From the sine alone, one cannot know whether the wave is rising or falling; one
+# coordinate of a clock's hand does not tell the time. We let least squares look for the best matrix that
+# moves positions on by $k = 3$, and look at the error it is left with. The second table has sines only. The
+# third comes from a mistake that is easily made: $\omega$ taken from the number of the *feature*, not of the
+# pair, so that a sine and the cosine beside it have different frequencies. It looks the same as a picture.
+
+# %%
+positions = np.arange(400)[:, None]
+features = np.arange(D)
+frequency_of_feature = 10000.0 ** (-features / D)  # should be the same for 2i and 2i + 1
+mixed_up = np.where(
+    features % 2, np.cos(positions * frequency_of_feature), np.sin(positions * frequency_of_feature)
+)
+tables = {
+    "the package": sinusoidal_encoding(400, D),
+    "sines only": np.sin(positions * 10000.0 ** (-np.arange(0, D, 2) / D)),
+    "a frequency for each feature": mixed_up,
+}
+errors = {}
+for name, candidate in tables.items():
+    matrix, *_ = np.linalg.lstsq(candidate[:-3], candidate[3:], rcond=None)  # (D, D)
+    errors[name] = abs(candidate[:-3] @ matrix - candidate[3:]).max()
+    print(f"{name:<30} largest error of the best shift by 3: {errors[name]:.0e}")
+assert errors["the package"] < 1e-9
+assert min(errors["sines only"], errors["a frequency for each feature"]) > 1e-3
+
+# %% [markdown]
+# No gradient check finds that mistake: the backward has nothing to do with it.
+#
+# ### A head that looks one word back, built by hand
+#
+# Let the query of position $t$ be $R_{-1} PE_t = PE_{t-1}$, and the key of position $s$ be $PE_s$. The score is
+# then the dot product of the positions $t - 1$ and $s$, and it is largest where they are the same. The table is
+# scaled up by a number $c$, which says how sharp the head is:
+
+
+# %%
+def rotation(k, d_model):
+    """R_k (D, D): two by two blocks on the diagonal."""
+    matrix = np.zeros((d_model, d_model))
+    for i in range(d_model // 2):
+        angle = k * 10000.0 ** (-2 * i / d_model)
+        block = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
+    return matrix
+
+
+assert np.allclose(host_table[:-7] @ rotation(7, D).T, host_table[7:])  # rows times Rᵀ
+
+keys = host_table[:12]
+values = np.eye(12)  # so that the output is the weights
+figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.4), sharey=True)
+for axes, (step, sharpness) in zip(panels, ((-1, 6), (-1, 60), (3, 60)), strict=True):
+    queries = sharpness * keys @ rotation(step, D).T
+    weights, _ = scaled_dot_product_attention(queries, keys, values)
+    image = axes.imshow(weights, cmap="viridis", vmin=0, vmax=1)
+    axes.set(title=f"step {step:+d}, $c$ = {sharpness}".replace("-", "−"), xlabel="key (position)")
+    axes.set(xticks=range(0, 12, 2), yticks=range(0, 12, 2))
+    axes.grid(False)
+panels[0].set_ylabel("query (position)")
+figure.colorbar(image, ax=panels, shrink=0.8, label="attention weight")
+plt.show()
+
+# %% [markdown]
+# One matrix, every position. Where the asked-for position does not exist, the head takes what is nearest.
+# This head knows nothing of words; heads of trained models that look at the word before are of this kind.
+#
+# ## 4 · How alike are two positions?
+#
+# The score above was a dot product of positions. With $\cos(a - b) = \sin a \sin b + \cos a \cos b$,
+#
+# $$
+# PE_t \cdot PE_{t + k}
+# = \sum_{i} \left( \sin(\omega_i t) \sin(\omega_i (t + k)) + \cos(\omega_i t) \cos(\omega_i (t + k)) \right)
+# = \sum_{i = 0}^{D/2 - 1} \cos(\omega_i k) .
+# $$
+#
+# $t$ is gone. **The dot product depends on the distance alone**, and it is the same for $k$ and $-k$: it knows how
+# far, not on which side. (For the side a rotation is needed, as in the head above.) At $k = 0$ each cosine
+# is 1, so **every position has the same length**, $\sqrt{D / 2}$.
+#
+# How does it fall with the distance? Divide by $D / 2$: a mean of cosines over frequencies that are evenly
+# spaced on a logarithmic scale, $\omega = 10000^{-u}$ with $u$ from 0 to 1. For many features the mean is
+# nearly an integral, and we substitute $v = k \cdot 10000^{-u}$, so $dv = -v \ln(10000) \, du$:
+#
+# $$
+# \frac2D \sum_i \cos(\omega_i k) \approx \int_0^1 \cos\left( k \cdot 10000^{-u} \right) du
+# = \frac{1}{\ln 10000} \int_{k / 10000}^{k} \frac{\cos v}{v} \, dv .
+# $$
+#
+# Now let $k$ be neither tiny nor huge, $1 \ll k \ll 10000$. Beyond $v \approx 1$ the cosine changes its sign again
+# and again, and those parts nearly cancel. Below, $\cos v \approx 1$, and $\int dv / v$ is a logarithm. So the
+# integral is $\ln 10000 - \ln k$ and a constant. This integral has a name, the cosine integral, and its constant is
+# in the tables (Abramowitz and Stegun, *Handbook of Mathematical Functions*, 1964, section 5.2):
+#
+# $$
+# \int_\delta^\infty \frac{\cos v}{v} \, dv = -\ln \delta - \gamma + O(\delta^2) ,
+# \qquad
+# \gamma = 0.5772\dots \quad \text{(Euler's constant)} .
+# $$
+
+# %%
+delta = 1e-3
+v = np.concatenate([np.geomspace(delta, 1, 1000), np.linspace(1, 200 * np.pi, 200_000)])
+integral = np.trapezoid(np.cos(v) / v, v)
+print(f"γ measured: {-np.log(delta) - integral:.4f}, in NumPy: {np.euler_gamma:.4f}")
+assert abs(-np.log(delta) - integral - np.euler_gamma) < 1e-4
+
+# %% [markdown]
+# With $\delta = k / 10000$:
+#
+# $$
+# \boxed{ \; \frac{PE_t \cdot PE_{t + k}}{D / 2} \approx 1 - \frac{\ln k + \gamma}{\ln 10000} \; }
+# $$
+#
+# **It falls with the logarithm of the distance**, and $\ln 10 / \ln 10000 = 1/4$: each factor of ten in distance
+# costs a quarter.
+
+# %%
+distances = np.arange(1, 5001)
+WIDTH = 512  # the paper's
+far_table = sinusoidal_encoding(5001, WIDTH)
+likeness = far_table[1:] @ far_table[0] / (WIDTH / 2)
+formula = 1 - (np.log(distances) + np.euler_gamma) / np.log(10000)
+
+near = sinusoidal_encoding(80, WIDTH)
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), width_ratios=(4, 5))
+image = left.imshow(near @ near.T / (WIDTH / 2), cmap="viridis", vmin=0.3, vmax=1)
+left.set(title="$PE_t · PE_s$, in units of $D/2$", xlabel="$s$ (tokens)", ylabel="$t$ (tokens)")
+left.grid(False)
+figure.colorbar(image, ax=left, shrink=0.85)
+right.semilogx(distances, likeness, "-", color=BLUE, label="dot product, $D$ = 512")
+right.semilogx(
+    distances, formula, "-", color=BLACK, lw=1, label=r"$1 - (\ln k + \gamma) / \ln 10000$"
+)
+small = sinusoidal_encoding(5001, 32)
+right.semilogx(
+    distances[:300],
+    small[1:301] @ small[0] / 16,
+    "--",
+    color=VERMILION,
+    lw=1.1,
+    label="dot product, $D$ = 32, to $k$ = 300",
+)
+right.set(xlabel="distance $k$ (tokens)", ylabel="in units of $D/2$")
+right.legend(loc="lower left")
+plt.show()
+
+# %%
+largest = abs(likeness - formula)[4:1000].max()
+print(f"largest difference from the formula for k = 5 to 1000, D = 512: {largest:.3f}")
+print(
+    "at k = 10, 100, 1000:",
+    likeness[[9, 99, 999]].round(2),
+    " formula:",
+    formula[[9, 99, 999]].round(2),
+)
+assert largest < 0.06
+ripples = {
+    d_model: np.diff(curve) > 0 for d_model, curve in ((512, likeness), (32, small[1:] @ small[0]))
+}
+for d_model, rises in ripples.items():
+    print(f"D = {d_model}: the likeness rises for the first time after k = {rises.argmax() + 1}")
+
+# %% [markdown]
+# Two things that are often said are not quite so. The likeness does not vanish with the distance: at $D = 512$,
+# two positions a thousand tokens apart still share almost a fifth. And it does not fall at every step: it ripples,
+# and the fewer features the more, because fewer cosines cancel less well.
+#
+# The left picture is the bag of words with a sense of *near*: constant along each diagonal, whatever the
+# position, and brightest in the middle. A head whose $W^Q$ and $W^K$ do nothing with positions prefers
+# its neighbourhood already.
+#
+# ## 5 · Added, not appended: who is louder?
+#
+# Word and position are *added*, in the same $D$ features. Would one not drown the other? Here the factor
+# $\sqrt D$ of the embedding comes in (section 3.4 of the paper). This package draws the entries of the
+# embedding matrix with variance $1 / D$, so that it can serve as the output projection as well: a row of
+# it has length about 1. The position has length $\sqrt{D / 2}$, whatever is learned.
+
+# %%
+paper_width = embedding_weight(1000, 512, rng).data  # (V, D)
+words, _ = embedding(np.arange(1000), paper_width)
+print(f"a word, as it is stored       {np.linalg.norm(paper_width, axis=-1).mean():5.1f}")
+print(f"a word, times √D              {np.linalg.norm(words, axis=-1).mean():5.1f}")
+print(f"a position, √(D/2)            {np.linalg.norm(sinusoidal_encoding(50, 512)[7]):5.1f}")
+
+# %% [markdown]
+# With the factor, the word is $\sqrt 2$ times as long as the position; without it, it would be a sixteenth of
+# it at $D = 512$, and hard to hear. And why does the sum not mix them up for good? In many dimensions two vectors that
+# have nothing to do with each other are nearly orthogonal: the cosine of the angle between them is about
+# $1 / \sqrt D$. So a dot product with a position hardly notices the word:
+
+# %%
+places = sinusoidal_encoding(50, 512)
+cosines = (
+    words @ places.T / np.outer(np.linalg.norm(words, axis=-1), np.linalg.norm(places, axis=-1))
+)
+print(
+    f"cosine of a word and a position: {cosines.std():.3f} in the mean, and 1/√512 is {512**-0.5:.3f}"
+)
+
+# %% [markdown]
+# ### The code, and its backward
+#
+# A sum with a constant: $dx = dy$. Nothing is trained. (What the table's gradient would be, if it were a
+# parameter, is the second exercise.)
+
+# %%
+source_of(sinusoidal_encoding, positional_encoding, positional_encoding_backward)
+
+# %%
+report = check_pair(
+    lambda x: positional_encoding(x, host_table), positional_encoding_backward, (to_host(x),)
+)
+assert report.right
+print(report)
+
+# %% [markdown]
+# ## 6 · What is it worth?
+#
+# Two small Transformers learn to say a sequence backwards: `7 4 9` becomes `9 4 7`. One has positions, from
+# the other we take them away by setting its table to zero. They train on sequences of 3 to 8 symbols out of ten.
+# Then we ask how many symbols are right, given those before, also in sequences longer than any in training.
+
+# %%
+LONGEST, SYMBOLS, BEGIN, END = 8, 10, 1, 2
+
+
+def examples(count, length):
+    """Ids of sequences and of the same backwards: source, target and labels, (count, length + 1)."""
+    x = rng.integers(3, 3 + SYMBOLS, (count, length))
+    begin, end = np.full((count, 1), BEGIN), np.full((count, 1), END)
+    source = np.concatenate([x, end], axis=1)
+    labels = np.concatenate([x[:, ::-1], end], axis=1)
+    target = np.concatenate([begin, x[:, ::-1]], axis=1)
+    return source, target, labels
+
+
+def trained(with_positions, steps=400, peak=8e-3):
+    config = TransformerConfig(
+        SYMBOLS + 3,
+        SYMBOLS + 3,
+        d_model=32,
+        num_heads=2,
+        d_ff=64,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        dropout=0.0,
+        norm="pre",
+        max_length=32,
+    )
+    model = Transformer(config, seed=6, device=device)
+    if not with_positions:
+        model.positional_encoding.table.fill(0)
+    adam = Adam(model.flat)
+    for step in range(1, steps + 1):
+        model.zero_grad()
+        _, cache = model.loss(*examples(64, int(rng.integers(3, LONGEST + 1))))
+        model.loss_backward(1.0, cache)
+        adam.step(peak * min(1, step / 50, 2 * (steps - step + 1) / steps))
+    return model
+
+
+def share_right(model, length):
+    source, target, labels = examples(300, length)
+    logits, _ = model.forward(source, target)
+    said = to_host(logits).argmax(axis=-1)
+    return (said == labels)[:, :-1].mean()  # without the end symbol
+
+
+lengths = np.arange(3, 15)
+models = {name: trained(name == "with") for name in ("with", "without")}
+right = {name: [share_right(model, n) for n in lengths] for name, model in models.items()}
+
+# %% [markdown]
+# How well can a model do that knows the bag of symbols, but not their order? It knows what it has said so
+# far, so it knows which symbols are left, and how often each. The best it can do is to say the one of which
+# most are left. That can be counted, and no training beats it:
+
+
+# %%
+def share_right_from_a_bag(length):
+    sequences = rng.integers(SYMBOLS, size=(2000, length))
+    chances = [
+        np.bincount(sequence[t:], minlength=SYMBOLS).max() / (length - t)
+        for sequence in sequences
+        for t in range(length)
+    ]
+    return np.mean(chances)
+
+
+figure, axes = plt.subplots(figsize=(7.5, 4.2))
+axes.axvspan(LONGEST + 0.5, lengths[-1] + 0.5, color="0.93", lw=0)
+axes.text(LONGEST + 0.7, 1.03, "longer than in training", fontsize=9.5)
+axes.plot(lengths, right["with"], "o-", color=BLUE, label="with positions")
+axes.plot(lengths, right["without"], "s--", color=VERMILION, label="without")
+bag = [share_right_from_a_bag(n) for n in lengths]
+axes.plot(lengths, bag, "-", color=BLACK, lw=1, label="best possible for a bag of symbols")
+axes.axhline(1 / SYMBOLS, color=GREEN, ls=":", label="a guess")
+axes.set(xlabel="length of the sequence (tokens)", ylabel="symbols right, of all", ylim=(0, 1.1))
+axes.legend(loc="lower left", bbox_to_anchor=(0, 0.1))
+plt.show()
+
+# %%
+known, unknown = lengths <= LONGEST, lengths >= LONGEST + 3
+assert np.mean(np.array(right["with"])[known]) > 0.9
+assert np.all(np.array(right["without"]) < np.array(bag) + 0.05)
+assert np.all(np.array(right["with"])[unknown] < np.array(right["without"])[unknown])
+
+# %% [markdown]
+# Without positions the model becomes as good as a bag allows, and no better. With them it solves the task, and
+# then falls off a cliff: two or three tokens beyond the longest sequence it has seen, it is worse than the model
+# that knows of no order at all.
+#
+# The paper hopes that sinusoids "may allow the model to extrapolate to sequence lengths longer than the ones
+# encountered during training". The *table* has a row for every length. But the weights were trained on what the
+# first rows look like, and nothing made them right for the others. The paper found learned positions to be
+# as good (table 3, row E), and those cannot even be asked. If long sequences matter, train on long sequences.
+#
+# ## 7 · Exercises
+#
+# Fill in [lessons/exercises/ex06.py](exercises/ex06.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex06
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex06.py](solutions/ex06.py).
+#
+# 1. **`pairs_that_turn`** (5 min). How many of the clocks go round at least once within a sentence? For
+#    $D = 512$ and 30 tokens, guess first.
+# 2. **`learned_positions`** (15 min). The table as a parameter, as in row E of table 3. Which rows get a
+#    gradient, and from how many sentences?
+# 3. **`rotary`** (30 min). Do not add the position: *turn* queries and keys by it. Their dot product then
+#    knows the distance by itself, whatever the words are. Many models after 2021 do this.
+
+# %%
+print(check_exercise("ex06", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | why | attention of permuted tokens is the permuted attention: without positions, a bag of words |
+# | encoding | $PE_{t, 2i} = \sin(\omega_i t), \quad PE_{t, 2i+1} = \cos(\omega_i t), \quad \omega_i = 10000^{-2i/D}$ |
+# | forward, backward | $y = \sqrt D \, E_{\text{id}} + PE_t, \quad dx = dy$; the table has no gradient |
+# | shapes | table (max_length, D), added to (B, T, D) |
+# | a step is a rotation | $PE_{t+k} = R_k \, PE_t$, for every $t$: "$k$ words back" is one linear map |
+# | likeness | $PE_t \cdot PE_{t+k} = \sum_i \cos(\omega_i k) \approx \frac D2 \left( 1 - \frac{\ln k + \gamma}{\ln 10000} \right)$: a quarter for each factor of ten |
+# | traps | one frequency for each *pair*, not each feature; the factor $\sqrt D$; longer than trained is not learned |
+#
+# **Next:** what attention does with queries and keys in detail, in [lesson 08](08_attention.ipynb).

@@ -1,0 +1,835 @@
+# %% [markdown]
+# # 13 · Training for real
+#
+# **You will** follow sentences from two text files to a trained translator: align, clean, cut into subwords,
+# pack into batches that waste little; take one step that is right on any number of workers; kill a training
+# and resume it bit for bit; and read its curves.
+#
+# | | |
+# |---|---|
+# | In the paper | section 5.1, *Training Data and Batching*; 5.2 and 5.3 for steps and schedule |
+# | In the package | `minitransformer/data/`, `training/`, `run_folder.py`, `checkpoint.py` |
+# | You need | what a loss and a gradient are; nothing about the layers of the model |
+# | Time | an hour to read, two for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import CPU, to_host
+from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
+from minitransformer.data.corpus import clean_for_training, read_parallel
+from minitransformer.data.multi30k import DATA_VARIABLE, load_multi30k
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import PAD, Vocabulary
+from minitransformer.exercises import check_exercise
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.adam import adam_update
+from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import prepare
+from minitransformer.training.trainer import Trainer, step_seed
+from minitransformer.transformer import Transformer
+from minitransformer.translator import Translator
+
+use_style()
+device = select_device("cpu")  # "cuda" computes the step of section 4 on a GPU
+rng = np.random.default_rng(13)
+place = tempfile.TemporaryDirectory()  # for all files of this lesson; removed at its end
+folder = Path(place.name)
+
+# %% [markdown]
+# ## 1 · Two files
+#
+# A parallel corpus is two text files. Line $n$ of one translates line $n$ of the other, and nothing but the
+# count of lines says so. Here is one with three pairs. An editor has left a form feed, a character that
+# nobody sees, in the second English line:
+
+# %%
+(folder / "de.txt").write_bytes(b"Ein Hund.\nZwei Katzen.\nDrei Kinder.\n")
+(folder / "en.txt").write_bytes(b"A dog.\nTwo \x0ccats.\nThree children.\n")
+
+german = (folder / "de.txt").read_text(encoding="utf-8").splitlines()
+english = (folder / "en.txt").read_text(encoding="utf-8").splitlines()
+for pair in zip(german, english, strict=False):
+    print(pair)
+
+# %% [markdown]
+# No error, and from the second line on the model is taught nonsense: `splitlines` also breaks lines at form
+# feeds and a few more signs, and `zip` stops at the end of the shorter list. In a corpus of a million lines
+# every pair after that one would be wrong. The loss would still fall, as a model can learn which words are
+# frequent; it would only never translate. So the package ends lines at line feeds alone, and counts:
+
+# %%
+pairs = read_parallel(folder / "de.txt", folder / "en.txt")
+assert [german for german, _ in pairs] == ["Ein Hund.", "Zwei Katzen.", "Drei Kinder."]
+assert pairs[2][1] == "Three children."
+
+(folder / "en.txt").write_text("A dog.\nThree children.\n", encoding="utf-8")
+try:
+    read_parallel(folder / "de.txt", folder / "en.txt")
+except ValueError as error:
+    print(str(error).replace(f"{folder}{os.sep}", ""))
+
+# %% [markdown]
+# **What is cleaned.** A pair with an empty side cannot teach a translation, and is dropped. A repeated pair
+# stays: how often people say a thing is part of what there is to learn. And both are *counted*, because a
+# cleaning that does not report hides what it lost.
+
+# %%
+dirty = [*pairs, ("Ein Hund.", "A dog."), ("Vier Vögel.", "  ")]
+_, report = clean_for_training(dirty)
+print(report)
+assert (report.empty, report.repeated) == (1, 1)
+
+# %% [markdown]
+# Cleaning is for training pairs only. A validation or test set is never touched: whoever drops its hard lines
+# has another test, and scores that compare with nobody's.
+#
+# Now the corpus of this lesson: Multi30k, 29,000 captions of photographs in German and English (Elliott et
+# al. 2016), if the environment variable `MINITRANSFORMER_DATA` names a folder that has it; otherwise the toy
+# corpus of the package.
+
+# %%
+if os.environ.get(DATA_VARIABLE):
+    corpus = {split: load_multi30k(split) for split in ("train", "validation")}
+    print("Multi30k, from your folder")
+else:
+    corpus = toy_corpus()
+    print(f"{DATA_VARIABLE} is not set: the toy corpus, in place of Multi30k")
+train_pairs, report = clean_for_training(corpus["train"])
+print(report)
+known = {german for german, _ in train_pairs}
+seen = sum(german in known for german, _ in corpus["validation"])
+print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the training set too")
+
+# %% [markdown]
+# The last line is a check that every experiment owes its reader. A sentence in both sets tests memory, not
+# translation.
+#
+# ## 2 · Subwords
+#
+# The model needs ids. Whole words would make a vocabulary without end, of which most words are rare and any
+# new one is unknown; single letters make sequences that are several times longer, and attention costs the
+# square of their length. Byte-pair encoding lies between: it starts from letters and merges the most frequent
+# pair of neighbours into a new piece until the vocabulary has the size asked for.
+# ([Lesson 5](05_tokens_and_embeddings.ipynb) builds it.) The size is a trade:
+
+# %%
+texts = [text for pair in train_pairs for text in pair]  # of the training split alone
+held_out = [text for pair in corpus["validation"] for text in pair]
+example = toy_corpus()["train"][0][0]
+print("    V   tokens a sentence   embedding, D = 128   a sentence")
+for size in (200, 500, 1000, 2000):
+    vocabulary = Vocabulary.train(texts, size)
+    tokens = np.mean([len(ids) for ids in vocabulary.encode_all(held_out)])
+    cut = " ".join(vocabulary.pieces(vocabulary.encode(example))[:14])
+    print(f"{size:5} {tokens:12.1f} {size * 128:21,}           {cut} …")
+
+# %% [markdown]
+# (▁ marks the beginning of a word.) Sequences get shorter and the table of embeddings longer. Towards the end
+# of the list the gain is small, and what is gained are whole words that occur a few times only: rows of the
+# table that hardly get a gradient. Two rules:
+#
+# - **One vocabulary for both languages**, as in the paper: names and numbers then have the same pieces on both
+#   sides, and one table of embeddings serves both.
+# - **It is learned from the training split alone.** A vocabulary that has seen the test sentences has pieces
+#   for their rare words. That is a leak, though a small one, and no error message follows.
+
+# %%
+vocabulary = Vocabulary.train(texts, 1000)
+encoded, report = encode_pairs(vocabulary, train_pairs, max_length=64)
+print(report)
+for text in texts[:200]:  # what comes out is what went in, but for runs of blanks
+    assert vocabulary.decode(vocabulary.encode(text)) == " ".join(text.split())
+
+# %% [markdown]
+# ## 3 · Batches
+#
+# A batch is a rectangle: $B$ sentences, each filled up with padding to the length of the longest. Padding is
+# masked and changes no result, but it is computed. What does it cost? Let sentence lengths be drawn at random
+# with mean $\bar l$ and let $F(l)$ be the share of sentences that have at most $l$ tokens. A batch of $B$ takes
+# $B \cdot M$ positions, with $M$ the longest of its lengths. Over many batches, the share of padding is
+#
+# $$
+# \text{padding} = 1 - \frac{B \, \bar l}{B \; \mathbb E[M]} = 1 - \frac{\bar l}{\mathbb E[M]} .
+# $$
+#
+# For the mean of $M$, count: $M$ is the number of integers $l = 0, 1, 2, \dots$ that are below $M$. So its mean is
+# the sum of the probabilities of being above each:
+#
+# $$
+# \mathbb E[M] = \sum_{l=0}^{\infty} P(M \gt l) = \sum_{l=0}^{\infty} \left( 1 - F(l)^B \right) ,
+# $$
+#
+# because $M \le l$ means that all $B$ lengths are at most $l$, and they are independent. Below the greatest length $F(l) \lt 1$, so
+# $F(l)^B$ falls to zero as $B$ grows: **the larger the batch, the more padding**, up to $1 - \bar l / l_{\text{max}}$.
+#
+# Measured, and beside it the second question, what a batch should be limited by:
+
+# %%
+lengths = np.array([len(source) + 1 for source, _ in encoded])  # (N,) with the end symbol
+share = np.bincount(lengths).cumsum() / len(lengths)  # F(l) for l = 0, 1, …
+sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def padding(lengths, size):
+    """The share of padding where each ``size`` sentences in a row make a batch."""
+    batches = lengths[: len(lengths) // size * size].reshape(-1, size)
+    return 1 - batches.sum() / (batches.max(axis=1).sum() * size)
+
+
+at_random = [padding(rng.permutation(lengths), size) for size in sizes]
+by_length = [padding(np.sort(lengths), size) for size in sizes]
+derived = [1 - lengths.mean() / (1 - share**size).sum() for size in sizes]
+assert np.allclose(at_random, derived, atol=0.02)
+
+BATCH_TOKENS = 1400
+by_tokens = make_batches(encoded, BATCH_TOKENS)  # from short to long, without shuffling
+in_order = sorted(encoded, key=lambda pair: max(map(len, pair)))
+step = len(encoded) // len(by_tokens)  # as many batches, of a fixed number of pairs
+by_pairs = [make_batches(in_order[i : i + step], 10**6)[0] for i in range(0, len(in_order), step)]
+
+figure, panels = plt.subplots(1, 2, figsize=(10, 4))
+axes = panels[0]
+axes.semilogx(sizes, at_random, "s", color=VERMILION, label="in random order")
+axes.semilogx(sizes, derived, "-", color=BLACK, lw=1, label="the formula")
+axes.semilogx(sizes, by_length, "o", color=BLUE, label="in order of length")
+axes.set_xscale("log", base=2)
+axes.set_xticks(sizes, sizes)
+axes.set(xlabel="sentences in a batch, $B$", ylabel="share of padding", ylim=(-0.02, 0.6))
+axes.legend()
+axes = panels[1]
+for batches, colour, dashes, name in (
+    (by_pairs, GREEN, "--", f"{step} pairs each"),
+    (by_tokens, BLUE, "-", f"at most {BATCH_TOKENS:,} positions each"),
+):
+    filled = [batch.size for batch in batches[:-1]]  # the last one is what is left over
+    position = np.linspace(0, 1, len(filled))
+    axes.plot(position, filled, color=colour, ls=dashes, label=name)
+axes.set(xlabel="batches, from short sentences to long (share)", ylim=(0, None))
+axes.set_ylabel("positions in a batch, $B (S + T)$")
+axes.legend(loc="lower right")
+plt.show()
+
+# %% [markdown]
+# Left: pairs that stand beside each other by length need hardly any padding. Right: with a fixed number of
+# *pairs* a step's work and memory grow with the length of its sentences, and the longest batch decides how
+# much memory the whole training needs. With a fixed number of *positions* all steps cost about the same. The
+# paper does it so, with about 25,000 tokens a side (section 5.1); `make_batches` too.
+#
+# Rows of two batches, dark where there is a token:
+
+# %%
+batches = make_batches(encoded, BATCH_TOKENS, rng)
+typical = max(batches[:20], key=lambda batch: batch.source.shape[1])
+tokens = typical.source != PAD  # (B, S)
+first = np.arange(lengths[: len(tokens)].max()) < lengths[: len(tokens), None]  # (B, longest)
+
+figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+for axes, real, name in (
+    (panels[0], first, "the first pairs of the file"),
+    (panels[1], tokens, "pairs of similar length"),
+):
+    axes.imshow(real, cmap="cividis_r", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    axes.set(title=f"{name}: {1 - real.mean():.0%} padding")
+    axes.set(xlabel="position in the source (tokens)", xticks=range(0, real.shape[1], 4))
+    axes.grid(False)
+panels[0].set_ylabel("sentence of the batch")
+plt.show()
+
+# %% [markdown]
+# ### Order has a price
+#
+# If batches went from short to long, the model would spend the beginning of each epoch on short sentences and
+# its end on long ones. So the *batches* are shuffled. And if the order within were the same in every epoch, the
+# same pairs would always meet in the same batch. So a little noise is added to the lengths before sorting.
+# What each costs, in padding:
+
+# %%
+count = len(batches[0].source)
+rows = {
+    "in the order of the file": [
+        make_batches(encoded[i : i + count], 10**6)[0] for i in range(0, len(encoded), count)
+    ],
+    "sorted by length": by_tokens,
+    "sorted with noise, shuffled": batches,
+}
+for name, made in rows.items():
+    print(f"{name:30} {BatchReport.of(made)}")
+assert (
+    BatchReport.of(batches).padding < 0.5 * BatchReport.of(rows["in the order of the file"]).padding
+)
+
+# %% [markdown]
+# **A wrong idea:** "equal batches of pairs are fairer". What the loss counts are tokens, so a batch of equal
+# tokens is the even one: each step then averages over about as many predictions.
+#
+# ## 4 · One step
+#
+# A batch has three arrays. The decoder sees the target from its begin symbol on, and has to say the same one
+# place earlier, up to the end symbol:
+
+# %%
+tiny = make_batches(encode_pairs(vocabulary, pairs[:2], 64)[0], 1000)[0]
+B, S = tiny.source.shape
+T = tiny.target.shape[1]
+for name in ("source", "target", "labels"):
+    print(f"{name:7}", vocabulary.pieces(getattr(tiny, name)[0]))
+assert np.array_equal(tiny.target[:, 1:][tiny.target[:, 1:] != PAD], tiny.labels[tiny.labels > 3])
+
+shape_table(
+    {"B": B, "S": S, "T": T},
+    source=(tiny.source, "B S", "pieces and the end symbol"),
+    target=(tiny.target, "B T", "the begin symbol and pieces: what the decoder sees"),
+    labels=(tiny.labels, "B T", "pieces and the end symbol: what it has to say"),
+)
+
+# %% [markdown]
+# ### The loss is a mean over tokens: of which tokens?
+#
+# Let $\ell_i$ be the loss of label $i$ and $N$ the number of labels that are not padding. The loss of the batch is
+#
+# $$
+# L = \frac1N \sum_{i=1}^{N} \ell_i .
+# $$
+#
+# Now the batch is cut into $K$ shards, one for each core; or it is too large for the memory, and its parts come
+# one after the other. Shard $k$ has $N_k$ labels. The obvious thing is to let each compute its own mean, and to
+# average the gradients. What is minimised then is
+#
+# $$
+# L' = \frac1K \sum_{k=1}^{K} \frac{1}{N_k} \sum_{i \in k} \ell_i .
+# $$
+#
+# In $L$ a label weighs $1 / N$; in $L'$ it weighs $1 / (K N_k)$. That is $N / (K N_k)$ times as much: 1 if all
+# shards are equal, and otherwise **the labels of a shard with few tokens weigh more**. The cure is to divide each
+# shard by the count of the *whole*, known before the step begins, and to *sum*:
+#
+# $$
+# L_k = \frac1N \sum_{i \in k} \ell_i
+# \qquad\Longrightarrow\qquad
+# L = \sum_k L_k ,
+# \qquad
+# \frac{\partial L}{\partial \theta} = \sum_k \frac{\partial L_k}{\partial \theta} .
+# $$
+#
+# The second step is no approximation: a derivative of a sum is the sum of the derivatives. A widely used
+# training library averaged the means until 2024 (Hugging Face, *Fixing Gradient Accumulation*, 2024). Measured in float64,
+# with a shard of short and one of long sentences:
+
+# %%
+RECIPE = Recipe.from_dict(
+    {
+        "model": {
+            "d_model": 64,
+            "num_heads": 4,
+            "d_ff": 256,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
+            "dropout": 0.05,
+            "max_length": 64,
+            "norm": "pre",
+        },
+    }
+)
+model = Transformer(
+    RECIPE.transformer_config(len(vocabulary)), seed=13, device=device, dtype=np.float64
+)
+short, long = in_order[:8], in_order[-8:]
+whole = make_batches(short + long, 10**6)[0]
+shards = [make_batches(part, 10**6)[0] for part in (short, long)]
+
+
+def gradient(batches, num_tokens, dloss=1.0):
+    """The gradients of the batches added up, on the host."""
+    model.flat.grad.fill(0)
+    for batch in batches:
+        _, cache = model.loss(batch.source, batch.target, batch.labels, num_tokens=num_tokens)
+        model.loss_backward(dloss, cache)  # adds to what is there
+    return to_host(model.flat.grad).copy()
+
+
+def relative(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
+right = gradient([whole], whole.num_tokens)
+summed = gradient(shards, whole.num_tokens)
+averaged = gradient(shards, None, dloss=1 / len(shards))
+print("labels in the shards:       ", [shard.num_tokens for shard in shards])
+for shard, name in zip(shards, ("short", "long"), strict=True):
+    weight = whole.num_tokens / (len(shards) * shard.num_tokens)
+    print(f"a label of the {name:5} shard would weigh {weight:.2f} times as much as it should")
+print(f"divided by N and summed:     off by {relative(summed, right):.0e}")
+print(f"means, averaged:             off by {relative(averaged, right):.0%}")
+assert relative(summed, right) < 1e-12
+assert relative(averaged, right) > 0.05
+
+# %% [markdown]
+# ### Clipping
+#
+# Once in a while a batch has a gradient many times the usual. Pascanu, Mikolov and Bengio (2013) shorten it to a
+# length $c$ and leave its direction: with $\lVert g \rVert$ the norm over *all* parameters,
+#
+# $$
+# g \leftarrow g \cdot \min \left( 1, \frac{c}{\lVert g \rVert} \right) = g \cdot \frac{c}{\max(\lVert g \rVert, c)} .
+# $$
+#
+# The second form never divides by zero, needs no `if`, and so does not wait for a GPU to say how long $g$ is.
+# NaN stays NaN, and the run stops with a message rather than go on with nonsense.
+
+# %%
+source_of(gradient_norm, clip_scale)
+
+# %%
+g = device.asarray(rng.standard_normal(1000) * 3)
+clipped = g * clip_scale(gradient_norm(g), 1.0)
+print(f"norm {float(gradient_norm(g)):.1f}, clipped to {float(gradient_norm(clipped)):.6f}")
+assert abs(float(gradient_norm(clipped)) - 1) < 1e-9
+assert float(clip_scale(gradient_norm(g * 1e-3), 1.0)) == 1  # a short one is left alone
+assert float(clip_scale(gradient_norm(g * 0), 1.0)) == 1  # and so is none at all
+
+# %% [markdown]
+# **A wrong idea:** "clipping prevents a giant step". With Adam there is none: one gradient $G$, however large, adds
+# $(1 - \beta_1) \, G$ to the running mean $m$ and $(1 - \beta_2) \, G^2$ to the mean of the squares $v$. Its part of the step is at most
+#
+# $$
+# \eta \, \frac{(1 - \beta_1) \, \lvert G \rvert}{\sqrt{(1 - \beta_2) \, G^2}} = \eta \, \frac{0.1}{\sqrt{0.02}} = 0.71 \, \eta ,
+# $$
+#
+# with the paper's $\beta_1 = 0.9$, $\beta_2 = 0.98$. (The corrections of the bias are left out: they are 1 after some
+# hundred steps.) The harm is another one. That step goes in *one batch's* direction, for about
+# $1 / (1 - \beta_1) = 10$ steps. And $v$ has grown by $0.02 \, G^2$, so all steps after it are too short, until it has faded:
+# $v$ loses only a fiftieth a step. Here are 1000 parameters with a steady gradient of norm 1, and in step 200
+# one of norm 100 in a random direction:
+
+# %%
+P, SPIKE = 1000, 200
+steady = np.full(P, P**-0.5)  # norm 1
+spike = rng.standard_normal(P)
+spike *= 100 / np.linalg.norm(spike)
+
+
+def progress_along_the_steady_gradient(limit):
+    """How far each step goes down the steady gradient, relative to an undisturbed one."""
+    data, m, v = np.zeros(P), np.zeros(P), np.zeros(P)
+    travelled = [0.0]
+    for t in range(1, 601):
+        grad = spike if t == SPIKE else steady
+        grad = grad * clip_scale(np.linalg.norm(grad), limit)
+        adam_update(data, grad, m, v, 1.0, t, 0.9, 0.98, 1e-9)
+        travelled.append(-data @ steady)
+    return np.diff(travelled) / np.sqrt(P)
+
+
+free, limited = (progress_along_the_steady_gradient(limit) for limit in (np.inf, 1.0))
+figure, axes = plt.subplots(figsize=(7, 3.7))
+t = np.arange(1, 601) - SPIKE
+axes.plot(t, limited, color=BLUE, ls="-", label="clipped to norm 1")
+axes.plot(t, free, color=VERMILION, ls="--", label="not clipped")
+axes.set(xlabel="steps since the one bad batch", xlim=(-30, 400), ylim=(0, 1.1))
+axes.set_ylabel("progress of a step (of a full one)")
+axes.legend(loc="lower right")
+plt.show()
+lost = [(1 - x[SPIKE - 1 :]).sum() for x in (limited, free)]
+print(f"lost to one bad batch: {lost[0]:.1f} full steps clipped, {lost[1]:.0f} not clipped")
+assert lost[0] < 0.1 * lost[1]
+
+# %% [markdown]
+# The size can be estimated. A parameter's share of the spike is typically 100 times its steady gradient, so its $v$ grows by
+# a factor of about $1 + 0.02 \cdot 100^2 = 201$, and the step shrinks by its root, 14. The excess fades as $0.98^k$, and needs
+# $k = \ln 200 / 0.02 = 265$ steps until it is no more than the steady part.
+# Clipping costs one comparison a step and caps that.
+
+# %% [markdown]
+# ### The step of the package
+#
+# Everything together. `split` deals the pairs out to the workers, each runs forward and backward on a *replica* that
+# shares the parameters and has its own gradient; the gradients are added, the norm is taken of the *sum*, the
+# schedule gives η, Adam moves the parameters. (Why η rises first and falls then is the subject of
+# [lesson 12](12_learning.ipynb).) The loss is fetched from the device only in steps that are logged.
+
+# %%
+source_of(Trainer.take_step, Trainer._forward_backward)
+
+# %% [markdown]
+# ## 5 · The run folder
+#
+# A training is a folder. Whatever is needed to use the model, to go on with it or to repeat it is in there, in
+# formats that any program can read: JSON, and arrays as NumPy writes them. For a training of some seconds we take
+# 4000 toy pairs and a small model. Own text is given in the same way, as four files:
+
+# %%
+toy = toy_corpus()
+trained_on = CPU  # or device, for a model large enough to keep a GPU busy; this one is not
+
+
+def write_corpus(name, pairs):
+    """Two text files, one for each language; returns their paths."""
+    paths = []
+    for language, lines in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
+        path = folder / f"{name}.{language}"
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        paths.append(str(path))
+    return paths
+
+
+def recipe_for(train, validation, **changes):
+    """RECIPE for a corpus of so many toy pairs."""
+    sections = RECIPE.as_dict()
+    names = [
+        f"{split}_{side}" for split in ("train", "validation") for side in ("source", "target")
+    ]
+    paths = write_corpus(f"train-{train}", toy["train"][:train])
+    paths += write_corpus(f"validation-{validation}", toy["validation"][:validation])
+    sections["data"] |= dict(zip(names, paths, strict=True)) | {"corpus": "files"}
+    recipe = Recipe.from_dict(sections)
+    for name, value in changes.items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+recipe = recipe_for(
+    train=4000,
+    validation=100,
+    vocabulary_size=800,
+    max_tokens=64,
+    batch_tokens=BATCH_TOKENS,
+    epochs=6,
+    peak_learning_rate=6e-3,
+    warmup_steps=60,
+    log_every=5,
+    shards=1,
+)
+run = RunFolder(folder / "first")
+trainer = prepare(recipe, run, trained_on, Progress(sys.stdout))
+trainer.train()
+
+# %%
+for path in sorted(run.path.rglob("*")):
+    if path.is_file():
+        print(f"{path.stat().st_size:9,} bytes  {path.relative_to(run.path).as_posix()}")
+
+# %% [markdown]
+# `model.npz` has the parameters that scored best in validation: those of one epoch, or the mean of the last ones in
+# `epochs/`. A checkpoint is about three times as large, because Adam's $m$ and
+# $v$ are as large as the parameters. Every file is written under another name first and renamed when it is whole: a
+# process may be killed at any moment, and what is there is then the old file or the new one, never half of one. The
+# log only ever grows:
+
+# %%
+log = run.log_entries()
+for entry in (log[0], next(entry for entry in log if entry["kind"] == "validation")):
+    print({name: round(x, 4) if isinstance(x, float) else x for name, x in entry.items()})
+guess = np.log(800)
+print(f"a model that guesses has the NLL log V = {guess:.2f} nats a token")
+assert abs(log[0]["nll"] / guess - 1) < 0.3
+
+# %% [markdown]
+# The first loss of a training is a test of its own. A new model knows nothing, so it should cost about $\log V$. Much
+# more, and the initial weights are too large; much less, and it sees what it should predict.
+#
+# ## 6 · Killed, and resumed
+#
+# Machines are switched off. To go on *as if nothing had happened*, every number that the rest of the training depends
+# on must be in the checkpoint. What are they?
+#
+# | what | how much | where it is kept |
+# |---|---|---|
+# | parameters θ | $P$ numbers | `parameters/…` |
+# | Adam's $m$ and $v$, its count $t$ | $2P + 1$ | `m/…`, `v/…`, `adam_t` |
+# | place in the data | two counters | `epoch`, `position` |
+# | place in the schedule | one counter | `step` |
+# | best score so far | two numbers | `best` |
+# | random numbers: order of batches, dropout | **nothing** | made anew from seed and counters |
+#
+# The last row is a decision. One could store the state of each random generator. Here none has a state that
+# outlives a step: the generator of dropout is made from (seed, step, worker), that of the batches from (seed, epoch).
+# So step 1000 draws the same numbers whether 999 steps came before it in this process or not.
+
+# %%
+source_of(step_seed, Trainer.save, Trainer.resume)
+
+# %% [markdown]
+# Now the power fails in step 28 of a small training, some steps after the last checkpoint. Another trainer, with no
+# memory of the first, resumes. So does a third, which is denied the moments, as if only the parameters had been saved:
+
+
+# %%
+class PowerFailure(Exception):
+    """The end of a process, from outside."""
+
+
+class FailingProgress(Progress):
+    """Says nothing, and fails in a given step."""
+
+    def __init__(self, fails_in=None):
+        super().__init__(sys.stdout)
+        self.fails_in = fails_in
+
+    def stepped(self, entry, total_steps):
+        if entry["step"] == self.fails_in:
+            raise PowerFailure
+
+    def say(self, text):
+        pass  # nothing to see here
+
+
+small = recipe_for(
+    train=600,
+    validation=10,
+    vocabulary_size=300,
+    max_tokens=64,
+    batch_tokens=BATCH_TOKENS,
+    epochs=3,
+    peak_learning_rate=6e-3,
+    warmup_steps=10,
+    log_every=1,
+    save_every=10,
+    shards=1,
+)
+
+
+def new_trainer(name, fails_in=None):
+    run = RunFolder(folder / name)
+    return prepare(small, run, trained_on, FailingProgress(fails_in))
+
+
+new_trainer("uninterrupted").train()
+for name in ("resumed", "without moments"):
+    with suppress(PowerFailure):
+        new_trainer(name, fails_in=28).train()
+    trainer = new_trainer(name)
+    assert trainer.resume()
+    resumed_from = trainer.step
+    print(f"{name}: killed in step 28, resumed from step {resumed_from}")
+    if name == "without moments":  # as if the checkpoint held the parameters alone
+        trainer.adam.m.fill(0)
+        trainer.adam.v.fill(0)
+        trainer.adam.t = 0
+    trainer.train()
+
+runs = {name: RunFolder(folder / name) for name in ("uninterrupted", "resumed", "without moments")}
+state = {name: run.load_newest_checkpoint()[0] for name, run in runs.items()}  # θ, m and v
+for name in ("resumed", "without moments"):
+    last = state[name], state["uninterrupted"]
+    same = sum(np.array_equal(last[0][key], array) for key, array in last[1].items())
+    print(f"{name}: {same} of {len(last[1])} arrays are the same at the end, bit for bit")
+    assert (same == len(last[1])) == (name == "resumed")
+
+# %%
+losses = {
+    name: {entry["step"]: entry["loss"] for entry in run.log_entries() if entry["kind"] == "train"}
+    for name, run in runs.items()
+}
+assert losses["resumed"] == losses["uninterrupted"]
+
+figure, axes = plt.subplots(figsize=(7.5, 4))
+for name, colour, dashes, style in (
+    ("without moments", VERMILION, "--", {}),
+    ("resumed", BLUE, "none", {"marker": "o", "ms": 5, "mfc": "none"}),
+    ("uninterrupted", BLACK, "-", {"lw": 1}),
+):
+    first_shown = 12 if name == "uninterrupted" else resumed_from + 1
+    steps = [step for step in losses[name] if first_shown <= step <= 45]
+    values = [losses[name][step] for step in steps]
+    axes.plot(steps, values, color=colour, ls=dashes, label=name, **style)
+axes.axvline(resumed_from + 0.5, color="0.5", ls=":", lw=1.2)
+axes.text(resumed_from, axes.get_ylim()[0] + 0.1, "checkpoint", ha="right", color="0.35")
+axes.set(xlabel="step", ylabel="loss (nats a token)")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# Every circle lies on the line, and the test above said it without a plot: the losses are equal in every digit, and so
+# are θ, $m$ and $v$ at the end. (What is compared is the newest checkpoint. `model.npz` would not do: it holds the *best* epoch,
+# which here may be one from before the failure.)
+#
+# Without the moments the training goes on too, and no error tells of it. But Adam begins anew, at a high learning rate and
+# without warm-up, and the curve leaves the line within a few steps. Whether it goes above or below is luck. What is lost
+# is the experiment: its result now depends on when the power failed.
+#
+# "Bit for bit" holds on one kind of machine, with one number of shards: sums of float32 depend on their order, and
+# another processor or another number of workers adds in another order. That is why the run folder notes the number
+# of shards.
+#
+# ## 7 · Curves
+#
+# Two things are measured. The **NLL**, in nats a token, says how well the model predicts the next token *given the right
+# ones before it*; cheap and smooth. **BLEU**, from 0 to 100, compares whole translations, which the model makes from its
+# own words, with the reference: that is what people want, but dear and coarse. Steps mean little to somebody who
+# waits, so here they are against time. A validation is logged with the seconds since the beginning; the steps between
+# two validations are spread evenly.
+
+# %%
+validations = [entry for entry in log if entry["kind"] == "validation"]
+training = [entry for entry in log if entry["kind"] == "train"]
+known_steps = [0] + [entry["step"] for entry in validations]
+known_seconds = [0.0] + [entry["seconds"] for entry in validations]
+
+
+def seconds_at(steps):
+    return np.interp(steps, known_steps, known_seconds)
+
+
+figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.5, 5.6), sharex=True, height_ratios=(3, 2))
+when = seconds_at([entry["step"] for entry in training])
+upper.plot(
+    when,
+    [entry["loss"] for entry in training],
+    color=GREEN,
+    ls=":",
+    label="training, smoothed loss",
+)
+upper.plot(
+    when, [entry["nll"] for entry in training], color=BLUE, ls="-", lw=1.2, label="training, NLL"
+)
+when = known_seconds[1:]
+nll = [entry["nll"] for entry in validations]
+bleu = [entry["bleu"] for entry in validations]
+upper.plot(when, nll, "o--", color=VERMILION, label="validation, NLL")
+upper.axhline(guess, color=BLACK, lw=0.8)
+upper.text(when[-1], guess - 0.08, "guessing, log V", ha="right", va="top", fontsize=9.5)
+upper.set(ylabel="nats a token", ylim=(0, guess * 1.08))
+upper.legend(loc="upper right", bbox_to_anchor=(1, 0.85))
+lower.plot(when, bleu, "o--", color=VERMILION)
+for entry in validations:
+    place_of_text = (entry["seconds"], entry["bleu"])
+    lower.annotate(
+        f"epoch {entry['epoch']}",
+        place_of_text,
+        (0, -14),
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+    )
+lower.set(xlabel="time since the beginning (seconds)", ylabel="validation BLEU", ylim=(-18, 100))
+lower.set_xlim(0, when[-1] * 1.06)
+plt.show()
+
+# %% [markdown]
+# How to read them:
+#
+# - **Compare NLL with NLL.** The loss that is trained has smoothed labels, of which a part ε lies evenly on all $V$
+#   pieces. No model gets below the entropy of such a label, so the dotted line has a floor well above zero (the next
+#   cell). Who compares the training *loss* with the validation *NLL* compares two different things.
+# - **The training curves are rough** because each point is one batch, and a batch is of one length: some are harder.
+# - **BLEU comes late.** Most of the fall of the NLL happens before there is any BLEU: first the model learns which words
+#   are frequent and which follow each other, and a sentence is right only if nearly all its tokens are. A BLEU near
+#   zero after the first epoch is no sign of a mistake.
+# - **Training against validation.** Training NLL is measured with dropout, and just before the step that learns from
+#   that batch. In the first epochs it is no better than validation. A gap that opens later is overfitting, if
+#   validation NLL *rises*; here the two sets also differ on purpose, since each validation sentence of the toy corpus
+#   combines words as no training sentence does.
+# - **Choose by what you want.** The run keeps the parameters with the best validation BLEU, not the least NLL: a model
+#   that grows overconfident may lose in NLL what it gains in translations. The test set has no part in the choice.
+#
+# The floor, for ε = 0.1. The right piece has $q = 1 - \varepsilon + \varepsilon / V$, every other one $\varepsilon / V$:
+
+# %%
+epsilon, V = 0.1, 800
+right_piece, other = 1 - epsilon + epsilon / V, epsilon / V
+floor = -right_piece * np.log(right_piece) - (V - 1) * other * np.log(other)
+print(f"floor of the smoothed loss: {floor:.2f} nats a token")
+print(f"last training entry:        loss {training[-1]['loss']:.2f}, NLL {training[-1]['nll']:.2f}")
+print(f"last validation:            NLL {nll[-1]:.2f}, perplexity e^NLL = {np.exp(nll[-1]):.2f}")
+assert min(entry["loss"] for entry in training) > floor
+
+# %% [markdown]
+# And what the numbers mean, in sentences, from the folder alone:
+
+# %%
+translator = Translator.load(run.path, device="cpu")
+german, english = zip(*toy["validation"][100:105], strict=True)
+for source, reference, translation in zip(
+    german, english, translator.translate(german), strict=True
+):
+    print(source)
+    print("   ", translation, "✓" if translation == reference else f"   should be: {reference}")
+place.cleanup()
+
+# %% [markdown]
+# ## 8 · The same, for real
+#
+# All of this lesson is one command. The preset `multi30k-cpu` has three layers a side and a width of 256, and takes about an
+# hour on two CPU cores; `multi30k` is meant for a GPU, and `base` is the model of the paper:
+#
+# ```sh
+# minitransformer train toy                                # a minute
+# minitransformer train multi30k-cpu                       # downloads Multi30k and checks its checksums
+# minitransformer train multi30k-cpu --data-dir FOLDER     # reads it from a folder
+# minitransformer train --resume runs/multi30k-cpu         # after Ctrl-C, or a power cut
+# minitransformer plot runs/multi30k-cpu                   # the curves, also while it trains
+# minitransformer evaluate runs/multi30k-cpu               # test scores, with sacreBLEU's signature
+# ```
+#
+# Before an hour is spent, look at four things, which cost a minute: the report of the cleaning; a few pairs side by
+# side; the first loss, near $\log V$; and whether the model can learn a single batch by heart ([lesson 12](12_learning.ipynb)).
+#
+# ## 9 · Exercises
+#
+# Fill in [lessons/exercises/ex13.py](exercises/ex13.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex13
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex13.py](solutions/ex13.py).
+#
+# 1. **`joined_perplexity`** (5 min). A validation set was scored in parts, and only their perplexities were written
+#    down, with their counts of tokens. What is the perplexity of the whole?
+# 2. **`epoch_order`** (15 min). An order of the pairs that a resumed run can repeat without going through the epochs
+#    before. Why is seed + epoch a bad seed?
+# 3. **`clip_to_norm`** (30 min). The clipping of one gradient, with a backward. Guess first what remains of the part of
+#    $dy$ that points along $g$.
+# 4. **`fewest_positions`** (60 min). `make_batches` cuts greedily. What is the least that any cut into $K$ batches could
+#    take? Then find out how far a greedy cut of some random lengths is from it.
+
+# %%
+print(check_exercise("ex13", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | data | line $n$ translates line $n$: count both; clean training only; no sentence in two sets |
+# | vocabulary | learned from the training split alone; one for both languages |
+# | padding | random order: $1 - \bar l / \mathbb E[M]$ with $\mathbb E[M] = \sum_l (1 - F(l)^B)$; in order of length nearly none |
+# | batch | limited by positions, $B (S + T)$; batches shuffled, lengths with some noise |
+# | loss | each shard divides by $N$ of the *whole* step; then sums are right, $\sum_k \partial L_k / \partial \theta = \partial L / \partial \theta$ |
+# | clipping | $g \cdot c / \max(\lVert g \rVert, c)$, with the norm of the summed gradient; it protects $v$ and the direction, not the length of the step |
+# | resume | θ, $m$, $v$, $t$, counters; random numbers from (seed, step) and (seed, epoch) |
+# | first loss | about $\log V$ |
+# | curves | NLL against NLL; BLEU comes late; choose by validation, report the test once |
+#
+# **Next:** how the translations are searched for, and what BLEU counts, in
+# [lesson 14](14_decoding.ipynb).

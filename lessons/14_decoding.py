@@ -1,0 +1,736 @@
+# %% [markdown]
+# # 14 · Decoding
+#
+# **You will** turn probabilities of the next word into sentences, greedily and with a beam, and look at the
+# beam as a tree; derive what the length penalty rewards and what a key/value cache saves; and build BLEU
+# from scratch, equal to sacreBLEU to the last digit.
+#
+# | | |
+# |---|---|
+# | In the paper | section 6.1: beam 4, length penalty $\alpha = 0.6$, scored by BLEU. The penalty is that of Wu et al., *Google's Neural Machine Translation System* (2016), BLEU is Papineni et al., *BLEU: a Method for Automatic Evaluation of Machine Translation* (2002) |
+# | In the package | `minitransformer/decoding/`, `minitransformer/evaluation.py` |
+# | You need | probabilities and logarithms; what a decoder is given and what it returns |
+# | Time | an hour to read, an hour and a half for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import math
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import to_host
+from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import encode_pairs, make_batches
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.decoding import (
+    IncrementalDecoder,
+    greedy,
+    length_penalty,
+    translate_ids,
+)
+from minitransformer.evaluation import score
+from minitransformer.exercises import check_exercise
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.training.adam import Adam
+from minitransformer.transformer import Transformer
+from minitransformer.twins import accelerated
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the lesson on a GPU
+rng = np.random.default_rng(14)
+
+# %% [markdown]
+# ## 1 · The best next word is not the best sentence
+#
+# A trained model answers one question: given the source $X$ and the words so far, how probable is each next
+# word? By the chain rule of probability, a whole translation $Y = (y_1, \dots, y_n)$, whose last word is the end
+# symbol, then has the probability
+#
+# $$
+# P(Y \mid X) = \prod_{t=1}^{n} P(y_t \mid y_1, \dots, y_{t-1}, X) .
+# $$
+#
+# We would like the $Y$ where this is largest. The obvious way there is **greedy search**: take the most probable
+# word, again and again. Here is a language of three words, in which every sentence has two:
+
+# %%
+FIRST = {"a": 0.5, "b": 0.4, "c": 0.1}
+SECOND = {
+    "a": {"a": 0.4, "b": 0.3, "c": 0.3},
+    "b": {"a": 0.9, "b": 0.05, "c": 0.05},
+    "c": {"a": 0.4, "b": 0.3, "c": 0.3},
+}
+sentences = {one + two: FIRST[one] * SECOND[one][two] for one in FIRST for two in SECOND[one]}
+one = max(FIRST, key=FIRST.get)
+taken = one + max(SECOND[one], key=SECOND[one].get)
+likeliest = max(sentences, key=sentences.get)
+print(f"greedy takes {taken!r}, of probability {sentences[taken]:.2f}")
+print(f"the likeliest is {likeliest!r}, of probability {sentences[likeliest]:.2f}")
+assert taken != likeliest
+
+# %% [markdown]
+# The word that is best now may lead to where nothing is good. Greedy search never learns what it missed. Trying
+# everything is no way out: $V$ words and length $n$ make $V^n$ sequences.
+#
+# ## 2 · A translator in a few seconds
+#
+# We need a model with doubts, and a small one that was trained for seconds has many. The data are the short
+# sentences of the embedded toy corpus, German to English:
+
+# %%
+corpus = {
+    split: [(german, english) for german, english in pairs if len(german.split()) <= 9]
+    for split, pairs in toy_corpus().items()
+}
+vocabulary = Vocabulary.train([text for pair in corpus["train"] for text in pair], 500)
+encoded, _ = encode_pairs(vocabulary, corpus["train"], 40)
+V = len(vocabulary)
+config = TransformerConfig(
+    source_vocabulary_size=V,
+    target_vocabulary_size=V,
+    d_model=64,
+    num_heads=4,
+    d_ff=128,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0.0,
+    norm="pre",
+    max_length=64,
+)
+model = Transformer(config, seed=14, device=device)
+adam, STEPS = Adam(model.flat), 300
+batches = [batch for _ in range(4) for batch in make_batches(encoded, 1200, rng)][:STEPS]
+with accelerated():
+    for step, batch in enumerate(batches, 1):
+        model.zero_grad()
+        (loss, nll), cache = model.loss(batch.source, batch.target, batch.labels, smoothing=0.1)
+        model.loss_backward(1.0, cache)
+        adam.step(6e-3 * min(step / 60, (STEPS - step) / (STEPS - 60)), 1.0)
+print(f"{len(encoded):,} pairs, {model.num_parameters():,} parameters, loss {float(loss):.2f}")
+
+# %%
+test = corpus["test"][:150]
+sources = [[*vocabulary.encode(german), EOS] for german, _ in test]
+references = [english for _, english in test]
+
+
+def row(ids):
+    return np.array([ids])  # (1, S): a batch of one sentence
+
+
+def text_of(hypothesis):
+    return vocabulary.decode(hypothesis.ids)
+
+
+for ids, (german, english) in list(zip(sources, test, strict=True))[:3]:
+    (found,) = greedy(model, row(ids))
+    print(f"{german}\n  should be  {english}\n  greedy     {text_of(found)}\n")
+
+# %% [markdown]
+# ### Sums of logarithms
+#
+# A product of many probabilities underflows: in float32, the type of the model, $0.5^{150}$ is zero. So we add
+# $\log P$ instead, which has the same order. $-\log P$ is a *cost*: never negative, and every word adds to it.
+
+# %%
+print(
+    "0.5 to the 150th:", np.float32(0.5) ** np.float32(150), "  its logarithm:", 150 * np.log(0.5)
+)
+
+
+# %% [markdown]
+# The question to the model, asked for several prefixes at once, in its simplest form: run the decoder over all of
+# each prefix and keep the last row. (Padding and the start symbol are never said.)
+
+
+# %%
+def next_log_p(ids, prefixes):
+    """log P(w | prefix, X), (W, V), of each of W prefixes of one length, which begin with BOS."""
+    logits, _ = model.forward(np.tile(ids, (len(prefixes), 1)), np.array(prefixes))
+    last = to_host(logits)[:, -1].astype(float)  # (W, V)
+    last -= last.max(axis=-1, keepdims=True)
+    log_p = last - np.log(np.exp(last).sum(axis=-1, keepdims=True))
+    log_p[:, [PAD, BOS]] = -np.inf
+    return log_p
+
+
+def plain_greedy(ids, longest):
+    prefix, total = (BOS,), 0.0
+    while prefix[-1] != EOS and len(prefix) <= longest:
+        log_p = next_log_p(ids, [prefix])[0]  # (V,)
+        total += log_p.max()
+        prefix += (int(log_p.argmax()),)
+    return prefix, total
+
+
+ids = sources[0]
+prefix, total = plain_greedy(ids, longest=2 * len(ids) + 10)
+(found,) = greedy(model, row(ids))
+assert [token for token in prefix[1:] if token != EOS] == found.ids
+assert abs(total - found.log_probability) < 1e-3
+print(vocabulary.pieces(prefix), f"log P = {total:.2f}")
+
+# %%
+S, W = len(ids), 3
+decoder = IncrementalDecoder(model, row(ids))
+decoder.step(device.asarray(row([BOS])))
+decoder.select(device.asarray(row([0] * W)))  # all W continue the one prefix there is
+logits = decoder.step(device.asarray(row([5, 6, 7])))
+shape_table(
+    {"N": 1, "S": S, "W": W, "V": V},
+    source=(row(ids), "N S", "N sentences"),
+    log_p=(
+        next_log_p(ids, [(BOS, 5), (BOS, 6), (BOS, 7)]),
+        "W V",
+        "ours: the next word of each of W prefixes",
+    ),
+    logits=(logits, "N W V", "the package's: W hypotheses of each sentence, scored together"),
+)
+
+# %% [markdown]
+# ## 3 · Beam search
+#
+# Between one prefix and all of them lie $k$. A **beam** of size $k$ keeps the $k$ most probable prefixes of one
+# length. Each step continues all of them by all words, $k V$ candidates, and keeps the best $k$ again. Those of
+# them that end with the end symbol leave the beam and are put aside as found.
+#
+# ### When may it stop?
+#
+# Not when the first translation is found: a longer one may still be better. We rank by the score of the next
+# section, $\log P(Y) / p(\lvert Y \rvert)$ with a penalty $p$ that grows with the length. Let $Y$ continue a
+# prefix $Z$, and let $N$ be the longest length allowed. Then
+#
+# $$
+# \frac{\log P(Y)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(N)} .
+# $$
+#
+# The first step holds because every further word adds a logarithm that is not positive; the second because a
+# negative number comes nearer to zero when it is divided by more. So as soon as no prefix in the beam has
+# $\log P(Z) / p(N)$ above the best score found, nothing better can follow, and stopping **changes no result**.
+
+
+# %%
+def plain_beam(ids, beam_size, alpha):
+    """The best (score, prefix), and for each step all candidates (log P, prefix), best first."""
+    limit = 2 * len(ids) + 10
+    beam, found, steps = [(0.0, (BOS,))], [], []
+    for length in range(1, limit + 1):
+        log_p = next_log_p(ids, [prefix for _, prefix in beam])  # (W, V)
+        candidates = [
+            (total + log_p[w, word], (*prefix, int(word)))
+            for w, (total, prefix) in enumerate(beam)
+            for word in np.argsort(-log_p[w])[:beam_size]  # no more of one prefix can be kept
+        ]
+        candidates.sort(reverse=True)
+        steps.append(candidates)
+        best = candidates[:beam_size]
+        found += [(lp / length_penalty(length, alpha), y) for lp, y in best if y[-1] == EOS]
+        beam = [(lp, y) for lp, y in best if y[-1] != EOS]
+        reachable = max((lp for lp, _ in beam), default=-np.inf) / length_penalty(limit, alpha)
+        if found and reachable <= max(found)[0]:
+            break
+    return max(found), steps
+
+
+# %% [markdown]
+# Now a sentence on which greedy search and a beam of 3 disagree, and the tree that the beam walked through:
+
+# %%
+by_greedy = [h for (h,) in translate_ids(model, sources, beam_size=1)]
+by_beam = [h for (h,) in translate_ids(model, sources, beam_size=3)]
+differ = [
+    i
+    for i in range(len(test))
+    if by_greedy[i].ids != by_beam[i].ids and by_beam[i].finished and len(by_beam[i].ids) <= 12
+]
+right = [i for i in differ if text_of(by_beam[i]) == references[i]]
+shown = (right or differ)[0]
+(best_score, best_path), steps = plain_beam(sources[shown], beam_size=3, alpha=0.6)
+assert [*by_beam[shown].ids, EOS] == list(best_path[1:])
+assert abs(best_score - by_beam[shown].score) < 1e-3
+for name, line in (
+    ("source", test[shown][0]),
+    ("reference", references[shown]),
+    ("greedy", f"{text_of(by_greedy[shown])}   log P {by_greedy[shown].log_probability:.2f}"),
+    ("beam 3", f"{text_of(by_beam[shown])}   log P {by_beam[shown].log_probability:.2f}"),
+):
+    print(f"{name:<10} {line}")
+
+# %%
+greedy_path = (BOS, *by_greedy[shown].ids, EOS)
+places = {(BOS,): (0.0, 0.0)}
+figure, axes = plt.subplots(figsize=(10, 4.3))
+for length, candidates in enumerate(steps, 1):
+    for rank, (log_p, path) in enumerate(candidates[:5]):
+        kept = rank < 3
+        start, end = places[path[:-1]], (length, -rank)
+        on_best, on_greedy = path == best_path[: len(path)], path == greedy_path[: len(path)]
+        colour = BLUE if on_best else VERMILION if on_greedy else "0.35" if kept else "0.72"
+        dashes = "-" if on_best else "--" if on_greedy else "-" if kept else ":"
+        axes.plot(*zip(start, end, strict=True), dashes, color=colour, lw=2.6 if on_best else 1.2)
+        label = vocabulary.pieces(path[-1:])[0].replace("</s>", "END").replace("▁", "_")
+        axes.text(
+            *end,
+            f"{label}\n{log_p:.1f}",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color=colour,
+            bbox=dict(
+                boxstyle="square,pad=0.25" if path[-1] == EOS else "round,pad=0.25",
+                fc="white",
+                ec=colour,
+                lw=1.6 if on_best else 0.8,
+                ls="-" if kept else ":",
+            ),
+        )
+        if kept and path[-1] != EOS:
+            places[path] = end
+axes.text(0, 0, "start", ha="center", va="center", fontsize=8, bbox=dict(fc="white", ec=BLACK))
+axes.axhline(-2.5, color="0.6", lw=0.8)
+for colour, dashes, width, label in (
+    (BLUE, "-", 2.6, "what beam search returns"),
+    (VERMILION, "--", 1.2, "what greedy search took, where it is another way"),
+    ("0.35", "-", 1.2, "kept in the beam"),
+    ("0.72", ":", 1.2, "dropped"),
+):
+    axes.plot([], [], dashes, color=colour, lw=width, label=label)
+axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.2), ncols=4, fontsize=9)
+axes.set(
+    xlabel="tokens chosen (_ marks where a word begins)", ylabel="rank of the prefix in its step"
+)
+axes.set(yticks=range(-4, 1), yticklabels=[5, 4, 3, 2, 1], ylim=(-4.5, 0.6))
+axes.set_xticks(range(len(steps) + 1))
+axes.grid(visible=False)
+plt.show()
+
+# %% [markdown]
+# Each box is a token and the $\log P$ of the prefix that ends there; square boxes are ends. Below the line is what
+# was dropped, of which we show the best two. The winner was not first in every step: it waited in the beam
+# until its rivals had become more expensive. If the tree goes on after an end, the bound did not yet
+# allow the search to stop.
+#
+# A beam is no guarantee. The best sentence may begin with a prefix that is dropped early, and a wider beam can even
+# end up worse, because more rivals drive out another prefix. How often do the two differ over the test sentences?
+
+# %%
+gain = np.array(
+    [b.log_probability - g.log_probability for g, b in zip(by_greedy, by_beam, strict=True)]
+)
+for name, count in (
+    ("higher", (gain > 1e-3).sum()),
+    ("equal", (abs(gain) <= 1e-3).sum()),
+    ("lower", (gain < -1e-3).sum()),
+):
+    print(
+        f"log P of beam 3, compared with greedy's: {name:<6} in {count:>3} of {len(gain)} sentences"
+    )
+assert (gain > 1e-3).any()
+
+# %% [markdown]
+# Where it is lower there are two possible reasons: the beam dropped greedy's way, or it found that way
+# and preferred another by the score, which is not $\log P$. That score is next.
+#
+# ## 4 · Long sentences are unfair to themselves
+#
+# Every further token costs. Ranked by $\log P$ alone, of two equally careful translations the shorter wins, and the
+# wider the beam, the more short ones are found. For large models this is extreme: Stahlberg and Byrne (2019, *On NMT
+# Search Errors and Model Errors*) searched exactly and found that for more than half of their sentences the
+# most probable translation of all was the *empty* one. Wu et al. therefore divide:
+#
+# $$
+# \text{score}(Y) = \frac{\log P(Y \mid X)}{p(n)}, \qquad p(n) = \left( \frac{5 + n}{6} \right)^{\alpha}, \qquad n = \lvert Y \rvert .
+# $$
+
+# %%
+source_of(length_penalty)
+
+# %% [markdown]
+# ### What may a further token cost?
+#
+# Let a translation of $n$ tokens have the cost $C = -\log P$, so that its score is $-C / p(n)$. One more token of cost
+# $\delta$ makes it better if
+#
+# $$
+# \frac{C + \delta}{(6 + n)^{\alpha}} \lt \frac{C}{(5 + n)^{\alpha}}
+# \qquad\Longleftrightarrow\qquad
+# \delta \lt C \left[ \left( \frac{6 + n}{5 + n} \right)^{\alpha} - 1 \right]
+# $$
+#
+# (the factor $6^\alpha$ is on both sides). With $\frac{6+n}{5+n} = 1 + \frac{1}{5+n}$ and $(1 + u)^\alpha \approx 1 + \alpha u$ for
+# small $u$, and with the mean cost of a token so far, $\bar c = C / n$:
+#
+# $$
+# \boxed{ \; \frac{\delta}{\bar c} \;\lt\; n \left[ \left( 1 + \frac{1}{5 + n} \right)^{\alpha} - 1 \right] \;\approx\; \alpha \, \frac{n}{n + 5} \; }
+# $$
+#
+# So **for long sentences α is the price that a further token may have, as a fraction of the mean price**. At $\alpha = 0$
+# none is worth anything. With $\alpha \le 1$ the bound stays below the mean: the penalty does not reward babbling. And
+# $\alpha = 1$ does not rank by the mean cost of a token, as one might think: because of the 5, a further token at
+# the mean price still lowers the score.
+
+# %%
+n = np.arange(1, 41)
+figure, axes = plt.subplots(figsize=(7, 3.8))
+for alpha, colour, dashes in ((0.3, GREEN, "-."), (0.6, BLUE, "-"), (1.0, VERMILION, "--")):
+    exact = n * (((6 + n) / (5 + n)) ** alpha - 1)
+    axes.plot(n, exact, dashes, color=colour)
+    axes.text(40.6, exact[-1], f"$\\alpha$ = {alpha}", va="center", color=colour)
+    axes.plot(n, alpha * n / (n + 5), "-", color=BLACK, lw=0.8)
+axes.plot([], [], "-", color=BLACK, lw=0.8, label=r"thin: $\alpha \, n / (n + 5)$")
+axes.axhline(1, color="0.6", ls=":", lw=1.2)
+axes.text(1, 1.02, "the mean price", fontsize=9)
+axes.set(
+    xlabel="tokens so far, $n$", ylabel="worth adding up to this price\n(mean price of a token)"
+)
+axes.set(ylim=(0, 1.12), xlim=(0, 45))
+axes.legend(loc="lower right", bbox_to_anchor=(0.9, 0), fontsize=9)
+plt.show()
+
+# %% [markdown]
+# ### Measured
+#
+# The same test sentences with a beam of 4 and other exponents. The length is that of all translations together,
+# in words, relative to the references:
+
+# %%
+alphas = [0.0, 0.6, 1.0, 2.0]
+words = sum(len(reference.split()) for reference in references)
+found_at = {}
+for alpha in alphas:
+    found = translate_ids(model, sources, beam_size=4, alpha=alpha)
+    found_at[alpha] = [text_of(hypotheses[0]) for hypotheses in found]
+    ratio = sum(len(text.split()) for text in found_at[alpha]) / words
+    bleu = score(found_at[alpha], references).bleu_cased_13a
+    print(f"α = {alpha}: length {ratio:.3f} of the references', BLEU {bleu:.1f}")
+
+# %% [markdown]
+# The length grows with α. Above 1 a further token may cost more than the mean, and then saying something twice
+# can pay. Which α is best depends on the model, and is found out on validation data; how far to trust such
+# differences is a question of section 6.
+#
+# ## 5 · The key/value cache
+#
+# `next_log_p` runs the decoder over the whole prefix for each new token. Most of that was computed before. **Claim:** what
+# layer $l$ computes at position $i$ depends on the tokens $y_1, \dots, y_i$ only. **Proof**, by induction over the layers:
+# the embedding at $i$ is that of $y_i$ and its position. If it holds below layer $l$, then the self-attention at $i$,
+# masked, sees positions $1 \dots i$, each of which depends on tokens up to its own; cross-attention adds the source;
+# LayerNorm, the feed-forward network and the residual sum work on position $i$ alone. $\square$
+#
+# Adding a token therefore changes no key and no value of the positions before it, and a step needs only the query
+# of the newest. Keep keys and values; compute one position. Queries need no cache: an old query is never used again. The
+# encoder has no such mask, so there the claim is false; but it runs only once.
+#
+# **What it saves.** To say $n$ tokens, recomputing passes $1 + 2 + \dots + n = n (n + 1) / 2$ positions through the linear
+# maps, and the cache $n$: a factor of $(n + 1) / 2$. For the scores of attention, step $t$ has $t^2$ products of query
+# and key when recomputed, and $t$ with the cache; summed,
+#
+# $$
+# \sum_{t=1}^{n} t^2 = \frac{n (n + 1)(2 n + 1)}{6}
+# \qquad\text{against}\qquad
+# \sum_{t=1}^{n} t = \frac{n (n + 1)}{2} ,
+# $$
+#
+# a factor of $(2 n + 1) / 3$. It costs memory: $2 D$ numbers for each layer and token.
+
+# %%
+source_of(IncrementalDecoder.step, IncrementalDecoder.select)
+
+# %% [markdown]
+# The hypotheses of a sentence share most of their past. So the package keeps *one* entry for each node of the tree
+# that you saw, and a mask of ancestors says which nodes a hypothesis may look at. When the beam chooses, `select`
+# reorders rows of that mask, and no key moves. **Proof** that all of this changes nothing: two hypotheses, both
+# continued from the second of them, against the plain decoder. And the classical mistake, to choose words but
+# not to reorder the past:
+
+
+# %%
+def largest_difference(select):
+    """Between logits of the cache and of plain runs, after both hypotheses came from the second."""
+    first, second, third = rng.integers(EOS + 1, V, (3, 2))
+    decoder = IncrementalDecoder(model, row(ids))
+    decoder.step(device.asarray(row([BOS])))
+    decoder.select(device.asarray(row([0, 0])))
+    decoder.step(device.asarray(row(first)))
+    if select:
+        decoder.select(device.asarray(row([1, 1])))
+    decoder.step(device.asarray(row(second)))
+    logits = to_host(decoder.step(device.asarray(row(third))))[0]  # (2, V)
+    prefixes = [(BOS, first[1], second[w], third[w]) for w in range(2)]
+    expected, _ = model.forward(np.tile(ids, (2, 1)), np.array(prefixes))
+    return abs(logits - to_host(expected)[:, -1]).max()
+
+
+reordered, forgotten = largest_difference(select=True), largest_difference(select=False)
+print(f"largest difference of a logit: {reordered:.1e}; past not reordered: {forgotten:.1e}")
+assert reordered < 1e-3 < forgotten
+
+# %% [markdown]
+# The mistake raises no error: the words come out fluent and of other probabilities. Compare with plain runs.
+#
+# How long does a step take at length $t$? One step of each kind, the best of three, for 8 sentences at once:
+
+# %%
+lengths, B = [1, 2, 4, 8, 16, 32, 64, 128, 256], 8
+untrained = Transformer(replace(config, max_length=256), seed=0, device=device)
+source = rng.integers(EOS + 1, V, (B, 10))
+target = rng.integers(EOS + 1, V, (B, 256))
+
+
+def seconds(f, *arguments):
+    start = time.perf_counter()
+    f(*arguments)
+    device.synchronize()
+    return time.perf_counter() - start
+
+
+recomputed, cached = np.full((2, 3, len(lengths)), np.inf)
+for trial in range(3):
+    decoder = IncrementalDecoder(untrained, source)
+    for t in range(1, 257):
+        token = device.asarray(target[:, t - 1 : t])
+        took = seconds(decoder.step, token)
+        if t in lengths:
+            cached[trial, lengths.index(t)] = took
+            recomputed[trial, lengths.index(t)] = seconds(untrained.forward, source, target[:, :t])
+
+figure, axes = plt.subplots(figsize=(7, 3.8))
+axes.loglog(lengths, 1e3 * recomputed.min(axis=0), "s--", color=VERMILION, label="recomputing")
+axes.loglog(lengths, 1e3 * cached.min(axis=0), "o-", color=BLUE, label="with the cache")
+start = 1e3 * recomputed[:, lengths.index(32)].min()
+axes.loglog([32, 256], [start, 8 * start], "-", color=BLACK, lw=0.9, label="proportional to $t$")
+axes.set(xlabel="length of the prefix $t$ (tokens)", ylabel="one step (ms)")
+axes.set_xticks(lengths, lengths)
+axes.minorticks_off()
+axes.legend()
+plt.show()
+assert recomputed[:, -1].min() > 2 * cached[:, -1].min()
+
+# %% [markdown]
+# For short prefixes the time is what a call costs, whatever its size. For long ones the recomputed step grows in
+# proportion to $t$ and, as the scores of attention grow as $t^2$, faster; the cached one hardly grows.
+#
+# ## 6 · BLEU from scratch
+#
+# Which translation is better? BLEU counts what it shares with a reference, in four decisions:
+#
+# 1. **n-grams**: runs of $n = 1 \dots 4$ words. Single words tell whether the right words are there, longer runs
+#    whether they are in order.
+# 2. **Clipped**: a match counts at most as often as it is in the reference, or "the the the" would be perfect. With
+#    counts $h_g$ and $r_g$ of the n-gram $g$ in hypothesis and reference, and sums over **all sentences of the corpus**,
+#
+# $$
+# p_n = \frac{\sum_g \min(h_g, r_g)}{\sum_g h_g} .
+# $$
+#
+# 3. **A geometric mean.** $p_n$ falls about exponentially with $n$. An arithmetic mean would see little but $p_1$; in
+#    $\frac14 \sum_n \log p_n$ a relative change of each counts the same.
+# 4. **Brevity.** Precision does not see what was left out: "The" alone is perfectly precise. With $c$ words in all
+#    hypotheses and $r$ in all references,
+#
+# $$
+# \boxed{ \; \text{BLEU} = 100 \cdot b \cdot \exp\left( \frac14 \sum_{n=1}^{4} \log p_n \right), \qquad b = \min\left(1,\; e^{1 - r / c}\right) \; }
+# $$
+#
+# Too long a text needs no penalty of its own: its extra n-grams lower the precisions.
+#
+# What is a word? That is a convention, and scores of different conventions cannot be compared (Post 2018, *A Call
+# for Clarity in Reporting BLEU Scores*). sacreBLEU's "13a" cuts off punctuation; a full stop or comma between
+# digits stays. And a convention for $p_n = 0$, whose logarithm is infinite: the first such precision is set to half
+# a match, the next to a quarter, and so on ("exp" smoothing).
+
+
+# %%
+def words_of(text):
+    """Words and signs, like sacreBLEU's 13a for everyday text."""
+    text = re.sub(r"([!-&(-+/:-@\[-`{-~])", r" \1 ", text)  # all but ' , - .
+    text = re.sub(r"(?<!\d)([.,])|([.,])(?!\d)", r" \1\2 ", text)
+    return re.sub(r"(?<=\d)(-)", r" \1 ", text).split()
+
+
+def statistics(hypothesis, reference):
+    """Matches for n = 1 … 4, n-grams for n = 1 … 4, and both lengths: (10,). They add up."""
+    said, wanted = words_of(hypothesis), words_of(reference)
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours, theirs = (
+            Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
+            for text in (said, wanted)
+        )
+        matches.append((ours & theirs).total())  # & takes the smaller count: clipped
+        totals.append(ours.total())
+    return np.array([*matches, *totals, len(said), len(wanted)])
+
+
+def bleu_of(summed):
+    matches, totals, (c, r) = summed[:4].astype(float), summed[4:8], summed[8:]
+    if not matches.any() or not totals.all():
+        return 0.0
+    none = matches == 0
+    matches[none] = 0.5 ** np.arange(1, none.sum() + 1)
+    return 100 * min(1.0, math.exp(1 - r / c)) * math.exp(np.log(matches / totals).mean())
+
+
+def bleu_from_scratch(hypotheses, references):
+    return bleu_of(np.sum([*map(statistics, hypotheses, references)], axis=0))
+
+
+greedy_texts, beam_texts = [text_of(h) for h in by_greedy], found_at[0.6]
+for name, texts in (("greedy", greedy_texts), ("beam 4", beam_texts)):
+    ours, theirs = bleu_from_scratch(texts, references), score(texts, references)
+    print(f"{name}: ours {ours:.10f}, sacreBLEU {theirs.bleu_cased_13a:.10f}")
+    assert abs(ours - theirs.bleu_cased_13a) < 1e-9
+print(theirs.signatures["bleu_cased_13a"])
+
+# %% [markdown]
+# Also on small corpora, where smoothing matters, and with punctuation and numbers:
+
+# %%
+awkward = ["He paid $3,000.50 (or so).", 'Is it "red"? Yes: 7-8 dogs.', "It's a well-known dog!"]
+changed = ["He paid $3,000 (or so) .", 'It is "red"; yes, 7-8 cats.', "This is no dog!"]
+for start in range(3):
+    for end in range(start + 1, 4):
+        pair = changed[start:end], awkward[start:end]
+        assert abs(bleu_from_scratch(*pair) - score(*pair).bleu_cased_13a) < 1e-9
+print("equal on all 6 small corpora")
+
+# %% [markdown]
+# ### What it sees
+#
+# Take the references themselves, damage each by one word, and score them:
+
+
+# %%
+def damaged(how):
+    texts = []
+    for reference in references:
+        words = reference.split()
+        middle = len(words) // 2
+        if how == "last word left out":
+            words[-1:] = []
+        elif how == "a word inside replaced":
+            words[middle] = "something"
+        elif how == "two neighbours swapped":
+            words[middle - 1 : middle + 1] = words[middle - 1 : middle + 1][::-1]
+        elif how == "one word more at the end":
+            words.append("now")
+        texts.append(" ".join(words))
+    return texts
+
+
+DAMAGES = [
+    "nothing",
+    "one word more at the end",
+    "last word left out",
+    "a word inside replaced",
+    "two neighbours swapped",
+]
+scores_of = [bleu_from_scratch(damaged(how), references) for how in DAMAGES]
+figure, axes = plt.subplots(figsize=(7, 2.7))
+axes.barh(DAMAGES[::-1], scores_of[::-1], color=BLUE, height=0.6)
+for place, value in enumerate(scores_of[::-1]):
+    axes.text(value - 1, place, f"{value:.0f}", ha="right", va="center", color="white")
+axes.set(xlabel="BLEU of a damaged reference", xlim=(0, 102))
+axes.grid(visible=False)
+plt.show()
+assert scores_of[0] == max(scores_of)
+assert scores_of[4] < scores_of[1]
+
+# %% [markdown]
+# BLEU has no idea of meaning. One word inside a sentence belongs to up to ten n-grams (one of length 1, two of length 2,
+# three, four), and one at its end to four. A swap keeps every single word, and costs a lot.
+#
+# ### Is the beam really better?
+#
+# Another test set would give other scores. We have only this one, so we draw from it: as many sentences as
+# there are, *with* replacement, a thousand times (the bootstrap; Koehn 2004, *Statistical Significance Tests for Machine
+# Translation Evaluation*). The statistics add up, so a sample is one product of a matrix of counts. Both systems are
+# scored on the same draws: **paired**, for a hard sentence is hard for both.
+
+# %%
+draws = rng.multinomial(len(test), np.full(len(test), 1 / len(test)), size=1000)  # (1000, B)
+sampled = []
+for texts in (greedy_texts, beam_texts):
+    table = np.array([*map(statistics, texts, references)])  # (B, 10)
+    sampled.append(np.array([bleu_of(summed) for summed in draws @ table]))
+difference = sampled[1] - sampled[0]
+
+figure, (left, axes) = plt.subplots(1, 2, figsize=(9.5, 3.4))
+left.hist(sampled[0], bins=30, histtype="step", color=VERMILION, ls="--", lw=1.8, label="greedy")
+left.hist(sampled[1], bins=30, histtype="stepfilled", color=BLUE, alpha=0.4, label="beam 4")
+left.set(xlabel="BLEU of a drawn test set", ylabel="draws, of 1000")
+left.legend()
+axes.hist(difference, bins=30, color=GREEN, alpha=0.8)
+axes.axvline(0, color=BLACK, lw=1)
+axes.set(xlabel="BLEU of beam 4 minus BLEU of greedy, same draw", ylabel="draws, of 1000")
+plt.show()
+for name, values in (("greedy", sampled[0]), ("beam 4", sampled[1]), ("difference", difference)):
+    low, high = np.percentile(values, [2.5, 97.5])
+    print(f"{name:<11} {values.mean():5.1f}, 95 % between {low:5.1f} and {high:5.1f}")
+print(f"the beam is better in {(difference > 0).mean():.1%} of the draws")
+assert difference.std() < sampled[0].std()
+
+# %% [markdown]
+# Each score alone is uncertain by several points, with so few sentences; the difference is known better, because
+# what makes a draw easy makes it easy for both. If 0 lies within its 95 %, do not claim that one is better.
+#
+# ## 7 · Exercises
+#
+# Fill in [lessons/exercises/ex14.py](exercises/ex14.py), which has signatures and hints, and run
+#
+# ```sh
+# minitransformer check ex14
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex14.py](solutions/ex14.py).
+#
+# 1. **`alpha_of_a_tie`** (5 min). Two translations, a short one of higher probability and a long one. At which
+#    α does the winner change?
+# 2. **`nucleus`** (15 min). A story is not a translation: the most probable text is dull. Sampling from
+#    the nucleus draws a word at random, but never from the long tail. Cut the tail off.
+# 3. **`exact_search`** (30 min). Costs only grow. That is enough to find the best sequence of all *for certain*, without
+#    trying them all.
+# 4. **`chrf`** (30 min). BLEU gives nothing for "dogs" in place of "dog". Build chrF2, which counts characters,
+#    equal to sacreBLEU's.
+
+# %%
+print(check_exercise("ex14", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | probability of a translation | $\log P(Y \mid X) = \sum_t \log P(y_t \mid y_{\lt t}, X)$, the end symbol included |
+# | greedy | the best word of each step; not the best sentence |
+# | beam | the $k$ best prefixes of one length; those that end leave it |
+# | stop | when no $\log P(Z) / p(N)$ in the beam is above the best score found |
+# | score | $\log P / ((5 + n) / 6)^\alpha$; a further token may cost about $\alpha n / (n + 5)$ of the mean |
+# | key/value cache | one position a step in place of $t$; right because of the causal mask |
+# | trap | choosing hypotheses without reordering their past: no error, wrong probabilities |
+# | BLEU | brevity times the geometric mean of four clipped precisions, summed over the corpus first |
+# | compare systems | same test set, same signature, paired bootstrap |
