@@ -43,6 +43,7 @@ clean: ## remove .venv and everything made by the tools
 	find . -name __pycache__ -exec rm -rf {} +
 
 $(INSTALLED): setup.cfg pyproject.toml
+	@echo 'installing into .venv, which takes a minute or so'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@

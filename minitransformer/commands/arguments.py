@@ -37,7 +37,7 @@ def add_accelerate(parser):
         "--accelerate",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether to use the faster twins of the layers",
+        help="whether to use the faster twins of the layers (default: %(default)s)",
     )
 
 

@@ -21,7 +21,7 @@ from minitransformer.workers import available_cores
 def add(commands):
     parser = commands.add_parser(
         "info",
-        help="show versions, device and runs",
+        help="show versions and the device, or what a run folder holds",
         description="Show versions, the device and what makes it slow, or what stands in a run "
         "folder.",
     )

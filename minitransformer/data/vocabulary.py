@@ -158,7 +158,10 @@ def _normalize(text):
 def _explain(size, message):
     """What sentencepiece says when it cannot learn ``size`` pieces, in terms of what to do."""
     if most := re.search(r"value <= (\d+)", message):
-        return f"these texts give no more than {most[1]} pieces, asked for {size}"
+        return (
+            f"these texts give no more than {most[1]} pieces, and {size} were asked for; "
+            f"lower vocabulary_size to {most[1]} (--vocabulary-size {most[1]})"
+        )
     if fewest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return (
             f"these texts need {fewest[1]} pieces or more, one for each of their characters and 4 "

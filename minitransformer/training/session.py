@@ -34,7 +34,7 @@ def load_split(data, split):
         corpus = toy_corpus()
         if split not in corpus:
             raise ValueError(
-                f"the toy corpus has no split {split!r}; choose of {', '.join(corpus)}"
+                f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
             )
         return corpus[split]
     if data.corpus == "multi30k":
@@ -44,7 +44,7 @@ def load_split(data, split):
         "validation": (data.validation_source, data.validation_target),
     }
     if split not in files:
-        raise ValueError(f"there is no split {split!r}; choose of {', '.join(files)}")
+        raise ValueError(f"there is no split {split!r}; choose one of {', '.join(files)}")
     if not all(files[split]):
         raise RecipeError(
             f"corpus='files' needs two text files: set {split}_source and {split}_target"

@@ -138,7 +138,7 @@ def test_the_same_texts_give_the_same_vocabulary(vocabulary):
 
 
 def test_a_size_the_texts_do_not_have_is_refused_with_the_largest_possible():
-    with pytest.raises(VocabularyError, match=r"no more than \d+ pieces, asked for 8000") as error:
+    with pytest.raises(VocabularyError, match=r"no more than \d+ pieces, and 8000 ") as error:
         Vocabulary.train(TEXTS, 8000)
     largest = int(str(error.value).split(" pieces")[0].split()[-1])
     assert len(Vocabulary.train(TEXTS, largest)) == largest

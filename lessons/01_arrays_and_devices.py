@@ -1,0 +1,844 @@
+# %% [markdown]
+# # 01 · Arrays on two machines
+#
+# **You will** write functions that run unchanged on a CPU and on a GPU; predict the dtype of a result,
+# and whether an operation copies; find out when a GPU pays, by a formula and by a measurement on your
+# own machine; and see why most of what makes GPU code slow is waiting.
+#
+# | | |
+# |---|---|
+# | In the paper | section 5.2, hardware: all of it trains on GPUs; section 3.2.2 is the matrix product used here |
+# | In the package | `minitransformer/backend.py`, `minitransformer/layers/linear.py` |
+# | You need | NumPy: shapes, slices, broadcasting. No GPU |
+# | Time | an hour to read, an hour and a half for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import FancyBboxPatch
+from threadpoolctl import threadpool_limits
+
+from minitransformer import CPU, DeviceError, select_device
+from minitransformer.backend import Device, array_namespace, scatter_add, to_host
+from minitransformer.exercises import check_exercise
+from minitransformer.exercises.far_machine import FarMachine
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.attention import (
+    merge_heads,
+    multi_head_attention,
+    multi_head_attention_backward,
+    split_heads,
+)
+from minitransformer.layers.layer_norm import layer_norm
+from minitransformer.layers.linear import linear, linear_backward
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the layers of this lesson on a GPU
+rng = np.random.default_rng(1)
+
+# %% [markdown]
+# ## 1 · A function that works on one machine only
+#
+# A GPU is a second computer inside yours. It has its own cores, many small ones, and its own
+# memory, which your program cannot reach into. CuPy is a library with NumPy's functions for arrays
+# that lie in that memory. So here is a softmax, as one writes it with NumPy:
+
+
+# %%
+def softmax_for_numpy(x):
+    weights = np.exp(x - x.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+scores = np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]])
+print(softmax_for_numpy(scores).round(3))
+
+# %% [markdown]
+# Will it run on a GPU? To find out without having one, this lesson uses a **far machine**: a small
+# array library made for the exercises. NumPy computes its arrays, but its arrays are no NumPy arrays. It
+# refuses what CuPy refuses, and counts what costs time on a GPU. It is no faster than NumPy, and no
+# figure in this lesson pretends that it is.
+
+# %%
+far = FarMachine()
+far_scores = far.asarray(scores)
+try:
+    softmax_for_numpy(far_scores)
+except TypeError as error:
+    print(type(error).__name__, "·", error)
+
+# %% [markdown]
+# `x.max()` and `-` went well: they are the array's own, and are computed where the array is. `np.exp` did
+# not: NumPy cannot compute with memory that it cannot reach. The cure is one line. Ask the array which
+# library it belongs to, and use that:
+
+
+# %%
+def softmax_anywhere(x):
+    xp = array_namespace(x)
+    weights = xp.exp(x - x.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+assert np.array_equal(softmax_anywhere(far_scores).get(), softmax_anywhere(scores))
+source_of(array_namespace)
+
+# %% [markdown]
+# That is all there is to "one code for two machines": NumPy and CuPy spell their functions alike, and
+# `xp` is whichever of them the array comes from. No layer of the package contains an `if` about GPUs.
+#
+# ## 2 · Two memories and a bridge
+#
+# **The device is chosen once**, by the user, while the program runs. Whoever has no GPU gets NumPy, and
+# is told so:
+
+# %%
+try:
+    gpu = select_device("cuda")
+    print(f"a usable GPU: {gpu}. The measurements below show it beside the CPU.")
+except DeviceError as error:
+    gpu = None
+    print("No usable GPU here. Everything in this lesson runs on NumPy. In the package's words:")
+    print(error)
+
+# %% [markdown]
+# **Data moves only when it is told to.** Two functions cross the bridge, and no others do:
+
+# %%
+figure, axes = plt.subplots(figsize=(8.6, 2.8))
+axes.set(xlim=(0, 10), ylim=(0.2, 3.2))
+axes.axis("off")
+for left, colour, title, lines in (
+    (0.1, BLUE, "host", "your Python program\nNumPy arrays\nfiles, text, batches, plots"),
+    (
+        6.5,
+        VERMILION,
+        "device",
+        "a queue of operations\nCuPy arrays\nparameters, gradients, activations",
+    ),
+):
+    box = FancyBboxPatch(
+        (left, 0.35), 3.4, 2.7, boxstyle="round,pad=0.05", fc="white", ec=colour, lw=1.8
+    )
+    axes.add_patch(box)
+    axes.text(left + 1.7, 2.7, title, ha="center", weight="bold", color=colour)
+    axes.text(left + 1.7, 1.5, lines, ha="center", va="center", linespacing=1.7)
+for up, start, end, label, style in (
+    (2.45, 3.6, 6.4, "device.asarray(x)", "-"),
+    (1.65, 3.6, 6.4, "names of operations", ":"),
+    (0.7, 6.4, 3.6, "to_host(x): waits", "-"),
+):
+    arrow = dict(arrowstyle="-|>", color="0.25", lw=1.8, linestyle=style)
+    axes.annotate("", (end, up), (start, up), arrowprops=arrow)
+    axes.text(5, up + 0.12, label, ha="center", fontsize=9.5)
+plt.show()
+
+# %% [markdown]
+# Solid arrows carry data. The dotted one carries only orders, such as "multiply these two": they are
+# small, and the program does not wait until they are carried out. Section 7 is about that.
+
+# %%
+B, T, D, F = 2, 5, 8, 16
+x = device.asarray(rng.standard_normal((B, T, D)))
+weight, bias = (device.asarray(rng.standard_normal(shape)) for shape in ((D, F), (F,)))
+y, _ = linear(x, weight, bias)
+
+shape_table(
+    {"B": B, "T": T, "D": D, "F": F},
+    x=(x, "B T D", "B sentences of T tokens, each a row of D numbers"),
+    weight=(weight, "D F", "the weight of a linear map"),
+    bias=(bias, "F", "its bias"),
+    y=(y, "B T F", "x W + b, on the device of x"),
+)
+
+# %%
+print(f"x is on {device}, and is a {type(x).__module__}.{type(x).__name__}")
+source_of(Device.asarray, to_host)
+
+# %% [markdown]
+# ### Why nothing moves by itself
+#
+# It would be friendlier if `far_array + numpy_array` brought the second one over. CuPy refuses, and so
+# does our far machine, because a friendly copy in a loop is a copy at every step that nobody sees:
+
+# %%
+for what, mixed in (
+    ("far + here", lambda: far_scores + scores),
+    ("here * far", lambda: scores * far_scores),
+    ("np.asarray(far)", lambda: np.asarray(far_scores)),
+):
+    try:
+        mixed()
+    except TypeError as error:
+        print(f"{what:16} {error}")
+
+# %% [markdown]
+# The reward of this strictness is that crossings can be counted. Here is a whole multi-head attention
+# of the package, forward and backward, on the far machine. Seven arrays go there at the start. How
+# often does it cross in between, and does it compute the same?
+
+# %%
+far = FarMachine()
+arrays = [rng.standard_normal((B, T, D)) for _ in range(3)]
+arrays += [rng.standard_normal((D, D)) for _ in range(4)]
+there = [far.asarray(array) for array in arrays]
+far_y, far_cache = multi_head_attention(*there, num_heads=2)
+far_gradients = multi_head_attention_backward(far_y, far_cache)
+print(f"uploads: {far.uploads}, downloads and waits: {far.waits}")
+assert (far.uploads, far.waits) == (7, 0)
+
+here_y, here_cache = multi_head_attention(*arrays, num_heads=2)
+here_gradients = multi_head_attention_backward(here_y, here_cache)
+pairs = zip([here_y, *here_gradients], [far_y, *far_gradients], strict=True)
+assert all(np.array_equal(near, away.get()) for near, away in pairs)
+
+# %% [markdown]
+# None in between. The layer was written for "an array", and a third library that it has never heard of
+# is an array too.
+#
+# ## 3 · When does a GPU pay? The formula
+#
+# We need two facts about any processor. Starting an operation costs a fixed time $t_0$, whatever its
+# size. After that it gets through so many operations each second, a rate $P$. An operation of $W$ additions
+# and multiplications then takes
+#
+# $$
+# t = t_0 + \frac{W}{P} .
+# $$
+#
+# A GPU has a larger $P$, and a larger $t_0$ too. Below some size the CPU wins. And if the data has to
+# cross first, by a link of $\beta$ bytes each second, the journey costs $\text{bytes} / \beta$. For large
+# sizes, where $t_0$ no longer matters, going there pays if
+#
+# $$
+# \frac{W}{P_{\text{cpu}}} \gt \frac{\text{bytes}}{\beta} + \frac{W}{P_{\text{gpu}}} .
+# $$
+#
+# Take two matrices of $n \times n$ float32 numbers, 4 bytes each. They go there, one result comes
+# back: $3 \cdot 4 n^2 = 12 n^2$ bytes.
+#
+# **Added**, they take $W = n^2$ operations. Every term has the factor $n^2$; divide by it:
+#
+# $$
+# \frac{1}{P_{\text{cpu}}} \gt \frac{12}{\beta} + \frac{1}{P_{\text{gpu}}} .
+# $$
+#
+# There is no $n$ left. If the journey does not pay for small matrices, it never pays.
+#
+# **Multiplied**, each of the $n^2$ results is a sum of $n$ products: $n$ multiplications and $n$
+# additions, $W = 2 n^3$. Divide by $2 n^2$:
+#
+# $$
+# \frac{n}{P_{\text{cpu}}} \gt \frac{6}{\beta} + \frac{n}{P_{\text{gpu}}}
+# \qquad\Longleftrightarrow\qquad
+# n \gt \frac{6}{\beta \left( 1 / P_{\text{cpu}} - 1 / P_{\text{gpu}} \right)} .
+# $$
+#
+# If the GPU multiplies faster at all, there is always a size from which it pays. What decides is how many
+# operations are done with each byte, here $2 n^3 / 12 n^2 = n / 6$: the **arithmetic intensity**. Two rules follow for a
+# Transformer. Its work must be in large matrix products. And whatever is computed between two of them,
+# however small, must stay where they are, since it could never pay for a journey of its own.
+#
+# ## 4 · The measurement
+#
+# The function that measures has three precautions. It calls often enough to be seen by a clock. It takes
+# the best of several tries, because other programs can only make a computation slower, not faster. And
+# before it looks at the clock it **waits for the device**: section 7 shows what it would measure
+# without. On the CPU we allow one core for a matrix product. With more of them the times would depend
+# on what else the machine is doing, and we would learn nothing new; keep it in mind when you compare.
+
+
+# %%
+def seconds_of(function, machine=CPU, tries=25):
+    """How long one call takes on a machine, the best of some tries of at least 0.3 ms each."""
+    function()  # the first call may compile, or ask for memory
+    calls, best = 1, math.inf
+    while tries:
+        machine.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        machine.synchronize()
+        elapsed = time.perf_counter() - start
+        if elapsed < 3e-4 and calls < 4096:
+            calls *= 2  # too short to trust; not a try
+            continue
+        best, tries = min(best, elapsed / calls), tries - 1
+    return best
+
+
+# %%
+threadpool_limits(1, user_api="blas")
+MACHINES = [CPU] if gpu is None else [CPU, gpu]
+LENGTHS = 2 ** np.arange(2, 23, 2)  # of two vectors to add
+WIDTHS = 2 ** np.arange(2, 10)  # of two square matrices to multiply
+
+
+def random32(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+added, multiplied, journey = {}, {}, []
+for machine in MACHINES:
+    added[machine], multiplied[machine] = [], []
+    for n in LENGTHS:
+        a, b = (machine.asarray(random32(n)) for _ in range(2))
+        added[machine].append(seconds_of(lambda a=a, b=b: a + b, machine))
+    for n in WIDTHS:
+        a, b = (machine.asarray(random32(n, n)) for _ in range(2))
+        multiplied[machine].append(seconds_of(lambda a=a, b=b: a @ b, machine))
+if gpu:
+    for n in WIDTHS:
+        a, b = random32(n, n), random32(n, n)
+        there_and_back = lambda a=a, b=b: to_host(gpu.asarray(a) @ gpu.asarray(b))  # noqa: E731
+        journey.append(seconds_of(there_and_back, gpu))
+
+# %% [markdown]
+# The thin lines are $t_0 + W / P$, with nothing fitted but its two ends: $t_0$ is the time of the smallest
+# size, and $P$ comes from the largest. **All times in this notebook are those of the machine that it was
+# built on.** Run it, and they are yours; on a machine with a GPU there are curves for it too.
+
+# %%
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.3))
+NAMES = {CPU: "one CPU core", gpu: "GPU"}
+LOOKS = {CPU: (BLUE, "o"), gpu: (VERMILION, "s")}
+for axes, sizes, work, measured, title in (
+    (panels[0], LENGTHS, LENGTHS, added, "adding two vectors"),
+    (panels[1], WIDTHS, 2.0 * WIDTHS**3, multiplied, "multiplying two square matrices"),
+):
+    for machine, seconds in measured.items():
+        colour, marker = LOOKS[machine]
+        start, rate = seconds[0], work[-1] / (seconds[-1] - seconds[0])
+        axes.loglog(sizes, seconds, marker, color=colour, label=f"{NAMES[machine]}, measured")
+        axes.loglog(sizes, start + work / rate, "-", color=BLACK, lw=0.9, label="$t_0 + W / P$")
+        print(
+            f"{title}, {NAMES[machine]}: t₀ = {1e6 * start:.2f} µs, P = {rate / 1e9:.1f} billion "
+            f"operations a second, as much overhead as work at W = {start * rate:,.0f}"
+        )
+    axes.set(title=title, ylabel="time of one call (s)")
+panels[0].set_xlabel("length of the vectors (numbers)")
+panels[1].set_xlabel("width of the matrices (numbers)")
+if journey:
+    panels[1].loglog(WIDTHS, journey, "^", color=GREEN, label="GPU, there and back")
+for axes in panels:
+    axes.legend()
+plt.show()
+
+intensity = {"addition": 1 / 12, "product at the largest width": WIDTHS[-1] / 6}
+for name, value in intensity.items():
+    print(f"operations for each byte, {name}: {value:.2f}")
+
+# %% [markdown]
+# Three things to read off, on any machine:
+#
+# - **The flat part on the left.** Adding 4 numbers and adding some hundred take about the same time:
+#   it is the time of the call. A program of many small operations runs at the speed of calls, not of
+#   arithmetic. This is the stronger on a GPU, where a call hands an order to another computer.
+# - **The slope on the right**, the rate. The two panels have very different ones, though the same cores
+#   do the work. An addition reads two numbers and writes one for a single operation; it runs at the
+#   speed of *memory*. A matrix product uses each number it has read $n$ times.
+# - **Where points and line part**, in the middle of the left panel: vectors that fit into the processor's
+#   cache are added faster than memory could deliver them. $P$ is no constant of the machine. (What the
+#   bounds are is the subject of lesson 16.)
+#
+# ## 5 · One GEMM
+#
+# Since calls cost and large products are fast, a layer should ask for *one large* product where it can.
+# (A product of two matrices is called GEMM, after the routine in the library that computes it.) A
+# linear map of a batch multiplies each of $B \cdot T$ rows by the same $W$:
+#
+# $$
+# y_{btj} = \sum_i x_{bti} W_{ij} .
+# $$
+#
+# Nothing in it needs to know $b$ and $t$ apart. Number the rows $n = b\,T + t$, and it is
+# $Y = X W$ with $X$ of shape $(B T, D)$. In memory that is what x is already: `reshape` changes the numbers
+# in its shape and moves nothing. The gradient gains even more. $W$ served all rows, so it gets
+# the sum over all:
+#
+# $$
+# dW_{ij} = \sum_b \sum_t x_{bti} \, dy_{btj} = \sum_{n} X_{ni} \, dY_{nj} = (X^\top dY)_{ij} :
+# $$
+#
+# the double sum *is* the inner sum of one matrix product. This is the package's `linear`:
+
+# %%
+source_of(linear, linear_backward)
+
+# %%
+sizes = to_host(x), to_host(weight), to_host(bias)
+report = check_pair(linear, linear_backward, sizes)
+assert report.right
+print(report)
+
+# %% [markdown]
+# ### A mistake: a product for each sentence
+#
+# Without flattening, $x^\top dy$ is a product for each sentence, an array of shape $(B, D, F)$. The
+# axis that is too many has to go, and it goes by a *sum*. It is often taken for a mean, as "the average
+# over the batch". The checker sees how far off that is:
+
+
+# %%
+def mean_over_the_batch(dy, cache):
+    x, weight, _ = cache
+    dweight = (x.swapaxes(-1, -2) @ dy).mean(axis=0)
+    return dy @ weight.T, dweight, dy.sum(axis=(0, 1))
+
+
+report = check_pair(linear, mean_over_the_batch, sizes)
+assert not report.right
+print(report)
+
+# %% [markdown]
+# ### What it is worth
+#
+# The same map, written in four ways. The far machine counts the GEMMs, the clock does the rest:
+
+# %%
+batch, matrix = random32(32, 18, 256), random32(256, 1024)
+WAYS = {
+    "reshape, then @": lambda x, w: (x.reshape(-1, 256) @ w).reshape(32, 18, 1024),
+    "x @ W": lambda x, w: x @ w,
+    'einsum("btd,df->btf")': lambda x, w: np.einsum("btd,df->btf", x, w),
+    "np.dot(x, W)": lambda x, w: np.dot(x, w),
+}
+results = [way(batch, matrix) for way in WAYS.values()]
+assert all(np.allclose(results[0], result, rtol=1e-3, atol=1e-3) for result in results)
+
+far = FarMachine()
+far_batch, far_matrix = far.asarray(batch), far.asarray(matrix)
+for name in ("reshape, then @", "x @ W"):
+    far.gemms = 0
+    WAYS[name](far_batch, far_matrix)
+    print(f"{name:16} asks for {far.gemms} GEMMs")
+
+times = [
+    seconds_of(lambda way=way: way(batch, matrix), tries=tries)
+    for way, tries in zip(WAYS.values(), (25, 25, 5, 3), strict=True)
+]
+figure, axes = plt.subplots(figsize=(7, 2.6))
+bars = axes.barh(list(WAYS), [1e3 * t for t in times], color=[BLUE, ORANGE, "0.6", "0.6"])
+axes.bar_label(bars, [f" {1e3 * t:,.1f} ms, × {t / times[0]:,.0f}" for t in times])
+axes.set(xscale="log", xlabel="time of one call (ms), one CPU core", xlim=(None, 6e4 * max(times)))
+axes.set_axisbelow(True)
+axes.invert_yaxis()
+plt.show()
+
+# %% [markdown]
+# The two grey ones do not reach the library for matrix products at all: `einsum` runs a loop of
+# its own, and `np.dot` of an array with three axes takes one dot product after the other. They give the
+# right numbers, and this is what makes them dangerous: nothing but a clock tells. `x @ W` is 32 small
+# GEMMs, one for each sentence, and each of them goes through all of $W$ for the sake of 18 rows. How much
+# that costs depends on the library. One GEMM is right on both machines.
+#
+# ## 6 · What is a copy?
+#
+# An array is a block of memory and a rule how to walk through it: the shape, and for each axis the
+# **stride**, how many bytes further the next entry along it is. Entry $(i, j, k)$ stands at the byte
+#
+# $$
+# \text{start} + i \, s_0 + j \, s_1 + k \, s_2 .
+# $$
+#
+# A slice, a transpose, a `swapaxes` change only the rule. They make **views**: new arrays on the same
+# memory, at no cost. Splitting attention's heads is such a case: the $D$ numbers of a token are read as $H$ times
+# $K$, and the axes are put in another order. The pictures show what stands where, the colour and number
+# are the place in memory:
+
+# %%
+tokens, heads, head_width = 3, 2, 4
+x_places = np.arange(tokens * heads * head_width).reshape(1, tokens, heads * head_width)
+in_heads = split_heads(x_places, heads)  # (1, H, T, K)
+wrong = x_places.reshape(1, heads, tokens, head_width)  # the same shape by reshape alone
+
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.3), width_ratios=[8, 5.2, 5.2])
+for axes, places, title in (
+    (panels[0], x_places[0], "x (T, D): a row for each token"),
+    (panels[1], in_heads[0].reshape(-1, head_width), "split_heads(x)"),
+    (panels[2], wrong[0].reshape(-1, head_width), "only reshaped: wrong"),
+):
+    axes.imshow(places, cmap="cividis", vmin=0, vmax=30)
+    for (row, column), place in np.ndenumerate(places):
+        colour = "white" if place < 15 else "black"
+        axes.text(column, row, place, ha="center", va="center", color=colour)
+    axes.set(title=title, xticks=[])
+    axes.grid(False)
+    if len(places) == tokens:
+        axes.set_yticks(range(tokens), [f"token {t}" for t in range(tokens)])
+    else:
+        axes.set_yticks(range(6), [f"head {h}, token {t}" for h, t in np.ndindex(heads, tokens)])
+        axes.axhline(tokens - 0.5, color="white", lw=4)
+plt.show()
+
+assert np.shares_memory(x_places, in_heads)
+print("strides of x, in numbers:            ", [s // 8 for s in x_places.strides])
+print("strides of split_heads(x), in numbers:", [s // 8 for s in in_heads.strides])
+
+# %% [markdown]
+# In the middle, head 0 has the left half of every token: places 0–3, 8–11, 16–19. On the right, a
+# `reshape` to the very same shape has cut the memory into pieces in its own order: "head 0" has both
+# halves of token 0 and one of token 1. No error tells; a gradient check passes, since it is a correct
+# gradient of the wrong function. **`reshape` never reorders; only `swapaxes` does.**
+#
+# ### When does reshape have to copy?
+#
+# On the way back, `merge_heads` swaps the axes and joins two of them. Joined, they need *one* stride.
+# Let axes of sizes $m$ and $n$ have strides $s$ and $s'$. The joined axis has the index $q = i\,n + j$, and
+# one stride means that its entries stand at $q\,s'' = i\,n\,s'' + j\,s''$. They are at $i\,s + j\,s'$.
+# Both agree for all $i$ and $j$ only if
+#
+# $$
+# s'' = s' \quad (\text{take } i = 0, j = 1) \qquad\text{and}\qquad s = n \, s'' = n \, s' \quad (\text{take } i = 1, j = 0) .
+# $$
+#
+# So two neighbouring axes can be joined if a step along the outer one is a whole row of the inner
+# one. Otherwise `reshape` has to copy, and does so silently:
+
+# %%
+H, K = 2, D // 2
+q = rng.standard_normal((B, T, D))
+split = split_heads(q, H)  # (B, H, T, K)
+computed = split * 1.0  # what attention gives back: a new array, in the order of its own axes
+back = computed.swapaxes(1, 2)  # (B, T, H, K)
+print(f"strides of the last two axes: {back.strides[2:]} bytes, size of the last: {K}")
+assert back.strides[2] == K * back.strides[3]  # can be joined
+print(f"merge_heads shared memory:    {np.shares_memory(back, merge_heads(computed))}")
+print(f"split_heads shared memory:    {np.shares_memory(q, split)}")
+
+# %% [markdown]
+# No copy on the way back either, which may surprise you. NumPy lays a result out in the memory order
+# of its *input*, so `split * 1.0` still stands there as `q` did. A matrix product does not do that, and
+# attention ends with one:
+
+# %%
+from_product = (split @ rng.standard_normal((K, K))).swapaxes(1, 2)  # (B, T, H, K)
+mergeable = from_product.strides[2] == K * from_product.strides[3]
+merged = from_product.reshape(B, T, D)
+print(f"after a product: joined without a copy: {mergeable}")
+assert mergeable == np.shares_memory(from_product, merged)
+
+# %% [markdown]
+# ### What views are dangerous for
+#
+# To write to a view is to write to what it is a view of. A function that does `y = x.reshape(…)` and then
+# `y += bias` has changed its caller's x:
+
+
+# %%
+def adds_in_place(x, bias):
+    y = x.reshape(-1, x.shape[-1])
+    y += bias
+    return y.reshape(x.shape)
+
+
+given = np.zeros((2, 3, 4))
+adds_in_place(given, np.ones(4))
+print("the caller's array of zeros now sums to", given.sum())
+assert given.sum() == given.size
+
+# %% [markdown]
+# In `linear` above there is a `y += bias` too. There it is right: y is the result of a product, new, and
+# nobody else's. The rule of the package is that **a function never writes to what it is given**, and all
+# checks hand arrays over read-only, so that a breach is an error.
+#
+# The other half of the trap are *index arrays*. `x[ids]` with an array of ids is a copy. And `x[ids] += v`
+# reads all, adds, and writes all, so of two equal ids one is lost. An embedding's gradient
+# needs the sum over all places where a token stands; `scatter_add` makes it:
+
+# %%
+ids, ones = np.array([3, 1, 3, 3]), np.ones(4)
+lost, kept = np.zeros(5), np.zeros(5)
+lost[ids] += ones
+scatter_add(kept, ids, ones)
+print("target[ids] += 1:   ", lost)
+print("scatter_add:        ", kept)
+assert kept.sum() == 4
+assert lost.sum() == 2
+
+# %% [markdown]
+# ## 7 · Waiting
+#
+# An order to a GPU returns at once. The work goes into a queue, and your program goes on. So this clock
+# measures nothing:
+#
+# ```python
+# start = time.perf_counter()
+# y = x @ w                                  # only puts an order into the queue
+# print(time.perf_counter() - start)
+# ```
+#
+# A queue with one worker is easily had without a GPU: a thread that carries out what it is handed.
+# Here it multiplies two matrices, and we look at the clock twice:
+
+# %%
+left = random32(1024, 1024)
+with ThreadPoolExecutor(1) as queue:
+    queue.submit(int).result()  # the thread is there
+    start = time.perf_counter()
+    product = queue.submit(np.matmul, left, left)
+    after_order = time.perf_counter() - start
+    product.result()  # waits
+    after_result = time.perf_counter() - start
+print(f"the order was given after {1e6 * after_order:8.0f} µs")
+print(f"the result was there after {1e6 * after_result:7.0f} µs")
+
+# %% [markdown]
+# That is why `seconds_of` calls `synchronize`. On NumPy it does nothing.
+#
+# Being ahead of the device is good: while it computes one step, the program can prepare the next.
+# How much is gained? Let the host need $h$ to prepare a step and the device $d$ to compute it.
+#
+# *Waiting at each step*, they take turns: $N$ steps take $N (h + d)$.
+#
+# *Without waiting*, order $i$ is given at the time $i\,h$. The device begins it then, or when it has finished
+# the one before, if that is later. So it finishes at $f_i = \max(i h,\ f_{i-1}) + d$, with $f_0 = 0$.
+# Unroll this: $f_N$ is the largest of the sums that follow the clock of the host up to some order $k$, and
+# the device from there to the end,
+#
+# $$
+# f_N = \max_{1 \le k \le N} \big( k \, h + (N - k + 1) \, d \big) .
+# $$
+#
+# The expression is linear in $k$, so it is largest at one of the ends, $k = 1$ if $d \gt h$ and
+# $k = N$ if not: $h + N d$ or $N h + d$. In one formula,
+#
+# $$
+# f_N = h + d + (N - 1) \max(h, d) .
+# $$
+#
+# The sum of the two has become the larger of the two. To see it, host and device only *sleep* in this experiment, for
+# times chosen by us, so that it looks alike on every machine. The queue and the clock are real.
+
+# %%
+STEPS, HOST, DEVICE = 8, 0.03, 0.045  # seconds
+
+
+def timeline(wait_each_step):
+    """Intervals (start, length) in which host and device are busy, and the time of the whole."""
+    host, far_off = [], []
+    begin = time.perf_counter()
+
+    def work(seconds, log):
+        start = time.perf_counter() - begin
+        time.sleep(seconds)
+        log.append((start, time.perf_counter() - begin - start))
+
+    with ThreadPoolExecutor(1) as queue:
+        for _ in range(STEPS):
+            work(HOST, host)
+            order = queue.submit(work, DEVICE, far_off)
+            if wait_each_step:
+                order.result()
+    return host, far_off, time.perf_counter() - begin
+
+
+predicted = {True: STEPS * (HOST + DEVICE), False: HOST + DEVICE + (STEPS - 1) * max(HOST, DEVICE)}
+figure, panels = plt.subplots(2, 1, figsize=(8.5, 3.8), sharex=True)
+for axes, waits in zip(panels, (True, False), strict=True):
+    host, far_off, total = timeline(waits)
+    axes.broken_barh(host, (1.1, 0.7), color=BLUE, ec="white")
+    axes.broken_barh(far_off, (0.1, 0.7), color=VERMILION, ec="white", hatch="//")
+    axes.axvline(predicted[waits], color=BLACK, lw=1)
+    axes.text(predicted[waits], 1.95, "formula ", ha="right", fontsize=9)
+    axes.set_yticks([0.45, 1.45], ["device", "host"])
+    axes.set(title="waits at each step" if waits else "waits once, at the end", ylim=(0, 2.4))
+    axes.grid(False)
+    print(f"waits at each step: {waits!s:5}  {total:.3f} s, formula {predicted[waits]:.3f} s")
+panels[1].set_xlabel("time (s)")
+plt.show()
+
+# %% [markdown]
+# ### What waits, and does not look like it
+#
+# Whatever needs a *value* in Python has to wait for it. The far machine counts:
+
+# %%
+SUSPECTS = {
+    "float(loss)": lambda x: float(x.sum()),
+    "if norm > 1:": lambda x: 1 if x.sum() > 1 else 0,
+    "print(x.tolist())": lambda x: x.tolist(),
+    "max(x.sum(), 1.0)": lambda x: max(x.sum(), 1.0),
+    "x[x > 0]": lambda x: x[x > 0],
+    "x.shape, x.dtype": lambda x: (x.shape, x.dtype),
+    "x.sum()": lambda x: x.sum(),
+    "xp.where(x > 0, x, 0)": lambda x: array_namespace(x).where(x > 0, x, 0),
+    "xp.maximum(x.sum(), 1.0)": lambda x: array_namespace(x).maximum(x.sum(), 1.0),
+}
+far = FarMachine()
+suspect = far.asarray(random32(4, 4))
+for name, function in SUSPECTS.items():
+    far.waits = 0
+    function(suspect)
+    print(f"{name:26}", "waits" if far.waits else "does not wait")
+
+# %% [markdown]
+# `max` of Python compares, and a comparison wants a truth value; `maximum` of the library is an order
+# like any other. `x[x > 0]` is the sly one: how long the result is depends on the values, and Python
+# must know its shape. A sum stays on the device as an array of no axes. The package's training loop keeps
+# the loss there, and reads it only in the steps that it logs.
+#
+# ## 8 · dtypes: one number that makes everything slow
+#
+# Training uses float32: half the memory of float64, and faster arithmetic. Gradient checks use
+# float64 ([lesson 03](03_gradient_checking.ipynb) shows why). The code is the same, and takes the dtype that
+# it is given. So it must not change it by accident, which takes only one wrong scalar. Both
+# are √64, which is 8:
+
+# %%
+x32 = random32(4, 64)
+print("x * math.sqrt(64):", (x32 * math.sqrt(64)).dtype)
+print("x * np.sqrt(64):  ", (x32 * np.sqrt(64)).dtype)
+
+# %% [markdown]
+# The rule of NumPy 2 (its enhancement proposal 50, "NEP 50"; CuPy follows it from its version 14) has two parts:
+#
+# - A **Python number** is weak. It takes the array's dtype, if it is of no higher kind: boolean, integer,
+#   float.
+# - **Everything else is strong**, scalars of NumPy too. `np.sqrt(64)` is an `np.float64`, and of two strong
+#   types the result has room for both.
+#
+# The *value* does not matter: that 8 is exact in float32 saves nothing. Here is the whole table, computed
+# by NumPy. Orange is where an array does not keep its dtype:
+
+# %%
+ARRAYS = ["bool", "int32", "int64", "float16", "float32", "float64"]
+OTHERS = {"True": True, "2": 2, "2.0": 2.0, **{name: np.dtype(name) for name in ARRAYS}}
+result = [[np.result_type(np.dtype(a), b) for b in OTHERS.values()] for a in ARRAYS]
+changed = [[t != a for t in row] for a, row in zip(ARRAYS, result, strict=True)]
+
+figure, axes = plt.subplots(figsize=(9, 3.7))
+axes.imshow(changed, cmap=ListedColormap(["#e8f1f7", ORANGE]), aspect="auto")
+for (row, column), differs in np.ndenumerate(np.array(changed)):
+    weight_of_text = "bold" if differs else "normal"
+    axes.text(column, row, result[row][column], ha="center", va="center", weight=weight_of_text)
+axes.axvline(2.5, color=BLACK, lw=1)
+axes.set_xticks(range(len(OTHERS)), OTHERS)
+axes.set_yticks(range(len(ARRAYS)), ARRAYS)
+axes.text(1, 6.35, "Python numbers", ha="center", va="center")
+axes.text(5.5, 6.35, "dtype of another array, or of a scalar of NumPy", ha="center", va="center")
+axes.set(ylabel="dtype of the array")
+axes.grid(False)
+plt.show()
+
+# %% [markdown]
+# Read the row of float32: Python numbers, booleans and float16 leave it as it is. **int32 and int64
+# make it float64**, because float32 has only 24 bits for a number's digits. So `x / lengths`, with integer
+# lengths, is a trap as much as `np.sqrt`. And one float64 is enough for all that follows, since from then on the
+# wide one is the array:
+
+# %%
+gain, shift, projection = np.ones(256, np.float32), np.zeros(256, np.float32), random32(256, 256)
+
+
+def small_model(x, scale):
+    x, _ = layer_norm(x * scale, gain, shift)
+    for _ in range(3):
+        x, _ = linear(x, projection)
+    return x
+
+
+rows = random32(256, 256)
+narrow, wide = math.sqrt(64), np.sqrt(64)
+for scale in (narrow, wide):
+    y = small_model(rows, scale)
+    print(f"scale is a {type(scale).__name__:7}: result {y.dtype}, {y.nbytes / 2**10:.0f} KiB")
+assert small_model(rows, narrow).dtype == np.float32
+assert small_model(rows, wide).dtype == np.float64
+ratio = seconds_of(lambda: small_model(rows, wide)) / seconds_of(lambda: small_model(rows, narrow))
+print(f"time with the wide scalar: {ratio:.1f} times")
+
+# %% [markdown]
+# Nothing is wrong with the numbers, they are even more exact. That is why it stays unnoticed for
+# months. The package computes such scalars by `math`, and a test asserts that a float32 model stays
+# float32 from end to end.
+#
+# ## 9 · What else differs
+#
+# No error tells of any of these. The first three are from the page "Differences between CuPy and NumPy"
+# of CuPy's documentation:
+#
+# | | NumPy | CuPy | what the package does |
+# |---|---|---|---|
+# | index out of range | `IndexError` | wraps around silently | checks token ids before they are used |
+# | sum of all entries | a scalar | an array of no axes | treats it as an array |
+# | one index assigned to twice | the last value stays | any of the values | `scatter_add`, or no double index |
+# | order of additions in `scatter_add` | fixed | as the threads happen to run | says that last bits may differ |
+# | random numbers | NumPy's generator | another generator | takes a generator from `device.generator(seed)` |
+#
+# The last one means that a run with a seed can be repeated on one kind of machine, and gives other numbers
+# on the other:
+
+# %%
+numbers = device.generator(7).random((4,), dtype=np.float32)
+again = device.generator(7).random((4,), dtype=np.float32)
+assert np.array_equal(to_host(numbers), to_host(again))
+print(f"seed 7 on {device}:", to_host(numbers))
+
+# %% [markdown]
+# ## 10 · Exercises
+#
+# Fill in [lessons/exercises/ex01.py](exercises/ex01.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex01
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex01.py](solutions/ex01.py).
+#
+# 1. **`break_even`** (5 min). Section 3 sent two matrices away for one product. What if they stay
+#    there for a hundred? Say what the result means for a training step.
+# 2. **`merges_without_copy`** (15 min). Turn the condition of section 6 into a function. It has
+#    exceptions that the derivation passed over: which steps did it take that not every array has?
+# 3. **`clip_without_waiting`** (30 min). Clipping a gradient asks whether it is too long. Ask
+#    without waiting for the answer, for both machines and both dtypes.
+# 4. **`project_heads`** (30 min). A sum over heads of a product for each head, in one GEMM, with its
+#    backward in two. You will find out why the paper *concatenates* its heads.
+
+# %%
+print(check_exercise("ex01", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | one code | `xp = array_namespace(x)`, then `xp.exp(x)`; never `np.` on an array you were given |
+# | crossing | `device.asarray(x)` to go there, `to_host(x)` to come back, nothing else |
+# | time of an operation | $t = t_0 + W / P$; a journey adds $\text{bytes} / \beta$ |
+# | when it pays | products: $n \gt 6 / (\beta (1 / P_{\text{cpu}} - 1 / P_{\text{gpu}}))$; sums of matrices: by no size |
+# | one GEMM | $Y = X W, \quad dW = X^\top dY$ with $X$ of shape $(B T, D)$ |
+# | joined without a copy | if outer stride = inner size · inner stride |
+# | trap | `reshape` where `swapaxes` is meant: right shape, wrong numbers |
+# | who waits | `float`, `if`, `max`, `print`, `x[x > 0]`; also a clock that is to be right |
+# | overlap | $h + d + (N - 1) \max(h, d)$ in place of $N (h + d)$ |
+# | dtypes | Python numbers are weak; `np.sqrt(64)` and integers make float32 into float64 |
+#
+# **Next:** the derivatives. [Lesson 02](02_backpropagation.ipynb) derives the backward of a linear map from
+# the chain rule.

@@ -1,0 +1,676 @@
+# %% [markdown]
+# # 09 · Many heads
+#
+# **You will** see what a single attention cannot do, and why several cost no more; take the one matrix
+# product apart that computes them all; derive the backward; meet attention in its three uses; and train a
+# small network to watch its heads divide the work among themselves.
+#
+# | | |
+# |---|---|
+# | In the paper | section 3.2.2, Multi-Head Attention, and 3.2.3, its three uses; table 3, row A |
+# | In the package | `minitransformer/layers/attention.py` |
+# | You need | attention, $\text{softmax}(Q K^\top / \sqrt{d_k}) V$, and its backward ([lesson 08](08_attention.ipynb)) |
+# | Time | an hour to read, two for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import select_device
+from minitransformer.backend import to_host
+from minitransformer.config import TransformerConfig
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    merge_heads,
+    multi_head_attention,
+    multi_head_attention_backward,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from minitransformer.layers.embedding import Embedding, embedding_weight
+from minitransformer.layers.linear import linear, linear_backward
+from minitransformer.layers.positional_encoding import PositionalEncoding
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.masks import causal_mask
+from minitransformer.module import FlatParameters, Module, Parameter
+from minitransformer.training.adam import Adam
+from minitransformer.transformer import Transformer
+
+use_style()
+device = select_device("cpu")  # "cuda" trains the networks on a GPU
+rng = np.random.default_rng(9)
+
+# %% [markdown]
+# ## 1 · What one head cannot do
+#
+# An attention hands each query *one* average of the values. Suppose a position needs two things: the word
+# before it and the word after it. One head can look at both, with weight ½ each, and gets half the sum of
+# their values. From a sum, nobody can tell which was which:
+
+# %%
+before, after, here = rng.standard_normal((3, 4))
+both = np.array([[0.5, 0.0, 0.5]])  # the weights of one query on three positions
+print("a b c:", (both @ np.stack([before, here, after])).round(3))
+print("c b a:", (both @ np.stack([after, here, before])).round(3))
+
+# %% [markdown]
+# "With a single attention head, averaging inhibits this", says the paper. Two heads with weights of their own
+# look at one neighbour each, and write what they find into different features. That is the whole idea:
+#
+# $$
+# \text{head}_h = \text{Attention}(X W_h^Q, \; M W_h^K, \; M W_h^V)
+# \qquad
+# Y = \text{Concat}(\text{head}_1, \dots, \text{head}_H) \, W^O .
+# $$
+#
+# $X$ (T, D) has the positions that ask, $M$ (S, D) those that are asked. Each head projects both to its own,
+# narrower space of $K = D / H$ features, by three matrices (D, K).
+#
+# ## 2 · All heads in one matrix product
+#
+# Put the $H$ matrices $W_h^Q$ side by side. They make one matrix $W^Q$ (D, D), and
+#
+# $$
+# X \left[ \, W_1^Q \; W_2^Q \; \cdots \; W_H^Q \, \right]
+# = \left[ \, X W_1^Q \; X W_2^Q \; \cdots \; X W_H^Q \, \right] ,
+# $$
+#
+# since a column of a product depends on that column of the right factor alone. So one product computes the
+# queries of all heads, and head $h$ finds its own in the columns $hK$ to $(h + 1)K - 1$, counted from $h = 0$.
+# To take them apart, no number has to be computed: `split_heads` only says that the $D$ columns are to be read
+# as $H$ times $K$, and moves the axis of heads to the front, where attention treats it like a batch.
+
+# %%
+B, T, S, H, K = 2, 4, 5, 3, 8
+D = H * K
+x = device.asarray(rng.standard_normal((B, T, D)))
+memory = device.asarray(rng.standard_normal((B, S, D)))
+w_query, w_key, w_value, w_output = (
+    device.asarray(rng.standard_normal((D, D)) / np.sqrt(D)) for _ in range(4)
+)
+y, cache = multi_head_attention(x, memory, memory, w_query, w_key, w_value, w_output, H)
+attention_cache = cache[4]
+heads_q, heads_k, weights = attention_cache[0], attention_cache[1], attention_cache[-1]
+
+shape_table(
+    {"B": B, "T": T, "S": S, "D": D, "H": H, "K": K},
+    x=(x, "B T D", "the positions that ask"),
+    memory=(memory, "B S D", "the positions that are asked, for keys and values"),
+    w_query=(
+        w_query,
+        "D D",
+        "the queries' matrices of all heads, side by side; so for keys, values",
+    ),
+    heads_q=(heads_q, "B H T K", "queries, head by head"),
+    heads_k=(heads_k, "B H S K", "keys, head by head"),
+    weights=(weights, "B H T S", "each head has weights of its own"),
+    w_output=(w_output, "D D", "brings the heads together"),
+    y=(y, "B T D", "the output"),
+)
+
+# %% [markdown]
+# Is it the same as one head after another? And at the other end, the concatenation and $W^O$ have a second
+# reading. Cut $W^O$ into $H$ blocks of $K$ *rows*. A product of blocks side by side with blocks one below the
+# other is the sum of the products:
+#
+# $$
+# \left[ \, \text{head}_1 \; \cdots \; \text{head}_H \, \right]
+# \begin{bmatrix} W_1^O \\ \vdots \\ W_H^O \end{bmatrix}
+# = \sum_h \text{head}_h \, W_h^O .
+# $$
+#
+# **Nothing is really concatenated: each head adds its contribution to the output.** Both at once:
+
+# %%
+X, M, WQ, WK, WV, WO = (to_host(a) for a in (x, memory, w_query, w_key, w_value, w_output))
+total = 0
+for h in range(H):
+    columns = slice(h * K, (h + 1) * K)
+    head, _ = scaled_dot_product_attention(
+        X @ WQ[:, columns], M @ WK[:, columns], M @ WV[:, columns]
+    )
+    total = total + head @ WO[columns]  # rows of W^O
+assert np.allclose(total, to_host(y))
+
+# %% [markdown]
+# Written out, a head is $A_h \, M \, W_h^V W_h^O$ with scores $X \, W_h^Q (W_h^K)^\top M^\top / \sqrt K$. The four
+# matrices occur as two pairs only:
+#
+# - $W_h^Q (W_h^K)^\top$ (D, D) decides **where to look**,
+# - $W_h^V W_h^O$ (D, D) decides **what to bring back**,
+#
+# and both are products through a bottleneck of $K$ features: their rank is at most $K$. A head is an attention
+# with a narrow view.
+#
+# ### Do more heads cost more?
+#
+# No, and that surprises many. Each of the four matrices is (D, D) for every $H$. The scores take $T \cdot S$ dot
+# products of width $K$ for each of $H$ heads, $T S K H = T S D$ multiplications whatever $H$ is. Only the number of
+# weights $A$ to keep grows, $H \cdot T \cdot S$. The price of more heads is paid elsewhere: each is narrower. The paper's
+# table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9 BLEU worse than the best, and too many are
+# worse as well.
+
+# %%
+for num_heads in (1, 2, 4, 8):
+    layer = MultiHeadAttention(64, num_heads, np.random.default_rng(9))
+    print(f"{num_heads} heads of width {64 // num_heads:2}: {layer.num_parameters():,} parameters")
+
+# %% [markdown]
+# ### A reshape that is not a split
+#
+# From (B, T, D) to (B, H, T, K) there is a shorter way, `x.reshape(B, H, T, K)`. It has the right shape, raises no
+# error, and even trains, badly. Below, each token's features have the token's number for their value and colour. A head
+# must have a row of each token:
+
+# %%
+numbered = np.repeat(np.arange(4.0), 12).reshape(1, 4, 12)  # (B, T, D): row t is full of t
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.1), width_ratios=(12, 14, 14))
+shown = {
+    "x, (T, D)": numbered[0],
+    "split_heads(x), head by head": split_heads(numbered, 3)[0],
+    "x.reshape(B, H, T, K), head by head": numbered.reshape(1, 3, 4, 4)[0],
+}
+for axes, (title, array) in zip(panels, shown.items(), strict=True):
+    heads = array if array.ndim == 3 else array[None]
+    gap = np.full((4, 1), np.nan)
+    row = np.concatenate([piece for head in heads for piece in (gap, head)][1:], axis=1)
+    axes.imshow(row, cmap="cividis", vmin=0, vmax=3)
+    for (t, i), token in np.ndenumerate(row):
+        if token == token:  # not one of the gaps
+            colour = "white" if token < 2 else "black"
+            axes.text(i, t, int(token), ha="center", va="center", color=colour, fontsize=9)
+    axes.set(title=title, xlabel="feature", xticks=[], yticks=range(4), ylabel="row")
+    axes.grid(False)
+plt.show()
+
+# %% [markdown]
+# With the plain reshape, the first head has token 0 in three of its rows, cut in pieces, then a piece of token 1, and
+# nothing of tokens 2 and 3. What looks like attention between positions is attention between pieces of neighbours:
+# the last token can never ask the first. That is also how to find it. Nudge the first token, and see which outputs
+# notice:
+
+
+# %%
+def with_plain_reshape(x):
+    q, k, v = (linear(x, w)[0].reshape(B, H, T, K) for w in (WQ, WK, WV))
+    heads, _ = scaled_dot_product_attention(q, k, v)
+    return heads.reshape(B, T, D) @ WO
+
+
+def self_attention(x):
+    return multi_head_attention(x, x, x, WQ, WK, WV, WO, H)
+
+
+nudged = X.copy()
+nudged[:, 0] += 1
+for name, attend in (
+    ("plain reshape", with_plain_reshape),
+    ("the package", lambda x: self_attention(x)[0]),
+):
+    moved = abs(attend(nudged) - attend(X))[0].max(axis=-1)  # (T,)
+    print(f"{name:<14} outputs 0 to 3 move by {moved.round(2)}")
+    assert moved.all() == (name == "the package")
+
+# %% [markdown]
+# ## 3 · The backward
+#
+# From the output back to the input there are four kinds of steps, and we know all of them.
+#
+# **The output projection** is a linear map of the merged heads $C$ (T, D), $Y = C W^O$. So $dW^O = C^\top dY$ and
+# $dC = dY (W^O)^\top$.
+#
+# **Merging** puts numbers in other places and computes nothing. As a matrix it is a permutation $P$, and the
+# backward of $y = P x$ is $dx = P^\top dy$, whose permutation is the inverse one. *The backward of merging is splitting*, and
+# that of splitting is merging. No formula, no constant.
+#
+# **Attention** of each head gives $dQ_h, dK_h, dV_h$ by lesson 08, all heads at once. Merged again, they are
+# $dQ$ (T, D), $dK$ and $dV$ (S, D).
+#
+# **The three projections** are linear maps, $Q = X W^Q$ and $K = M W^K$ and $V = M W^V$:
+#
+# $$
+# dW^Q = X^\top dQ \qquad dW^K = M^\top dK \qquad dW^V = M^\top dV
+# $$
+#
+# $$
+# dX = dQ \, (W^Q)^\top
+# \qquad
+# dM = \underbrace{dK \, (W^K)^\top}_{\text{as keys}} + \underbrace{dV \, (W^V)^\top}_{\text{as values}} .
+# $$
+#
+# The memory is used twice, so it gets two gradients, and they add up. In self-attention $M$ *is* $X$, and all three
+# add up. The layer returns them one by one, because it does not know whether its inputs were the same array:
+
+# %%
+source_of(split_heads, merge_heads, multi_head_attention, multi_head_attention_backward)
+
+# %%
+layer = MultiHeadAttention(D, H, np.random.default_rng(9))
+report = check_module(layer, X, M, M + 0.5, directions=6)  # three different inputs, to see each
+assert report.right
+print(report)
+
+# On whichever device it ran in section 2, against the same on the host:
+dy = rng.standard_normal((B, T, D))
+here = multi_head_attention_backward(dy, multi_head_attention(X, M, M, WQ, WK, WV, WO, H)[1])
+there = multi_head_attention_backward(device.asarray(dy), cache)
+assert all(np.allclose(a, to_host(b)) for a, b in zip(here, there, strict=True))
+
+
+# %% [markdown]
+# The gradients of the heads do not mix: block $h$ of the columns of $dW^Q$ is $X^\top dQ_h$. So heads learn separately. What they
+# share is $dY$: each learns what the *sum* still lacks. Section 5 shows what comes of that.
+#
+# ### The forgotten sum
+#
+# In self-attention one array goes in at three places. Forget one of them, and two thirds of the gradient are
+# still right, which is enough to train:
+
+
+# %%
+def without_the_values(dy, cache):
+    dquery, dkey, _, *_ = multi_head_attention_backward(dy, cache)
+    return dquery + dkey
+
+
+def summed(dy, cache):
+    dquery, dkey, dvalue, *_ = multi_head_attention_backward(dy, cache)
+    return dquery + dkey + dvalue
+
+
+report = check_pair(self_attention, without_the_values, (X,))
+assert not report.right
+print(report)
+report = check_pair(self_attention, summed, (X,))
+assert report.right
+print(report)
+
+# %% [markdown]
+# ## 4 · One layer, three uses
+#
+# | | asks | is asked | mask | scores |
+# |---|---|---|---|---|
+# | **self-attention** of the encoder | source | the same | padding | (B, H, S, S) |
+# | **masked self-attention** of the decoder | target so far | the same | causal and padding | (B, H, T, T) |
+# | **cross-attention** of the decoder | target so far | the encoder's output | padding of the source | (B, H, T, S) |
+#
+# There is one class for all three; only what is handed in differs. To see them side by side we train a tiny
+# Transformer, one layer each side and two heads, to say a sequence backwards, and look at all its weights:
+
+# %%
+SYMBOLS, BEGIN, END = "abcdefghij", 1, 2
+
+
+def backwards(count, length):
+    """Source, target and labels as ids, (count, length + 1): a sequence, and the same from its end."""
+    letters = rng.integers(3, 3 + len(SYMBOLS), (count, length))
+    begin, end = np.full((count, 1), BEGIN), np.full((count, 1), END)
+    back = letters[:, ::-1]
+    return [np.concatenate(pair, axis=1) for pair in ((letters, end), (begin, back), (back, end))]
+
+
+config = TransformerConfig(
+    13,
+    13,
+    d_model=32,
+    num_heads=2,
+    d_ff=64,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0.0,
+    norm="pre",
+    max_length=16,
+)
+model = Transformer(config, seed=9, device=device)
+adam = Adam(model.flat)
+STEPS = 400
+for step in range(1, STEPS + 1):
+    model.zero_grad()
+    (_, nll), loss_cache = model.loss(*backwards(64, int(rng.integers(3, 9))))
+    model.loss_backward(1.0, loss_cache)
+    adam.step(8e-3 * min(1, step / 50, 2 * (STEPS - step + 1) / STEPS))
+
+source, target, labels = backwards(300, 7)
+logits, _ = model.forward(source, target)
+right = (to_host(logits).argmax(axis=-1) == labels).mean()
+print(f"symbols right: {right:.0%}")
+assert right > 0.8
+
+
+# %%
+def weights_in(attention, *inputs):
+    """Weights (H, T, S) of a MultiHeadAttention for the first example of a batch."""
+    _, cache = attention.forward(*inputs)
+    return to_host(cache[4][-1])[0]
+
+
+source, target, _ = backwards(1, 7)
+embed, place = model.source_embedding, model.positional_encoding
+encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
+s = place.forward(embed.forward(source)[0])[0]
+t = place.forward(model.target_embedding.forward(target)[0])[0]
+source_h, target_h = (
+    encoder.self_attention_residual.enter(s)[0],
+    decoder.self_attention_residual.enter(t)[0],
+)
+target_mask = causal_mask(device.asarray(target))
+memory, _ = model.encode(source, model.source_mask(source))
+h, _ = decoder.self_attention.forward(target_h, target_h, target_h, target_mask)
+t = decoder.self_attention_residual.leave(t, h)[0]
+cross_h = decoder.cross_attention_residual.enter(t)[0]
+
+maps = {
+    "self-attention": weights_in(encoder.self_attention, source_h, source_h, source_h),
+    "masked": weights_in(decoder.self_attention, target_h, target_h, target_h, target_mask),
+    "cross-attention": weights_in(decoder.cross_attention, cross_h, memory, memory),
+}
+names = ["pad", "⟨s⟩", "⟨/s⟩", *SYMBOLS]
+source_names, target_names = ([names[i] for i in ids[0]] for ids in (source, target))
+figure, panels = plt.subplots(2, 3, figsize=(9.5, 6))
+for column, (title, heads) in enumerate(maps.items()):
+    across = target_names if title == "masked" else source_names
+    down = source_names if title == "self-attention" else target_names
+    for number, (axes, head) in enumerate(zip(panels[:, column], heads, strict=True), 1):
+        shown = np.ma.masked_equal(head, 0)  # what the mask forbids stays white
+        image = axes.imshow(shown, cmap="viridis_r", vmin=0, vmax=1)
+        axes.set_title(f"{title}, head {number}")
+        axes.set_xticks(range(len(across)), across)
+        axes.set_yticks(range(len(down)), down)
+        axes.grid(False)
+for axes, name in zip(panels[1], ("source", "target so far", "source"), strict=True):
+    axes.set_xlabel(f"key: {name}")
+for row in panels:
+    for axes, name in zip(row, ("source", "target so far", "target so far"), strict=True):
+        axes.set_ylabel(f"query: {name}")
+figure.colorbar(image, ax=panels, shrink=0.6, label="attention weight")
+plt.show()
+
+# %%
+looked_at = maps["cross-attention"].max(axis=0).argmax(axis=-1)[:7]  # while saying symbols 1 to 7
+print("source positions looked at most, by either head:", looked_at + 1)
+
+# %% [markdown]
+# In cross-attention the task is written down: while the decoder says the sequence from its end, it looks at the
+# source from the end to the beginning. The masked attention is a triangle, white above the diagonal. In the
+# encoder, what is done by whom is less clear, and section 5 will show that a look at a map is not yet knowledge.
+#
+# And the backward: each decoder layer returns two gradients, $dx$ for the target's side and
+# $dM = dK (W^K)^\top + dV (W^V)^\top$ for the memory. The encoder gets the sum of $dM$ over all decoder layers. There is no other way
+# for the error of a translated word to reach the encoder.
+#
+# ## 5 · What heads specialise in
+#
+# Nobody tells a head what to do. Here is a task in which several things must be looked up at once, so that we can see
+# whether they share it out. A sequence of ten symbols; at each position the network has to answer three
+# questions: which symbol is **before** me, which is **after** me, and which is the **first** of all? The network is one
+# attention layer, nothing else: embeddings, positions, heads, and a linear map to the three answers.
+
+
+# %%
+class ThreeQuestions(Module):
+    """One layer of attention that answers three questions at each position."""
+
+    NUM_SYMBOLS, LENGTH, WIDTH = 8, 10, 32
+
+    def __init__(self, num_heads, rng):
+        self.embedding = Embedding(embedding_weight(self.NUM_SYMBOLS, self.WIDTH, rng))
+        self.positional_encoding = PositionalEncoding(self.LENGTH, self.WIDTH)
+        self.attention = MultiHeadAttention(self.WIDTH, num_heads, rng)
+        answers = rng.standard_normal((self.WIDTH, 3 * (self.NUM_SYMBOLS + 1))) / np.sqrt(
+            self.WIDTH
+        )
+        self.answers = Parameter(answers.astype(np.float32))
+
+    def forward(self, ids):
+        """Logits (B, T, 3, NUM_SYMBOLS + 1) from ids (B, T); answer 0 stands for none."""
+        x, embedding_cache = self.embedding.forward(ids)
+        x, position_cache = self.positional_encoding.forward(x)
+        y, attention_cache = self.attention.forward(x, x, x)
+        logits, answers_cache = linear(y, self.answers.data)
+        logits = logits.reshape(*ids.shape, 3, self.NUM_SYMBOLS + 1)
+        return logits, (embedding_cache, position_cache, attention_cache, answers_cache)
+
+    def backward(self, dlogits, cache):
+        embedding_cache, position_cache, attention_cache, answers_cache = cache
+        flat = dlogits.reshape(*dlogits.shape[:2], -1)
+        dy, danswers, _ = linear_backward(flat, answers_cache)
+        self.answers.grad += danswers
+        dx = sum(self.attention.backward(dy, attention_cache))  # self-attention: all three
+        dx = self.positional_encoding.backward(dx, position_cache)
+        self.embedding.backward(dx, embedding_cache)
+
+
+QUESTIONS = ["before", "after", "first"]
+
+
+def asked(count):
+    """Ids (count, T) and the right answers (count, T, 3): symbols from 1, and 0 where there is none."""
+    ids = rng.integers(ThreeQuestions.NUM_SYMBOLS, size=(count, ThreeQuestions.LENGTH))
+    none = np.zeros((count, 1), dtype=ids.dtype)
+    before = np.concatenate([none, ids[:, :-1] + 1], axis=1)
+    after = np.concatenate([ids[:, 1:] + 1, none], axis=1)
+    return ids, np.stack([before, after, np.broadcast_to(ids[:, :1] + 1, ids.shape)], axis=-1)
+
+
+def trained(num_heads, seed=9, steps=400):
+    net = ThreeQuestions(num_heads, np.random.default_rng(seed)).to(device)
+    flat = FlatParameters(net)
+    adam = Adam(flat)
+    for step in range(1, steps + 1):
+        ids, answers = asked(64)
+        logits, cache = net.forward(ids)
+        _, loss_cache = cross_entropy(logits, answers)  # answer 0 counts as padding
+        flat.grad.fill(0)
+        net.backward(cross_entropy_backward(1.0, loss_cache), cache)
+        adam.step(1e-2 * min(1, step / 50, 2 * (steps - step + 1) / steps))
+    return net
+
+
+def share_right(net, count=500):
+    """For each question the share of answers that are right, (3,)."""
+    ids, answers = asked(count)
+    logits, _ = net.forward(ids)
+    right = to_host(logits).argmax(axis=-1) == answers
+    return np.array([right[..., i][answers[..., i] > 0].mean() for i in range(3)])
+
+
+head_counts = [1, 2, 4, 8]
+nets = {num_heads: trained(num_heads) for num_heads in head_counts}
+scores = np.array([share_right(net) for net in nets.values()])  # (number of heads, question)
+
+figure, axes = plt.subplots(figsize=(7, 3.9))
+for i, (question, colour, style) in enumerate(
+    zip(QUESTIONS, (BLUE, VERMILION, GREEN), ("o-", "s--", "^-."), strict=True)
+):
+    axes.plot(head_counts, scores[:, i], style, color=colour, label=f"the symbol {question}")
+axes.axhline(1 / 8, color=BLACK, ls=":", lw=1)
+axes.text(6.4, 0.145, "a guess", fontsize=9.5)
+axes.set(xlabel="number of heads, all together 32 wide", ylabel="answers right, of all")
+axes.set(xticks=head_counts, ylim=(0, 1.06))
+axes.legend(loc="lower right", bbox_to_anchor=(1, 0.2))
+plt.show()
+
+# %%
+sizes = {net.num_parameters() for net in nets.values()}
+assert len(sizes) == 1  # all four networks have the same number of parameters
+assert scores[0].mean() < 0.8
+assert scores[2].min() > 0.95
+
+# %% [markdown]
+# The four networks are of the same size to the last parameter. One head has to answer three questions out of one
+# average, and cannot. From four heads on, everything is right.
+#
+# ### Look at them
+#
+# The weights of the four heads, averaged over 500 sequences:
+
+# %%
+net = nets[4]
+ids, _ = asked(500)
+_, (_, _, attention_cache, _) = net.forward(ids)
+head_weights = to_host(attention_cache[4][-1])  # (500, H, T, T)
+mean_weights = head_weights.mean(axis=0)
+
+figure, panels = plt.subplots(1, 4, figsize=(10, 3.2), sharey=True)
+for number, (axes, head) in enumerate(zip(panels, mean_weights, strict=True), 1):
+    image = axes.imshow(head, cmap="viridis", vmin=0, vmax=1)
+    axes.set(title=f"head {number}", xlabel="key (position)")
+    axes.set(xticks=range(0, 10, 3), yticks=range(0, 10, 3))
+    axes.grid(False)
+panels[0].set_ylabel("query (position)")
+figure.colorbar(image, ax=panels, shrink=0.8, label="mean attention weight")
+plt.show()
+
+# %%
+T_NET = ThreeQuestions.LENGTH
+rows = np.arange(1, T_NET - 1)  # positions that have both neighbours
+on = {
+    "before": mean_weights[:, rows, rows - 1].mean(axis=-1),
+    "after": mean_weights[:, rows, rows + 1].mean(axis=-1),
+    "first": mean_weights[:, rows[1:], 0].mean(axis=-1),
+}
+print("head   " + "".join(f"{question:>8}" for question in QUESTIONS))
+for number in range(4):
+    print(f"{number + 1:>4}   " + "".join(f"{on[question][number]:8.2f}" for question in QUESTIONS))
+
+# %% [markdown]
+# The heads have shared the work. A map that is a column looks at the first symbol from everywhere; one with a line
+# below the diagonal looks a step back; one with a line above it, a step ahead. There are four heads for three
+# questions, and the fourth has a less clear map.
+#
+# Who does what is an accident of the initial weights. Nothing in the formula tells one head from another: if two
+# heads change places, in all four matrices, the layer is the same function, because it is a sum. With another seed the roles
+# fall to other heads:
+
+# %%
+for seed in (1, 2):
+    other = trained(4, seed)
+    _, (_, _, attention_cache, _) = other.forward(ids)
+    mean = to_host(attention_cache[4][-1]).mean(axis=0)
+    looks = np.stack(
+        [
+            mean[:, rows, rows - 1].mean(-1),
+            mean[:, rows, rows + 1].mean(-1),
+            mean[:, rows[1:], 0].mean(-1),
+        ]
+    )  # (question, head)
+    roles = [QUESTIONS[i] for i in looks.argmax(axis=0)]
+    print(
+        f"seed {seed}: right {share_right(other).mean():.0%}; heads look mostly at: {', '.join(roles)}"
+    )
+
+# %% [markdown]
+# ### Remove them
+#
+# A map shows where a head *looks*. Whether anything depends on it is another question, and can only be answered by
+# taking it away. Since the output is a sum over heads, that is easy: set the $K$ rows of $W^O$ that belong to the
+# head to zero.
+
+# %%
+width = ThreeQuestions.WIDTH // 4
+kept = net.attention.w_output.data
+drops = []
+for h in range(4):
+    # Zero on the rows of this head, one elsewhere:
+    keep = np.ones((ThreeQuestions.WIDTH, 1), dtype=np.float32)
+    keep[h * width : (h + 1) * width] = 0
+    net.attention.w_output.data = kept * device.asarray(keep)
+    drops.append(scores[2] - share_right(net))
+net.attention.w_output.data = kept
+drops = np.array(drops)  # (head, question)
+
+figure, axes = plt.subplots(figsize=(5.4, 3.6))
+image = axes.imshow(drops, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+for (h, i), drop in np.ndenumerate(drops):
+    axes.text(
+        i, h, f"{drop:.2f}", ha="center", va="center", color="white" if drop < 0.5 else "black"
+    )
+axes.set_xticks(range(3), QUESTIONS)
+axes.set_xlabel("question: which symbol is …")
+axes.set_yticks(range(4), [f"without head {h}" for h in range(1, 5)])
+axes.grid(False)
+figure.colorbar(image, label="loss of right answers")
+plt.show()
+
+# %%
+w_v, w_o = to_host(net.attention.w_value.data), to_host(net.attention.w_output.data)
+for h in range(4):
+    block = slice(h * width, (h + 1) * width)
+    what = np.linalg.norm(w_v[:, block] @ w_o[block])
+    print(f"head {h + 1}: size of what it brings back, |W_V W_O| = {what:.1f}")
+assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depends on
+
+# %% [markdown]
+# Now the roles are plain. In the run shown here each question depends on one head, and that head answers this question
+# alone: without it most of its answers are lost, and the other two questions do not notice.
+#
+# And look at head 4. By its map it is a second head for the symbol before: it looks there more than anywhere else. Yet
+# hardly anything depends on it. **Where a head looks is not what it does.** The map shows $W_h^Q (W_h^K)^\top$ at work.
+# What is brought back goes through $W_h^V W_h^O$, which is the smallest of the four here, and another head brings the
+# same already. (The reverse holds too: if two heads can stand in for each other, removing either costs nothing, though
+# both together would be missed.)
+#
+# Trained translators are like that. The paper finds that "individual attention heads clearly learn to perform different
+# tasks" and shows some in its last figures, one that ties a pronoun to what it stands for. Others found that most
+# heads of a trained translator can be removed one at a time with hardly a loss (Michel, Levy and Neubig, *Are Sixteen Heads
+# Really Better than One?*, 2019).
+#
+# ## 6 · Exercises
+#
+# Fill in [lessons/exercises/ex09.py](exercises/ex09.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex09
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex09.py](solutions/ex09.py).
+#
+# 1. **`multiplications`** (5 min). Count the work of the layer. From which length on do the scores cost more
+#    than the four projections? Guess first, for $D = 512$.
+# 2. **`reordered_heads`** (15 min). Let the heads change places without changing the function. Which axis of which
+#    matrix?
+# 3. **`gated_heads`** (30 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how important the head is,
+#    for all heads in one backward, without removing any.
+# 4. **`multi_query_attention`** (60 min). All heads keep their queries and share one set of keys and values: what
+#    a decoder has to store shrinks by $H$. Derive what changes in the backward.
+
+# %%
+print(check_exercise("ex09", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | forward | $Y = \sum_h \text{softmax}\left( X W_h^Q (M W_h^K)^\top / \sqrt K \right) M W_h^V W_h^O$ |
+# | in one product | $W^Q = [W_1^Q \cdots W_H^Q]$: head $h$ has the columns $hK$ to $(h+1)K - 1$; of $W^O$ the rows |
+# | shapes | (B, T, D) → `split_heads` → (B, H, T, K) → `merge_heads` → (B, T, D) |
+# | backward | splitting and merging are each other's; $dW^Q = X^\top dQ$; $dM$ is a sum of two, in self-attention $dx$ of three |
+# | cost | $4 D^2$ parameters and $T S D$ multiplications for the scores, whatever $H$ is |
+# | uses | self ($M = X$), masked self (causal), cross ($M$ is the encoder's output) |
+# | heads | nobody assigns roles; a map shows where a head looks, removing it shows whether it matters |
+# | traps | `reshape(B, H, T, K)` without the swap; a forgotten path in self-attention |
+#
+# **Next:** what stands around each attention, the sum and the normalisation: [lesson 10](10_residual_connections.ipynb).

@@ -1,0 +1,655 @@
+# %% [markdown]
+# # 16 · Making it fast
+#
+# **You will** measure where a training step spends its time; derive the *roofline*, which says how fast
+# a computation can be at all, and measure that of your own machine; see why a faster layer is one that
+# touches memory less often; and test fast code against readable code, with a mistake that only this
+# test finds.
+#
+# | | |
+# |---|---|
+# | In the paper | section 5.2, hardware and schedule; Table 2, the cost of training |
+# | In the package | `minitransformer/twins.py`, `minitransformer/accelerate/cpu`, `minitransformer/workers.py` |
+# | You need | matrix products; what layers a Transformer has. The roofline is from Williams, Waterman and Patterson (2009) |
+# | Time | an hour to read, two for the exercises |
+
+# %%
+# Installs the package where it is missing, as in a notebook opened in the browser.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+
+# %%
+import cProfile
+import itertools
+import math
+import pstats
+import time
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import minitransformer
+from minitransformer import CPU, Adam, Transformer, TransformerConfig, accelerated, select_device
+from minitransformer.accelerate.cpu import layer_norm as fast
+from minitransformer.exercises import check_exercise
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.linear import linear
+from minitransformer.layers.softmax import softmax
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.twins import Twin
+from minitransformer.workers import Workers
+
+use_style()
+device = select_device("cpu")  # "cuda" measures the roofline of a GPU
+rng = np.random.default_rng(16)
+threadpool_limits(1, user_api="blas")  # one core for each product: times that can be repeated
+# The time that this program has had the processor, where the system counts it finely enough: it
+# stands still while other programs run.
+EXACT = time.get_clock_info("process_time").resolution < 1e-6
+PROCESSOR = time.process_time if EXACT else time.perf_counter
+
+
+def random32(*shape):
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+# %% [markdown]
+# ## 1 · First find out where the time goes
+#
+# Everybody has an opinion about what is slow in a program, and most of them are wrong. So we take a
+# small Transformer and a batch of random sentences, and let a profiler watch some steps of
+# training. **All times in this notebook are those of the machine that it was built on.**
+
+# %%
+V, B, T, D = 2000, 16, 24, 128
+config = TransformerConfig(
+    source_vocabulary_size=V,
+    target_vocabulary_size=V,
+    d_model=D,
+    num_heads=4,
+    d_ff=4 * D,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    feed_forward_dropout=0.1,
+    attention_dropout=0.1,
+    norm="pre",
+)
+model = Transformer(config)
+adam = Adam(model.flat)
+source, target, labels = rng.integers(1, V, (3, B, T))
+
+
+def train_step():
+    model.zero_grad()
+    _, cache = model.loss(source, target, labels, CPU.generator(1), smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    adam.step(1e-4)
+
+
+shape_table(
+    {"B": B, "T": T, "V": V, "D": D},
+    source=(source, "B T", "ids of the source sentences"),
+    target=(target, "B T", "ids of the target sentences"),
+    labels=(labels, "B T", "what the decoder has to say"),
+    embedding=(model.output_projection.weight.data, "V D", "the largest parameter"),
+)
+
+# %% [markdown]
+# A profiler notes for each function how long it runs, without the functions it calls. NumPy's own functions
+# say nothing to us, so their time goes to the function of the package that called them. A layer
+# of the package is a pair of functions in a file of its own: the time of a file is the time of a kind
+# of layer.
+
+# %%
+KINDS = {
+    "linear maps, feed-forward": ("linear", "feed_forward", "relu"),
+    "attention, softmax": ("attention", "softmax"),
+    "projection and loss": ("loss", "projected_loss"),
+    "dropout, residual": ("dropout", "residual"),
+    "LayerNorm": ("layer_norm",),
+    "embedding, positions": ("embedding", "positional_encoding", "token_ids"),
+    "Adam": ("adam",),
+}
+PACKAGE = str(Path(minitransformer.__file__).parent)
+
+
+def profiled(function):
+    """Seconds of one call of ``function``, for each of KINDS and the rest."""
+    profile = cProfile.Profile(PROCESSOR)
+    profile.runcall(function)
+    by_file = {}
+    for (file, _, _), (_, _, own, _, callers) in pstats.Stats(profile).stats.items():
+        if file.startswith(PACKAGE):
+            by_file[Path(file).stem] = by_file.get(Path(file).stem, 0) + own
+        else:
+            for (caller, *_), (_, _, _, with_callees) in callers.items():
+                if caller.startswith(PACKAGE):
+                    by_file[Path(caller).stem] = by_file.get(Path(caller).stem, 0) + with_callees
+    seconds = {kind: sum(by_file.pop(f, 0) for f in files) for kind, files in KINDS.items()}
+    return {**seconds, "the rest": sum(by_file.values())}
+
+
+def time_by_kind(*functions, rounds=15):
+    """For each function the best time of each kind, all of them by turns."""
+    for function in functions:
+        function()  # the first call is not typical
+    results = [[profiled(function) for function in functions] for _ in range(rounds)]
+    return [
+        {kind: min(result[kind] for result in of_one) for kind in of_one[0]}
+        for of_one in zip(*results, strict=True)
+    ]
+
+
+(times,) = time_by_kind(train_step)
+total = sum(times.values())
+for kind, seconds in times.items():
+    print(f"{kind:26} {1e3 * seconds:6.1f} ms  {seconds / total:4.0%}")
+
+# %% [markdown]
+# What can be gained from this table is bounded. If a share $s$ of the time is made $k$ times as fast, the
+# whole takes $1 - s + s / k$ of what it took, and is faster by the factor
+#
+# $$
+# \frac{1}{1 - s + s / k} \lt \frac{1}{1 - s}
+# $$
+#
+# (Amdahl 1967): with $k$ beyond all bounds there remains what was not touched. So we look at the largest
+# rows first, and ask of each: *could* it be faster? That needs a bound from below.
+#
+# ## 2 · The roofline
+#
+# A computation does $W$ operations and moves $Q$ bytes between memory and processor. The processor can do
+# $P$ operations a second, the memory can move $\beta$ bytes. Both may work at once, but neither can
+# be skipped, so
+#
+# $$
+# t \ge \frac{W}{P}, \qquad t \ge \frac{Q}{\beta} .
+# $$
+#
+# Divide $W$ by the time to get the rate that is reached, and write $I = W / Q$ for the **arithmetic
+# intensity**, the operations done with each byte:
+#
+# $$
+# \frac{W}{t} \le P, \qquad \frac{W}{t} \le \beta \, \frac{W}{Q} = \beta I
+# \qquad\Longrightarrow\qquad
+# \frac{W}{t} \le \min(P, \ \beta I) .
+# $$
+#
+# Plotted against $I$ this is a roof: a slope, then a flat part. The ridge between them is at
+# $I = P / \beta$. Left of it memory is the bound, and no cleverness with arithmetic helps; right of it
+# arithmetic is, and traffic does not matter.
+#
+# **A sum of two arrays**, $a \leftarrow a + b$: an operation for each number; two are read, one is
+# written, of 4 bytes. $I = 1/12$, whatever the size.
+#
+# **A linear map** of $r$ rows, $D$ wide on both sides: each of the $r D$ results is a sum of $D$ products,
+# so $W = 2 r D^2$. X, W and Y cross once if all goes well: $Q = 4 (2 r D + D^2)$. So
+#
+# $$
+# I = \frac{2 r D^2}{4 (2 r D + D^2)} = \frac{r D}{2 (2 r + D)} .
+# $$
+#
+# For few rows, $r \ll D$, this is about $r / 2$. A single row has an intensity of 1/2: all of the
+# weight is fetched for one use of it. That is what writing a translation word by word does, and why
+# it is so much slower for each word than training is. For $r = D$ it is $D / 6$.
+#
+# **LayerNorm, softmax**: some operations for each number, which is read once and written once, 8
+# bytes, if no more is moved than must be. We count 7 operations for LayerNorm (add, subtract, square, add,
+# divide, times γ, plus β) and 5 for softmax (compare, subtract, exponential, add, divide), so $I = 7/8$ and
+# $5/8$.
+#
+# ## 3 · Your machine's roof
+#
+# We measure $P$ by a large matrix product and $\beta$ by a sum of arrays too large for the cache, and
+# then place the layers under the roof. The linear map gets another weight at each call, so that it has to
+# come from memory.
+
+
+# %%
+def seconds_of(function, tries=15, clock=PROCESSOR if device == CPU else time.perf_counter):
+    """The best time of a call: other programs can make it slower, and never faster."""
+    function()
+    best = math.inf
+    for _ in range(tries):
+        device.synchronize()
+        start = clock()
+        function()
+        device.synchronize()
+        best = min(best, clock() - start)
+    return best
+
+
+def on_device(*shape):
+    return device.asarray(random32(*shape))
+
+
+def add_in_place(a, b):
+    a += b
+
+
+n = 2**24
+large, other = on_device(n), on_device(n)
+bandwidth = 12 * n / seconds_of(lambda: add_in_place(large, other), tries=30)  # β, bytes a second
+square = on_device(512, 512)
+rate = 2 * 512**3 / seconds_of(lambda: square @ square, tries=40)  # P, operations a second
+print(f"P = {rate / 1e9:.0f} billion operations a second (float32)")
+print(f"β = {bandwidth / 1e9:.1f} billion bytes a second")
+print(f"the ridge is at {rate / bandwidth:.0f} operations a byte")
+
+# %%
+WIDTH = 1024
+weights = itertools.cycle([on_device(WIDTH, WIDTH) for _ in range(16)])
+points = {}  # name: intensity, operations a second
+for rows in (1, 4, 16, 64, 256):
+    x = on_device(rows, WIDTH)
+    operations, traffic = 2 * rows * WIDTH**2, 4 * (2 * rows * WIDTH + WIDTH**2)
+    t = seconds_of(lambda x=x: linear(x, next(weights)), tries=32)
+    points[f"linear, {rows} row{'s' * (rows > 1)}"] = operations / traffic, operations / t
+
+x, gamma, beta = (on_device(*shape) for shape in ((4096, WIDTH), (WIDTH,), (WIDTH,)))
+points["sum"] = 1 / 12, bandwidth / 12
+points["softmax"] = 5 / 8, 5 * x.size / seconds_of(lambda: softmax(x))
+points["LayerNorm"] = 7 / 8, 7 * x.size / seconds_of(lambda: layer_norm(x, gamma, beta))
+
+figure, axes = plt.subplots(figsize=(7.5, 4.6))
+intensity = np.logspace(-1.5, 2.7, 200)
+axes.loglog(intensity, np.minimum(rate, bandwidth * intensity), "-", color=BLACK, lw=1)
+axes.text(0.16, bandwidth * 0.22, r"$\beta I$", ha="right")
+axes.text(350, rate * 1.15, "$P$", ha="right")
+for name, (across, up) in points.items():
+    is_linear = name.startswith("linear")
+    axes.plot(across, up, "o" if is_linear else "s", color=BLUE if is_linear else VERMILION)
+    side = dict(xytext=(-8, -3), ha="right") if name == "softmax" else dict(xytext=(8, -3))
+    axes.annotate(name, (across, up), textcoords="offset points", fontsize=9, **side)
+axes.set(xlabel="arithmetic intensity (operations a byte)", ylabel="operations a second")
+axes.set(ylim=(None, rate * 2.2), xlim=(0.03, 900))
+plt.show()
+
+# %% [markdown]
+# The linear maps climb the slope as they get more rows, until they are near the flat roof. Their product
+# cannot be improved upon by us: the library for matrix products is at the roof already. What *we*
+# decide is how many rows it gets. So tokens of all sentences go into one product
+# ([lesson 01](01_arrays_and_devices.ipynb)), and batches are as large as learning allows.
+#
+# The squares are another matter. Softmax and LayerNorm are left of the ridge, so memory is what would
+# bound them. But they stay far below even that bound, by the vertical distance to the slope. What are
+# they doing?
+#
+# ## 4 · Memory traffic, counted
+#
+# Let us count LayerNorm. Each NumPy operation reads its arrays from memory and writes its result there:
+#
+# | the reference | reads | writes |
+# |---|---|---|
+# | `x.mean()` | 1 | |
+# | `x - mean` | 1 | 1 |
+# | `centred * centred` | 1 | 1 |
+# | `.mean()` | 1 | |
+# | `centred / sigma` | 1 | 1 |
+# | `gamma * x_hat` | 1 | 1 |
+# | `+ beta` | 1 | 1 |
+# | together | 7 | 5 |
+#
+# Twelve passes over an array of the size of x, where one read and one write would do. (Twice in a row the same
+# array counts once for reading: the squares read `centred` in one go.) The arithmetic is the same; the
+# traffic is six times the least.
+#
+# Is that all of the distance to the slope? Then the operations would be fast on rows that are in the
+# cache already. We time some of them there, for each number, beside the time that memory needs to read one number and
+# write one:
+
+# %%
+ROWS, FEATURES = 8192, 512
+x_large, y_large = random32(ROWS, FEATURES), np.empty((ROWS, FEATURES), np.float32)
+few = x_large[:128].copy()
+column, vector = few.std(axis=-1, keepdims=True), np.full(FEATURES, 1 / FEATURES, np.float32)
+OPERATIONS = {
+    "x.mean(axis=-1)": lambda: few.mean(axis=-1, keepdims=True),
+    "x @ vector of 1 / D": lambda: few @ vector,
+    "x - mean": lambda: few - column,
+    "x * x": lambda: few * few,
+    "x / sigma": lambda: few / column,
+}
+for name, operation in OPERATIONS.items():
+    print(f"{name:20} {1e9 * seconds_of(operation, tries=400) / few.size:6.3f} ns a number")
+print(f"{'memory, 8 bytes':20} {8e9 / bandwidth:6.3f} ns")
+
+# %% [markdown]
+# Compare the first two lines: they compute the same means. NumPy adds a row up in pieces and then in pairs,
+# which rounds less (its documentation calls it pairwise summation); a product with a constant vector leaves
+# it to the library for matrix products. So traffic and slow loops are two enemies, and there are four ways
+# to fight them:
+#
+# **Another operation** for the same result, as here.
+#
+# **In place.** A result that overwrites an array of our own needs no new memory, and the processor has it in its
+# cache already.
+#
+# **Fused.** All of the formula in one loop, a row at a time. That needs a compiler, or a kernel on a GPU: it reads
+# x once, keeps the row in registers, and writes y once. The package's CUDA twins are such kernels.
+#
+# **In blocks.** Let NumPy make its passes over a few rows only, which stay in the cache from one pass to the
+# next, and then go on to the next rows. How many? Let a call of all operations cost $t_0$, and a row $c$ when
+# its block is in the cache. Then $r$ rows cost $t_0 + r c$, and a row
+#
+# $$
+# \frac{t_0}{r} + c .
+# $$
+#
+# This falls with $r$ — as long as the block fits. Beyond, $c$ grows to what memory gives. So there
+# should be a valley:
+
+# %%
+gain, shift = random32(FEATURES), random32(FEATURES)
+block_sizes = 2 ** np.arange(2, 14)
+
+
+def in_blocks(rows):
+    for start in range(0, ROWS, rows):
+        block = slice(start, start + rows)
+        y_large[block] = layer_norm(x_large[block], gain, shift)[0]
+
+
+per_row = [seconds_of(lambda rows=rows: in_blocks(rows), tries=7) / ROWS for rows in block_sizes]
+lowest = np.argmin(per_row) + 1
+left = np.array(per_row[:lowest])
+t_0, c = np.polyfit(1 / block_sizes[:lowest], left, 1, w=1 / left)
+
+figure, axes = plt.subplots(figsize=(7, 3.8))
+axes.semilogx(block_sizes, [1e6 * t for t in per_row], "o-", color=BLUE, label="measured")
+line = 1e6 * (t_0 / block_sizes + c)
+axes.semilogx(block_sizes, line, "-", color=BLACK, lw=1, label="$t_0 / r + c$, fitted on the left")
+axes.set(xlabel="rows of a block, $r$", ylabel="time of a row (µs)", ylim=(0, None))
+axes.legend()
+plt.show()
+best = block_sizes[np.argmin(per_row)]
+print(
+    f"best: {best} rows, {best * FEATURES * 4 / 1024:.0f} KiB; all at once takes {per_row[-1] / min(per_row):.1f} times as long"
+)
+
+# %% [markdown]
+# The step up on the right has a third enemy in it: *new memory*. For an array of megabytes the C library asks
+# the system, which hands memory out page by page, each cleared first; when the array is dropped, the pages may go
+# back. Small arrays are made of what the process has already. The system counts the pages that it hands out:
+
+# %%
+if importlib.util.find_spec("resource"):  # not on Windows
+    import resource
+
+    for name, rows in (("all at once", ROWS), ("in the best blocks", best)):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        in_blocks(rows)
+        pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+        print(f"{name:18} {pages:5} pages")
+
+# %% [markdown]
+# Training therefore asks the C library to keep what it has been given for the next array:
+# `keep_freed_memory`, in `minitransformer/accelerate/cpu/memory.py`.
+#
+# ## 5 · Twins: fast code beside readable code
+#
+# Fast code is harder to read, and this package is there to be read. So each function keeps its readable
+# body, the **reference**, and may have a **twin**: the same arguments, the same results, fewer passes. This is
+# LayerNorm's. Products with constant vectors take the means, and what is ours is overwritten:
+
+# %%
+source_of(fast.layer_norm, fast.layer_norm_backward)
+
+# %% [markdown]
+# Twins sleep. Inside `with accelerated():` they are used, and nowhere else; their cache carries its own
+# backward with it. Do they give the same, and how much faster are they?
+
+# %%
+dy_large = random32(ROWS, FEATURES)
+
+
+def both_ways(awake):
+    with accelerated(awake):
+        y, cache = layer_norm(x_large, gain, shift)
+        return y, *layer_norm_backward(dy_large, cache)
+
+
+for name, one, two in zip(("y", "dx", "dγ", "dβ"), both_ways(False), both_ways(True), strict=True):
+    difference = abs(one - two).max() / abs(one).max()
+    print(f"{name:3} differs by {difference:.1e}, relative to its largest entry")
+    assert difference < 1e-4
+ratio = seconds_of(lambda: both_ways(False)) / seconds_of(lambda: both_ways(True))
+print(f"forward and backward: the reference takes {ratio:.2f} times as long")
+
+# %% [markdown]
+# Not bit for bit: sums in another order round differently, by a few units of the 24 bits that a float32
+# has. Here is the whole training step, before and after:
+
+
+# %%
+def accelerated_step():
+    with accelerated():
+        train_step()
+
+
+reference_times, twin_times = time_by_kind(train_step, accelerated_step)
+figure, axes = plt.subplots(figsize=(8, 4))
+place = np.arange(len(twin_times))
+for offset, times, colour, hatch, name in (
+    (-0.2, reference_times, ORANGE, "", "references"),
+    (0.2, twin_times, GREEN, "//", "twins"),
+):
+    milliseconds = [1e3 * seconds for seconds in times.values()]
+    axes.barh(place + offset, milliseconds, 0.38, color=colour, hatch=hatch, ec="white", label=name)
+axes.set_yticks(place, twin_times)
+axes.invert_yaxis()
+axes.set_axisbelow(True)
+axes.set(xlabel="time in a training step (ms)")
+axes.legend()
+plt.show()
+before, after = (1e3 * sum(times.values()) for times in (reference_times, twin_times))
+print(f"whole step: references {before:.0f} ms, twins {after:.0f} ms")
+
+# %% [markdown]
+# Some time has moved and not gone. The twins of the feed-forward and of attention do their own dropout.
+# The projection's twin does its own matrix products, which the reference leaves to `linear`: its bar may
+# grow while that of the linear maps shrinks. So compare the sums. And the matrix products stay what they
+# are, as Amdahl said.
+#
+# ### Why the gradient check is not enough
+#
+# A twin has a mistake that is easily made: somebody forgets ε, because "it is tiny". We put it in place
+# for a moment. First the gradient check, then the comparison of twin and reference:
+
+
+# %%
+def forgets_epsilon(x, gamma, beta, epsilon=1e-5):
+    return fast.layer_norm(x, gamma, beta, epsilon=0.0)
+
+
+right_twin = layer_norm.twins["numpy"]
+layer_norm.twins["numpy"] = Twin(forgets_epsilon, fast.layer_norm_backward)
+inputs = [rng.standard_normal(shape) for shape in ((2, 3, 8), (8,), (8,))]
+asleep = check_pair(layer_norm, layer_norm_backward, inputs)
+awake = check_pair(forgets_epsilon, fast.layer_norm_backward, inputs)
+print(f"gradient check of the layer, twins asleep: {'right' if asleep.right else 'WRONG'}")
+print(f"gradient check of the wrong twin itself:   {'right' if awake.right else 'WRONG'}")
+assert asleep.right
+assert awake.right
+
+flat = inputs[0] * 1e-3  # rows of a small spread
+one, _ = layer_norm(flat, *inputs[1:])
+with accelerated():
+    two, _ = layer_norm(flat, *inputs[1:])
+layer_norm.twins["numpy"] = right_twin
+print(f"twin against reference: {abs(one - two).max() / abs(one).max():.0%} off")
+assert not np.allclose(one, two, rtol=1e-2)
+
+# %% [markdown]
+# The first check runs the reference and never meets the twin. The second is passed too, because the twin is a
+# *correct gradient of another function*. A gradient check compares a backward with its own forward; it
+# cannot know which forward was meant. **The reference is what was meant.** So every twin of the
+# package has two tests, against central differences and against its reference, on inputs where their
+# difference would show.
+#
+# ## 6 · Shards on threads
+#
+# The last of a CPU's means are its cores. A library for matrix products can share out each product among
+# them, and all wait for the last at the end of each. It is better to share out the *batch*: each thread
+# runs forward and backward on its part, and they meet once a step. That this gives the same gradient
+# has one condition. Let $\ell_n$ be the loss of token $n$, of $N$ in the batch, and let the tokens be dealt
+# into shards $S_1, S_2, \dots$:
+#
+# $$
+# L = \frac1N \sum_{n=1}^{N} \ell_n = \sum_k \underbrace{\frac1N \sum_{n \in S_k} \ell_n}_{L_k}
+# \qquad\Longrightarrow\qquad
+# \frac{\partial L}{\partial \theta} = \sum_k \frac{\partial L_k}{\partial \theta} .
+# $$
+#
+# Each shard divides by the tokens of the *whole batch*, not by its own: a mean of the shards' means is
+# another number as soon as they differ in tokens. A replica shares the parameters and has gradients of
+# its own, so no thread waits for another to write.
+
+# %%
+shards = [slice(0, 6), slice(6, 16)]  # uneven on purpose
+double = Transformer(config, dtype=np.float64)
+replicas = [double.replica() for _ in shards]
+
+
+def gradient_of(replica, rows, num_tokens):
+    replica.zero_grad()
+    _, cache = replica.loss(source[rows], target[rows], labels[rows], num_tokens=num_tokens)
+    replica.loss_backward(1.0, cache)
+    return replica.flat.grad.copy()
+
+
+whole = gradient_of(double, slice(None), B * T)
+parts = Workers(2).map(gradient_of, replicas, shards, [B * T] * 2)
+own_means = [gradient_of(r, rows, None) for r, rows in zip(replicas, shards, strict=True)]
+scale = abs(whole).max()
+print(
+    f"sum of the shards, each over all N tokens: off by {abs(sum(parts) - whole).max() / scale:.0e}"
+)
+print(
+    f"mean of the shards' own means:             off by {abs(sum(own_means) / 2 - whole).max() / scale:.0e}"
+)
+assert np.allclose(sum(parts), whole, rtol=1e-9, atol=1e-12 * scale)
+assert not np.allclose(sum(own_means) / 2, whole, rtol=1e-3)
+
+# %% [markdown]
+# What two threads gain depends on how many cores are free at this moment. On this machine, now:
+
+# %%
+halves, twice = [slice(0, 8), slice(8, 16)], Workers(2)
+fast_replicas = [model.replica() for _ in halves]
+wall = time.perf_counter  # two threads use the processor twice as fast as time passes
+
+
+def one_after_the_other():
+    for replica, half in zip(fast_replicas, halves, strict=True):
+        gradient_of(replica, half, B * T)
+
+
+def side_by_side():
+    twice.map(gradient_of, fast_replicas, halves, [B * T] * 2)
+
+
+alone, together = (seconds_of(f, clock=wall) for f in (one_after_the_other, side_by_side))
+print(f"two shards one after the other take {alone / together:.2f} times as long as side by side")
+
+# %% [markdown]
+# ## 7 · Fewer bits
+#
+# A number of half the bytes halves the traffic, and GPUs have units that multiply short numbers at a higher $P$.
+# What does it cost? Round a matrix to $b$ significant bits, $\tilde a = a (1 + \epsilon)$, with errors
+# $\epsilon$ that are as good as random, of root mean square $\delta$. Then
+#
+# $$
+# \tilde y = \sum_{k=1}^{K} a_k (1 + \epsilon_k) \, b_k (1 + \epsilon'_k)
+# \approx y + \sum_{k=1}^{K} a_k b_k (\epsilon_k + \epsilon'_k) ,
+# $$
+#
+# where products of two errors are dropped. For independent entries with mean 0 and variance 1, $y$ has the
+# variance $K$. In the error, $\epsilon_k + \epsilon'_k$ has the variance $2 \delta^2$, so it has the variance
+# $2 \delta^2 K$. The relative error is the root of their ratio, $\sqrt 2 \, \delta$: **it does not
+# grow with the length of the sum**, as long as the sum itself is kept in more bits. That is why units for
+# short numbers add up in float32. We round by hand, and add up in float64:
+
+
+# %%
+def rounded(x, bits):
+    """x with ``bits`` significant bits."""
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.round(fraction * 2.0**bits) / 2.0**bits, exponent)
+
+
+FORMATS = {"bfloat16": 8, "float16, TF32": 11, "float32": 24}
+print(f"{'format':15} {'bits':>4}   {'K = 16':>8} {'K = 1024':>9}   √2 δ")
+for name, bits in FORMATS.items():
+    errors = []
+    for K in (16, 1024):
+        a, b = rng.standard_normal((128, K)), rng.standard_normal((K, 128))
+        y = a @ b
+        errors.append(np.linalg.norm(rounded(a, bits) @ rounded(b, bits) - y) / np.linalg.norm(y))
+    delta = np.linalg.norm(rounded(a, bits) - a) / np.linalg.norm(a)
+    print(f"{name:15} {bits:4}   {errors[0]:8.1e} {errors[1]:9.1e}   {math.sqrt(2) * delta:.1e}")
+    assert abs(errors[1] / (math.sqrt(2) * delta) - 1) < 0.1
+
+# %% [markdown]
+# The bits are those of the formats' definitions, the leading one included. Both columns agree with the
+# formula. Training bears such errors in its products (Micikevicius and others, *Mixed Precision Training*,
+# 2018). It does not bear them in the parameters, to which each step adds a little that a short number would
+# round away:
+
+# %%
+parameter, small_step = 1.0, 1e-3
+print("1 + 0.001 with  8 bits:", rounded(parameter + small_step, 8))
+print("1 + 0.001 with 24 bits:", rounded(parameter + small_step, 24))
+assert rounded(parameter + small_step, 8) == 1
+
+# %% [markdown]
+# ## 8 · Exercises
+#
+# Fill in [lessons/exercises/ex16.py](exercises/ex16.py), which has signatures, shapes and hints, and
+# run
+#
+# ```sh
+# minitransformer check ex16
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex16.py](solutions/ex16.py).
+#
+# 1. **`rows_to_be_busy`** (15 min). How many tokens does a linear map need before memory is no longer
+#    its bound? For some widths the answer may surprise you.
+# 2. **`relu_dropout`** (30 min). Two layers in one, that keep neither of their masks. It is what the
+#    feed-forward's twin does.
+# 3. **`streamed_average`** (60 min). Softmax seems to need all scores before it can weigh the first. It does
+#    not, and the kernels that fuse attention rest on it.
+
+# %%
+print(check_exercise("ex16", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | first | measure; a share $s$ made infinitely fast gives $1 / (1 - s)$ |
+# | roofline | $W / t \le \min(P, \beta I), \quad I = W / Q$, ridge at $I = P / \beta$ |
+# | intensity | sum 1/12; linear map $r D / (2 (2 r + D))$; LayerNorm and softmax about 1 |
+# | memory-bound layers | another operation; in place; fused; in blocks that fit the cache, $t_0 / r + c$ |
+# | twins | the reference says what is meant; test a twin against it *and* by central differences |
+# | shards | sum of gradients, each loss divided by the tokens of the whole batch |
+# | precision | relative error of a product $\sqrt 2 \, \delta$, if sums are kept long |
