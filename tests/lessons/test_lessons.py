@@ -44,6 +44,7 @@ def output_of(program, source):
     environment = {
         **os.environ,
         "MPLBACKEND": "agg",
+        "OPENBLAS_NUM_THREADS": "1",  # more would wait for each other on a busy machine
         "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests")]),
     }
