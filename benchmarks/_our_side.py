@@ -42,10 +42,14 @@ class OurSide:
 
     def take_steps(self, indices):
         """Train on the batches of these indices; returns the seconds it took."""
+        from minitransformer.accelerate.cuda import staged
+
         with self._blas_threads():
             start = perf_counter()
-            for index in indices:
-                self.trainer.take_step([self.batches[index]], self.settings.total_steps)
+            config = self.trainer.model.config
+            sizes = config.source_vocabulary_size, config.target_vocabulary_size
+            for batch in staged([self.batches[index] for index in indices], self.device, *sizes):
+                self.trainer.take_step([batch], self.settings.total_steps)
             self.device.synchronize()
             return perf_counter() - start
 
@@ -143,6 +147,7 @@ class OurSide:
             warmup_steps=settings.warmup_steps,
             shards=min(shards, settings.threads),
             accelerate=settings.accelerate,
+            matmul_precision=settings.precision,
             seed=settings.seed,
         )
         log = _Log()

@@ -8,7 +8,9 @@ time, which is what a faster twin does. Derivation: that of ``layers/linear.py``
 ``loss.py`` and ``consistency.py``.
 """
 
-from minitransformer.backend import array_namespace
+import numpy as np
+
+from minitransformer.backend import array_namespace, is_array
 from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.loss import cross_entropy, cross_entropy_backward
@@ -38,6 +40,7 @@ def projected_loss(x, weight, targets, smoothing=0.0, kappa=0.0, pad_id=0, num_t
     if not kappa:
         losses, loss_cache = cross_entropy(logits, targets, smoothing, pad_id, num_tokens)
         return losses, (projection_cache, loss_cache, None, kappa)
+    targets = targets if is_array(targets) else np.asarray(targets)
     both = array_namespace(targets).concatenate([targets, targets])  # (2 B, T)
     num_tokens_of_both = None if num_tokens is None else 2 * num_tokens
     (loss, nll), loss_cache = cross_entropy(logits, both, smoothing, pad_id, num_tokens_of_both)

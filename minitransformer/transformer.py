@@ -64,15 +64,12 @@ class DecoderLayer(Module):
     """Masked self-attention, cross-attention to the memory, then the feed-forward network."""
 
     def __init__(self, config, rng):
-        c = config
-        self.self_attention = MultiHeadAttention(c.d_model, c.num_heads, rng, p=c.attention_dropout)
-        self.self_attention_residual = _residual(c)
-        self.cross_attention = MultiHeadAttention(
-            c.d_model, c.num_heads, rng, p=c.attention_dropout
-        )
-        self.cross_attention_residual = _residual(c)
-        self.feed_forward = FeedForward(c.d_model, c.d_ff, rng, p=c.feed_forward_dropout)
-        self.feed_forward_residual = _residual(c)
+        self.self_attention = _attention(config, rng)
+        self.self_attention_residual = _residual(config)
+        self.cross_attention = _attention(config, rng)
+        self.cross_attention_residual = _residual(config)
+        self.feed_forward = _feed_forward(config, rng)
+        self.feed_forward_residual = _residual(config)
 
     def forward(self, x, memory, mask=None, memory_mask=None, rng=None):
         """y (B, T, D) from x (B, T, D) and the encoder's output, memory (B, S, D).
@@ -303,6 +300,7 @@ class Transformer(Module):
             (loss, nll), two scalars on the device, and the cache for :meth:`loss_backward`.
         """
         if kappa:
+            source, target = (x if is_array(x) else np.asarray(x) for x in (source, target))
             source, target = (
                 array_namespace(ids).concatenate([ids, ids]) for ids in (source, target)
             )

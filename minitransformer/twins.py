@@ -69,6 +69,8 @@ def twinned(reference):
 
     @wraps(reference)
     def call(*args, **kwargs):
+        if "cache" in kwargs:  # of a backward, given by its name
+            args = *args, kwargs.pop("cache")
         if args and isinstance(args[-1], TwinCache) and args[-1].of == name:
             *gradients, (_, backward, cache) = args
             return backward(*gradients, cache)

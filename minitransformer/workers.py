@@ -19,7 +19,7 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")  # what a container may use, in microseco
 
 
 class Workers:
-    """A fixed number of threads; one worker is the calling thread itself.
+    """A fixed number of threads; a single one is the calling thread itself.
 
     Args:
         count: how many.
@@ -39,7 +39,7 @@ class Workers:
             Exception: what the first of the failed calls, in order, has raised.
         """
         if self._pool is None:
-            return list(map(function, *arguments))
+            return [function(*values) for values in zip(*arguments, strict=True)]
         calls = [
             self._pool.submit(copy_context().run, function, *values)
             for values in zip(*arguments, strict=True)
@@ -49,6 +49,7 @@ class Workers:
         except BaseException:  # Ctrl-C: what has not begun never does
             for call in calls:
                 call.cancel()
+            wait(calls)
             raise
         return [call.result() for call in calls]
 

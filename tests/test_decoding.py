@@ -182,7 +182,7 @@ def test_sources_encoded_some_at_a_time_are_the_same_memory(together, monkeypatc
     expected = IncrementalDecoder(model, SOURCE).step(start)
     monkeypatch.setattr(incremental, "ENCODED_TOGETHER", together)
     assert_close(IncrementalDecoder(model, SOURCE).step(start), expected, 1e-12)
-    assert lengths == [3, 2, 1] if together >= 10 else [3, 1, 1, 1]
+    assert lengths == ([3, 2, 1] if together >= 10 else [3, 1, 1, 1])
 
 
 def test_the_cache_moves_once_in_a_block_of_positions():

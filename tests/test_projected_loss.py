@@ -118,3 +118,11 @@ def test_the_loss_of_a_model_leaves_out_its_own_id_for_padding():
     losses, _ = model.loss(SOURCE, TARGET, LABELS)
     close(losses, cross_entropy(logits, LABELS, pad_id=5)[0])
     assert losses != cross_entropy(logits, LABELS)[0]
+
+
+@pytest.mark.parametrize("kappa", [0.0, 2.0])
+def test_the_loss_of_a_model_takes_lists(kappa):
+    model = Transformer(small_config())
+    ids = SOURCE.tolist(), TARGET.tolist(), LABELS.tolist()
+    arrays, _ = model.loss(SOURCE, TARGET, LABELS, kappa=kappa)
+    assert model.loss(*ids, kappa=kappa)[0] == arrays

@@ -52,6 +52,14 @@ def test_twins_sleep_until_somebody_asks_for_speed():
     assert who_runs() == "reference"
 
 
+def test_a_cache_may_be_given_by_its_name():
+    with accelerated():
+        _, cache = square(X)
+    assert square_backward(1.0, cache=cache)[0] == "twin"
+    _, cache = square(X)
+    assert square_backward(1.0, cache=cache)[0] == "reference"
+
+
 def test_a_function_without_a_twin_is_its_reference_awake_or_not(monkeypatch):
     monkeypatch.delitem(square.twins, "numpy")
     with accelerated():

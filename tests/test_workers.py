@@ -120,3 +120,22 @@ def test_a_cpu_has_a_shard_for_each_core_unless_they_would_be_tiny(
 def test_a_gpu_shares_out_a_batch_by_itself(cores):
     cores(64)
     assert default_shards(Device("cuda:0", None), 4096) == 1
+
+
+def test_ctrl_c_leaves_no_thread_that_writes_on(monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def call(number):
+        begun.set()
+        time.sleep(0.2)
+        ended.set()
+
+    def interrupted_once(calls):
+        monkeypatch.undo()
+        begun.wait()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers_module, "wait", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(2).map(call, [1, 2])
+    assert ended.is_set()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from minitransformer.training import schedule
 
-PRECISIONS = "float32", "tf32", "bfloat16", "float16"
+PRECISIONS = "float32", "tf32", "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class TrainingConfig:
         log_every, save_every: steps between two log entries, and between two checkpoints within
             an epoch; there is one at the end of each epoch too.
         shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
-            one for each core of a CPU, and 1 on a GPU.
+            one for each core of a CPU, or fewer where they would be tiny; a GPU always has 1.
         accelerate: whether to use the faster twins of the layers.
-        matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"``,
-            ``"bfloat16"`` or ``"float16"``. Parameters and sums stay float32.
+        matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"`` or
+            ``"bfloat16"``. Parameters and sums stay float32.
         seed: of weights, order of batches, and dropout.
 
     Raises:

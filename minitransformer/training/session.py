@@ -63,8 +63,7 @@ def prepare(recipe, run, device, progress):
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
     """
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
-        shards = default_shards(device, recipe.training.batch_tokens)
-        recipe = recipe.with_value("shards", shards)
+        recipe = recipe.with_value("shards", _shards(recipe, run, device))
     data, training = recipe.data, recipe.training
     longest = recipe.longest_side()
     recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?
@@ -123,6 +122,13 @@ def prepare(recipe, run, device, progress):
         }
 
     return Trainer(model, training, run, batches, validate, progress, left_out)
+
+
+def _shards(recipe, run, device):
+    """How many shards the run in the folder has, or how many a new one gets."""
+    if run.config.exists():
+        return Recipe.from_dict(run.load_config()[1]).training.shards
+    return default_shards(device, recipe.training.batch_tokens)
 
 
 def _vocabulary(recipe, run, pairs):

@@ -68,7 +68,8 @@ class Trainer:
         self.batches, self.validate, self.progress = batches, validate, progress
         self.left_out = left_out
         self.adam = Adam(model.flat)
-        self.workers = Workers(config.shards or 1)
+        # A GPU shares out a batch by itself, whatever the machine did that the run began on.
+        self.workers = Workers((config.shards or 1) if model.device == CPU else 1)
         self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
         self.step = self.epoch = self.position = 0
         self.best = None
@@ -304,7 +305,7 @@ class Trainer:
 
 
 def step_seed(seed, step, worker=0):
-    """The seed of one worker's generator in one step: far apart, the same on every machine."""
+    """The seed of one worker's generator in one step, the same on every machine."""
     return int(np.random.SeedSequence((seed, step, worker)).generate_state(1)[0])
 
 

@@ -93,8 +93,8 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
 @pytest.mark.parametrize(
     ("corpus", "problem"),
     [
-        ("files", "there is no split 'tests'; choose of train, validation"),
-        ("toy", f"the toy corpus has no split 'tests'; choose of {', '.join(SIZES)}"),
+        ("files", "there is no split 'tests'; choose one of train, validation"),
+        ("toy", f"the toy corpus has no split 'tests'; choose one of {', '.join(SIZES)}"),
         ("multi30k", "Multi30k has no split 'tests'; choose one of train, validation, test_2016_"),
     ],
 )

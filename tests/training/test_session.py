@@ -38,7 +38,7 @@ def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
     monkeypatch.setattr(session, "toy_corpus", lambda: corpus)  # making it takes seconds
     for split, pairs in corpus.items():
         assert load_split(DataConfig(corpus="toy"), split) == pairs
-    with pytest.raises(ValueError, match="no split 'dev'; choose of train, test"):
+    with pytest.raises(ValueError, match="no split 'dev'; choose one of train, test"):
         load_split(DataConfig(corpus="toy"), "dev")
 
 
@@ -58,7 +58,7 @@ def test_files_are_read_in_pairs(tmp_path):
     data = DataConfig(corpus="files", **paths)
     assert load_split(data, "train") == [("train source", "train target")]
     assert load_split(data, "validation") == [("validation source", "validation target")]
-    with pytest.raises(ValueError, match="no split 'test'; choose of train, validation"):
+    with pytest.raises(ValueError, match="no split 'test'; choose one of train, validation"):
         load_split(data, "test")
 
 
@@ -278,7 +278,15 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
 
 def test_nothing_below_training_and_its_twins_imports_them():
     package = Path(minitransformer.__file__).parent
-    above = ("training", "accelerate", "commands", "cli.py", "__init__.py", "__main__.py")
+    above = (
+        "training",
+        "accelerate",
+        "exercises",
+        "commands",
+        "cli.py",
+        "__init__.py",
+        "__main__.py",
+    )
     below = [p for p in package.rglob("*.py") if p.relative_to(package).parts[0] not in above]
     assert len(below) > 30
     for path in below:

@@ -223,6 +223,16 @@ def test_twins_are_awake_in_every_worker_if_the_recipe_says_so(tmp_path, acceler
     assert seen == [accelerate] * 3
 
 
+def test_a_run_begun_on_several_cores_goes_on_with_one_shard_on_a_gpu(tmp_path):
+    trainer = double_trainer(tmp_path, device=Device("stand-in", strict), shards=3)
+    assert trainer.workers.count == 1
+    batches = [
+        replace(b, **{n: strict.asarray(getattr(b, n)) for n in ("source", "target", "labels")})
+        for b in make_batches(PAIRS, 60)
+    ]
+    trainer.take_step(batches, 100)
+
+
 # Two passes
 
 

@@ -17,7 +17,8 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     """As the reference."""
     reference.check_width(x, gamma, beta)
     d_model = x.shape[-1]
-    mean = x @ np.full(d_model, 1 / d_model, x.dtype)  # (...)
+    mean = x @ np.ones(d_model, x.dtype)  # (...) times D; a rounded 1 / D would shift large rows
+    mean /= d_model
     x_hat = x - mean[..., None]
     variance = np.vecdot(x_hat, x_hat)  # (...) times D
     variance /= d_model

@@ -2,7 +2,8 @@
 
 Each file is one idea, beside the reference whose results it gives; importing it registers it, which
 needs no CuPy. Kernels take float32 or float64 and any shape, and leave alone what they are given.
-No function waits for the GPU, except to check token ids that are only there.
+No function waits for the GPU, except to check token ids that are only there, or to count targets
+that are only there when ``num_tokens`` is not given.
 """
 
 from minitransformer.accelerate.cuda import (

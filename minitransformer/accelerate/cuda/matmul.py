@@ -10,8 +10,8 @@ kept in float32:
     "bfloat16"   entries to                             8 bits, range 10^±38
     "float16"    entries to                            11 bits, range 6e-8 to 65504
 
-Gradients of a mean over thousands of tokens fall below the range of float16: scale the loss, and
-divide the gradient, by some thousands.
+Gradients of a mean over thousands of tokens fall below the range of float16, so it is for inference
+and experiments; training does not offer it.
 """
 
 from contextlib import contextmanager
