@@ -9,7 +9,6 @@ show that they say the same. Then they take turns, one waiting while the other t
 is that of the seconds of all rounds; each round has its own, which shows the spread.
 """
 
-import argparse
 import json
 import multiprocessing
 import re
@@ -17,10 +16,10 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from time import perf_counter
 
-from _machine import cores, machine, numpy_blas
+import _options
+from _machine import cores, machine, note_on_kernels, numpy_blas
 from _process import require_torch
 
 SEARCHES = ("greedy", "beam")
@@ -30,7 +29,7 @@ SAME = 0.97  # of the sentences at least; two words of almost one probability ma
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = _options(arguments)
+    options = _parsed(arguments)
     require_torch()
     result = {"kind": "decode", **machine(["decode.py", *arguments])}
     with tempfile.TemporaryDirectory() as folder:
@@ -297,33 +296,24 @@ def table(result):
                     f"in {len(ratios)} rounds), {found['same_sentences'][name]:.1%} the same"
                 )
             lines.append(line)
-    if "OPENBLAS_CORETYPE" in result["environment"]:
-        lines += [
-            "",
-            f"note: OPENBLAS_CORETYPE={result['environment']['OPENBLAS_CORETYPE']} forces the "
-            "kernels of our BLAS; without it the BLAS chooses those of this processor",
-        ]
+    note = note_on_kernels(result["environment"])
+    lines += ["", *note] if note else []
     return "\n".join(lines)
 
 
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0], "--threads", "--json")
     add = parser.add_argument
     add("--run-folder", help="a run with three-way tying; by default the toy model is trained")
     add("--data-dir", help="folder with Multi30k, if the run is one of it")
     add("--sentences", type=int, help="the first so many of the test set; all by default")
     add("--beam-size", type=int, default=5, help="of the beam search")
     add("--alpha", type=float, default=0.6, help="exponent of the length penalty")
-    add("--threads", type=int, default=0, help="of each side; 0 is one for each core")
     add("--rounds", type=int, default=3, help="how often each side translates everything")
     add("--no-accelerate", action="store_true", help="our code without its faster twins")
     add(
         "--torch-max-tokens", type=int, default=4096, help="in a batch of PyTorch's, times the beam"
     )
-    add("--json", type=Path, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

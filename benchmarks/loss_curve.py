@@ -13,13 +13,13 @@ of one side lie apart is the noise, which bounds how far apart the mean curves o
 lie. The curves are compared in windows of steps, in which the losses are averaged.
 """
 
-import argparse
 import json
 import sys
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import _options
 import numpy as np
 from _machine import cores, machine
 from _process import SideProcess, require_torch
@@ -35,7 +35,7 @@ SEEDS = (1, 2)
 
 def main(arguments=None):
     """Train, compare, print and write; returns 0 if the curves agree and 1 otherwise."""
-    options = _options(arguments)
+    options = _parsed(arguments)
     require_torch()
     workload = make_workload(
         options.config, options.data_dir, batch_tokens=options.batch_tokens, count=options.steps
@@ -180,20 +180,19 @@ def plot(result, path):
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def _parsed(arguments):
+    parser = _options.parser(
+        __doc__.splitlines()[0],
+        "--config",
+        "--data-dir",
+        "--device",
+        "--threads",
+        "--batch-tokens",
+        "--json",
     )
     add = parser.add_argument
-    add("--config", choices=("toy", "tiny", "base"), default="tiny", help="size of the model")
-    add("--data-dir", help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text")
-    add("--device", default="cpu", help="cpu, cuda or cuda:N, for both sides")
-    add("--threads", type=int, default=0, help="0 is one for each core")
     add("--steps", type=int, default=400, help="of each of the six runs")
-    add("--batch-tokens", type=int, default=4096, help="padded tokens a batch, both languages")
     add("--peak-learning-rate", type=float, default=1.2e-3, help="after a quarter of the steps")
-    add("--json", type=Path, metavar="FILE", help="write the result to a file")
     add("--plot", type=Path, metavar="FILE", help="draw the curves, as .png, .svg or .pdf")
     return parser.parse_args(arguments)
 

@@ -9,15 +9,14 @@ and their faster twins alike. (Short stretches of plain Python count for the arr
 follows: while Python's lock is held, nobody can look.)
 """
 
-import argparse
 import concurrent.futures.thread
 import json
 import linecache
 import sys
 import threading
 from collections import Counter
-from pathlib import Path
 
+import _options
 from _machine import cores, machine
 from _our_side import OurSide
 from _settings import Settings
@@ -57,7 +56,7 @@ KINDS = (
 
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
-    options = _options(arguments)
+    options = _parsed(arguments)
     workload = make_workload(
         options.config, options.data_dir, batch_tokens=options.batch_tokens, count=options.steps
     )
@@ -171,19 +170,13 @@ def table(result):
     return "\n".join(lines)
 
 
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def _parsed(arguments):
+    parser = _options.parser(
+        __doc__.splitlines()[0], "--config", "--data-dir", "--threads", "--batch-tokens", "--json"
     )
     add = parser.add_argument
-    add("--config", choices=("toy", "tiny", "base"), default="tiny", help="size of the model")
-    add("--data-dir", help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text")
-    add("--threads", type=int, default=0, help="0 is one for each core")
     add("--steps", type=int, default=20, help="steps to look at")
-    add("--batch-tokens", type=int, default=4096, help="padded tokens a batch, both languages")
     add("--reference", action="store_true", help="the readable functions, not their faster twins")
-    add("--json", type=Path, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

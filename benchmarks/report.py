@@ -29,6 +29,10 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "scaling": "How the time of a step grows",
     "loss_curve": "The course of training",
 }
+TWO_PARTS = """A ratio is two others multiplied: that of the best speeds of matrix products, which
+is the merit of our BLAS on this processor, and that of the shares of this peak that each side makes
+use of, which is ours.
+"""
 SCORES = {"bleu_cased_13a": "BLEU", "bleu_lowercased": "lowercased", "chrf2": "chrF2"}
 
 
@@ -107,14 +111,17 @@ def ratios(results):
                 result["config"],
                 theirs["name"] + (", tuned malloc" if result["tuned_malloc"] else ""),
                 f"**{result['ratio']:.2f}** ({min(blocks):.2f} to {max(blocks):.2f})",
+                f"{ours['gemm_peak_gflops'] / theirs['gemm_peak_gflops']:.2f} · "
+                f"{ours['gemm_peak_share'] / theirs['gemm_peak_share']:.2f}",
                 f"{ours['tokens_per_second']:,.0f} / {theirs['tokens_per_second']:,.0f}",
                 f"{ours['gemm_peak_share']:.0%} / {theirs['gemm_peak_share']:.0%}",
                 f"{ours['peak_mb']:,.0f} / {theirs['peak_mb']:,.0f}",
                 ours["blas"],
             )
         )
-    heads = ("run", "model", "against", "ratio", "target tokens/s", "share of GEMM peak")
-    return markdown((*heads, "peak memory, MB", "our BLAS"), rows)
+    heads = ("run", "model", "against", "ratio", "of it BLAS · our use of it", "target tokens/s")
+    table = markdown((*heads, "share of GEMM peak", "peak memory, MB", "our BLAS"), rows)
+    return f"{table}\n{TWO_PARTS}"
 
 
 def training_runs(runs):

@@ -9,14 +9,13 @@ sentences are random ids without padding, and a round over all points is repeate
 moment of the machine does not fall on one of them.
 """
 
-import argparse
 import json
 import math
 import statistics
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
+import _options
 import numpy as np
 from _flops import batch_flops
 from _machine import cores, machine
@@ -42,7 +41,7 @@ MEANINGS = {
 
 def main(arguments=None):
     """Measure, print the tables and write the JSON; returns the exit status."""
-    options = _options(arguments)
+    options = _parsed(arguments)
     settings = Settings(threads=options.threads or cores(), device=options.device)
     arguments = sys.argv[1:] if arguments is None else arguments
     result = {
@@ -142,16 +141,10 @@ def table(result):
     return "\n".join(lines)
 
 
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0], "--device", "--threads", "--json")
     add = parser.add_argument
-    add("--device", default="cpu", help="cpu, cuda or cuda:N")
-    add("--threads", type=int, default=0, help="0 is one for each core")
     add("--rounds", type=int, default=5, help="how often each point is timed; the median counts")
-    add("--json", type=Path, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

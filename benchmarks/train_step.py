@@ -8,7 +8,6 @@ blocks of steps on the same batches, one waiting while the other computes, after
 up. The ratio is that of the seconds for all blocks; each block has its own, which shows the spread.
 """
 
-import argparse
 import json
 import math
 import sys
@@ -16,9 +15,10 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import _options
 import numpy as np
 from _flops import batch_flops
-from _machine import cores, machine
+from _machine import cores, machine, note_on_kernels
 from _process import TUNED_MALLOC, SideProcess, require_torch
 from _settings import PRECISIONS, Settings
 from _workload import make_workload
@@ -30,7 +30,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 3e-3, "tf32": 3e-2}
 
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
-    options = _options(arguments)
+    options = _parsed(arguments)
     if options.against != "reference":
         require_torch()
     workload = make_workload(
@@ -228,11 +228,7 @@ def table(result):
         f"ratio {result['ratio']:.2f}, from {min(ratios):.2f} to {max(ratios):.2f} in "
         f"{len(ratios)} blocks of {result['block']} steps",
     ]
-    if "OPENBLAS_CORETYPE" in result["environment"]:
-        lines.append(
-            f"note: OPENBLAS_CORETYPE={result['environment']['OPENBLAS_CORETYPE']} forces the "
-            "kernels of our BLAS; without it the BLAS chooses those of this processor"
-        )
+    lines += note_on_kernels(result["environment"])
     return "\n".join(lines)
 
 
@@ -240,28 +236,27 @@ def _arguments(arguments):
     return sys.argv[1:] if arguments is None else arguments
 
 
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def _parsed(arguments):
+    parser = _options.parser(
+        __doc__.splitlines()[0],
+        "--config",
+        "--data-dir",
+        "--device",
+        "--threads",
+        "--batch-tokens",
+        "--json",
     )
     add = parser.add_argument
-    add("--config", choices=("toy", "tiny", "base"), default="tiny", help="size of the model")
     add(
         "--against",
         choices=("torch", "torch-compile", "reference"),
         default="torch",
         help="the other side: PyTorch as it is or compiled, or our code without its faster twins",
     )
-    add("--data-dir", help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text")
-    add("--device", default="cpu", help="cpu, cuda or cuda:N, for both sides")
-    add("--threads", type=int, default=0, help="of each side; 0 is one for each core")
     add("--precision", choices=PRECISIONS, default="float32", help="of matrix products")
     add("--steps", type=int, default=40, help="timed steps of each side")
     add("--block", type=int, default=5, help="steps that a side takes in a row")
-    add("--batch-tokens", type=int, default=4096, help="padded tokens a batch, both languages")
     add("--tuned-malloc", action="store_true", help="tune the allocator of the other side")
-    add("--json", type=Path, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

@@ -112,6 +112,10 @@ class Module:
     def __repr__(self):
         return f"{type(self).__name__}({self.num_parameters():,} parameters)"
 
+    def __getstate__(self):
+        """What a copy gets: not what :func:`debug` put here, which works on this module only."""
+        return {n: v for n, v in vars(self).items() if not hasattr(v, "put_there_by_debug")}
+
     def summary(self, file=None):
         """Print the tree with the shapes of parameters and the count below each module."""
         print("\n".join(_summary_lines(self, type(self).__name__, "", set())), file=file)
@@ -171,8 +175,8 @@ def debug(model):
     """Inside ``with debug(model):`` stop at the first NaN or infinity and name its layer.
 
     Every forward and backward of the model and of the modules in it then looks at what it is
-    given and at what it returns, and a backward also at the gradients of its parameters. On a GPU
-    each look waits for the device.
+    given and at what it returns, and a backward also at the gradients of its parameters. Copies and
+    replicas of the model are not looked at. On a GPU each look waits for the device.
 
     Raises:
         FloatingPointError: naming the module or parameter by its path, and the place in the array.
@@ -183,7 +187,9 @@ def debug(model):
             if hasattr(module, name):  # a residual connection has enter and leave instead
                 before.append((module, name, vars(module).get(name)))
                 checked = _checked_backward if name.endswith("backward") else _checked_forward
-                setattr(module, name, checked(getattr(module, name), name, path, module))
+                method = checked(getattr(module, name), name, path, module)
+                method.put_there_by_debug = True
+                setattr(module, name, method)
     try:
         yield model
     finally:

@@ -238,7 +238,7 @@ class Transformer(Module):
     def __deepcopy__(self, memo):
         # Copied one by one, views are no longer views of one array: gather them anew.
         copied = memo[id(self)] = object.__new__(type(self))
-        for name, value in vars(self).items():
+        for name, value in self.__getstate__().items():
             if name != "flat":
                 setattr(copied, name, copy.deepcopy(value, memo))
         copied.flat = FlatParameters(copied)

@@ -5,7 +5,7 @@ A layer file marks what may have a twin; ``accelerate/`` holds the twins and reg
     @twinned                                        in layers/layer_norm.py
     def layer_norm(x, gamma, beta): ...
 
-    layer_norm.twins["numpy"] = Twin(forward, backward)             in accelerate/cpu.py
+    layer_norm.twins["numpy"] = Twin(forward, backward)             in accelerate/cpu/layer_norm.py
 
 Twins are asleep until somebody asks for speed: ``with accelerated():`` wakes those of the library
 that the arrays belong to. Whoever reads a layer, prints its cache or checks its gradient therefore

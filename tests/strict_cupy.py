@@ -20,7 +20,7 @@ COMPARISONS = "lt", "le", "eq", "ne", "gt", "ge"
 UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
 REDUCTIONS = "sum", "mean", "max", "min", "any"
-PROPERTIES = "shape", "ndim", "size", "dtype", "strides"
+PROPERTIES = "shape", "ndim", "size", "dtype", "strides", "flags"
 FUNCTIONS = "exp", "log", "sqrt", "isfinite", "maximum", "where"
 
 _records = []

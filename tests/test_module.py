@@ -399,6 +399,16 @@ def test_a_module_without_parameters_has_no_flat_storage():
         FlatParameters(Module())
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, Transformer.replica])
+def test_a_copy_made_while_debug_looks_works_with_parameters_of_its_own(copied):
+    model = Transformer(small_config())
+    with debug(model):
+        other = copied(model)
+        train_once(other)
+    assert other.flat.grad.any()
+    assert not model.flat.grad.any()
+
+
 def test_debug_may_be_nested_and_looks_at_keyword_arguments():
     layer = Linear(3, 2, np.random.default_rng(0))
     x = np.full((1, 3), np.nan, np.float32)

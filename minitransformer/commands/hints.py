@@ -12,7 +12,10 @@ from minitransformer.backend import DeviceError, select_device
 from minitransformer.workers import available_cores
 
 FORCED = "OPENBLAS_CORETYPE"
-THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+THREADS = {  # the variables that a BLAS reads, the stronger one first
+    "openblas": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
+}
 PRINT_KERNELS = """
 import numpy
 from threadpoolctl import threadpool_info
@@ -57,12 +60,13 @@ def _too_many_threads():
     threads = library["num_threads"] if library else 0
     if threads <= cores:
         return ""
-    name = next((name for name in THREADS if os.environ.get(name)), None)
-    given = f", as {name}={os.environ[name]} says" if name else ""
+    names = THREADS.get(library["internal_api"], ("OMP_NUM_THREADS",))
+    name = next((name for name in names if os.environ.get(name) == str(threads)), None)
+    given = f", as {name}={threads} says" if name else ""
     return (
         f"the BLAS runs {threads} threads{given}, but this process may use only {cores} "
         f"core{'s' if cores > 1 else ''}, where they hinder each other; "
-        f"set {name or THREADS[0]}={cores}"
+        f"set {name or names[0]}={cores}"
     )
 
 

@@ -303,6 +303,13 @@ def test_an_array_of_another_type_than_a_kernel_reads_is_refused():
         kernels.launch("dropout", (1, 1), (256, 1), half, half, 2, 4, 0, 0, 0, 1.0)
 
 
+def test_an_array_with_gaps_is_refused():
+    x, y = np.zeros((2, 8), np.float32)[:, ::2], np.zeros((2, 4), np.float32)
+    for given in (x, y), (y, x):
+        with pytest.raises(TypeError, match="'dropout' was given an array with gaps"):
+            kernels.launch("dropout", (1, 1), (256, 1), *given, 2, 4, 0, 0, 0, 1.0)
+
+
 def test_kernels_are_compiled_once_for_each_type_when_they_are_first_used(monkeypatch):
     started, compiled = [], []
 

@@ -117,4 +117,7 @@ def test_all_shares_make_up_the_step(side):
     assert found["looks"] > 10
     assert sum(found["shares"].values()) == pytest.approx(1)
     facts = dict(cpu="a processor", side=side.facts(), config="toy", corpus="text")
-    assert profile_step.LOSS in profile_step.table(facts | found)
+    rows = profile_step.table(facts | found).splitlines()[4:]  # which kinds were seen is chance
+    for (kind, share), row in zip(found["shares"].items(), rows, strict=True):
+        assert row.startswith(kind)
+        assert f"{share:.1%}" in row

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import chain
 
 import pytest
 
@@ -14,14 +15,14 @@ from minitransformer.commands import hints
 @pytest.fixture
 def machine(monkeypatch):
     """Makes up what the hints look at; nothing holds it back unless a test says so."""
-    for name in (hints.FORCED, *hints.THREADS):
+    for name in (hints.FORCED, *chain(*hints.THREADS.values())):
         monkeypatch.delenv(name, raising=False)
 
     def no_gpu(name):
         raise DeviceError("CuPy does not import")
 
-    def make(threads=4, cores=4, kernels="SkylakeX", fitting="SkylakeX", gpus=()):
-        library = dict(user_api="blas", internal_api="openblas", version="1")
+    def make(threads=4, cores=4, kernels="SkylakeX", fitting="SkylakeX", gpus=(), blas="openblas"):
+        library = dict(user_api="blas", internal_api=blas, version="1")
         library |= dict(num_threads=threads, architecture=kernels)
         monkeypatch.setattr(hints, "threadpool_info", lambda: [{"user_api": "openmp"}, library])
         monkeypatch.setattr(hints, "available_cores", lambda: cores)
@@ -87,13 +88,36 @@ def test_more_threads_than_cores_are_told(machine):
     ]
 
 
-@pytest.mark.parametrize("name", ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"])
-def test_the_variable_that_asks_for_them_is_named(machine, monkeypatch, name):
-    machine(threads=8, cores=1)
+@pytest.mark.parametrize(
+    ("blas", "name"),
+    [
+        ("openblas", "OPENBLAS_NUM_THREADS"),
+        ("openblas", "OMP_NUM_THREADS"),
+        ("mkl", "MKL_NUM_THREADS"),
+        ("mkl", "OMP_NUM_THREADS"),
+        ("blis", "OMP_NUM_THREADS"),
+    ],
+)
+def test_the_variable_that_asks_for_them_is_named(machine, monkeypatch, blas, name):
+    machine(threads=8, cores=1, blas=blas)
     monkeypatch.setenv(name, "8")
     assert hints.hints() == [
         f"the BLAS runs 8 threads, as {name}=8 says, but this process may use only 1 core, where "
         f"they hinder each other; set {name}=1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MKL_NUM_THREADS", "8"), ("OMP_NUM_THREADS", "16")],
+    ids=["read by another BLAS", "overruled"],
+)
+def test_a_variable_that_did_not_ask_for_them_is_not_blamed(machine, monkeypatch, name, value):
+    machine(threads=8, cores=2)
+    monkeypatch.setenv(name, value)
+    assert hints.hints() == [
+        "the BLAS runs 8 threads, but this process may use only 2 cores, where they hinder each "
+        "other; set OPENBLAS_NUM_THREADS=2"
     ]
 
 

@@ -56,7 +56,7 @@ def launch(name, grid, block, *args):
             contiguous arrays, numbers, or None for an array that is not there.
 
     Raises:
-        TypeError: an array of another type than the kernel reads.
+        TypeError: an array of another type than the kernel reads, or one that is not contiguous.
     """
     real = args[0].dtype
     if real not in REALS:
@@ -93,4 +93,6 @@ def _argument(value, kind, real, name):
     expected = ARRAYS.get(kind, real)
     if value.dtype != expected:
         raise TypeError(f"kernel {name!r} reads {expected} here, and was given {value.dtype}")
+    if not value.flags.c_contiguous:  # a kernel sees its address alone
+        raise TypeError(f"kernel {name!r} was given an array with gaps; make it contiguous")
     return value

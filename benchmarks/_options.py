@@ -1,0 +1,30 @@
+"""The options that several benchmarks have, said once."""
+
+import argparse
+from pathlib import Path
+
+SHARED = {
+    "--config": dict(choices=("toy", "tiny", "base"), default="tiny", help="size of the model"),
+    "--data-dir": dict(help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text"),
+    "--device": dict(default="cpu", help="cpu, cuda or cuda:N"),
+    "--threads": dict(type=int, default=0, help="0 is one for each core"),
+    "--batch-tokens": dict(
+        type=int, default=4096, help="padded tokens a batch, both languages together"
+    ),
+    "--json": dict(type=Path, metavar="FILE", help="write the result to a file"),
+}
+
+
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults there are; argparse itself also says ``(default: None)``."""
+
+    def _get_help_string(self, action):
+        return action.help if action.default is None else super()._get_help_string(action)
+
+
+def parser(description, *shared):
+    """An ArgumentParser with those of the ``SHARED`` options that are named."""
+    made = argparse.ArgumentParser(description=description, formatter_class=_Help)
+    for name in shared:
+        made.add_argument(name, **SHARED[name])
+    return made
