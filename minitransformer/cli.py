@@ -50,6 +50,9 @@ def _parse(arguments):
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (train, translate, evaluate, plot, gradcheck, check, info):
         command.add(commands)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
     options, rest = parser.parse_known_args(arguments)
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
     if hasattr(options, "text") and not any(text.startswith("-") for text in rest):

@@ -49,7 +49,7 @@ class TransformerConfig:
         d_model: width of the residual stream, even.
         num_heads: attention heads, each d_model / num_heads wide.
         d_ff: inner width of the feed-forward networks.
-        num_encoder_layers, num_decoder_layers: N of each stack.
+        num_encoder_layers, num_decoder_layers: layers of each stack, N in the paper.
         dropout: P_drop on embeddings and on what each sublayer returns (section 5.4).
         attention_dropout: on attention weights; the paper has none.
         feed_forward_dropout: after the ReLU; the paper has none.

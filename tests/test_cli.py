@@ -21,10 +21,12 @@ def test_the_package_runs_as_a_module(monkeypatch, capsys):
     assert capsys.readouterr().out == f"minitransformer {minitransformer.__version__}\n"
 
 
-def test_no_command_is_an_error_with_usage(capsys):
+def test_no_command_is_an_error_that_lists_the_commands(capsys):
     with pytest.raises(SystemExit, match="2"):
         main([])
-    assert "usage: minitransformer" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "usage: minitransformer" in errors
+    assert re.search(r"^    train\s", errors, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ def add(commands):
         epilog="Exit status: 0 when every part is right, 1 when one is wrong or still to do, 2 "
         "when the file could not be checked.",
     )
-    parser.add_argument("exercise", nargs="?", help="such as ex07; without it, they are listed")
+    parser.add_argument(
+        "exercise", nargs="?", help="such as ex07, or 7; without it, they are listed"
+    )
     parser.add_argument(
         "--file",
         type=Path,
@@ -34,16 +36,23 @@ def run(options):
     if options.exercise is None:
         _print_exercises()
         return RIGHT
+    name = _full_name(options.exercise)
     try:
-        parts_of(options.exercise)  # a wrong name is said before a missing file
-        path = options.file or _find(f"{options.exercise}.py")
+        parts_of(name)  # a wrong name is said before a missing file
+        path = options.file or _find(f"{name}.py")
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
-            report = check_exercise(options.exercise, vars(load_file(path)))
+            report = check_exercise(name, vars(load_file(path)))
     except CheckError as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
         return NOT_CHECKED
-    print(f"{options.exercise}, {path}", report, sep="\n")
+    print(f"{name}, {path}", report, sep="\n")
     return RIGHT if report.right else WRONG
+
+
+def _full_name(text):
+    """``ex07`` for 7, 07 and ex7 as well."""
+    number = text.removeprefix("ex")
+    return f"ex{int(number):02}" if number.isdecimal() else text
 
 
 def _find(file_name):

@@ -353,7 +353,16 @@ def _call_backward(backward, dy, cache, inputs, checked):
             f"backward returned {len(gradients)} gradients for {len(inputs)} inputs; "
             "return one for each, in their order, and None for an input that has none"
         )
-    return [None if gradient is None else np.asarray(gradient) for gradient in gradients]
+    return [None if gradient is None else _as_array(gradient) for gradient in gradients]
+
+
+def _as_array(gradient):
+    try:
+        return np.asarray(gradient, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CheckError(
+            f"backward returned {_described(gradient)} where a gradient, an array, should be"
+        ) from None
 
 
 def call(what, function, *arguments):
@@ -370,6 +379,7 @@ def call(what, function, *arguments):
 def _place(error):
     """Where in the called file the error arose, `` (my_file.py, line 12)``."""
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the call above
+    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]  # the import
     frames = [frame for frame in frames if frame.filename == frames[0].filename]
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 

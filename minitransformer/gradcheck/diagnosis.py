@@ -67,13 +67,13 @@ def diagnose(analytic, numeric, x, y, dy, sizes, others):
         others: the right gradients of the other inputs, by the inputs' names.
     """
     marks = (mark for mark in _marks(analytic, numeric, x, y, dy, sizes, others) if mark)
-    return next(marks, "") or _where(analytic, numeric)
+    return next(marks, "") or _where(analytic, numeric, _entries(numeric, x))
 
 
 def _marks(analytic, numeric, x, y, dy, sizes, others):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
-    yield _not_finite(analytic)
+    yield _not_finite(analytic, _entries(numeric, x))
     yield _imprecise(analytic, numeric)
     yield _zeros(analytic, numeric)
     yield _factor(analytic, numeric, sizes)
@@ -89,6 +89,11 @@ def _marks(analytic, numeric, x, y, dy, sizes, others):
             yield _gain_missing(analytic, numeric, x, dy)
         yield _factor_by_axis(analytic, numeric)
         yield _gain_outside(analytic, numeric, x)
+
+
+def _entries(numeric, x):
+    """What the entries of a gradient are; slopes along directions may stand for them."""
+    return "of its {} entries" if numeric.shape == x.shape else "of the slopes along {} directions"
 
 
 def _same(a, b):
@@ -110,9 +115,9 @@ def _wrong_shape(analytic, numeric):
     return message
 
 
-def _not_finite(analytic):
+def _not_finite(analytic, entries):
     count = np.count_nonzero(~np.isfinite(analytic))
-    return f"{count} of its {analytic.size} entries are NaN or infinite" if count else ""
+    return f"{count} {entries.format(analytic.size)} are NaN or infinite" if count else ""
 
 
 def _imprecise(analytic, numeric):
@@ -308,9 +313,9 @@ def _rows(array):
     return array.reshape(-1, array.shape[-1])
 
 
-def _where(analytic, numeric):
+def _where(analytic, numeric, entries):
     wrong = np.abs(analytic - numeric) > SAME * max(np.abs(analytic).max(), np.abs(numeric).max())
-    text = f"{np.count_nonzero(wrong)} of its {wrong.size} entries are wrong"
+    text = f"{np.count_nonzero(wrong)} {entries.format(wrong.size)} are wrong"
     for axis in range(wrong.ndim):
         others = tuple(a for a in range(wrong.ndim) if a != axis)
         places = np.flatnonzero(wrong.any(axis=others))

@@ -24,8 +24,8 @@ class TrainingConfig:
         subword_dropout: probability of not merging two subwords (BPE-dropout).
         patience: epochs without a better validation BLEU after which to stop; 0 is never.
         average: checkpoints, at most, to average at the end, if that scores better.
-        log_every, save_every: steps between two log entries, and between two checkpoints within
-            an epoch; there is one at the end of each epoch too.
+        log_every: steps between two log entries.
+        save_every: steps between two checkpoints within an epoch; there is one at its end too.
         shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
             one for each core of a CPU, or fewer where they would be tiny; a GPU always has 1.
         accelerate: whether to use the faster twins of the layers. On a CPU they round probabilities

@@ -35,7 +35,7 @@ class Progress:
 
     def validated(self, entry, best):
         """Show a log entry of kind "validation" and the best one so far."""
-        mark = "" if entry["epoch"] == best["epoch"] else f", best {best['bleu']:.1f}"
+        mark = "" if entry["epoch"] == best["epoch"] else f", best in epoch {best['epoch']}"
         self.say(f"epoch {entry['epoch']}: validation BLEU {entry['bleu']:.1f}{mark}")
         if "left_out" in entry:
             self.say(

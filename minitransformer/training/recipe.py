@@ -27,8 +27,8 @@ class DataConfig:
 
     Attributes:
         corpus: ``"toy"``, ``"multi30k"``, or ``"files"`` for the four paths below.
-        train_source, train_target, validation_source, validation_target: text files, one
-            sentence a line, plain or .gz.
+        train_source, train_target: text to train on: files, one sentence a line, plain or .gz.
+        validation_source, validation_target: the same for the text that chooses the epoch.
         data_dir: folder with a local copy of Multi30k; empty for a download.
         vocabulary_size: subwords shared by both languages.
         max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a

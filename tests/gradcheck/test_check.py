@@ -108,6 +108,21 @@ def test_the_report_prints_the_worst_entry_with_both_numbers():
     assert "1 of its 12 entries are wrong, all of them at 1 on axis 0" in str(report)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "cause"),
+    [
+        (
+            lambda dx: dx + np.arange(12).reshape(3, 4),
+            "5 of the slopes along 5 directions are wrong",
+        ),
+        (lambda dx: dx * np.nan, "5 of the slopes along 5 directions are NaN or infinite"),
+    ],
+)
+def test_directions_are_not_called_entries(spoil, cause):
+    report = check_pair(square, lambda dy, x: spoil(2 * x * dy), (X,), directions=5)
+    assert report.tensors[0].diagnosis == cause
+
+
 def test_inputs_of_other_types_pass_through_unchecked():
     def scaled(x, ids, factor, name):
         assert (ids, factor, name) == ([1, 2], 3, "n")
@@ -235,6 +250,8 @@ class Unsteady:
         (lambda x: (x + np.inf, x), square_backward, (X,), "forward returned NaN or infinity"),
         (square, lambda dy, x: dy[9], (X,), "backward raised IndexError: index 9"),
         (square, lambda dy, x: (dy, dy), (X,), "backward returned 2 gradients for 1 inputs"),
+        (square, lambda dy, x: ((dy, dy[0]),), (X,), "backward returned a tuple of 2 where a grad"),
+        (square, lambda dy, x: "dx", (X,), "backward returned str where a gradient, an array"),
         (lambda x, w: (x * w, x), square_backward, (X, X), "returned 1 gradients for 2 inputs"),
         (square, square_backward, ([1.0, 2.0],), "no input is a float64 array"),
         (square, square_backward, (np.zeros((0, 3)),), "x has no entries, its shape is (0, 3)"),

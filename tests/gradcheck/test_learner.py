@@ -50,6 +50,17 @@ def test_another_seed_gives_other_inputs(file):
     assert len(errors) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("x = 1\ny = x / 0\n", "(my_cube.py, line 2)"), ("x = 1\ny = = x\n", "(my_cube.py, line 2)")],
+    ids=["fails", "no Python"],
+)
+def test_a_file_that_cannot_be_imported_is_told_with_the_line(text, place, file):
+    with pytest.raises(CheckError) as caught:
+        check_file(f"{file(text)}:cube")
+    assert str(caught.value).endswith(place)
+
+
 def test_the_file_may_import_its_neighbours(file, tmp_path):
     (tmp_path / "exponent_of_my_cube.py").write_text("THREE = 3")
     text = CUBE.replace("import numpy as np", "from exponent_of_my_cube import THREE")

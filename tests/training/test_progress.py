@@ -68,7 +68,7 @@ def test_a_validation_is_a_line_that_tells_the_best_one_if_it_is_another(stream)
     progress.close()
     lines = progress.stream.getvalue().replace("\r", "\n").splitlines()
     assert "epoch 2: validation BLEU 30.0" in lines
-    assert "epoch 3: validation BLEU 29.9, best 30.0" in lines
+    assert "epoch 3: validation BLEU 29.9, best in epoch 2" in lines
 
 
 def test_pairs_that_an_epoch_lacked_are_a_line_of_their_own():
