@@ -1,5 +1,7 @@
 """What all tests share: the devices they run on, and property tests that repeat themselves."""
 
+import signal
+
 import pytest
 from strict_cupy import strict
 
@@ -12,6 +14,12 @@ except ImportError:  # only tests of properties need it
 else:
     hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
     hypothesis.settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_arrive():
+    """Tests that a shell runs in the background inherit from it that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(
