@@ -29,16 +29,14 @@ from concurrent.futures import ThreadPoolExecutor
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
-from matplotlib.patches import FancyBboxPatch
 from threadpoolctl import threadpool_limits
 
 from minitransformer import CPU, DeviceError, select_device
-from minitransformer.backend import Device, array_namespace, scatter_add, to_host
+from minitransformer.backend import Device, array_namespace, to_host
 from minitransformer.exercises import check_exercise
 from minitransformer.exercises.far_machine import FarMachine
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import (
-    merge_heads,
     multi_head_attention,
     multi_head_attention_backward,
     split_heads,
@@ -79,9 +77,9 @@ print(softmax_for_numpy(scores).round(3))
 
 # %% [markdown]
 # Will it run on a GPU? To find out without having one, this lesson uses a **far machine**: a small
-# array library made for the exercises. NumPy computes its arrays, but its arrays are no NumPy arrays. It
-# refuses what CuPy refuses, and counts what costs time on a GPU. It is no faster than NumPy, and no
-# figure in this lesson pretends that it is.
+# array library made for the exercises. NumPy computes its arrays, but they are no NumPy arrays. It refuses
+# what CuPy refuses, and a little more, and counts what costs time on a GPU. It is no faster than NumPy,
+# and no figure in this lesson pretends that it is.
 
 # %%
 far = FarMachine()
@@ -93,8 +91,12 @@ except TypeError as error:
 
 # %% [markdown]
 # `x.max()` and `-` went well: they are the array's own, and are computed where the array is. `np.exp` did
-# not: NumPy cannot compute with memory that it cannot reach. The cure is one line. Ask the array which
-# library it belongs to, and use that:
+# not: NumPy cannot compute with memory that it cannot reach. Here CuPy would have helped out: asked for
+# `np.exp` of a CuPy array, NumPy hands the work over to CuPy (CuPy's user guide, "Interoperability"). But
+# the help ends where NumPy makes an array of its own: `x + np.ones(3)` is an error on a GPU, as section 2
+# shows. So we do not lean on it, and the far machine refuses NumPy's functions altogether.
+#
+# The cure is one line. Ask the array which library it belongs to, and use that:
 
 
 # %%
@@ -126,33 +128,25 @@ except DeviceError as error:
     print(error)
 
 # %% [markdown]
-# **Data moves only when it is told to.** Two functions cross the bridge, and no others do:
+# **Data moves only when it is told to.** Two functions of the package cross the bridge:
 
 # %%
-figure, axes = plt.subplots(figsize=(8.6, 2.8))
-axes.set(xlim=(0, 10), ylim=(0.2, 3.2))
+figure, axes = plt.subplots(figsize=(8.6, 2.4))
+axes.set(xlim=(0, 10), ylim=(0.2, 2.8))
 axes.axis("off")
-for left, colour, title, lines in (
-    (0.1, BLUE, "host", "your Python program\nNumPy arrays\nfiles, text, batches, plots"),
-    (
-        6.5,
-        VERMILION,
-        "device",
-        "a queue of operations\nCuPy arrays\nparameters, gradients, activations",
-    ),
+for middle, colour, name, contents in (
+    (1.6, BLUE, "host", "your Python program\nNumPy arrays\nfiles, text, batches, plots"),
+    (8.4, VERMILION, "device", "a queue of orders\nCuPy arrays\nparameters, activations"),
 ):
-    box = FancyBboxPatch(
-        (left, 0.35), 3.4, 2.7, boxstyle="round,pad=0.05", fc="white", ec=colour, lw=1.8
-    )
-    axes.add_patch(box)
-    axes.text(left + 1.7, 2.7, title, ha="center", weight="bold", color=colour)
-    axes.text(left + 1.7, 1.5, lines, ha="center", va="center", linespacing=1.7)
-for up, start, end, label, style in (
-    (2.45, 3.6, 6.4, "device.asarray(x)", "-"),
-    (1.65, 3.6, 6.4, "names of operations", ":"),
-    (0.7, 6.4, 3.6, "to_host(x): waits", "-"),
+    frame = dict(boxstyle="round,pad=1", fc="white", ec=colour, lw=1.8)
+    style = dict(ha="center", va="center", linespacing=1.7)
+    axes.text(middle, 1.5, f"{name}\n\n{contents}", bbox=frame, **style)
+for up, start, end, label, dash in (
+    (2.2, 3.0, 7.0, "device.asarray(x)", "-"),
+    (1.4, 3.0, 7.0, "names of operations", ":"),
+    (0.6, 7.0, 3.0, "to_host(x): waits", "-"),
 ):
-    arrow = dict(arrowstyle="-|>", color="0.25", lw=1.8, linestyle=style)
+    arrow = dict(arrowstyle="-|>", color="0.25", lw=1.8, linestyle=dash)
     axes.annotate("", (end, up), (start, up), arrowprops=arrow)
     axes.text(5, up + 0.12, label, ha="center", fontsize=9.5)
 plt.show()
@@ -176,7 +170,6 @@ shape_table(
 )
 
 # %%
-print(f"x is on {device}, and is a {type(x).__module__}.{type(x).__name__}")
 source_of(Device.asarray, to_host)
 
 # %% [markdown]
@@ -230,9 +223,10 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # t = t_0 + \frac{W}{P} .
 # $$
 #
-# A GPU has a larger $P$, and a larger $t_0$ too. Below some size the CPU wins. And if the data has to
-# cross first, by a link of $\beta$ bytes each second, the journey costs $\text{bytes} / \beta$. For large
-# sizes, where $t_0$ no longer matters, going there pays if
+# A GPU has a larger $P$, and a larger $t_0$ too: CuPy's user guide ("Performance Best Practices") measures some
+# 50 µs for the two calls of `cp.arange(1000).sum()`, and section 4 finds less than one for a call of NumPy.
+# Below some size the CPU wins. And if the data has to cross first, by a link of $\beta$ bytes each second, the
+# journey costs $\text{bytes} / \beta$. For large sizes, where $t_0$ no longer matters, going there pays if
 #
 # $$
 # \frac{W}{P_{\text{cpu}}} \gt \frac{\text{bytes}}{\beta} + \frac{W}{P_{\text{gpu}}} .
@@ -247,7 +241,8 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # \frac{1}{P_{\text{cpu}}} \gt \frac{12}{\beta} + \frac{1}{P_{\text{gpu}}} .
 # $$
 #
-# There is no $n$ left. If the journey does not pay for small matrices, it never pays.
+# There is no $n$ left: it holds for all large sizes or for none. It cannot hold unless
+# $\beta \gt 12 \, P_{\text{cpu}}$, and section 4 tells how fast a link that is.
 #
 # **Multiplied**, each of the $n^2$ results is a sum of $n$ products: $n$ multiplications and $n$
 # additions, $W = 2 n^3$. Divide by $2 n^2$:
@@ -261,7 +256,7 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # If the GPU multiplies faster at all, there is always a size from which it pays. What decides is how many
 # operations are done with each byte, here $2 n^3 / 12 n^2 = n / 6$: the **arithmetic intensity**. Two rules follow for a
 # Transformer. Its work must be in large matrix products. And whatever is computed between two of them,
-# however small, must stay where they are, since it could never pay for a journey of its own.
+# however small, must stay where they are, since it would not pay for a journey of its own.
 #
 # ## 4 · The measurement
 #
@@ -314,8 +309,7 @@ for machine in MACHINES:
 if gpu:
     for n in WIDTHS:
         a, b = random32(n, n), random32(n, n)
-        there_and_back = lambda a=a, b=b: to_host(gpu.asarray(a) @ gpu.asarray(b))  # noqa: E731
-        journey.append(seconds_of(there_and_back, gpu))
+        journey.append(seconds_of(lambda a=a, b=b: to_host(gpu.asarray(a) @ gpu.asarray(b)), gpu))
 
 # %% [markdown]
 # The thin lines are $t_0 + W / P$, with nothing fitted but its two ends: $t_0$ is the time of the smallest
@@ -348,9 +342,8 @@ for axes in panels:
     axes.legend()
 plt.show()
 
-intensity = {"addition": 1 / 12, "product at the largest width": WIDTHS[-1] / 6}
-for name, value in intensity.items():
-    print(f"operations for each byte, {name}: {value:.2f}")
+rate = LENGTHS[-1] / (added[CPU][-1] - added[CPU][0])
+print(f"an addition cannot pay for its journey below β = 12 P = {12 * rate / 1e9:.0f} GB/s")
 
 # %% [markdown]
 # Three things to read off, on any machine:
@@ -358,12 +351,15 @@ for name, value in intensity.items():
 # - **The flat part on the left.** Adding 4 numbers and adding some hundred take about the same time:
 #   it is the time of the call. A program of many small operations runs at the speed of calls, not of
 #   arithmetic. This is the stronger on a GPU, where a call hands an order to another computer.
-# - **The slope on the right**, the rate. The two panels have very different ones, though the same cores
-#   do the work. An addition reads two numbers and writes one for a single operation; it runs at the
+# - **The slope on the right**, the rate. The two panels have very different ones, though the same core
+#   does the work. An addition reads two numbers and writes one for a single operation; it runs at the
 #   speed of *memory*. A matrix product uses each number it has read $n$ times.
 # - **Where points and line part**, in the middle of the left panel: vectors that fit into the processor's
 #   cache are added faster than memory could deliver them. $P$ is no constant of the machine. (What the
 #   bounds are is the subject of lesson 16.)
+#
+# The last line of the output is the answer to section 3. An addition reads 8 bytes and writes 4, so $12 P$ is
+# what this core moves in and out of memory. A link to the GPU would have to be faster than that.
 #
 # ## 5 · One GEMM
 #
@@ -384,7 +380,8 @@ for name, value in intensity.items():
 # dW_{ij} = \sum_b \sum_t x_{bti} \, dy_{btj} = \sum_{n} X_{ni} \, dY_{nj} = (X^\top dY)_{ij} :
 # $$
 #
-# the double sum *is* the inner sum of one matrix product. This is the package's `linear`:
+# the double sum *is* the inner sum of one matrix product ([lesson 02](02_backpropagation.ipynb) derives
+# it from the chain rule). This is the package's `linear`:
 
 # %%
 source_of(linear, linear_backward)
@@ -396,28 +393,9 @@ assert report.right
 print(report)
 
 # %% [markdown]
-# ### A mistake: a product for each sentence
-#
-# Without flattening, $x^\top dy$ is a product for each sentence, an array of shape $(B, D, F)$. The
-# axis that is too many has to go, and it goes by a *sum*. It is often taken for a mean, as "the average
-# over the batch". The checker sees how far off that is:
-
-
-# %%
-def mean_over_the_batch(dy, cache):
-    x, weight, _ = cache
-    dweight = (x.swapaxes(-1, -2) @ dy).mean(axis=0)
-    return dy @ weight.T, dweight, dy.sum(axis=(0, 1))
-
-
-report = check_pair(linear, mean_over_the_batch, sizes)
-assert not report.right
-print(report)
-
-# %% [markdown]
 # ### What it is worth
 #
-# The same map, written in four ways. The far machine counts the GEMMs, the clock does the rest:
+# The same map, written in four ways, on one CPU core. The far machine counts the GEMMs of the first two:
 
 # %%
 batch, matrix = random32(32, 18, 256), random32(256, 1024)
@@ -430,27 +408,22 @@ WAYS = {
 results = [way(batch, matrix) for way in WAYS.values()]
 assert all(np.allclose(results[0], result, rtol=1e-3, atol=1e-3) for result in results)
 
+times = [
+    seconds_of(lambda way=way: way(batch, matrix), tries=tries)
+    for way, tries in zip(WAYS.values(), (25, 25, 5, 3), strict=True)
+]
+for name, seconds in zip(WAYS, times, strict=True):
+    print(f"{name:22} {1e3 * seconds:8.1f} ms, × {seconds / times[0]:,.0f}")
+
 far = FarMachine()
 far_batch, far_matrix = far.asarray(batch), far.asarray(matrix)
 for name in ("reshape, then @", "x @ W"):
     far.gemms = 0
     WAYS[name](far_batch, far_matrix)
-    print(f"{name:16} asks for {far.gemms} GEMMs")
-
-times = [
-    seconds_of(lambda way=way: way(batch, matrix), tries=tries)
-    for way, tries in zip(WAYS.values(), (25, 25, 5, 3), strict=True)
-]
-figure, axes = plt.subplots(figsize=(7, 2.6))
-bars = axes.barh(list(WAYS), [1e3 * t for t in times], color=[BLUE, ORANGE, "0.6", "0.6"])
-axes.bar_label(bars, [f" {1e3 * t:,.1f} ms, × {t / times[0]:,.0f}" for t in times])
-axes.set(xscale="log", xlabel="time of one call (ms), one CPU core", xlim=(None, 6e4 * max(times)))
-axes.set_axisbelow(True)
-axes.invert_yaxis()
-plt.show()
+    print(f"{name:22} asks for {far.gemms} GEMMs")
 
 # %% [markdown]
-# The two grey ones do not reach the library for matrix products at all: `einsum` runs a loop of
+# The last two do not reach the library for matrix products at all: NumPy's `einsum` runs a loop of
 # its own, and `np.dot` of an array with three axes takes one dot product after the other. They give the
 # right numbers, and this is what makes them dangerous: nothing but a clock tells. `x @ W` is 32 small
 # GEMMs, one for each sentence, and each of them goes through all of $W$ for the sake of 18 rows. How much
@@ -476,23 +449,24 @@ x_places = np.arange(tokens * heads * head_width).reshape(1, tokens, heads * hea
 in_heads = split_heads(x_places, heads)  # (1, H, T, K)
 wrong = x_places.reshape(1, heads, tokens, head_width)  # the same shape by reshape alone
 
+of_tokens = [f"token {t}" for t in range(tokens)]
+of_heads = [f"head {h}, token {t}" for h, t in np.ndindex(heads, tokens)]
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.3), width_ratios=[8, 5.2, 5.2])
-for axes, places, title in (
-    (panels[0], x_places[0], "x (T, D): a row for each token"),
-    (panels[1], in_heads[0].reshape(-1, head_width), "split_heads(x)"),
-    (panels[2], wrong[0].reshape(-1, head_width), "only reshaped: wrong"),
+for axes, places, rows, title in (
+    (panels[0], x_places, of_tokens, "x (T, D): a row for each token"),
+    (panels[1], in_heads, of_heads, "split_heads(x)"),
+    (panels[2], wrong, of_heads, "only reshaped: wrong"),
 ):
+    places = places.reshape(len(rows), -1)
     axes.imshow(places, cmap="cividis", vmin=0, vmax=30)
     for (row, column), place in np.ndenumerate(places):
         colour = "white" if place < 15 else "black"
         axes.text(column, row, place, ha="center", va="center", color=colour)
     axes.set(title=title, xticks=[])
+    axes.set_yticks(range(len(rows)), rows)
     axes.grid(False)
-    if len(places) == tokens:
-        axes.set_yticks(range(tokens), [f"token {t}" for t in range(tokens)])
-    else:
-        axes.set_yticks(range(6), [f"head {h}, token {t}" for h, t in np.ndindex(heads, tokens)])
-        axes.axhline(tokens - 0.5, color="white", lw=4)
+for axes in panels[1:]:
+    axes.axhline(tokens - 0.5, color="white", lw=4)
 plt.show()
 
 assert np.shares_memory(x_places, in_heads)
@@ -507,7 +481,7 @@ print("strides of split_heads(x), in numbers:", [s // 8 for s in in_heads.stride
 #
 # ### When does reshape have to copy?
 #
-# On the way back, `merge_heads` swaps the axes and joins two of them. Joined, they need *one* stride.
+# On the way back, attention's `merge_heads` swaps the axes and joins two of them. Joined, they need *one* stride.
 # Let axes of sizes $m$ and $n$ have strides $s$ and $s'$. The joined axis has the index $q = i\,n + j$, and
 # one stride means that its entries stand at $q\,s'' = i\,n\,s'' + j\,s''$. They are at $i\,s + j\,s'$.
 # Both agree for all $i$ and $j$ only if
@@ -523,41 +497,31 @@ print("strides of split_heads(x), in numbers:", [s // 8 for s in in_heads.stride
 H, K = 2, D // 2
 q = rng.standard_normal((B, T, D))
 split = split_heads(q, H)  # (B, H, T, K)
-computed = split * 1.0  # what attention gives back: a new array, in the order of its own axes
-back = computed.swapaxes(1, 2)  # (B, T, H, K)
-print(f"strides of the last two axes: {back.strides[2:]} bytes, size of the last: {K}")
-assert back.strides[2] == K * back.strides[3]  # can be joined
-print(f"merge_heads shared memory:    {np.shares_memory(back, merge_heads(computed))}")
-print(f"split_heads shared memory:    {np.shares_memory(q, split)}")
-
-# %% [markdown]
-# No copy on the way back either, which may surprise you. NumPy lays a result out in the memory order
-# of its *input*, so `split * 1.0` still stands there as `q` did. A matrix product does not do that, and
-# attention ends with one:
-
-# %%
+there_and_back = split.swapaxes(1, 2)  # (B, T, H, K), strides as if nothing had happened
 from_product = (split @ rng.standard_normal((K, K))).swapaxes(1, 2)  # (B, T, H, K)
-mergeable = from_product.strides[2] == K * from_product.strides[3]
-merged = from_product.reshape(B, T, D)
-print(f"after a product: joined without a copy: {mergeable}")
-assert mergeable == np.shares_memory(from_product, merged)
+for name, back in (
+    ("split, swapped back", there_and_back),
+    ("a product, swapped back", from_product),
+):
+    outer, inner = (stride // 8 for stride in back.strides[-2:])
+    merged = back.reshape(B, T, D)
+    shared = np.shares_memory(back, merged)
+    print(f"{name:24} strides of H and K {outer:2} and {inner}, K = {K}; copied: {not shared}")
+    assert shared == (outer == K * inner)
 
 # %% [markdown]
+# Attention ends with a matrix product, and a product lies in the order of its own axes. So its
+# `merge_heads` has to copy, once for each layer.
+#
 # ### What views are dangerous for
 #
 # To write to a view is to write to what it is a view of. A function that does `y = x.reshape(…)` and then
 # `y += bias` has changed its caller's x:
 
-
 # %%
-def adds_in_place(x, bias):
-    y = x.reshape(-1, x.shape[-1])
-    y += bias
-    return y.reshape(x.shape)
-
-
 given = np.zeros((2, 3, 4))
-adds_in_place(given, np.ones(4))
+y = given.reshape(-1, 4)
+y += np.ones(4)
 print("the caller's array of zeros now sums to", given.sum())
 assert given.sum() == given.size
 
@@ -566,21 +530,6 @@ assert given.sum() == given.size
 # nobody else's. The rule of the package is that **a function never writes to what it is given**, and all
 # checks hand arrays over read-only, so that a breach is an error.
 #
-# The other half of the trap are *index arrays*. `x[ids]` with an array of ids is a copy. And `x[ids] += v`
-# reads all, adds, and writes all, so of two equal ids one is lost. An embedding's gradient
-# needs the sum over all places where a token stands; `scatter_add` makes it:
-
-# %%
-ids, ones = np.array([3, 1, 3, 3]), np.ones(4)
-lost, kept = np.zeros(5), np.zeros(5)
-lost[ids] += ones
-scatter_add(kept, ids, ones)
-print("target[ids] += 1:   ", lost)
-print("scatter_add:        ", kept)
-assert kept.sum() == 4
-assert lost.sum() == 2
-
-# %% [markdown]
 # ## 7 · Waiting
 #
 # An order to a GPU returns at once. The work goes into a queue, and your program goes on. So this clock
@@ -592,22 +541,6 @@ assert lost.sum() == 2
 # print(time.perf_counter() - start)
 # ```
 #
-# A queue with one worker is easily had without a GPU: a thread that carries out what it is handed.
-# Here it multiplies two matrices, and we look at the clock twice:
-
-# %%
-left = random32(1024, 1024)
-with ThreadPoolExecutor(1) as queue:
-    queue.submit(int).result()  # the thread is there
-    start = time.perf_counter()
-    product = queue.submit(np.matmul, left, left)
-    after_order = time.perf_counter() - start
-    product.result()  # waits
-    after_result = time.perf_counter() - start
-print(f"the order was given after {1e6 * after_order:8.0f} µs")
-print(f"the result was there after {1e6 * after_result:7.0f} µs")
-
-# %% [markdown]
 # That is why `seconds_of` calls `synchronize`. On NumPy it does nothing.
 #
 # Being ahead of the device is good: while it computes one step, the program can prepare the next.
@@ -617,8 +550,8 @@ print(f"the result was there after {1e6 * after_result:7.0f} µs")
 #
 # *Without waiting*, order $i$ is given at the time $i\,h$. The device begins it then, or when it has finished
 # the one before, if that is later. So it finishes at $f_i = \max(i h,\ f_{i-1}) + d$, with $f_0 = 0$.
-# Unroll this: $f_N$ is the largest of the sums that follow the clock of the host up to some order $k$, and
-# the device from there to the end,
+# Unroll this: $f_N = \max(N h + d,\ f_{N-1} + d)$, in there $f_{N-1} = \max((N-1) h + d,\ f_{N-2} + d)$, and so on.
+# What comes out follows the host's clock up to some order $k$, and the device from there to the end:
 #
 # $$
 # f_N = \max_{1 \le k \le N} \big( k \, h + (N - k + 1) \, d \big) .
@@ -631,8 +564,9 @@ print(f"the result was there after {1e6 * after_result:7.0f} µs")
 # f_N = h + d + (N - 1) \max(h, d) .
 # $$
 #
-# The sum of the two has become the larger of the two. To see it, host and device only *sleep* in this experiment, for
-# times chosen by us, so that it looks alike on every machine. The queue and the clock are real.
+# The sum of the two has become the larger of the two. To see it, we need no GPU: a thread that carries out what
+# it is handed is a queue with one worker. Host and device only *sleep* in this experiment, for times
+# chosen by us, so that it looks alike on every machine. The queue and the clock are real.
 
 # %%
 STEPS, HOST, DEVICE = 8, 0.03, 0.045  # seconds
@@ -715,12 +649,13 @@ print("x * math.sqrt(64):", (x32 * math.sqrt(64)).dtype)
 print("x * np.sqrt(64):  ", (x32 * np.sqrt(64)).dtype)
 
 # %% [markdown]
-# The rule of NumPy 2 (its enhancement proposal 50, "NEP 50"; CuPy follows it from its version 14) has two parts:
+# The rule of NumPy 2 (its enhancement proposal 50, "NEP 50") has two parts. CuPy follows it from its version
+# 14 on (CuPy's upgrade guide, "NumPy 2 related changes").
 #
 # - A **Python number** is weak. It takes the array's dtype, if it is of no higher kind: boolean, integer,
 #   float.
 # - **Everything else is strong**, scalars of NumPy too. `np.sqrt(64)` is an `np.float64`, and of two strong
-#   types the result has room for both.
+#   types the result is the smallest with room for both, or float64 where none has.
 #
 # The *value* does not matter: that 8 is exact in float32 saves nothing. Here is the whole table, computed
 # by NumPy. Orange is where an array does not keep its dtype:
@@ -753,29 +688,25 @@ plt.show()
 
 # %%
 gain, shift, projection = np.ones(256, np.float32), np.zeros(256, np.float32), random32(256, 256)
+rows, narrow, wide = random32(256, 256), math.sqrt(64), np.sqrt(64)
 
 
-def small_model(x, scale):
-    x, _ = layer_norm(x * scale, gain, shift)
-    for _ in range(3):
-        x, _ = linear(x, projection)
-    return x
+def two_layers(scale):
+    x, _ = layer_norm(rows * scale, gain, shift)
+    return linear(x, projection)[0]
 
 
-rows = random32(256, 256)
-narrow, wide = math.sqrt(64), np.sqrt(64)
-for scale in (narrow, wide):
-    y = small_model(rows, scale)
+for scale, dtype in ((narrow, np.float32), (wide, np.float64)):
+    y = two_layers(scale)
     print(f"scale is a {type(scale).__name__:7}: result {y.dtype}, {y.nbytes / 2**10:.0f} KiB")
-assert small_model(rows, narrow).dtype == np.float32
-assert small_model(rows, wide).dtype == np.float64
-ratio = seconds_of(lambda: small_model(rows, wide)) / seconds_of(lambda: small_model(rows, narrow))
+    assert y.dtype == dtype
+ratio = seconds_of(lambda: two_layers(wide)) / seconds_of(lambda: two_layers(narrow))
 print(f"time with the wide scalar: {ratio:.1f} times")
 
 # %% [markdown]
-# Nothing is wrong with the numbers, they are even more exact. That is why it stays unnoticed for
-# months. The package computes such scalars by `math`, and a test asserts that a float32 model stays
-# float32 from end to end.
+# Nothing is wrong with the numbers, they are even more exact. That is why nobody notices. The
+# package computes such scalars by `math`, and a test asserts that a float32 model stays float32 from end
+# to end.
 #
 # ## 9 · What else differs
 #
@@ -786,20 +717,13 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 # |---|---|---|---|
 # | index out of range | `IndexError` | wraps around silently | checks token ids before they are used |
 # | sum of all entries | a scalar | an array of no axes | treats it as an array |
-# | one index assigned to twice | the last value stays | any of the values | `scatter_add`, or no double index |
+# | one index assigned to twice | the last value stays | any of the values | `scatter_add` ([lesson 05](05_tokens_and_embeddings.ipynb)), or no double index |
 # | order of additions in `scatter_add` | fixed | as the threads happen to run | says that last bits may differ |
 # | random numbers | NumPy's generator | another generator | takes a generator from `device.generator(seed)` |
 #
 # The last one means that a run with a seed can be repeated on one kind of machine, and gives other numbers
-# on the other:
-
-# %%
-numbers = device.generator(7).random((4,), dtype=np.float32)
-again = device.generator(7).random((4,), dtype=np.float32)
-assert np.array_equal(to_host(numbers), to_host(again))
-print(f"seed 7 on {device}:", to_host(numbers))
-
-# %% [markdown]
+# on the other.
+#
 # ## 10 · Exercises
 #
 # Fill in [lessons/exercises/ex01.py](exercises/ex01.py), which has signatures, shapes and hints, and
@@ -830,9 +754,9 @@ print(check_exercise("ex01", globals()))
 # | | |
 # |---|---|
 # | one code | `xp = array_namespace(x)`, then `xp.exp(x)`; never `np.` on an array you were given |
-# | crossing | `device.asarray(x)` to go there, `to_host(x)` to come back, nothing else |
+# | crossing | `device.asarray(x)` to go there, `to_host(x)` to come back |
 # | time of an operation | $t = t_0 + W / P$; a journey adds $\text{bytes} / \beta$ |
-# | when it pays | products: $n \gt 6 / (\beta (1 / P_{\text{cpu}} - 1 / P_{\text{gpu}}))$; sums of matrices: by no size |
+# | when it pays | products: $n \gt 6 / (\beta (1 / P_{\text{cpu}} - 1 / P_{\text{gpu}}))$; sums: only if $\beta \gt 12 P_{\text{cpu}}$ |
 # | one GEMM | $Y = X W, \quad dW = X^\top dY$ with $X$ of shape $(B T, D)$ |
 # | joined without a copy | if outer stride = inner size · inner stride |
 # | trap | `reshape` where `swapaxes` is meant: right shape, wrong numbers |

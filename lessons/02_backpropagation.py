@@ -32,7 +32,7 @@ from minitransformer.backend import to_host
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
-from minitransformer.layers.linear import Linear, glorot_uniform, linear, linear_backward
+from minitransformer.layers.linear import Linear, linear, linear_backward
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.lessons import (
     BLACK,
@@ -60,9 +60,9 @@ model = Transformer(TransformerConfig.preset("toy", vocabulary_size=1000))
 print(f"{2 * model.num_parameters():,} runs of the model for one step of training")
 
 # %% [markdown]
-# Backpropagation gets *all* of these slopes from one run forward and one run backward, and the run backward
-# costs about as much as two forward.
-# It is not an approximation, either. How can that be?
+# Backpropagation gets *all* of these slopes from one run forward and one run backward, and the run
+# backward costs about as much as two forward (section 4). It is not an approximation, either. How can that
+# be?
 #
 # A word about letters. In this course $dx$ stands for the *gradient* $\partial L / \partial x$, an
 # array of the shape of $x$. Small changes are written $\Delta x$. The two belong together: if $x$
@@ -134,46 +134,32 @@ PLACES = {  # of each node: across, up
 }
 VALUES = dict(x=x, w=w, b=b, z=z, h=h, v=v, r=r, y=y, L=L)
 
-
-def draw_graph(axes, dashed=()):
-    """The graph with values, local slopes and gradients; the arrows in ``dashed`` stand out."""
-    for tail, head in SLOPES:
-        slope = SLOPES[tail, head]
-        (x0, y0), (x1, y1) = PLACES[tail], PLACES[head]
-        detour = (tail, head) == ("x", "y")
-        arrow = dict(
-            arrowstyle="-|>",
-            color="0.35",
-            shrinkA=16,
-            shrinkB=16,
-            connectionstyle="arc3,rad=0.36" if detour else "arc3",
-        )
-        axes.annotate("", (x1, y1), (x0, y0), arrowprops=arrow)
-        middle = (3.1, -0.88) if detour else ((x0 + x1) / 2, (y0 + y1) / 2)
-        style = dict(ha="center", va="center", fontsize=10.5, color=BLUE)
-        axes.text(*middle, f"×{slope:g}", bbox=dict(fc="white", ec="none", pad=1.5), **style)
-    for name, (across, up) in PLACES.items():
-        axes.plot(across, up, "o", ms=30, mfc="white", mec=BLACK, mew=1.3)
-        style = dict(ha="center", va="center")
-        axes.text(across, up + 0.07, name, fontsize=12.5, style="italic", **style)
-        axes.text(across, up - 0.1, f"{VALUES[name]:g}", fontsize=9.5, **style)
-        above = 0.31 if up or name not in "xzhryL" else -0.33
-        gradient_text = f"d{name} = {gradient[name]:g}"
-        bold = dict(color=VERMILION, fontsize=10.5, weight="bold")
-        axes.text(across, up + above, gradient_text, **style, **bold)
-    axes.set(xlim=(-0.5, 8.2), ylim=(-1.1, 1.45))
-    axes.axis("off")
-
-
 figure, axes = plt.subplots(figsize=(9.5, 3.5))
-draw_graph(axes)
-for place, text, colour in (
-    (5.3, "in the circle: the value", BLACK),
-    (5.3, "on the arrow: the local slope", BLUE),
-    (5.3, "beside it: the gradient", VERMILION),
+centred = dict(ha="center", va="center")
+for (tail, head), slope in SLOPES.items():
+    (x0, y0), (x1, y1) = PLACES[tail], PLACES[head]
+    past = (tail, head) == ("x", "y")  # the arrow below all others
+    bend = "arc3,rad=0.36" if past else "arc3"
+    arrow = dict(arrowstyle="-|>", color="0.35", shrinkA=16, shrinkB=16, connectionstyle=bend)
+    axes.annotate("", (x1, y1), (x0, y0), arrowprops=arrow)
+    middle = (3.1, -0.88) if past else ((x0 + x1) / 2, (y0 + y1) / 2)
+    gap = dict(fc="white", ec="none", pad=1.5)
+    axes.text(*middle, f"×{slope:g}", color=BLUE, bbox=gap, **centred)
+for name, (across, up) in PLACES.items():
+    axes.plot(across, up, "o", ms=30, mfc="white", mec=BLACK, mew=1.3)
+    axes.text(across, up + 0.07, name, fontsize=12.5, style="italic", **centred)
+    axes.text(across, up - 0.1, f"{VALUES[name]:g}", fontsize=9.5, **centred)
+    beside = up + 0.31 if up else up - 0.33
+    text = f"d{name} = {gradient[name]:g}"
+    axes.text(across, beside, text, color=VERMILION, weight="bold", **centred)
+for up, text, colour in (
+    (1.3, "in the circle: the value", BLACK),
+    (1.1, "on the arrow: the local slope", BLUE),
+    (0.9, "beside it: the gradient", VERMILION),
 ):
-    up = {BLACK: 1.3, BLUE: 1.1, VERMILION: 0.9}[colour]
-    axes.text(place, up, text, color=colour, fontsize=10)
+    axes.text(5.3, up, text, color=colour, fontsize=10)
+axes.set(xlim=(-0.5, 8.2), ylim=(-1.1, 1.45))
+axes.axis("off")
 plt.show()
 
 # %% [markdown]
@@ -216,19 +202,19 @@ for name, value in start.items():
 # The remainder stays small, because $\Delta u$ is at most a constant times $\Delta x$. The factor in front of
 # $\Delta x$ is the slope: $dx = du \cdot u'$.
 #
-# **Rule 2: where paths part, their gradients add.** Let $x$ move both $u$ and $v$, and both move $L$. A
+# **Rule 2: where paths part, their gradients add.** Let $x$ move both $u$ and $s$, and both move $L$. A
 # function of two variables has a derivative if it is near a plane:
 #
 # $$
-# \Delta L = \frac{\partial L}{\partial u} \Delta u + \frac{\partial L}{\partial v} \Delta v + o(|\Delta u| + |\Delta v|) .
+# \Delta L = \frac{\partial L}{\partial u} \Delta u + \frac{\partial L}{\partial s} \Delta s + o(|\Delta u| + |\Delta s|) .
 # $$
 #
-# Put $\Delta u = u' \Delta x + o(\Delta x)$ and $\Delta v = v' \Delta x + o(\Delta x)$ into it:
+# Put $\Delta u = u' \Delta x + o(\Delta x)$ and $\Delta s = s' \Delta x + o(\Delta x)$ into it:
 #
 # $$
-# \Delta L = \left( \frac{\partial L}{\partial u} u' + \frac{\partial L}{\partial v} v' \right) \Delta x + o(\Delta x)
+# \Delta L = \left( \frac{\partial L}{\partial u} u' + \frac{\partial L}{\partial s} s' \right) \Delta x + o(\Delta x)
 # \qquad\Longrightarrow\qquad
-# dx = du \cdot u' + dv \cdot v' .
+# dx = du \cdot u' + ds \cdot s' .
 # $$
 #
 # To first order, changes that arrive by two ways simply add up. That is the whole reason why gradients
@@ -256,16 +242,10 @@ for path in paths("x"):
 assert total == gradient["x"]
 
 # %% [markdown]
-# But do not compute it so. Put several such blocks one behind the other, and at each of them a path may
-# go through or past:
-
-# %%
-for blocks in (1, 12, 30):
-    print(
-        f"{blocks:3} blocks: {2**blocks:>13,} paths, {3 * blocks:>3} arrows (in, out and past each)"
-    )
-
-# %% [markdown]
+# But do not compute it so. Put several such blocks one behind the other. At each of them a path may go through
+# or past: 12 blocks make $2^{12} = 4096$ paths, and 30 blocks $2^{30}$, a billion. The arrows are few,
+# five to a block, as in the picture.
+#
 # The paper's model has 12 such blocks in its encoder, two in each of six layers, and 18 in its decoder.
 # The loop of section 2 visits each *arrow* once. It can, because it adds up what arrives at a node before
 # it goes on from there, and so serves all paths through the node with one multiplication. That needs an
@@ -289,18 +269,7 @@ for blocks in (1, 12, 30):
 # From the left there is always a single row, because **the loss is a single number**: that row is the
 # gradient. This is all that backward has ahead of forward. A function of one input and many outputs
 # would be better differentiated forward.
-
-# %%
-n = 200
-J_1, J_2, J_3 = (
-    rng.standard_normal((n, n)),
-    rng.standard_normal((n, n)),
-    rng.standard_normal((1, n)),
-)
-assert np.allclose((J_3 @ J_2) @ J_1, J_3 @ (J_2 @ J_1))
-print(f"backward {2 * n**2:,} multiplications, forward {n**3 + n**2:,}, the same result")
-
-# %% [markdown]
+#
 # ## 4 · The linear map
 #
 # Now rows of numbers. A linear layer maps $N$ rows, the tokens, by one matrix:
@@ -527,7 +496,8 @@ source_of(linear, linear_backward, relu, relu_backward)
 
 # %% [markdown]
 # Pairs compose. The feed-forward network of the paper is a linear map, a ReLU and a linear map (and a
-# dropout, which is off here). Its backward calls theirs in reverse, and each line hands $dh$ on:
+# dropout, which is off here). Its backward calls theirs in reverse, and each line hands $dh$ on.
+# (`@twinned` lets a faster body stand in when it is asked for; here nobody asks.)
 
 # %%
 source_of(feed_forward, feed_forward_backward)
@@ -545,13 +515,14 @@ network = (
     rng.standard_normal((F, D)),
     rng.standard_normal(D),
 )
-for report in (
-    check_pair(linear, linear_backward, inputs),
-    check_pair(relu, relu_backward, (network[0],)),
-    check_pair(feed_forward, feed_forward_backward, network),
+for forward, backward, values in (
+    (linear, linear_backward, inputs),
+    (relu, relu_backward, (network[0],)),
+    (feed_forward, feed_forward_backward, network),
 ):
+    report = check_pair(forward, backward, values)
     assert report.right
-    print(report)
+    print(f"{forward.__name__}\n{report}")
 
 
 # %% [markdown]
@@ -635,17 +606,14 @@ class Overwriting(Linear):
 
 
 rows = rng.standard_normal((7, 5))
-report = check_module(Twice(Linear(5, 5, rng)), rows)
-assert report.right
-print(report)
-
-report = check_module(Twice(Overwriting(5, 5, rng)), rows)
-assert not report.right
-print(report)
+for layer, right in ((Linear(5, 5, rng), True), (Overwriting(5, 5, rng), False)):
+    report = check_module(Twice(layer), rows)
+    assert report.right == right
+    print(f"{type(layer).__name__}, used twice\n{report}\n")
 
 # %% [markdown]
 # With `=` only the last call's gradient is left, that of the *first* use. Training would go on all the same,
-# in a somewhat wrong direction. Such mistakes cost weeks.
+# in a somewhat wrong direction.
 #
 # The price of `+=` is that somebody has to clear the gradients before each step, `model.zero_grad()`. What it
 # gives in return is the freedom to cut up a batch. $dW = x^\top dy$ is a sum over rows, and rows may be
@@ -690,9 +658,9 @@ x, t = device.asarray(place), device.asarray(goal)
 weights = [
     device.asarray(array)
     for array in (
-        rng.choice([-1.0, 1.0], (1, F)),
-        rng.uniform(-np.pi, np.pi, F),
-        glorot_uniform((F, 1), rng).astype(np.float64),
+        np.tile([1.0, -1.0], F // 2)[None],  # (1, F)
+        np.linspace(-np.pi, np.pi, F, endpoint=False),  # (F,) so that the kinks lie everywhere
+        rng.uniform(-0.1, 0.1, (F, 1)),
         np.zeros(1),
     )
 ]
@@ -749,7 +717,7 @@ assert float(losses[-1]) < 0.002 < float(losses[0])
 # 3. **`two_layer_network`** (30 min). The feed-forward network with its input added at the end, and its
 #    backward in plain NumPy, without the pairs of the package.
 # 4. **`gradients_of`** (30 min). The loop of section 2 for arrays: backpropagation through any program
-#    that wrote down what it did. You will have written what is at the heart of PyTorch's autograd.
+#    that wrote down what it did. It is known as automatic differentiation in reverse mode.
 
 # %%
 print(check_exercise("ex02", globals()))
@@ -768,3 +736,6 @@ print(check_exercise("ex02", globals()))
 # | ReLU | $dx = dy \cdot [x \gt 0]$ |
 # | cost | backward about two forwards, for all gradients; no Jacobian is ever built |
 # | traps | a transpose that square shapes hide; a mean where a sum belongs; `=` for `+=`; no `zero_grad` |
+#
+# **Next:** central differences, which every report here relied on, and what they can miss, in
+# [lesson 03](03_gradient_checking.ipynb).

@@ -158,7 +158,7 @@ print(f"claimed   {to_host(dx)[0, 0]:.10f}")
 #
 # Where $f$ and its derivatives are about 1, the best step is near $u^{1/3}$ and its error near
 # $u^{2/3}$: **of sixteen digits a central difference gives ten or eleven, at a step near** $10^{-5}$.
-# In float32, five at a step near $5 \cdot 10^{-3}$. The same for the forward difference is an
+# In float32, five at a step near $4 \cdot 10^{-3}$. The same for the forward difference is an
 # exercise.
 #
 # ### Measured: the V
@@ -247,7 +247,8 @@ plt.show()
 source_of(slope, numeric_gradient)
 
 # %% [markdown]
-# Two lines deserve a look.
+# `one_entry` is a direction with a 1 in one place, and `step_for` gives $h$: $10^{-5}$, times the size of the
+# entry if that is above 1. Two lines deserve a look.
 #
 # **The width is measured, not assumed.** $x + h$ is rounded as well, so the two points are not exactly
 # $2h$ apart. `slope` divides by the distance they really have.
@@ -331,7 +332,9 @@ print(report)
 # ## 5 · What a careless check lets through
 #
 # A check is an experiment, and an experiment can be set up so that it cannot fail. Here are eight
-# wrong backwards, each a slip that somebody has made or could:
+# wrong backwards, each a slip that somebody has made or could. (Two of them belong to later lessons. LayerNorm
+# is $y = \gamma \hat x + \beta$, where $\hat x$ is a row of $x$ brought to mean 0 and variance 1. An
+# embedding gives each id its row of a table.)
 
 # %%
 D, N, V = 6, 5, 9  # all different, as a check should choose them
@@ -489,7 +492,7 @@ assert missed[:, 1:].any(axis=0).all()  # each bad habit misses at least one
 #
 # - **$dy$ all ones.** The loss is then the sum of all outputs. The weights of a softmax sum to 1
 #   whatever its input: $L$ is constant, the right gradient *is* zero, and a backward that returns zeros
-#   is a perfect one. The same holds for LayerNorm, whose $\hat x$ sums to 0.
+#   is a perfect one. The same holds for LayerNorm with $\gamma = 1$, since $\hat x$ sums to 0.
 # - **$dy$ equal to $x$.** Whoever draws both from a generator with the same seed gets this. For
 #   $y = x W$ the weight gradient is $x^\top dy = x^\top x$, and a symmetric matrix is its own transpose.
 # - **Initial values.** A gain of 1 may stand anywhere, and a bias of 0 may be forgotten.
@@ -497,7 +500,7 @@ assert missed[:, 1:].any(axis=0).all()  # each bad habit misses at least one
 # - **One branch only.** All $x$ positive: ReLU is the identity.
 # - **A few entries.** Sometimes they are the right ones. It is luck; section 7 says how much is needed.
 # - **A generous tolerance.** The constant has three digits right after the point. A check that allows
-#   one per cent cannot tell. It must be chosen from what the *instrument* can do, section 2, not from
+#   one per cent cannot tell. The tolerance must be chosen from what the *instrument* can do, section 2, not from
 #   what seems a small error.
 #
 # ## 6 · What no gradient check can see
@@ -568,7 +571,8 @@ for name, forward, backward, value in (
 # $$
 #
 # If $dx$ is wrong by $e$, the slope is wrong by $\sum_j e_j r_j$. For a random $r$ of length 1 in $n$
-# dimensions the mean of $r_j r_k$ is $1/n$ for $j = k$ and 0 otherwise, so the mean square of this
+# dimensions the mean of $r_j r_k$ is $1/n$ for $j = k$ (the $n$ squares are alike and sum to 1) and 0 otherwise
+# (either sign is as likely), so the mean square of this
 # error is $|e|^2 / n$, and that of the slope itself is $|dx|^2 / n$. The $n$ cancels: **relative to the
 # slope, a direction sees a mistake as large as it is relative to the gradient**, wherever it sits. It
 # would be missed only if $r$ happened to be orthogonal to $e$.
@@ -635,7 +639,7 @@ assert min(errors_along) > 1e-6  # no direction out of 200 comes near to missing
 # One direction, two calls of forward, finds what a thousand sampled entries may miss. What it cannot
 # do is say *where* the mistake is, and for that the diagnosis has fewer clues. Hence: every entry for
 # small inputs, `check_pair(..., directions=3)` for large ones. Three, because it costs little and
-# leaves nothing to luck.
+# leaves little to luck.
 #
 # ## 8 · Exercises
 #
@@ -674,3 +678,6 @@ print(check_exercise("ex03", globals()))
 # | inputs | all sizes different, more than one row, repeated ids, both branches, parameters away from their start, no kink |
 # | large arrays | slopes along a few random directions |
 # | not proven | that the forward is the right function |
+#
+# **Next:** the function with which this lesson began, and the loss that follows it:
+# [lesson 04](04_softmax_cross_entropy.ipynb).

@@ -98,7 +98,8 @@ with np.errstate(over="ignore", invalid="ignore"):
 # \log p_v = z_v - \log \sum_u e^{z_u} = (z_v - m) - \log \sum_u e^{z_u - m}, \qquad m = \max_u z_u .
 # $$
 #
-# Nothing here can become too small. Two words, the right one behind by a margin, in float32:
+# The logarithm is now taken of a sum between 1 and $V$, where it is harmless. Two words, the right one behind
+# by a margin, in float32:
 
 # %%
 print("margin     −log of the softmax     −log p on paper")
@@ -106,14 +107,15 @@ with np.errstate(divide="ignore"):
     for margin in (1, 10, 50, 100, 200):
         z = np.array([[0.0, float(margin)]], dtype=np.float32)
         naive = -np.log(softmax(z)[0][0, 0])
-        (_, nll), _ = cross_entropy(z, np.array([0]), pad_id=-1)
+        (_, nll), _ = cross_entropy(z, np.array([0]), pad_id=-1)  # id 0 is no padding here
         print(f"{margin:6} {naive:20.6f} {nll:20.6f}")
 assert np.isinf(naive)
 assert nll == 200
 
 # %% [markdown]
-# The naive way ends in infinity just where a loss is needed most: where the model is sure and wrong.
-# A shortcut of many programs, $\log(p + 10^{-9})$, cuts the loss off at 20.7 and its gradient with it.
+# The naive way ends in infinity just where a loss is needed most: where the model is sure and wrong. (At the
+# margin 100 it is wrong already: $e^{-100}$ is at the very end of float32, where only a few bits are left.)
+# A tempting repair, $\log(p + 10^{-9})$, cuts the loss off at $9 \log 10 = 20.7$, and its gradient with it.
 #
 # ## 3 · The loss
 #
@@ -265,18 +267,18 @@ left.legend(loc=(0.32, 0.62))
 plt.show()
 
 # %% [markdown]
-# On the left, all three curves fall steeply from the left edge: a sure and wrong answer is expensive, with or
-# without smoothing. They differ at the right edge. Without smoothing the loss goes on falling to 0. With it,
+# On the left, all three curves fall steeply from the left edge: to give the right word next to nothing is
+# expensive, with or without smoothing. They differ at the right edge. Without smoothing the loss goes on falling to 0. With it,
 # the curve has its lowest point at the diamond, $p_t = q_t$, and *rises* behind it.
 #
 # The right picture has the same curves over what the model really sets, its scores. Without smoothing
 # more margin is always better, for ever. With smoothing there is a best margin, where
-# $e^{\text{margin}} = q_t / (\varepsilon / V)$, and beyond it a straight line upwards with the slope $1 - q_t$, the
-# share of all the words that are not the target.
+# $e^{\text{margin}} = q_t / (\varepsilon / V)$, and beyond it a straight line upwards: $p_t$ is
+# nearly 1, and the others' $\log p_v$ is minus the margin, so the slope is $1 - q_t$, what $q$ gives to them all.
 #
-# A common misreading: *smoothing makes the model unsure*. It stops it from being surer than 90 %, and the
-# order of its words need not change at all. The paper says of it: "This hurts perplexity, as the model learns to
-# be more unsure, but improves accuracy and BLEU score" (section 5.4).
+# Does smoothing make a model bad at its task, if it may not be surer than 90 %? The order of its words need
+# not change at all. The paper says of it: "This hurts perplexity, as the model learns to be more unsure, but
+# improves accuracy and BLEU score" (section 5.4).
 #
 # ## 4 · The gradient
 #
@@ -448,7 +450,7 @@ assert np.isclose(whole, sum(parts))
 #
 # `log_p` is computed once, and the backward makes $p$ from it. `share` is $1/N$ at real tokens and 0 at
 # padding. In the backward, $p - q$ is written in place: $\varepsilon / V$ comes off everywhere, $1 - \varepsilon$
-# off the target.
+# off the target. (`@twinned` lets a faster body stand in when it is asked for; here nobody asks.)
 
 # %%
 source_of(softmax, softmax_backward, cross_entropy, cross_entropy_backward)
@@ -557,9 +559,8 @@ axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Without smoothing (blue) the margin follows the formula and would grow for ever. A model does that by growing its
-# weights, for every sentence of the training text alike, its misprints too. Smoothing gives each row of scores a
-# place to rest.
+# Without smoothing (blue) the margin follows the formula and would grow for ever. The training text's misprints
+# pull as hard as its other words do. Smoothing gives each row of scores a place to rest.
 #
 # ## 8 · Exercises
 #
@@ -598,3 +599,6 @@ print(check_exercise("ex04", globals()))
 # | gradient | $dz = (p - q) / N$ at real tokens, 0 at padding; a row sums to 0 |
 # | numbers to know | $\log V$ before training; the floor $H(q)$; perplexity $e^{\text{NLL}}$ |
 # | traps | $\log(\text{softmax})$ in two steps; means over padding; means of means; a floor taken for a failure |
+#
+# **Next:** where the $V$ words come from, and how an id becomes a row of numbers:
+# [lesson 05](05_tokens_and_embeddings.ipynb).

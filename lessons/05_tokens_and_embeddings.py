@@ -2,7 +2,7 @@
 # # 05 · Tokens and embeddings
 #
 # **You will** build a subword vocabulary from scratch and find that it is, piece by piece, that of the
-# library; cut words at random, which makes a better translator; and derive the gradient of a matrix that
+# library; cut words at random, so that a model also sees their parts; and derive the gradient of a matrix that
 # is used in three places at once.
 #
 # | | |
@@ -22,6 +22,7 @@ if importlib.util.find_spec("minitransformer") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
 
 # %%
+import functools
 import re
 from collections import Counter, defaultdict
 from itertools import pairwise
@@ -78,7 +79,7 @@ missing = {word for text in later for word in text} - known
 with_a_gap = np.mean([not known.issuperset(text) for text in later])
 print(f"{len(known)} words known; later {len(missing)} others")
 print(f"sentences with at least one unknown word: {with_a_gap:.0%}")
-print(sorted(missing, key=len)[-3:])
+print(sorted(missing, key=lambda word: (len(word), word))[-3:])
 
 # %% [markdown]
 # And that in a corpus made of a small lexicon. German makes new words every day, by joining old ones; whatever
@@ -208,7 +209,7 @@ def draw_merges(axes, word, left):
                 height, middle = order[piece], (middles[i] + middles[i + 1]) / 2
                 for side in (i, i + 1):
                     axes.plot([middles[side]] * 2, [heights[side], height], **style)
-                    if height < 1.35 * heights[side]:
+                    if height < 1.5 * heights[side]:
                         labels.pop(middles[side], None)
                 axes.plot(middles[i : i + 2], [height] * 2, **style)
                 labels[middle] = (height, piece)
@@ -261,17 +262,13 @@ assert ours == merged
 
 
 # %%
+@functools.cache
+def pieces_of_word(word):
+    return bpe_steps(word)[-1]
+
+
 def pieces_of(text):
-    return [piece for word in cut_into_words(text) for piece in cached(word)]
-
-
-cache_of_words = {}
-
-
-def cached(word):
-    if word not in cache_of_words:
-        cache_of_words[word] = bpe_steps(word)[-1]
-    return cache_of_words[word]
+    return [piece for word in cut_into_words(text) for piece in pieces_of_word(word)]
 
 
 differing = sum(
@@ -299,10 +296,12 @@ def longest_first(word):
 
 
 words = {word for text in texts for word in cut_into_words(text)}
-others = sorted(word for word in words if longest_first(word) != cached(word))
+others = sorted(word for word in words if longest_first(word) != pieces_of_word(word))
 print(f"{len(others)} of {len(words)} words are cut differently, such as")
 for word in others[:3]:
-    print(f"  BPE {' '.join(cached(word)):24} longest first {' '.join(longest_first(word))}")
+    print(
+        f"  BPE {' '.join(pieces_of_word(word)):24} longest first {' '.join(longest_first(word))}"
+    )
 
 # %% [markdown]
 # **There and back.** Ids become the text again, down to case and spaces. Words that were never seen come out in
@@ -368,7 +367,7 @@ print(f"merge 1 occurred {occurrences[0]:,} times, merge 940 {occurrences[-1]} t
 # %%
 draws = [vocabulary.encode_all(["hungrigen"], dropout=0.1, seed=seed)[0] for seed in range(2000)]
 ways = Counter(" ".join(vocabulary.pieces(ids)) for ids in draws)
-shown = ways.most_common(9)
+shown = ways.most_common(7)
 
 figure, axes = plt.subplots(figsize=(7, 3.4))
 names, times = zip(*shown, strict=True)
@@ -437,7 +436,8 @@ shape_table(
 #
 # **Row $v$ gets the sum over all places where $v$ stands.** The ids have no gradient: there is no word
 # between 7 and 8. The product with zeros and ones is only for thinking; for a batch of 4096 tokens and 8000
-# pieces it would be 33 million numbers for picking 4096 rows. The package looks rows up, and adds:
+# pieces it would be 33 million numbers for picking 4096 rows. The package looks rows up, and adds
+# (`@twinned` lets a faster body stand in when it is asked for; here nobody asks):
 
 # %%
 source_of(embedding, embedding_backward, Embedding, OutputProjection)
@@ -668,3 +668,5 @@ print(check_exercise("ex05", globals()))
 # | tied | one $E$, and the sum of three gradients |
 # | at the start | $E$ with variance $1/D$: input and scores with variance 1, loss near $\log V$ |
 # | traps | `dweight[ids] +=` counts equal ids once; a vocabulary that has seen the test; `=` for `+=` |
+#
+# **Next:** a row says which word stands there, and nothing yet of where it stands: [lesson 06](06_positions.ipynb).

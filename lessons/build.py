@@ -11,6 +11,7 @@ have numbers for ids, and no times, versions or paths are stored.
 import argparse
 import base64
 import io
+import os
 from pathlib import Path
 
 import jupytext
@@ -53,6 +54,7 @@ def build(source):
     """Execute the notebook of a script and write it beside the script."""
     from nbclient import NotebookClient  # not needed to look whether all are in step
 
+    os.environ.pop("MPLBACKEND", None)  # with one of its own, the notebook would show no plots
     notebook = notebook_from(source)
     resources = {"metadata": {"path": str(FOLDER)}}
     NotebookClient(

@@ -54,7 +54,7 @@ def clip_without_waiting(gradient, limit):
 
     Args:
         gradient: float32 or float64, any shape, of any library.
-        limit: a positive number.
+        limit: a positive number, of Python or of NumPy.
 
     Returns:
         an array of the gradient's shape, dtype and library.

@@ -28,9 +28,18 @@ def check_residual_chain_slope(residual_chain_slope):
 
 def check_gram(forward, backward):
     x = np.random.default_rng(2).standard_normal((N, D))
-    y, _ = _result("gram", forward, x)
+    y, cache = _result("gram", forward, x)
     expect("y", y, x @ x.T)
-    return check_pair(forward, backward, (x,), names=("x",))
+    report = check_pair(forward, backward, (x,), names=("x",))
+    if not report.right:
+        symmetric = x @ x.T
+        dx = call("gram_backward", backward, read_only(symmetric), cache)
+        if isinstance(dx, np.ndarray) and np.allclose(dx, 2 * symmetric @ x):
+            raise CheckError(
+                "dx is right for a symmetric dy, and for no other: what does dy become when the "
+                "second x is brought to stand where the first does?"
+            )
+    return report
 
 
 def check_two_layer_network(forward, backward):

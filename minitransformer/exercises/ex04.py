@@ -35,11 +35,20 @@ def check_perplexity_at_the_floor(perplexity_at_the_floor):
 
 def check_log_softmax(forward, backward):
     z = np.random.default_rng(4).standard_normal((N, V)) * 2
-    y, _ = _result("log_softmax", forward, z)
-    expect("y", y, np.log(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)))
+    p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+    y, cache = _result("log_softmax", forward, z)
+    expect("y", y, np.log(p))
     report = check_pair(forward, backward, (z,), names=("z",))
     if report.right:
         _check_large("y", lambda: _result("log_softmax", forward, LARGE)[0], LARGE_LOG_P)
+        return report
+    q = p[:, ::-1]  # another dy whose rows sum to 1
+    dz = call("log_softmax_backward", backward, read_only(q), cache)
+    if isinstance(dz, np.ndarray) and np.allclose(dz, q - p):
+        raise CheckError(
+            "dz is right where a row of dy sums to 1, as q does, and nowhere else: at which step "
+            "of section 4 was that sum put in?"
+        )
     return report
 
 

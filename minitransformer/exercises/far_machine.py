@@ -6,7 +6,8 @@
     y.get()                            a wait and a download, counted
 
 What CuPy refuses is refused here, and what costs time on a GPU is counted, so that a function can
-be tried for both places on a computer that has only one. It is no faster than NumPy.
+be tried for both places on a computer that has only one. NumPy's own functions are refused as well,
+where CuPy would let ``np.exp(x)`` pass and compute it. It is no faster than NumPy.
 """
 
 import math

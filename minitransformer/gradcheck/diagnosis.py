@@ -38,7 +38,8 @@ class Sizes:
                 named.append(("N, the number of positions", math.prod(shape)))
             elif len(shape) in AXIS_NAMES and (len(shape) > 2 or position == 0):
                 named += zip(AXIS_NAMES[len(shape)], shape, strict=True)
-                named.append(("N, the number of rows", math.prod(shape[:-1])))
+                if len(shape) > 2:  # else it is the batch size
+                    named.append(("N, the number of rows", math.prod(shape[:-1])))
             else:
                 named += [(f"the size of axis {i} of {name}", n) for i, n in enumerate(shape)]
         roots = [(f"√{size}, the root of {name}", math.sqrt(size)) for name, size in named]
@@ -149,8 +150,10 @@ def _factor(analytic, numeric, sizes):
     large = factor > 1
     times = factor if large else 1 / factor
     if numeric.ndim > 1:
-        rows = np.count_nonzero(_rows(numeric).any(axis=-1))
-        sizes = Sizes([*sizes.named, ("N, the number of rows with a gradient", rows)])
+        alive = _rows(numeric).any(axis=-1)
+        if not alive.all():
+            rows = "N, the number of rows with a gradient", np.count_nonzero(alive)
+            sizes = Sizes([*sizes.named, rows])
     known = sizes.called(times)
     explanation = f": {known}" if known else ""
     return f"it is {times:.6g} times too {'large' if large else 'small'}{sign}{explanation}"

@@ -25,13 +25,17 @@ def test_another_perplexity_is_told_which_word_counts(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda dy, y: dy - np.exp(y),  # as if dy summed to 1, as a target does
         lambda dy, y: dy - np.exp(y) * dy,
         lambda dy, y: np.exp(y) * (dy - (dy * np.exp(y)).sum(-1, keepdims=True)),  # softmax's
     ],
 )
 def test_a_log_softmax_backward_for_another_dy_is_wrong(answer):
     assert "WRONG  dz" in only_wrong("ex04", "log_softmax", log_softmax_backward=answer)
+
+
+def test_a_log_softmax_backward_for_a_target_in_place_of_dy_is_told_so():
+    said = only_wrong("ex04", "log_softmax", log_softmax_backward=lambda dy, y: dy - np.exp(y))
+    assert "sums to 1" in said
 
 
 def plain_log_softmax(z):

@@ -88,7 +88,9 @@ def test_the_notebook_was_executed_from_top_to_bottom_without_an_error(source):
     outputs = [output for cell in code for output in cell.outputs]
     assert not any(output.output_type == "error" for output in outputs)
     assert not any(output.get("name") == "stderr" for output in outputs)
-    assert any("image/png" in output.get("data", {}) for output in outputs)
+    for cell in code:
+        shown = sum("image/png" in output.get("data", {}) for output in cell.outputs)
+        assert shown >= cell.source.count("plt.show()"), cell.source
 
 
 @each_lesson
