@@ -57,8 +57,9 @@ rng = np.random.default_rng(6)
 # ## 1 · Order-blind
 #
 # A recurrent network reads word after word, and so knows their order. Attention lets every position look
-# at all others at once. Take one encoder layer of this package, with random weights, and three word
-# vectors. We run *dog bites man* and *man bites dog*:
+# at all others at once. Take one encoder layer of this package, which is an attention and a small
+# network for each word, with random weights, and three word vectors. No positions are added. We run
+# *dog bites man* and *man bites dog*:
 
 # %%
 config = TransformerConfig(20, 20, d_model=16, num_heads=2, d_ff=32, max_length=20)
@@ -72,11 +73,22 @@ print("dog, where it is bitten:  ", other_way[0, 2, :4].round(6))
 assert np.allclose(one_way[0, ::-1], other_way[0])
 
 # %% [markdown]
-# The dog gets the same vector in both sentences. No choice of weights helps, and no number of layers:
+# The dog gets the same vector in both sentences. No choice of weights helps, and no number of layers, and
+# to prove it we need one line about attention ([lesson 08](08_attention.ipynb) is about the rest). Let
+# $X$ (T, D) hold the tokens of a sentence as rows. Three linear maps make of each row a query, a key and a
+# value, the rows of $Q = X W^Q$, $K = X W^K$ and $V = X W^V$. Each query is compared with all keys, and its
+# answer is an average of the values, with a softmax of the scores for weights:
 #
-# Let $X$ (T, D) hold the tokens of a sentence as rows, and let $P$ be a permutation matrix, so that $PX$ is the
-# same rows in another order. Queries, keys and values are made row by row, so they become $PQ$, $PK$ and
-# $PV$. The scores and their softmax:
+# $$
+# Z = Q K^\top / \sqrt{d_k}
+# \qquad
+# A = \text{softmax}(Z) \text{, row by row}
+# \qquad
+# \text{Attention} = A V .
+# $$
+#
+# Now let $P$ be a permutation matrix, so that $PX$ is the same rows in another order. Then the queries, keys
+# and values are $PQ$, $PK$ and $PV$. The scores (their constant factor left out) and the weights:
 #
 # $$
 # (PQ)(PK)^\top = P \, Q K^\top P^\top
@@ -97,7 +109,7 @@ assert np.allclose(one_way[0, ::-1], other_way[0])
 # layers. To an encoder without positions a sentence is a bag of words.
 #
 # **And a decoder?** Its mask lets position $t$ see the tokens up to $t$ only, so it is not quite as blind.
-# How blind exactly? In one layer, position $t$ sees the *bag* of the tokens before it. But each of those
+# How blind exactly? In one layer, position $t$ sees itself and the *bag* of those before it. But each of those
 # has in turn seen a bag of another size, and a second layer can tell them apart:
 
 # %%
@@ -111,9 +123,7 @@ for depth in (1, 2):
         for layer in layers[:depth]:
             x, _ = layer.forward(x, future)
         ends.append(x[0, -1])
-    print(
-        f"{depth} causal layer{'s' * (depth > 1):<1}: the last output moves by {abs(ends[1] - ends[0]).max():.1e}"
-    )
+    print(f"causal layers: {depth}; the last output moves by {abs(ends[1] - ends[0]).max():.1e}")
 
 # %% [markdown]
 # So a deep decoder can find out about order without being told. It is cheaper to tell it, and the encoder
@@ -178,10 +188,10 @@ figure.colorbar(image, label="value")
 plt.show()
 
 # %% [markdown]
-# Each row on the right is a position, and no two are the same. The fast features are at the left, as is
-# the last digit of a number at its right. In the right half hardly anything changes over 100 tokens: these
-# features are the slow ones, cosines near 1 and sines near 0. Most sentences of this course are shorter than
-# 50 tokens and never use them. They cost nothing, and the embeddings have them to themselves.
+# Each row on the right is a position, and no two are the same: the first pair alone tells them apart, since no
+# whole number of radians is a whole number of turns. The fast features are at the left; in a number, the fast
+# digit is at the right. In the right third hardly anything changes over 100 tokens: these features are the slow
+# ones, cosines near 1 and sines near 0.
 #
 # ## 3 · Why a sine *and* a cosine: rotation
 #
@@ -226,16 +236,18 @@ plt.show()
 # \begin{pmatrix} \sin(\omega t) \\ \cos(\omega t) \end{pmatrix} .
 # $$
 #
-# It is a rotation by the angle $\omega k$. All pairs together are turned by one matrix $R_k$ (D, D) with
-# these $2 \times 2$ blocks on its diagonal: $PE_{t + k} = R_k \, PE_t$ **for every** $t$. That is what the
+# It turns the hand by the angle $\omega k$. (In the usual matrix of a rotation the minus stands at the upper
+# right; here it is at the lower left because the sine, the upward coordinate, comes first.) All pairs together
+# are turned by one matrix $R_k$ (D, D) with these $2 \times 2$ blocks on its diagonal: $PE_{t + k} = R_k \, PE_t$ **for every** $t$. That is what the
 # paper means by "$PE_{pos + k}$ can be represented as a linear function of $PE_{pos}$": *three words back*
-# is the same linear map everywhere in the sentence, and attention's $W^Q$ and $W^K$ are linear maps.
+# is the same linear map everywhere in the sentence, and what makes queries and keys, $W^Q$ and $W^K$, are
+# linear maps.
 #
 # It takes both of the pair. From the sine alone, one cannot know whether the wave is rising or falling; one
 # coordinate of a clock's hand does not tell the time. We let least squares look for the best matrix that
 # moves positions on by $k = 3$, and look at the error it is left with. The second table has sines only. The
 # third comes from a mistake that is easily made: $\omega$ taken from the number of the *feature*, not of the
-# pair, so that a sine and the cosine beside it have different frequencies. It looks the same as a picture.
+# pair, so that a sine and the cosine beside it have different frequencies. It looks much the same as a picture.
 
 # %%
 positions = np.arange(400)[:, None]
@@ -263,8 +275,8 @@ assert min(errors["sines only"], errors["a frequency for each feature"]) > 1e-3
 # ### A head that looks one word back, built by hand
 #
 # Let the query of position $t$ be $R_{-1} PE_t = PE_{t-1}$, and the key of position $s$ be $PE_s$. The score is
-# then the dot product of the positions $t - 1$ and $s$, and it is largest where they are the same. The table is
-# scaled up by a number $c$, which says how sharp the head is:
+# then the dot product of the positions $t - 1$ and $s$. All positions have the same length (section 4), so it is
+# largest where the two are the same. The queries are scaled up by a number $c$, which says how sharp the head is:
 
 
 # %%
@@ -296,7 +308,8 @@ plt.show()
 
 # %% [markdown]
 # One matrix, every position. Where the asked-for position does not exist, the head takes what is nearest.
-# This head knows nothing of words; heads of trained models that look at the word before are of this kind.
+# This head knows nothing of words. [Lesson 09](09_multi_head_attention.ipynb) trains heads that look one token
+# back, and nobody has to build them.
 #
 # ## 4 · How alike are two positions?
 #
@@ -323,8 +336,8 @@ plt.show()
 #
 # Now let $k$ be neither tiny nor huge, $1 \ll k \ll 10000$. Beyond $v \approx 1$ the cosine changes its sign again
 # and again, and those parts nearly cancel. Below, $\cos v \approx 1$, and $\int dv / v$ is a logarithm. So the
-# integral is $\ln 10000 - \ln k$ and a constant. This integral has a name, the cosine integral, and its constant is
-# in the tables (Abramowitz and Stegun, *Handbook of Mathematical Functions*, 1964, section 5.2):
+# integral is $\ln 10000 - \ln k$ and a constant. Up to $\infty$ instead of $k$ it has a name, the cosine integral,
+# and its constant is in the tables (Abramowitz and Stegun, *Handbook of Mathematical Functions*, 1964, section 5.2):
 #
 # $$
 # \int_\delta^\infty \frac{\cos v}{v} \, dv = -\ln \delta - \gamma + O(\delta^2) ,
@@ -340,7 +353,13 @@ print(f"γ measured: {-np.log(delta) - integral:.4f}, in NumPy: {np.euler_gamma:
 assert abs(-np.log(delta) - integral - np.euler_gamma) < 1e-4
 
 # %% [markdown]
-# With $\delta = k / 10000$:
+# What we have added is the part from $k$ to $\infty$, and it is small. Integrated by parts,
+#
+# $$
+# \int_k^\infty \frac{\cos v}{v} \, dv = -\frac{\sin k}{k} + \int_k^\infty \frac{\sin v}{v^2} \, dv ,
+# $$
+#
+# and both terms are at most $1 / k$. So with $\delta = k / 10000$:
 #
 # $$
 # \boxed{ \; \frac{PE_t \cdot PE_{t + k}}{D / 2} \approx 1 - \frac{\ln k + \gamma}{\ln 10000} \; }
@@ -396,7 +415,7 @@ for d_model, rises in ripples.items():
     print(f"D = {d_model}: the likeness rises for the first time after k = {rises.argmax() + 1}")
 
 # %% [markdown]
-# Two things that are often said are not quite so. The likeness does not vanish with the distance: at $D = 512$,
+# Two things that one might expect are not quite so. The likeness does not vanish with the distance: at $D = 512$,
 # two positions a thousand tokens apart still share almost a fifth. And it does not fall at every step: it ripples,
 # and the fewer features the more, because fewer cosines cancel less well.
 #
@@ -429,9 +448,8 @@ places = sinusoidal_encoding(50, 512)
 cosines = (
     words @ places.T / np.outer(np.linalg.norm(words, axis=-1), np.linalg.norm(places, axis=-1))
 )
-print(
-    f"cosine of a word and a position: {cosines.std():.3f} in the mean, and 1/√512 is {512**-0.5:.3f}"
-)
+print(f"cosine of a word and a position, root mean square: {np.sqrt((cosines**2).mean()):.3f}")
+print(f"1/√512: {512**-0.5:.3f}")
 
 # %% [markdown]
 # ### The code, and its backward
@@ -461,7 +479,7 @@ LONGEST, SYMBOLS, BEGIN, END = 8, 10, 1, 2
 
 
 def examples(count, length):
-    """Ids of sequences and of the same backwards: source, target and labels, (count, length + 1)."""
+    """Ids of sequences and of the same backwards: source, target, labels, (count, length + 1)."""
     x = rng.integers(3, 3 + SYMBOLS, (count, length))
     begin, end = np.full((count, 1), BEGIN), np.full((count, 1), END)
     source = np.concatenate([x, end], axis=1)
@@ -491,7 +509,7 @@ def trained(with_positions, steps=400, peak=8e-3):
         model.zero_grad()
         _, cache = model.loss(*examples(64, int(rng.integers(3, LONGEST + 1))))
         model.loss_backward(1.0, cache)
-        adam.step(peak * min(1, step / 50, 2 * (steps - step + 1) / steps))
+        adam.step(peak * min(1, step / 50, 2 * (steps - step + 1) / steps))  # up, level, down to 0
     return model
 
 
@@ -543,8 +561,8 @@ assert np.all(np.array(right["with"])[unknown] < np.array(right["without"])[unkn
 
 # %% [markdown]
 # Without positions the model becomes as good as a bag allows, and no better. With them it solves the task, and
-# then falls off a cliff: two or three tokens beyond the longest sequence it has seen, it is worse than the model
-# that knows of no order at all.
+# then falls off a cliff: a few tokens beyond the longest sequence it has seen, it is worse than the model that
+# knows of no order at all.
 #
 # The paper hopes that sinusoids "may allow the model to extrapolate to sequence lengths longer than the ones
 # encountered during training". The *table* has a row for every length. But the weights were trained on what the
@@ -568,7 +586,7 @@ assert np.all(np.array(right["with"])[unknown] < np.array(right["without"])[unkn
 # 2. **`learned_positions`** (15 min). The table as a parameter, as in row E of table 3. Which rows get a
 #    gradient, and from how many sentences?
 # 3. **`rotary`** (30 min). Do not add the position: *turn* queries and keys by it. Their dot product then
-#    knows the distance by itself, whatever the words are. Many models after 2021 do this.
+#    knows the distance by itself, whatever the words are (Su and others, *RoFormer*, 2021).
 
 # %%
 print(check_exercise("ex06", globals()))

@@ -122,9 +122,10 @@ assert abs(to_host(x_hat).var(axis=-1) - 1).max() < 1e-4  # not exactly 1: that 
 # \hat x(x + a \mathbf 1) = \hat x(x), \qquad \hat x(c \, x) = \hat x(x) \quad (c \gt 0,\ \varepsilon = 0).
 # $$
 #
-# In a direction in which the output does not change, no loss has a slope. So we know before any formula
-# that **the gradient of a row is orthogonal to $\mathbf 1$ and to $\hat x$**: in the picture, a tangent
-# of the circle. And a third thing: the same small move turns the ray of a point twice as far out by half
+# In a direction in which the output does not change, no loss has a slope. These directions are $\mathbf 1$
+# and $x$, and $\hat x$ is made of the two. So we know before any formula that **the gradient of a row is
+# orthogonal to $\mathbf 1$ and to $\hat x$**: in the picture, it points along the circle, at a right angle
+# to the ray. And a third thing: the same small move turns the ray of a point twice as far out by half
 # the angle, so **the gradient is proportional to $1 / \sigma$**.
 
 # %%
@@ -215,8 +216,7 @@ plt.show()
 # each $\mathrel{+}=$. *A variable that serves many gets the sum over all it serves*: $\mu$ and $\sigma$
 # serve the $D$ numbers of their row, $\gamma$ and $\beta$ every row of the batch.
 #
-# Reading the right column from the bottom to the top is the backward. This is the one function of
-# the package that this lesson writes again, because writing it is the lesson:
+# Reading the right column from the bottom to the top is the backward:
 
 
 # %%
@@ -382,12 +382,11 @@ assert not report.right
 print(report)
 
 # %% [markdown]
-# A check at initial values passes, the training looks well at first, and the gradient grows wrong as
-# γ learns.
+# A check at initial values passes, and the gradient grows wrong as γ learns.
 #
 # ## 6 · Why not BatchNorm?
 #
-# BatchNorm (Ioffe and Szegedy 2015) came first and made deep image networks trainable. Its formula is
+# BatchNorm (Ioffe and Szegedy 2015) came first, for networks that look at images. Its formula is
 # the same; the mean and the variance go along the *other* axis. For each feature it takes them over
 # all rows of the batch:
 
@@ -470,8 +469,9 @@ panels[1].legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
-# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are six
-# horizontal lines: they are properties of its tokens and of nothing else. BatchNorm's over all
+# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal
+# lines, one for each of its six tokens (some lie on each other): they are properties of the token and of
+# nothing else. BatchNorm's over all
 # positions follow the formula down to wrong values. Over real tokens they are right on average, and
 # narrow down as the batch has more of them; but they are still the batch's, and so different each
 # time.
@@ -589,7 +589,8 @@ plt.show()
 # The error of the short formula grows with the square of the mean: rounding leaves $2^{-24}$ of
 # $\mu^2$, half the distance between neighbouring float32 numbers, and that is then compared with
 # $\sigma^2$. At a mean of some thousand spreads nothing is left of the variance. It may even come out
-# negative, and its root NaN. The package's two passes stay accurate.
+# negative, and its root NaN. (The few points far below the line are luck: there the roundings happen to
+# cancel.) The package's two passes stay accurate.
 
 # %%
 rows = (rng.standard_normal((1000, 512)) + 5000).astype(np.float32)

@@ -65,7 +65,8 @@ rng = np.random.default_rng(9)
 #
 # An attention hands each query *one* average of the values. Suppose a position needs two things: the word
 # before it and the word after it. One head can look at both, with weight ½ each, and gets half the sum of
-# their values. From a sum, nobody can tell which was which:
+# their values. From a sum, nobody can tell which was which. (Unequal weights help only the one with the larger
+# weight to be heard.)
 
 # %%
 before, after, here = rng.standard_normal((3, 4))
@@ -84,7 +85,7 @@ print("c b a:", (both @ np.stack([after, here, before])).round(3))
 # $$
 #
 # $X$ (T, D) has the positions that ask, $M$ (S, D) those that are asked. Each head projects both to its own,
-# narrower space of $K = D / H$ features, by three matrices (D, K).
+# narrower space of $d_k = D / H$ features, K in the shapes, by three matrices (D, K).
 #
 # ## 2 · All heads in one matrix product
 #
@@ -96,9 +97,9 @@ print("c b a:", (both @ np.stack([after, here, before])).round(3))
 # $$
 #
 # since a column of a product depends on that column of the right factor alone. So one product computes the
-# queries of all heads, and head $h$ finds its own in the columns $hK$ to $(h + 1)K - 1$, counted from $h = 0$.
-# To take them apart, no number has to be computed: `split_heads` only says that the $D$ columns are to be read
-# as $H$ times $K$, and moves the axis of heads to the front, where attention treats it like a batch.
+# queries of all heads: the first head finds its own in the first $d_k$ columns, the second in the next $d_k$, and
+# so on. To take them apart, no number has to be computed: `split_heads` only says that the $D$ columns are to be
+# read as $H$ times $d_k$, and moves the axis of heads to the front, where attention treats it like a batch.
 
 # %%
 B, T, S, H, K = 2, 4, 5, 3, 8
@@ -130,7 +131,7 @@ shape_table(
 
 # %% [markdown]
 # Is it the same as one head after another? And at the other end, the concatenation and $W^O$ have a second
-# reading. Cut $W^O$ into $H$ blocks of $K$ *rows*. A product of blocks side by side with blocks one below the
+# reading. Cut $W^O$ into $H$ blocks of $d_k$ *rows*. A product of blocks side by side with blocks one below the
 # other is the sum of the products:
 #
 # $$
@@ -153,22 +154,22 @@ for h in range(H):
 assert np.allclose(total, to_host(y))
 
 # %% [markdown]
-# Written out, a head is $A_h \, M \, W_h^V W_h^O$ with scores $X \, W_h^Q (W_h^K)^\top M^\top / \sqrt K$. The four
+# Written out, a head is $A_h \, M \, W_h^V W_h^O$ with scores $X \, W_h^Q (W_h^K)^\top M^\top / \sqrt{d_k}$. The four
 # matrices occur as two pairs only:
 #
 # - $W_h^Q (W_h^K)^\top$ (D, D) decides **where to look**,
 # - $W_h^V W_h^O$ (D, D) decides **what to bring back**,
 #
-# and both are products through a bottleneck of $K$ features: their rank is at most $K$. A head is an attention
+# and both are products through a bottleneck of $d_k$ features: their rank is at most $d_k$. A head is an attention
 # with a narrow view.
 #
 # ### Do more heads cost more?
 #
-# No, and that surprises many. Each of the four matrices is (D, D) for every $H$. The scores take $T \cdot S$ dot
-# products of width $K$ for each of $H$ heads, $T S K H = T S D$ multiplications whatever $H$ is. Only the number of
-# weights $A$ to keep grows, $H \cdot T \cdot S$. The price of more heads is paid elsewhere: each is narrower. The paper's
-# table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9 BLEU worse than the best, and too many are
-# worse as well.
+# Hardly. Each of the four matrices is (D, D) for every $H$. The scores take $T \cdot S$ dot products of width $d_k$
+# for each of $H$ heads, $T S d_k H = T S D$ multiplications whatever $H$ is. Only the number of weights $A$ grows,
+# $H \cdot T \cdot S$, which the softmax has to compute and the backward to keep. The price of more heads is paid
+# elsewhere: each is narrower. The paper's table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9 BLEU
+# worse than the best, and too many are worse as well.
 
 # %%
 for num_heads in (1, 2, 4, 8):
@@ -178,8 +179,8 @@ for num_heads in (1, 2, 4, 8):
 # %% [markdown]
 # ### A reshape that is not a split
 #
-# From (B, T, D) to (B, H, T, K) there is a shorter way, `x.reshape(B, H, T, K)`. It has the right shape, raises no
-# error, and even trains, badly. Below, each token's features have the token's number for their value and colour. A head
+# From (B, T, D) to (B, H, T, K) there is a shorter way, `x.reshape(B, H, T, K)`. It has the right shape and raises
+# no error. Below, each token's features have the token's number for their value and colour. A head
 # must have a row of each token:
 
 # %%
@@ -283,8 +284,8 @@ assert all(np.allclose(a, to_host(b)) for a, b in zip(here, there, strict=True))
 #
 # ### The forgotten sum
 #
-# In self-attention one array goes in at three places. Forget one of them, and two thirds of the gradient are
-# still right, which is enough to train:
+# In self-attention one array goes in at three places. Forget one of them, and no shape tells; the gradient check
+# does:
 
 
 # %%
@@ -348,7 +349,7 @@ for step in range(1, STEPS + 1):
     model.zero_grad()
     (_, nll), loss_cache = model.loss(*backwards(64, int(rng.integers(3, 9))))
     model.loss_backward(1.0, loss_cache)
-    adam.step(8e-3 * min(1, step / 50, 2 * (STEPS - step + 1) / STEPS))
+    adam.step(8e-3 * min(1, step / 50, 2 * (STEPS - step + 1) / STEPS))  # up, level, down to 0
 
 source, target, labels = backwards(300, 7)
 logits, _ = model.forward(source, target)
@@ -369,6 +370,7 @@ embed, place = model.source_embedding, model.positional_encoding
 encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
 s = place.forward(embed.forward(source)[0])[0]
 t = place.forward(model.target_embedding.forward(target)[0])[0]
+# What stands before and after each attention, enter and leave, is the subject of lesson 10.
 source_h, target_h = (
     encoder.self_attention_residual.enter(s)[0],
     decoder.self_attention_residual.enter(t)[0],
@@ -518,7 +520,8 @@ assert scores[2].min() > 0.95
 
 # %% [markdown]
 # The four networks are of the same size to the last parameter. One head has to answer three questions out of one
-# average, and cannot. From four heads on, everything is right.
+# average. It gets beyond a guess, since what has the largest weight is heard best; but what helps one answer
+# disturbs the others. From four heads on, everything is right.
 #
 # ### Look at them
 #
@@ -583,7 +586,7 @@ for seed in (1, 2):
 # ### Remove them
 #
 # A map shows where a head *looks*. Whether anything depends on it is another question, and can only be answered by
-# taking it away. Since the output is a sum over heads, that is easy: set the $K$ rows of $W^O$ that belong to the
+# taking it away. Since the output is a sum over heads, that is easy: set the $d_k$ rows of $W^O$ that belong to the
 # head to zero.
 
 # %%
@@ -624,11 +627,11 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 # Now the roles are plain. In the run shown here each question depends on one head, and that head answers this question
 # alone: without it most of its answers are lost, and the other two questions do not notice.
 #
-# And look at head 4. By its map it is a second head for the symbol before: it looks there more than anywhere else. Yet
-# hardly anything depends on it. **Where a head looks is not what it does.** The map shows $W_h^Q (W_h^K)^\top$ at work.
-# What is brought back goes through $W_h^V W_h^O$, which is the smallest of the four here, and another head brings the
-# same already. (The reverse holds too: if two heads can stand in for each other, removing either costs nothing, though
-# both together would be missed.)
+# And look at head 4 of this run. By its map it is a second head for the symbol before: it looks there more than
+# after or at the first. Yet hardly anything depends on it. **Where a head looks is not what it does.** The map
+# shows $W_h^Q (W_h^K)^\top$ at work. What is brought back goes through $W_h^V W_h^O$, which is the smallest of
+# the four here, and another head brings the same already. (The reverse holds too: if two heads can stand in for
+# each other, removing either costs nothing, though both together would be missed.)
 #
 # Trained translators are like that. The paper finds that "individual attention heads clearly learn to perform different
 # tasks" and shows some in its last figures, one that ties a pronoun to what it stands for. Others found that most
@@ -648,7 +651,7 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 # solutions are in [lessons/solutions/ex09.py](solutions/ex09.py).
 #
 # 1. **`multiplications`** (5 min). Count the work of the layer. From which length on do the scores cost more
-#    than the four projections? Guess first, for $D = 512$.
+#    (with the averages that follow them) than the four projections? Guess first, for $D = 512$ and $S = T$.
 # 2. **`reordered_heads`** (15 min). Let the heads change places without changing the function. Which axis of which
 #    matrix?
 # 3. **`gated_heads`** (30 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how important the head is,
@@ -664,8 +667,8 @@ print(check_exercise("ex09", globals()))
 #
 # | | |
 # |---|---|
-# | forward | $Y = \sum_h \text{softmax}\left( X W_h^Q (M W_h^K)^\top / \sqrt K \right) M W_h^V W_h^O$ |
-# | in one product | $W^Q = [W_1^Q \cdots W_H^Q]$: head $h$ has the columns $hK$ to $(h+1)K - 1$; of $W^O$ the rows |
+# | forward | $Y = \sum_h \text{softmax}\left( X W_h^Q (M W_h^K)^\top / \sqrt{d_k} \right) M W_h^V W_h^O$ |
+# | in one product | $W^Q = [W_1^Q \cdots W_H^Q]$: head $h$, counted from 0, has the columns $h d_k$ to $(h+1) d_k - 1$; of $W^O$ the rows |
 # | shapes | (B, T, D) → `split_heads` → (B, H, T, K) → `merge_heads` → (B, T, D) |
 # | backward | splitting and merging are each other's; $dW^Q = X^\top dQ$; $dM$ is a sum of two, in self-attention $dx$ of three |
 # | cost | $4 D^2$ parameters and $T S D$ multiplications for the scores, whatever $H$ is |
