@@ -232,17 +232,19 @@ def _each_row_is_made_of(vectors, rows):
 def _factor_by_axis(analytic, numeric):
     if numeric.ndim < 2:
         return ""
-    leading = tuple(range(numeric.ndim - 1))
-    for axes, text in (
-        (leading, "each feature is off by a factor of its own: is a gain such as gamma misplaced?"),
-        ((-1,), "each row is off by a factor of its own: is a row's scale such as 1/σ misplaced?"),
-    ):
+    causes = [
+        (tuple(range(numeric.ndim - 1)), "feature", "a gain such as gamma"),
+        ((-1,), "row", "a row's scale such as 1/σ"),
+    ]
+    if numeric.ndim == 4:  # (B, H, T, K); before the rows, whose factors are then alike
+        causes.insert(0, ((0, 2, 3), "head", "a gate of the heads"))
+    for axes, part, misplaced in causes:
         power = (numeric * numeric).sum(axis=axes, keepdims=True)
         overlap = (analytic * numeric).sum(axis=axes, keepdims=True)
         if math.prod(power.shape) < numeric.size and _same(
             analytic, numeric * overlap / np.where(power == 0, 1, power)
         ):
-            return text
+            return f"each {part} is off by a factor of its own: is {misplaced} misplaced?"
     return ""
 
 

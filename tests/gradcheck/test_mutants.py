@@ -322,6 +322,14 @@ MUTANTS = [
         "each feature is off by a factor of its own",
     ),
     Mutant(
+        "gates of heads: not applied",
+        lambda heads, gates: (gates[:, None, None] * heads, (heads, gates)),
+        lambda dy, cache: (dy, (dy * cache[0]).sum((0, 2, 3))),
+        (rng.standard_normal((2, 3, 4, 5)), rng.uniform(0.5, 1.5, 3)),
+        {"dheads"},
+        "each head is off by a factor of its own",
+    ),
+    Mutant(
         "dropout: mask drawn again",
         seeded_dropout,
         dropout_mask_drawn_again,

@@ -47,6 +47,20 @@ def test_greedy_search_is_not_exact():
     assert "log-probability" in said
 
 
+def test_a_beam_is_not_exact():
+    def keeps_five(next_log_p, max_length):
+        beam, found = [((), 0.0)], []
+        for _ in range(max_length):
+            longer = [((*y, w), p + q) for y, p in beam for w, q in enumerate(next_log_p(y))]
+            best = sorted(longer, key=lambda pair: -pair[1])[:5]
+            found += [(y, p) for y, p in best if y[-1] == 0]
+            beam = [(y, p) for y, p in best if y[-1] != 0]
+        return max(found, key=lambda pair: pair[1])
+
+    said = only_wrong("ex14", "exact_search", exact_search=keeps_five)
+    assert "likelier" in said
+
+
 def test_a_search_that_tries_everything_asks_too_often():
     def tries_all(next_log_p, max_length):
         best, prefixes = ((), -math.inf), {(): 0.0}

@@ -1,0 +1,95 @@
+"""What the site is made of. ``make site`` builds it, and fails where a reference leads nowhere."""
+
+import importlib.util
+import pkgutil
+import re
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import minitransformer
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def extension(name):
+    """A file of docs/_ext, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / f"docs/_ext/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+docstrings, lessons, overview = map(extension, ("docstrings", "lessons", "overview"))
+
+
+def public_modules():
+    """The names of all modules, except what checks an exercise: it gives the answer away."""
+    names = [m.name for m in pkgutil.walk_packages(minitransformer.__path__, "minitransformer.")]
+    private = re.compile(r"\._|exercises\.ex\d\d$")
+    return ["minitransformer", *(name for name in names if not private.search(name))]
+
+
+def test_every_public_module_is_in_the_reference_once():
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.rst")]
+    documented = Counter(name for page in pages for name in overview.documented_modules(page))
+    assert documented == Counter(public_modules())
+
+
+def test_every_public_module_says_in_a_sentence_what_it_is():
+    assert all(overview.summary(name)[-1] in ".?" for name in public_modules())
+
+
+@each_notebook
+def test_a_lesson_has_a_card_with_its_number_its_aim_and_a_picture(path):
+    notebook = nbformat.read(path, as_version=4)
+    card = lessons.card_of(path.stem, notebook)
+    assert f"[{path.stem[:2]} · " in card
+    assert "\n\nYou will " in card
+    assert lessons.picture_of(path.stem, notebook).startswith(b"\x89PNG")
+
+
+@each_notebook
+def test_the_page_of_a_lesson_differs_in_the_first_cell_of_code_and_in_links(path):
+    notebook = nbformat.read(path, as_version=4)
+    page = lessons.page_of(path, nbformat.read(path, as_version=4))
+    changed = [a.cell_type for a, b in zip(notebook.cells, page.cells, strict=True) if a != b]
+    assert changed.count("code") == 1
+    assert all(cell.source.count("pip") == 0 for cell in page.cells[:2])
+    assert path.name in page.cells[1].source
+
+
+def test_the_name_of_a_file_leads_to_its_module():
+    row = (
+        "| In the package | `minitransformer/layers/relu.py`, `minitransformer/data/__init__.py` |"
+    )
+    linked = lessons.FILE.sub(lessons.linked_module, row)
+    assert "{py:mod}`minitransformer/layers/relu.py <minitransformer.layers.relu>`" in linked
+    assert "<minitransformer.data>`" in linked
+
+
+def rendered(docstring):
+    lines = docstring.splitlines()
+    docstrings.with_formulas(None, "function", "f", None, None, lines)
+    return "\n".join(lines)
+
+
+def test_an_indented_formula_is_kept_as_it_is():
+    docstring = "A sum.\n\n    y_j = |x| + *b*\n\n    z = 1\n\nIn words, |x| and ``|b|``."
+    assert rendered(docstring) == (
+        "A sum.\n\n::\n\n    y_j = |x| + *b*\n\n    z = 1\n\nIn words, \\|x\\| and ``|b|``."
+    )
+
+
+def test_the_arguments_of_a_function_are_no_formula():
+    docstring = "A sum.\n\nArgs:\n    x: (B,).\n\n    y: (B,)."
+    assert rendered(docstring) == docstring
+
+
+def test_what_is_returned_has_no_type():
+    docstring = "A sum.\n\nReturns:\n    For each x: its y.\n\nRaises:\n    ValueError: never."
+    assert rendered(docstring) == docstring.replace("Returns:", ":returns:")
