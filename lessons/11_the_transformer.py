@@ -24,7 +24,7 @@ if importlib.util.find_spec("minitransformer") is None:
 # %%
 import cProfile
 import pstats
-import time
+from collections import Counter
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -61,8 +61,9 @@ rng = np.random.default_rng(11)
 #
 # Inside a Transformer nearly everything has one shape: a row of $D$ numbers for each token. That makes
 # it easy to assemble, and easy to assemble wrongly, for no error message guards the wiring. Here is a
-# small model, and the same one with a slip of the pen: its cross-attention is handed the decoder's own
-# rows $h$ where it should get the encoder's output, the memory.
+# small model, and the same one with a slip of the pen: the line of the self-attention was copied for the
+# cross-attention. So it looks at the decoder's own rows $h$, where it should get the encoder's output, the
+# memory.
 
 
 # %%
@@ -84,7 +85,9 @@ def small_model():
 def deaf_to_the_source(model):
     for layer in model.decoder.layers:
         attend = layer.cross_attention.forward
-        layer.cross_attention.forward = lambda h, *_, attend=attend: attend(h, h, h)
+        layer.cross_attention.forward = lambda h, *_, attend=attend: attend(
+            h, h, h, causal_mask(h[..., 0])
+        )
     return model
 
 
@@ -104,7 +107,7 @@ assert not abs(after - before).any()
 
 # %% [markdown]
 # The wrong model runs, has logits of the right shape and a gradient, and even learns something: which
-# English sentences are likely. What it can never learn is to translate. Its loss falls, and only somebody
+# sentences of the target language are likely. What it can never learn is to translate. Its loss falls, and only somebody
 # who knows how far it ought to fall will notice. So we go through the assembly once, slowly, with every
 # shape and a proof at the end.
 #
@@ -339,7 +342,8 @@ print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) -
 # ## 5 · The code of the package
 #
 # The package writes the same with two steps around each sublayer, `enter` and `leave`, that place the
-# LayerNorm before the sublayer or after the sum as the configuration wants it, and apply dropout:
+# LayerNorm before the sublayer or after the sum as the configuration wants it, and apply dropout if
+# there is a generator `rng` to draw it:
 
 # %%
 source_of(EncoderLayer.forward, EncoderLayer.backward)
@@ -352,11 +356,10 @@ source_of(EncoderLayer.forward, EncoderLayer.backward)
 source_of(Decoder.forward, Decoder.backward)
 
 # %% [markdown]
-# And the model:
+# And the model. Its forward you have seen line by line, up to `y` in `features`; this is the way back:
 
 # %%
 source_of(
-    Transformer.forward,
     Transformer.backward,
     Transformer.features_backward,
     Transformer.encode,
@@ -433,38 +436,12 @@ print(
 assert cosine > 0
 
 # %% [markdown]
-# It still points downhill. Such a model trains, and nobody would find out from a loss curve. The pattern
+# It still points downhill, so such a model trains, and a loss that falls more slowly tells nobody why. The pattern
 # in the check tells where to look: what lies *before* the mistake on the way of the gradient is right,
 # what lies behind it is wrong. **Look for the wrong gradient that is nearest to the loss.**
 #
-# The shared matrix deserves a look of its own. If the three uses of $E$ are given three matrices of the
-# same values, their three gradients must add up to that of the one:
-
-# %%
-tied = small_model()
-untied = Transformer(
-    TransformerConfig(**{**vars(tied.config), "tying": "none"}), device=device, dtype=np.float64
-)
-weights = dict(tied.named_parameters())
-for name, parameter in untied.named_parameters():
-    shared = name.startswith(("target_embedding", "output_projection"))
-    parameter.data[...] = weights["source_embedding.weight" if shared else name].data
-
-for each in (tied, untied):
-    _, cache = each.loss(source, target, labels)
-    each.loss_backward(1.0, cache)
-uses = (untied.source_embedding, untied.target_embedding, untied.output_projection)
-parts = [to_host(use.weight.grad) for use in uses]
-whole = to_host(tied.source_embedding.weight.grad)
-assert np.allclose(sum(parts), whole, rtol=1e-10, atol=1e-14)
-for name, part in zip(("source", "target", "logits"), parts, strict=True):
-    rows = np.count_nonzero(abs(part).max(axis=1))
-    print(f"{name:<7} norm {np.linalg.norm(part):.3f}, in {rows} of {V} rows")
-print(f"the sum norm {np.linalg.norm(whole):.3f}")
-
-# %% [markdown]
-# The embeddings touch the rows of words that occur; the logits touch every row, since every word's score
-# takes part in the softmax.
+# (That the gradients of the three uses of $E$ add up to that of the one matrix is taken apart in
+# [lesson 05](05_tokens_and_embeddings.ipynb).)
 #
 # ## 7 · Counting parameters
 #
@@ -664,132 +641,95 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
 # %% [markdown]
 # If a P100 does sustain that rate, less than half of the time went into the products that the model is made
 # of. The rest is what the count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication,
-# padding. The big model, with larger matrices, comes nearer. This gap is what fast implementations fight for.
+# padding. The big model, with larger matrices, comes nearer. This gap is what fast implementations fight for
+# ([lesson 16](16_making_it_fast.ipynb)).
 #
-# ## 9 · Where the time goes
+# ## 9 · Where parameters, operations and time go
 #
-# Does our own time go where the operations are? One training step of the preset `tiny` with 8,000
-# tokens, with Python's profiler, on the CPU. (A GPU works behind the profiler's back: its calls return
-# before the work is done.)
+# A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs
+# **two operations for each weight and token**, and a training step six. ($E$ counts because of the logits:
+# as an embedding it is only looked up. Each weight belongs to the tokens of one side.) What departs from
+# the rule is the products of attention. They have no weights, and grow with the square of the length:
+
+# %%
+config = TransformerConfig.preset("base", 37_000)
+for length in (25, 250, 2500):
+    for_each = sum(operations_forward(config, length, length).values()) / (length * base)
+    print(f"sentences of {length:4}: {for_each:.2f} operations for each weight and token")
+    assert length > 25 or abs(for_each - 2) < 0.1
+
+# %% [markdown]
+# Does the time go where the operations are? One training step of the preset `tiny` with 8,000 tokens, with
+# Python's profiler, on the CPU. (A GPU works behind the profiler's back: its calls return before the work
+# is done.)
 
 # %%
 tiny = Transformer(TransformerConfig.preset("tiny", 8000))
 PAIRS, LENGTH = 32, 20
 some = rng.integers(3, 8000, (3, PAIRS, LENGTH))
-dropout_rng = np.random.default_rng(11)
 
 
 def training_step():
-    _, cache = tiny.loss(*some, dropout_rng)
+    _, cache = tiny.loss(*some, np.random.default_rng(11))
     tiny.loss_backward(1.0, cache)
 
 
 training_step()  # the first one also waits for memory
-start = time.perf_counter()
 profile = cProfile.Profile()
 profile.runcall(training_step)
-seconds = time.perf_counter() - start
-
-spent = {}
-for (_, _, function), (_, _, _, cumulative, _) in pstats.Stats(profile).stats.items():
-    spent[function] = spent.get(function, 0) + cumulative
-
-
-def time_of(*functions):
-    return sum(spent[f] + spent[f"{f}_backward"] for f in functions)
-
-
-products = time_of("scaled_dot_product_attention")
-times = {
-    "embedding, logits, loss": time_of("projected_loss") + time_of("embedding"),
-    "attention, projections": time_of("multi_head_attention") - products,
-    "attention, products": products,
-    "feed-forward": time_of("feed_forward"),
-}
-times["LayerNorm, sums, dropout"] = seconds - sum(times.values())
+spent = Counter()  # seconds in each function and all that it calls, forward and backward
+for (_, _, function), (_, _, _, seconds, _) in pstats.Stats(profile).stats.items():
+    spent[function.removesuffix("_backward")] += seconds
 
 counts = parameter_counts(256, 1024, 3, 8000)
 operations = operations_forward(tiny.config, LENGTH, LENGTH)
-PARTS = {  # part: its colour and hatching, its parameters, its operations
-    "embedding, logits, loss": (BLUE, "", counts["embedding"], operations["logits"]),
-    "attention, projections": (
-        ORANGE,
-        "//",
-        counts["self-attention"] + counts["cross-attention"],
-        operations["projections"],
+projections = counts["self-attention"] + counts["cross-attention"]
+products = spent["scaled_dot_product_attention"]
+parts = {  # part: its parameters, operations and seconds
+    "embedding, logits, loss": (
+        counts["embedding"],
+        operations["logits"],
+        spent["projected_loss"] + spent["embedding"],
     ),
-    "attention, products": (PURPLE, "xx", 0, operations["attention products"]),
-    "feed-forward": (GREEN, "\\\\", counts["feed-forward"], operations["feed-forward"]),
-    "LayerNorm, sums, dropout": (SKY, "..", counts["LayerNorm"], 0),
+    "attention, projections": (
+        projections,
+        operations["projections"],
+        spent["multi_head_attention"] - products,
+    ),
+    "attention, products": (0, operations["attention products"], products),
+    "feed-forward": (counts["feed-forward"], operations["feed-forward"], spent["feed_forward"]),
 }
-shares = np.array([[part[2], part[3], times[name]] for name, part in PARTS.items()])
-shares = shares / shares.sum(axis=0)  # (parts, 3)
+rest = spent["training_step"] - sum(seconds for _, _, seconds in parts.values())
+parts["LayerNorm, sums, dropout"] = (counts["LayerNorm"], 0, rest)
+shares = np.array([*parts.values()]) / np.sum([*parts.values()], axis=0)  # (parts, 3)
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=[1.2, 1])
+figure, axes = plt.subplots(figsize=(8, 3))
 start = np.zeros(3)
-for (name, (colour, hatch, *_)), share in zip(PARTS.items(), shares, strict=True):
-    left.barh(range(3), share, left=start, color=colour, hatch=hatch, ec="white", label=name)
-    for row, part in enumerate(share):
-        if part > 0.04:
-            box = dict(fc="white", ec="none", alpha=0.85, pad=1)
-            left.text(
-                start[row] + part / 2,
-                row,
-                f"{part:.0%}",
-                ha="center",
-                va="center",
-                bbox=box,
-                fontsize=9,
-            )
+COLOURS, HATCHES = (BLUE, ORANGE, PURPLE, GREEN, SKY), ("", "//", "xx", "\\\\", "..")
+for name, share, colour, hatch in zip(parts, shares, COLOURS, HATCHES, strict=True):
+    bars = axes.barh(range(3), share, 0.7, start, color=colour, hatch=hatch, ec="white", label=name)
+    labels_of = [f"{part:.0%}" if part > 0.04 else "" for part in share]
+    box = dict(fc="white", ec="none", alpha=0.85, pad=1)
+    axes.bar_label(bars, labels_of, label_type="center", fontsize=9, bbox=box)
     start += share
-left.set_yticks(range(3), ["parameters", "operations", "time"])
-left.invert_yaxis()
-left.set(xlim=(0, 1), xlabel=f"share, preset tiny, V = 8000, sentences of {LENGTH}")
-left.xaxis.set_major_formatter("{x:.0%}")
-left.grid(False)
-left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=9)
-
-lengths = np.geomspace(16, 16_384, 60)
-base = TransformerConfig.preset("base", 37_000)
-by_part = [operations_forward(base, length, length) for length in lengths]
-stacks = np.array([list(part.values()) for part in by_part]).T
-stacks = np.stack([stacks[0], stacks[1], stacks[3], stacks[2]]) / stacks.sum(axis=0)
-colours, hatches = [BLUE, ORANGE, GREEN, PURPLE], ["", "//", "\\\\", "xx"]
-areas = right.stackplot(lengths, stacks, colors=colours, edgecolor="white")
-for area, hatch in zip(areas, hatches, strict=True):
-    area.set_hatch(hatch)
-right.set_xscale("log", base=2)
-right.set(
-    xlim=(16, 16_384),
-    ylim=(0, 1),
-    xlabel="tokens in a sentence",
-    title="operations, base, V = 37,000",
-)
-right.yaxis.set_major_formatter("{x:.0%}")
-right.grid(False)
+axes.set_yticks(range(3), ["parameters", "operations", "time"])
+axes.invert_yaxis()
+axes.set(xlim=(0, 1), xlabel=f"share, preset tiny, V = 8000, sentences of {LENGTH}")
+axes.xaxis.set_major_formatter("{x:.0%}")
+axes.grid(False)
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=9)
 plt.show()
-total = 3 * PAIRS * sum(operations.values())
-by_rule = 6 * sum(counts.values()) * PAIRS * LENGTH  # each weight belongs to one side or the other
-print(
-    f"one step: {total / 1e9:.1f} billion operations in {seconds:.2f} s; by a rule {by_rule / 1e9:.1f}"
-)
-assert abs(by_rule / total - 1) < 0.05
 
 # %% [markdown]
-# Parameters and operations have nearly the same shares, and that is no accident. A token meets each weight
-# of a matrix once, in one multiplication and one addition. So a forward costs **two operations for each
-# weight and token**, and a training step six: that is the rule in the last line. ($E$ counts because of the logits: as an embedding it is only
-# looked up.) What departs from the rule is the products of attention, which have no weights.
+# Parameters and operations have nearly the same shares: that is the rule. The time follows them, and then
+# there is what has hardly any of either: softmax within the products of attention, and LayerNorm, sums and
+# dropout. They do little arithmetic with each number that they fetch from memory, and it is the fetching
+# that takes time ([lesson 16](16_making_it_fast.ipynb)). The percentages of time are those of the machine
+# that built this page.
 #
-# The time follows the operations, and then there is what has hardly any of either: softmax within the
-# products of attention, and LayerNorm, sums and dropout. They do little arithmetic with each number that
-# they fetch from memory, and it is the fetching that takes time. The percentages of time are those of the
-# machine that built this page.
-#
-# On the right, the products of attention, which grow with the square of the length: negligible for
-# sentences, and most of the work for a book. How long must a text be for them to equal the rest of a
-# layer? That is the first exercise.
+# How long must a text be for the products of attention to equal the rest of a layer? That is the first
+# exercise.
 #
 # ## 10 · Exercises
 #
@@ -823,8 +763,8 @@ print(check_exercise("ex11", globals()))
 # | forks | used $k$ times, summed $k$ times: $x$ around a sublayer; query, key, value; the memory, $2N$ times; $E$, three times |
 # | shapes | ids $(B, T)$; everything between is $(B, T, D)$; masks $(B, 1, T, S)$; logits $(B, T, V)$ |
 # | parameters | attention $4 D^2$, feed-forward $2 D F + F + D$, LayerNorm $2 D$, embedding $V D$ |
-# | operations | $2 m k n$ a product; backward is twice the forward |
+# | operations | $2 m k n$ a product; backward is twice the forward; two forward for each weight and token |
 # | trap | any wiring has the right shapes; only a check of the gradients, and of who influences whom, finds a wrong one |
 #
 # **Next:** the model is complete, and has learned nothing yet. How it learns is
-# the subject of lesson 12.
+# the subject of [lesson 12](12_learning.ipynb).

@@ -242,14 +242,14 @@ for beta_2, colour, dashes in ((0.98, BLUE, "-"), (0.999, VERMILION, "--")):
         textcoords="offset points",
     )
 axes.axhline(1, color=BLACK, ls=":", lw=1.2)
-axes.text(1500, 1.1, "corrected", fontsize=9.5)
+axes.text(1500, 0.9, "corrected", va="top", fontsize=9.5)
 axes.set(xlabel="step $t$", ylabel="length of an uncorrected step (η)", ylim=(0, 7.5))
 axes.legend()
 plt.show()
 
 # %% [markdown]
-# With the usual $\beta_2 = 0.999$ they would be several times too long for a thousand steps, at the start, where a
-# model can least afford it. With the paper's 0.98 the excess is small and short.
+# With the usual $\beta_2 = 0.999$ they would be several times too long for the first hundred steps, where a model can
+# least afford it, and too long still after a thousand. With the paper's 0.98 the excess is small and short.
 #
 # ## 3 · Warm-up: how far does the first step carry?
 #
@@ -308,7 +308,7 @@ assert lengths[-1] < lengths[0] / 2
 # %% [markdown]
 # On the left: up to some $10^{-4}$ the line holds. Then the movements of many parameters add up to more than was meant.
 # The best first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. On the
-# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$, about that of
+# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less, about that of
 # pure noise, and much of it cancels from step to step. So a learning rate that is right later is too large at first. A
 # warm-up keeps it small until the gradients have become a mixture. (How this
 # depends on depth, and on where the LayerNorm stands, is derived in [lesson 10](10_residual_connections.ipynb).)
@@ -316,13 +316,15 @@ assert lengths[-1] < lengths[0] / 2
 # ## 4 · Decay: why it must fall again
 #
 # Near a minimum gradients are small and noise remains. Take the simplest case, one parameter with the loss
-# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise of variance $s^2$:
+# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise $s \, \xi_t$, with
+# $\xi_t$ of mean 0 and variance 1:
 #
 # $$
 # \theta_{t+1} = \theta_t - \eta \, (a \theta_t + s \, \xi_t) = (1 - \eta a) \, \theta_t - \eta s \, \xi_t .
 # $$
 #
-# The variance of $\theta$ therefore goes to a value $\sigma^2$ that no longer changes:
+# For $\lvert 1 - \eta a \rvert \lt 1$ the mean of $\theta$ falls to zero by this factor a step, and the variance goes to a value
+# $\sigma^2$ that no longer changes (the two terms are independent, so their variances add up):
 #
 # $$
 # \sigma^2 = (1 - \eta a)^2 \sigma^2 + \eta^2 s^2
@@ -638,7 +640,7 @@ assert max(ends["no warm-up"], ends["neither of the two"]) > ends["the full reci
 assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 
 # %% [markdown]
-# - **Warm-up and Adam** decide whether the model learns the task at all in this time. Without the warm-up the first steps
+# - **Warm-up and Adam**: without either the model has learned about half as much in this time. Without the warm-up the first steps
 #   throw the network somewhere from where it recovers slowly: the damage of a few dozen steps is not made good in two
 #   hundred.
 # - **Dropout and smoothing** do not help the learning; at first the curves without them are *below* the full recipe. They

@@ -138,23 +138,7 @@ print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the 
 # new one is unknown; single letters make sequences that are several times longer, and attention costs the
 # square of their length. Byte-pair encoding lies between: it starts from letters and merges the most frequent
 # pair of neighbours into a new piece until the vocabulary has the size asked for.
-# ([Lesson 5](05_tokens_and_embeddings.ipynb) builds it.) The size is a trade:
-
-# %%
-texts = [text for pair in train_pairs for text in pair]  # of the training split alone
-held_out = [text for pair in corpus["validation"] for text in pair]
-example = toy_corpus()["train"][0][0]
-print("    V   tokens a sentence   embedding, D = 128   a sentence")
-for size in (200, 500, 1000, 2000):
-    vocabulary = Vocabulary.train(texts, size)
-    tokens = np.mean([len(ids) for ids in vocabulary.encode_all(held_out)])
-    cut = " ".join(vocabulary.pieces(vocabulary.encode(example))[:14])
-    print(f"{size:5} {tokens:12.1f} {size * 128:21,}           {cut} …")
-
-# %% [markdown]
-# (▁ marks the beginning of a word.) Sequences get shorter and the table of embeddings longer. Towards the end
-# of the list the gain is small, and what is gained are whole words that occur a few times only: rows of the
-# table that hardly get a gradient. Two rules:
+# ([Lesson 5](05_tokens_and_embeddings.ipynb) builds it, and measures what its size should be.) Two rules:
 #
 # - **One vocabulary for both languages**, as in the paper: names and numbers then have the same pieces on both
 #   sides, and one table of embeddings serves both.
@@ -162,7 +146,9 @@ for size in (200, 500, 1000, 2000):
 #   for their rare words. That is a leak, though a small one, and no error message follows.
 
 # %%
+texts = [text for pair in train_pairs for text in pair]  # of the training split alone
 vocabulary = Vocabulary.train(texts, 1000)
+print(" ".join(vocabulary.pieces(vocabulary.encode(texts[0]))), " (▁ begins a word)")
 encoded, report = encode_pairs(vocabulary, train_pairs, max_length=64)
 print(report)
 for text in texts[:200]:  # what comes out is what went in, but for runs of blanks
@@ -223,7 +209,7 @@ axes.semilogx(sizes, by_length, "o", color=BLUE, label="in order of length")
 axes.set_xscale("log", base=2)
 axes.set_xticks(sizes, sizes)
 axes.set(xlabel="sentences in a batch, $B$", ylabel="share of padding", ylim=(-0.02, 0.6))
-axes.legend()
+axes.legend(loc="upper left")
 axes = panels[1]
 for batches, colour, dashes, name in (
     (by_pairs, GREEN, "--", f"{step} pairs each"),
@@ -243,27 +229,6 @@ plt.show()
 # much memory the whole training needs. With a fixed number of *positions* all steps cost about the same. The
 # paper does it so, with about 25,000 tokens a side (section 5.1); `make_batches` too.
 #
-# Rows of two batches, dark where there is a token:
-
-# %%
-batches = make_batches(encoded, BATCH_TOKENS, rng)
-typical = max(batches[:20], key=lambda batch: batch.source.shape[1])
-tokens = typical.source != PAD  # (B, S)
-first = np.arange(lengths[: len(tokens)].max()) < lengths[: len(tokens), None]  # (B, longest)
-
-figure, panels = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
-for axes, real, name in (
-    (panels[0], first, "the first pairs of the file"),
-    (panels[1], tokens, "pairs of similar length"),
-):
-    axes.imshow(real, cmap="cividis_r", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    axes.set(title=f"{name}: {1 - real.mean():.0%} padding")
-    axes.set(xlabel="position in the source (tokens)", xticks=range(0, real.shape[1], 4))
-    axes.grid(False)
-panels[0].set_ylabel("sentence of the batch")
-plt.show()
-
-# %% [markdown]
 # ### Order has a price
 #
 # If batches went from short to long, the model would spend the beginning of each epoch on short sentences and
@@ -272,6 +237,7 @@ plt.show()
 # What each costs, in padding:
 
 # %%
+batches = make_batches(encoded, BATCH_TOKENS, rng)
 count = len(batches[0].source)
 rows = {
     "in the order of the file": [
@@ -340,7 +306,7 @@ shape_table(
 # $$
 #
 # The second step is no approximation: a derivative of a sum is the sum of the derivatives. A widely used
-# training library averaged the means until 2024 (Hugging Face, *Fixing Gradient Accumulation*, 2024). Measured in float64,
+# training library averaged the means until October 2024 (Hugging Face's blog, *Fixing Gradient Accumulation*, 2024). Measured in float64,
 # with a shard of short and one of long sentences:
 
 # %%
@@ -463,9 +429,9 @@ assert lost[0] < 0.1 * lost[1]
 
 # %% [markdown]
 # The size can be estimated. A parameter's share of the spike is typically 100 times its steady gradient, so its $v$ grows by
-# a factor of about $1 + 0.02 \cdot 100^2 = 201$, and the step shrinks by its root, 14. The excess fades as $0.98^k$, and needs
-# $k = \ln 200 / 0.02 = 265$ steps until it is no more than the steady part.
-# Clipping costs one comparison a step and caps that.
+# a factor of about $1 + 0.02 \cdot 100^2 = 201$, and the step shrinks by its root, 14. (The mean in the picture falls a little
+# less, for some parameters have a small share.) The excess fades as $0.98^k$, and needs $k = \ln 200 / 0.02 = 265$ steps
+# until it is no more than the steady part. Clipping costs one norm a step and caps that.
 
 # %% [markdown]
 # ### The step of the package
@@ -473,7 +439,8 @@ assert lost[0] < 0.1 * lost[1]
 # Everything together. `split` deals the pairs out to the workers, each runs forward and backward on a *replica* that
 # shares the parameters and has its own gradient; the gradients are added, the norm is taken of the *sum*, the
 # schedule gives η, Adam moves the parameters. (Why η rises first and falls then is the subject of
-# [lesson 12](12_learning.ipynb).) The loss is fetched from the device only in steps that are logged.
+# [lesson 12](12_learning.ipynb).) The loss is fetched from the device only in steps that are logged. (`kappa` is a further
+# term of the loss that a recipe may ask for, and 0 in this lesson.)
 
 # %%
 source_of(Trainer.take_step, Trainer._forward_backward)
@@ -537,11 +504,11 @@ for path in sorted(run.path.rglob("*")):
         print(f"{path.stat().st_size:9,} bytes  {path.relative_to(run.path).as_posix()}")
 
 # %% [markdown]
-# `model.npz` has the parameters that scored best in validation: those of one epoch, or the mean of the last ones in
-# `epochs/`. A checkpoint is about three times as large, because Adam's $m$ and
-# $v$ are as large as the parameters. Every file is written under another name first and renamed when it is whole: a
-# process may be killed at any moment, and what is there is then the old file or the new one, never half of one. The
-# log only ever grows:
+# `model.npz` has the parameters that scored best in validation: those of one epoch, or the mean of the last five, which
+# are in `epochs/`. (The number of steps announced is an estimate: noise in the lengths gives each epoch other batches.)
+# A checkpoint is about three times as large, because Adam's $m$ and $v$ are as large as the parameters. Every file is
+# written under another name first and renamed when it is whole: a process may be killed at any moment, and what is
+# there is then the old file or the new one, never half of one. The log only ever grows:
 
 # %%
 log = run.log_entries()
@@ -577,8 +544,9 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 source_of(step_seed, Trainer.save, Trainer.resume)
 
 # %% [markdown]
-# Now the power fails in step 28 of a small training, some steps after the last checkpoint. Another trainer, with no
-# memory of the first, resumes. So does a third, which is denied the moments, as if only the parameters had been saved:
+# Now the power fails in step 28 of a small training. Checkpoints were written every ten steps and at the end of each
+# epoch, so some steps are lost. Another trainer, with no memory of the first, resumes. So does a third, which is denied the
+# moments, as if only the parameters had been saved:
 
 
 # %%
@@ -700,16 +668,11 @@ def seconds_at(steps):
 
 figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.5, 5.6), sharex=True, height_ratios=(3, 2))
 when = seconds_at([entry["step"] for entry in training])
-upper.plot(
-    when,
-    [entry["loss"] for entry in training],
-    color=GREEN,
-    ls=":",
-    label="training, smoothed loss",
-)
-upper.plot(
-    when, [entry["nll"] for entry in training], color=BLUE, ls="-", lw=1.2, label="training, NLL"
-)
+for name, colour, dashes, label in (
+    ("loss", GREEN, ":", "training, smoothed loss"),
+    ("nll", BLUE, "-", "training, NLL"),
+):
+    upper.plot(when, [entry[name] for entry in training], dashes, color=colour, label=label)
 when = known_seconds[1:]
 nll = [entry["nll"] for entry in validations]
 bleu = [entry["bleu"] for entry in validations]
@@ -720,15 +683,8 @@ upper.set(ylabel="nats a token", ylim=(0, guess * 1.08))
 upper.legend(loc="upper right", bbox_to_anchor=(1, 0.85))
 lower.plot(when, bleu, "o--", color=VERMILION)
 for entry in validations:
-    place_of_text = (entry["seconds"], entry["bleu"])
-    lower.annotate(
-        f"epoch {entry['epoch']}",
-        place_of_text,
-        (0, -14),
-        textcoords="offset points",
-        ha="center",
-        fontsize=9,
-    )
+    place_of_text = entry["seconds"], entry["bleu"] - 14
+    lower.text(*place_of_text, f"epoch {entry['epoch']}", ha="center", fontsize=9)
 lower.set(xlabel="time since the beginning (seconds)", ylabel="validation BLEU", ylim=(-18, 100))
 lower.set_xlim(0, when[-1] * 1.06)
 plt.show()
@@ -737,8 +693,8 @@ plt.show()
 # How to read them:
 #
 # - **Compare NLL with NLL.** The loss that is trained has smoothed labels, of which a part ε lies evenly on all $V$
-#   pieces. No model gets below the entropy of such a label, so the dotted line has a floor well above zero (the next
-#   cell). Who compares the training *loss* with the validation *NLL* compares two different things.
+#   pieces. No model gets below the entropy of such a label, so the dotted line has a floor well above zero (derived in
+#   [lesson 12](12_learning.ipynb), computed in the next cell). Who compares the training *loss* with the validation *NLL* compares two different things.
 # - **The training curves are rough** because each point is one batch, and a batch is of one length: some are harder.
 # - **BLEU comes late.** Most of the fall of the NLL happens before there is any BLEU: first the model learns which words
 #   are frequent and which follow each other, and a sentence is right only if nearly all its tokens are. A BLEU near
@@ -749,12 +705,10 @@ plt.show()
 #   combines words as no training sentence does.
 # - **Choose by what you want.** The run keeps the parameters with the best validation BLEU, not the least NLL: a model
 #   that grows overconfident may lose in NLL what it gains in translations. The test set has no part in the choice.
-#
-# The floor, for ε = 0.1. The right piece has $q = 1 - \varepsilon + \varepsilon / V$, every other one $\varepsilon / V$:
 
 # %%
 epsilon, V = 0.1, 800
-right_piece, other = 1 - epsilon + epsilon / V, epsilon / V
+right_piece, other = 1 - epsilon + epsilon / V, epsilon / V  # the smoothed label
 floor = -right_piece * np.log(right_piece) - (V - 1) * other * np.log(other)
 print(f"floor of the smoothed loss: {floor:.2f} nats a token")
 print(f"last training entry:        loss {training[-1]['loss']:.2f}, NLL {training[-1]['nll']:.2f}")
@@ -762,14 +716,16 @@ print(f"last validation:            NLL {nll[-1]:.2f}, perplexity e^NLL = {np.ex
 assert min(entry["loss"] for entry in training) > floor
 
 # %% [markdown]
-# And what the numbers mean, in sentences, from the folder alone:
+# And what the numbers mean, in sentences that had no part in the choice, translated from the folder alone. BLEU gives
+# credit for every run of words that is right. At such a BLEU still about half of the sentences are wrong somewhere:
 
 # %%
 translator = Translator.load(run.path, device="cpu")
-german, english = zip(*toy["validation"][100:105], strict=True)
-for source, reference, translation in zip(
-    german, english, translator.translate(german), strict=True
-):
+german, english = zip(*toy["validation"][100:200], strict=True)
+translations = translator.translate(german)
+equal = sum(a == b for a, b in zip(translations, english, strict=True))
+print(f"{equal} of {len(english)} sentences are equal to the reference\n")
+for source, reference, translation in list(zip(german, english, translations, strict=True))[5:10]:
     print(source)
     print("   ", translation, "✓" if translation == reference else f"   should be: {reference}")
 place.cleanup()

@@ -30,8 +30,10 @@ from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from minitransformer import select_device
+from minitransformer.accelerate.cpu.memory import keep_freed_memory
 from minitransformer.backend import to_host
 from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import encode_pairs, make_batches
@@ -194,20 +196,12 @@ assert abs(total - found.log_probability) < 1e-3
 print(vocabulary.pieces(prefix), f"log P = {total:.2f}")
 
 # %%
-S, W = len(ids), 3
-decoder = IncrementalDecoder(model, row(ids))
-decoder.step(device.asarray(row([BOS])))
-decoder.select(device.asarray(row([0] * W)))  # all W continue the one prefix there is
-logits = decoder.step(device.asarray(row([5, 6, 7])))
+prefixes = [(BOS, 5), (BOS, 6), (BOS, 7)]
 shape_table(
-    {"N": 1, "S": S, "W": W, "V": V},
-    source=(row(ids), "N S", "N sentences"),
-    log_p=(
-        next_log_p(ids, [(BOS, 5), (BOS, 6), (BOS, 7)]),
-        "W V",
-        "ours: the next word of each of W prefixes",
-    ),
-    logits=(logits, "N W V", "the package's: W hypotheses of each sentence, scored together"),
+    {"S": len(ids), "W": 3, "T": 2, "V": V},
+    source=(np.array(ids), "S", "ids of one sentence, with the end symbol"),
+    prefixes=(np.array(prefixes), "W T", "W beginnings of its translation, of one length"),
+    log_p=(next_log_p(ids, prefixes), "W V", "what may follow each of them"),
 )
 
 # %% [markdown]
@@ -221,15 +215,15 @@ shape_table(
 #
 # Not when the first translation is found: a longer one may still be better. We rank by the score of the next
 # section, $\log P(Y) / p(\lvert Y \rvert)$ with a penalty $p$ that grows with the length. Let $Y$ continue a
-# prefix $Z$, and let $N$ be the longest length allowed. Then
+# prefix $Z$, and let $n_{\max}$ be the longest length allowed. Then
 #
 # $$
-# \frac{\log P(Y)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(N)} .
+# \frac{\log P(Y)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(n_{\max})} .
 # $$
 #
 # The first step holds because every further word adds a logarithm that is not positive; the second because a
 # negative number comes nearer to zero when it is divided by more. So as soon as no prefix in the beam has
-# $\log P(Z) / p(N)$ above the best score found, nothing better can follow, and stopping **changes no result**.
+# $\log P(Z) / p(n_{\max})$ above the best score found, nothing better can follow, and stopping **changes no result**.
 
 
 # %%
@@ -388,9 +382,8 @@ source_of(length_penalty)
 # $$
 #
 # So **for long sentences α is the price that a further token may have, as a fraction of the mean price**. At $\alpha = 0$
-# none is worth anything. With $\alpha \le 1$ the bound stays below the mean: the penalty does not reward babbling. And
-# $\alpha = 1$ does not rank by the mean cost of a token, as one might think: because of the 5, a further token at
-# the mean price still lowers the score.
+# none is worth anything. With $\alpha \le 1$ the bound stays below the mean: a further token at the mean price never pays. And so
+# $\alpha = 1$ does not rank by the mean cost of a token, as one might think; the 5 is the reason.
 
 # %%
 n = np.arange(1, 41)
@@ -455,14 +448,16 @@ for alpha in alphas:
 # $$
 #
 # a factor of $(2 n + 1) / 3$. It costs memory: $2 D$ numbers for each layer and token.
+#
+# The package has this in `IncrementalDecoder`, for $W$ hypotheses of each of $N$ sentences. The hypotheses of a sentence
+# share most of their past. So it keeps *one* entry for each node of the tree that you saw, and a mask of ancestors
+# says which nodes a hypothesis may look at. When the beam chooses, `select` reorders rows of that mask, and no key moves:
 
 # %%
 source_of(IncrementalDecoder.step, IncrementalDecoder.select)
 
 # %% [markdown]
-# The hypotheses of a sentence share most of their past. So the package keeps *one* entry for each node of the tree
-# that you saw, and a mask of ancestors says which nodes a hypothesis may look at. When the beam chooses, `select`
-# reorders rows of that mask, and no key moves. **Proof** that all of this changes nothing: two hypotheses, both
+# **Proof** that all of this changes nothing: two hypotheses, both
 # continued from the second of them, against the plain decoder. And the classical mistake, to choose words but
 # not to reorder the past:
 
@@ -491,7 +486,7 @@ assert reordered < 1e-3 < forgotten
 # %% [markdown]
 # The mistake raises no error: the words come out fluent and of other probabilities. Compare with plain runs.
 #
-# How long does a step take at length $t$? One step of each kind, the best of three, for 8 sentences at once:
+# How long does a step take at length $t$? One step of each kind, the best of twelve, for 8 sentences at once, on one core:
 
 # %%
 lengths, B = [1, 2, 4, 8, 16, 32, 64, 128, 256], 8
@@ -507,15 +502,17 @@ def seconds(f, *arguments):
     return time.perf_counter() - start
 
 
-recomputed, cached = np.full((2, 3, len(lengths)), np.inf)
-for trial in range(3):
-    decoder = IncrementalDecoder(untrained, source)
-    for t in range(1, 257):
-        token = device.asarray(target[:, t - 1 : t])
-        took = seconds(decoder.step, token)
-        if t in lengths:
-            cached[trial, lengths.index(t)] = took
-            recomputed[trial, lengths.index(t)] = seconds(untrained.forward, source, target[:, :t])
+keep_freed_memory()  # as training does: new memory would be slower than what we want to see
+recomputed, cached = np.full((2, 12, len(lengths)), np.inf)
+with threadpool_limits(1, user_api="blas"):
+    for trial in range(12):
+        decoder = IncrementalDecoder(untrained, source)
+        for t in range(1, 257):
+            took = seconds(decoder.step, device.asarray(target[:, t - 1 : t]))
+            if t in lengths:
+                at = trial, lengths.index(t)
+                cached[at] = took
+                recomputed[at] = seconds(untrained.forward, source, target[:, :t])
 
 figure, axes = plt.subplots(figsize=(7, 3.8))
 axes.loglog(lengths, 1e3 * recomputed.min(axis=0), "s--", color=VERMILION, label="recomputing")
@@ -531,7 +528,8 @@ assert recomputed[:, -1].min() > 2 * cached[:, -1].min()
 
 # %% [markdown]
 # For short prefixes the time is what a call costs, whatever its size. For long ones the recomputed step grows in
-# proportion to $t$ and, as the scores of attention grow as $t^2$, faster; the cached one hardly grows.
+# proportion to $t$, and then faster, for the scores of attention grow as $t^2$, and so does the memory they need. The
+# cached step hardly grows.
 #
 # ## 6 · BLEU from scratch
 #
@@ -602,6 +600,8 @@ greedy_texts, beam_texts = [text_of(h) for h in by_greedy], found_at[0.6]
 for name, texts in (("greedy", greedy_texts), ("beam 4", beam_texts)):
     ours, theirs = bleu_from_scratch(texts, references), score(texts, references)
     print(f"{name}: ours {ours:.10f}, sacreBLEU {theirs.bleu_cased_13a:.10f}")
+    summed = np.sum([*map(statistics, texts, references)], axis=0)
+    print("   precisions for n = 1 … 4:", np.round(summed[:4] / summed[4:8], 2))
     assert abs(ours - theirs.bleu_cased_13a) < 1e-9
 print(theirs.signatures["bleu_cased_13a"])
 
@@ -622,42 +622,21 @@ print("equal on all 6 small corpora")
 #
 # Take the references themselves, damage each by one word, and score them:
 
-
 # %%
-def damaged(how):
-    texts = []
-    for reference in references:
-        words = reference.split()
-        middle = len(words) // 2
-        if how == "last word left out":
-            words[-1:] = []
-        elif how == "a word inside replaced":
-            words[middle] = "something"
-        elif how == "two neighbours swapped":
-            words[middle - 1 : middle + 1] = words[middle - 1 : middle + 1][::-1]
-        elif how == "one word more at the end":
-            words.append("now")
-        texts.append(" ".join(words))
-    return texts
-
-
-DAMAGES = [
-    "nothing",
-    "one word more at the end",
-    "last word left out",
-    "a word inside replaced",
-    "two neighbours swapped",
-]
-scores_of = [bleu_from_scratch(damaged(how), references) for how in DAMAGES]
-figure, axes = plt.subplots(figsize=(7, 2.7))
-axes.barh(DAMAGES[::-1], scores_of[::-1], color=BLUE, height=0.6)
-for place, value in enumerate(scores_of[::-1]):
-    axes.text(value - 1, place, f"{value:.0f}", ha="right", va="center", color="white")
-axes.set(xlabel="BLEU of a damaged reference", xlim=(0, 102))
-axes.grid(visible=False)
-plt.show()
-assert scores_of[0] == max(scores_of)
-assert scores_of[4] < scores_of[1]
+DAMAGES = {  # of words w, with k in their middle
+    "nothing": lambda w, k: w,
+    "one word more at the end": lambda w, k: [*w, "now"],
+    "a word inside replaced": lambda w, k: [*w[:k], "something", *w[k + 1 :]],
+    "a word inside left out": lambda w, k: [*w[:k], *w[k + 1 :]],
+    "two neighbours swapped": lambda w, k: [*w[: k - 1], w[k], w[k - 1], *w[k + 1 :]],
+}
+bleu_after = {}
+for how, damage in DAMAGES.items():
+    texts = [" ".join(damage(w, len(w) // 2)) for w in map(str.split, references)]
+    bleu_after[how] = bleu_from_scratch(texts, references)
+    print(f"{how:25} {bleu_after[how]:5.1f}")
+assert min(bleu_after, key=bleu_after.get) == "two neighbours swapped"
+assert bleu_after["one word more at the end"] > bleu_after["a word inside replaced"]
 
 # %% [markdown]
 # BLEU has no idea of meaning. One word inside a sentence belongs to up to ten n-grams (one of length 1, two of length 2,
@@ -728,9 +707,11 @@ print(check_exercise("ex14", globals()))
 # | probability of a translation | $\log P(Y \mid X) = \sum_t \log P(y_t \mid y_{\lt t}, X)$, the end symbol included |
 # | greedy | the best word of each step; not the best sentence |
 # | beam | the $k$ best prefixes of one length; those that end leave it |
-# | stop | when no $\log P(Z) / p(N)$ in the beam is above the best score found |
+# | stop | when no $\log P(Z) / p(n_{\max})$ in the beam is above the best score found |
 # | score | $\log P / ((5 + n) / 6)^\alpha$; a further token may cost about $\alpha n / (n + 5)$ of the mean |
 # | key/value cache | one position a step in place of $t$; right because of the causal mask |
 # | trap | choosing hypotheses without reordering their past: no error, wrong probabilities |
 # | BLEU | brevity times the geometric mean of four clipped precisions, summed over the corpus first |
 # | compare systems | same test set, same signature, paired bootstrap |
+#
+# **Next:** what a trained model looks at, and which of its heads it could do without: lesson 15.

@@ -37,8 +37,8 @@ def check_nucleus(nucleus):
 
 
 def check_exact_search(exact_search):
-    for seed, max_length in itertools.product(range(6), (3, 5)):
-        asked, next_log_p = random_language(seed)
+    languages = [random_language(seed) for seed in range(6)] + [language_that_fools_a_beam()]
+    for (asked, next_log_p), max_length in itertools.product(languages, (3, 5)):
         best, best_log_p, likelier = _by_trying_all(next_log_p, max_length)
         asked.clear()
         result = call("exact_search", exact_search, next_log_p, max_length)
@@ -55,16 +55,30 @@ def check_exact_search(exact_search):
 
 
 def random_language(seed):
-    """A list of the prefixes asked for, and log-probabilities of 5 words after any prefix."""
-    rng = np.random.default_rng(seed)
-    table = 2 * rng.standard_normal((6, 6, 5))
-    asked = []
+    return language(2 * np.random.default_rng(seed).standard_normal((6, 6, 5)))
+
+
+def language_that_fools_a_beam():
+    """Of the first words the last but one in probability is the only one that leads anywhere."""
+    logits = np.zeros((9, 9, 8))
+    logits[8, 8, [0, 7]] = -3, -1
+    logits[8, 7, 0] = 5
+    return language(logits)
+
+
+def language(logits):
+    """A list of the prefixes asked for, and next_log_p, given the last two words of a prefix.
+
+    Args:
+        logits: (V + 1, V + 1, V), where V stands for a word before the first.
+    """
+    num_words, asked = logits.shape[-1], []
 
     def next_log_p(prefix):
         asked.append(prefix)
-        one, two = ([5, 5, *prefix])[-2:]
-        logits = table[one, two]
-        return (logits - np.log(np.exp(logits).sum())).tolist()
+        one, two = (num_words, num_words, *prefix)[-2:]
+        of_next = logits[one, two]
+        return (of_next - np.log(np.exp(of_next).sum())).tolist()
 
     return asked, next_log_p
 
