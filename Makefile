@@ -5,7 +5,7 @@ SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: help demo lessons test lint format gradcheck test-gpu clean
+.PHONY: help demo lessons site test lint format gradcheck test-gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -18,6 +18,10 @@ demo: $(INSTALLED) ## train the toy translator, see where it looks, and talk to 
 lessons: $(INSTALLED) ## build the notebooks of the lessons and execute them
 	$(BIN)/python -m pip install --quiet --editable '.[lessons]'
 	$(BIN)/python lessons/build.py --all
+
+site: $(INSTALLED) ## build the site of lessons and API reference: build/site/index.html
+	$(BIN)/python -m pip install --quiet --editable '.[site]'
+	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests, measure coverage
 	$(BIN)/python -m pytest --cov
@@ -39,7 +43,7 @@ test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver 
 	$(BIN)/python -m pytest -m gpu
 
 clean: ## remove .venv and everything made by the tools
-	rm -rf .venv build dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
+	rm -rf .venv build docs/lessons dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
 	find . -name __pycache__ -exec rm -rf {} +
 
 $(INSTALLED): setup.cfg pyproject.toml

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3.3: $\text{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$; the method is Rumelhart, Hinton and Williams (1986) |
-# | In the package | `minitransformer/layers/linear.py`, `relu.py`, `feed_forward.py`; `minitransformer/module.py` |
+# | In the package | `minitransformer/layers/linear.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/feed_forward.py`; `minitransformer/module.py` |
 # | You need | derivatives of functions of one variable; the product of two matrices |
 # | Time | an hour to read, one and a half for the exercises |
 

@@ -1,1 +1,1 @@
-"""Training: the optimizer of the paper."""
+"""Training: recipes, the loop over batches, the optimizer and schedule of the paper, progress."""

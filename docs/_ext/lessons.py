@@ -1,0 +1,96 @@
+"""Brings the lessons into the site: each notebook as a page, and all of them as a table of cards.
+
+Sphinx reads below its own folder only, so they are copied to ``docs/lessons``, which git ignores,
+with what a page needs and a notebook does not:
+
+- in place of the cell that installs the package, a link to the notebook;
+- at the name of a file of the package, a link to its part of the API reference;
+- ``cards.md``: of each lesson its number and title, what "you will" learn, and a picture.
+"""
+
+import base64
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+
+SOURCE = Path(__file__).parents[2] / "lessons"
+FILE = re.compile(r"`(minitransformer/[\w/]+\.py)`")
+
+
+def copy_lessons(app, config):
+    folder = Path(app.srcdir) / "lessons"
+    folder.mkdir(exist_ok=True)
+    notebooks = sorted(SOURCE.glob("[0-9][0-9]_*.ipynb"))
+    kept = {notebook.name for notebook in notebooks}
+    for page in folder.glob("*.ipynb"):
+        if page.name not in kept:
+            page.unlink()
+    for below in ("exercises", "solutions"):  # to be downloaded
+        shutil.rmtree(folder / below, ignore_errors=True)
+        shutil.copytree(SOURCE / below, folder / below)
+    cards = []
+    for path in notebooks:
+        notebook = nbformat.read(path, as_version=4)
+        cards.append(card_of(path.stem, notebook))
+        write(folder / f"{path.stem}.png", picture_of(path.stem, notebook))
+        write(folder / path.name, nbformat.writes(page_of(path, notebook)).encode())
+    write(folder / "cards.md", "\n".join(cards).encode())
+
+
+def write(path, content):
+    """Write unless it is there: Sphinx reads again what is newer than before."""
+    if not path.exists() or path.read_bytes() != content:
+        path.write_bytes(content)
+
+
+def page_of(path, notebook):
+    """The notebook as it stands in the site."""
+    install = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    if '"pip", "install"' not in install.source:
+        raise ValueError(f"{path.name}: the first cell of code should install the package")
+    place = notebook.cells.index(install)
+    notebook.cells[place] = nbformat.v4.new_markdown_cell(
+        f"{{download}}`Download this notebook <../../lessons/{path.name}>` to run it yourself.",
+        id=install.id,
+    )
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = FILE.sub(linked_module, cell.source)
+    return notebook
+
+
+def linked_module(match):
+    """`minitransformer/loss.py` as a link to the module's place in the API reference."""
+    path = match[1]
+    module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return f"{{py:mod}}`{path} <{module}>`"
+
+
+def card_of(name, notebook):
+    """Markdown: picture, title and aim of a lesson, the picture and the title leading to it."""
+    head = re.match(
+        r"# ([^\n]+)\n\n\*\*You will\*\* (.+?)\n\n", notebook.cells[0].source, re.DOTALL
+    )
+    if head is None:
+        raise ValueError(f"{name} does not begin with '# NN · Title' and then '**You will** ...'")
+    title, aim = head[1], head[2].replace("\n", " ")
+    return (
+        f":::{{container}} card\n[![{title}](lessons/{name}.png)](lessons/{name}.ipynb)\n\n"
+        f"**[{title}](lessons/{name}.ipynb)**\n\nYou will {aim}\n:::\n"
+    )
+
+
+def picture_of(name, notebook):
+    """The first picture that the notebook draws, a PNG."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                return base64.b64decode(output.data["image/png"])
+    raise ValueError(f"{name} was not executed, or draws nothing: python lessons/build.py {name}")
+
+
+def setup(app):
+    app.connect("config-inited", copy_lessons)
+    return {"parallel_read_safe": True}
