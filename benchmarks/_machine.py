@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 TORCH = "torch==2.13.0"
 PACKAGES = ("minitransformer", "numpy", "cupy-cuda12x", "cupy-cuda13x", "torch")
-FORCED = "OPENBLAS_CORETYPE"
+FORCED_KERNELS = "OPENBLAS_CORETYPE"
 VARIABLES = ("OPENBLAS_", "OMP_", "MKL_", "MALLOC_", "CUPY_", "GOTO_")
 FOLDERS = ("--data-dir",)  # options that name a folder of this machine
 
@@ -80,11 +80,11 @@ def numpy_blas():
 
 def note_on_kernels(environment):
     """Lines to say of a result whose BLAS was not free to choose its kernels; none if it was."""
-    if FORCED not in environment:
+    if FORCED_KERNELS not in environment:
         return []
     return [
-        f"note: {FORCED}={environment[FORCED]} forces the kernels of our BLAS; without it the BLAS "
-        "chooses those of this processor"
+        f"note: {FORCED_KERNELS}={environment[FORCED_KERNELS]} forces the kernels of our BLAS; "
+        "without it the BLAS chooses those of this processor"
     ]
 
 

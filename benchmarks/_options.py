@@ -6,8 +6,8 @@ from pathlib import Path
 SHARED = {
     "--config": dict(choices=("toy", "tiny", "base"), default="tiny", help="size of the model"),
     "--data-dir": dict(help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text"),
-    "--device": dict(default="cpu", help="cpu, cuda or cuda:N"),
-    "--threads": dict(type=int, default=0, help="0 is one for each core"),
+    "--device": dict(default="cpu", help="cpu, cuda or cuda:N, for each side"),
+    "--threads": dict(type=int, default=0, help="of each side; 0 is one for each core"),
     "--batch-tokens": dict(
         type=int, default=4096, help="padded tokens a batch, both languages together"
     ),

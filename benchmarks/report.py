@@ -29,9 +29,9 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "scaling": "How the time of a step grows",
     "loss_curve": "The course of training",
 }
-TWO_PARTS = """A ratio is two others multiplied: that of the best speeds of matrix products, which
-is the merit of our BLAS on this processor, and that of the shares of this peak that each side makes
-use of, which is ours.
+TWO_PARTS = """A ratio is the product of two others: of the best speeds of matrix products on each
+side, and of the shares of them that a whole step reaches. They are not independent: where matrix
+products are slow, all else costs a smaller share.
 """
 SCORES = {"bleu_cased_13a": "BLEU", "bleu_lowercased": "lowercased", "chrf2": "chrF2"}
 

@@ -37,6 +37,7 @@ myst_dmath_allow_space = False  # as on GitHub
 # The API reference: as the file has it, so that each backward stands beside its forward.
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "undoc-members": True, "ignore-module-all": True}
+autodoc_preserve_defaults = True  # as written: the repr of a module names a folder
 autodoc_typehints = "none"  # the docstrings say more
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]

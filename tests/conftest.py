@@ -19,7 +19,9 @@ else:
 @pytest.fixture(scope="session", autouse=True)
 def _interrupts_arrive():
     """Tests that a shell runs in the background inherit from it that interrupts are ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(

@@ -140,8 +140,8 @@ class StrictCupy:
         finally:
             _records.remove(record)
 
-    def ascontiguousarray(self, x):
-        return StrictArray(np.ascontiguousarray(_array(x)))
+    def ascontiguousarray(self, x, dtype=None):
+        return StrictArray(np.ascontiguousarray(_array(x), dtype))
 
     def asarray(self, x, dtype=None):
         if isinstance(x, StrictArray):

@@ -10,6 +10,9 @@ import nbformat
 import pytest
 
 import minitransformer
+import minitransformer.exercises
+from minitransformer.accelerate.cpu import layer_norm as cpu_layer_norm
+from minitransformer.layers.layer_norm import layer_norm
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
@@ -50,7 +53,7 @@ def test_a_lesson_has_a_card_with_its_number_its_aim_and_a_picture(path):
     card = lessons.card_of(path.stem, notebook)
     assert card.count(f"[{path.stem[:2]} · ") == 2  # the title, and what stands for the picture
     assert "\n\nYou will " in card
-    assert lessons.picture_of(path.stem, notebook).startswith(b"\x89PNG")
+    assert lessons.first_picture_of(path.stem, notebook).startswith(b"\x89PNG")
 
 
 @each_notebook
@@ -74,7 +77,7 @@ def test_the_name_of_a_file_leads_to_its_module():
 
 def rendered(docstring):
     lines = docstring.splitlines()
-    docstrings.with_formulas(None, "function", "f", None, None, lines)
+    docstrings.as_restructured_text(None, "function", "f", None, None, lines)
     return "\n".join(lines)
 
 
@@ -93,3 +96,15 @@ def test_the_arguments_of_a_function_are_no_formula():
 def test_what_is_returned_has_no_type():
     docstring = "A sum.\n\nReturns:\n    For each x: its y.\n\nRaises:\n    ValueError: never."
     assert rendered(docstring) == docstring.replace("Returns:", ":returns:")
+
+
+def test_a_package_lists_what_it_gives_and_links_it():
+    module, lines = minitransformer.exercises, []
+    docstrings.with_names(None, "module", module.__name__, module, None, lines)
+    assert ":py:obj:`check_exercise`" in "".join(lines)
+
+
+def test_twins_are_left_out_and_their_references_are_not():
+    skip = docstrings.without_noise
+    assert skip(None, "module", "layer_norm", cpu_layer_norm.layer_norm, False, None) is True
+    assert skip(None, "module", "layer_norm", layer_norm, False, None) is None

@@ -13,7 +13,7 @@ import re
 METHODS = classmethod, staticmethod, property
 
 
-def with_formulas(app, what, name, obj, options, lines):
+def as_restructured_text(app, what, name, obj, options, lines):
     text, in_block, last = [], False, ""  # the last line that was not empty
     for line in lines:
         if line and not line.startswith(" "):
@@ -72,7 +72,7 @@ def as_named_here(app, env, node, contnode):
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", with_formulas, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", as_restructured_text, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", with_names, priority=600)
     app.connect("autodoc-skip-member", without_noise)
     app.connect("missing-reference", as_named_here)

@@ -23,9 +23,9 @@ def copy_lessons(app, config):
     folder = Path(app.srcdir) / "lessons"
     folder.mkdir(exist_ok=True)
     notebooks = sorted(SOURCE.glob("[0-9][0-9]_*.ipynb"))
-    kept = {notebook.name for notebook in notebooks}
-    for page in folder.glob("*.ipynb"):
-        if page.name not in kept:
+    kept = {notebook.stem for notebook in notebooks}
+    for page in (*folder.glob("*.ipynb"), *folder.glob("*.png")):
+        if page.stem not in kept:
             page.unlink()
     for below in ("exercises", "solutions"):  # to be downloaded
         shutil.rmtree(folder / below, ignore_errors=True)
@@ -34,12 +34,12 @@ def copy_lessons(app, config):
     for path in notebooks:
         notebook = nbformat.read(path, as_version=4)
         cards.append(card_of(path.stem, notebook))
-        write(folder / f"{path.stem}.png", picture_of(path.stem, notebook))
-        write(folder / path.name, nbformat.writes(page_of(path, notebook)).encode())
-    write(folder / "cards.md", "\n".join(cards).encode())
+        write_if_changed(folder / f"{path.stem}.png", first_picture_of(path.stem, notebook))
+        write_if_changed(folder / path.name, nbformat.writes(page_of(path, notebook)).encode())
+    write_if_changed(folder / "cards.md", "\n".join(cards).encode())
 
 
-def write(path, content):
+def write_if_changed(path, content):
     """Write unless it is there: Sphinx reads again what is newer than before."""
     if not path.exists() or path.read_bytes() != content:
         path.write_bytes(content)
@@ -82,7 +82,7 @@ def card_of(name, notebook):
     )
 
 
-def picture_of(name, notebook):
+def first_picture_of(name, notebook):
     """The first picture that the notebook draws, a PNG."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):

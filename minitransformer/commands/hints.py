@@ -14,6 +14,7 @@ from minitransformer.workers import available_cores
 FORCED = "OPENBLAS_CORETYPE"
 THREADS = {  # the variables that a BLAS reads, the stronger one first
     "openblas": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
     "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
 }
 PRINT_KERNELS = """

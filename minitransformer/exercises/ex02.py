@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, array_of, expect, read_only
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.gradcheck.numeric import numeric_gradient
@@ -33,8 +33,8 @@ def check_gram(forward, backward):
     report = check_pair(forward, backward, (x,), names=("x",))
     if not report.right:
         symmetric = x @ x.T
-        dx = call("gram_backward", backward, read_only(symmetric), cache)
-        if isinstance(dx, np.ndarray) and np.allclose(dx, 2 * symmetric @ x):
+        dx = array_of(call("gram_backward", backward, read_only(symmetric), cache), x.shape)
+        if dx is not None and np.allclose(dx, 2 * symmetric @ x):
             raise CheckError(
                 "dx is right for a symmetric dy, and for no other: what does dy become when the "
                 "second x is brought to stand where the first does?"

@@ -135,6 +135,15 @@ def expect(what, given, expected, tolerance=1e-9, hint=""):
         )
 
 
+def array_of(given, shape):
+    """What a learner's function returned, as an array; None if it is not one of that shape."""
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return array if array.shape == shape else None
+
+
 def read_only(array):
     """A copy that raises an error where a function writes to what it is given."""
     array = np.array(array)

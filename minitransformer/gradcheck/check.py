@@ -271,7 +271,8 @@ def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
         cause = NONE_RETURNED
     elif not right:
         probe.raise_at_kink(name, index, analytic[index], np.abs(numeric).max())
-        cause = diagnose(analytic, numeric, probe.x, probe.y, probe.dy, sizes, others)
+        slopes = probe.along is not None
+        cause = diagnose(analytic, numeric, probe.x, probe.y, probe.dy, sizes, others, slopes)
     values = float(analytic[index]), float(numeric[index])
     return TensorReport(gradient_name(name), error, right, index, *values, cause, vacuous)
 
@@ -358,11 +359,16 @@ def _call_backward(backward, dy, cache, inputs, checked):
 
 def _as_array(gradient):
     try:
-        return np.asarray(gradient, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CheckError(
-            f"backward returned {_described(gradient)} where a gradient, an array, should be"
-        ) from None
+        array = np.asarray(gradient)
+        if array.dtype.kind != "c":
+            return array.astype(np.float64, copy=False)
+        problem = "it is complex"
+    except (TypeError, ValueError) as error:
+        problem = error
+    raise CheckError(
+        f"backward returned {_described(gradient)} where a gradient, an array of real numbers, "
+        f"should be: {problem}"
+    )
 
 
 def call(what, function, *arguments):

@@ -55,26 +55,29 @@ class Sizes:
         return f"{value:.6g} is {' or '.join(dict.fromkeys(names))}" if names else ""
 
 
-def diagnose(analytic, numeric, x, y, dy, sizes, others):
+def diagnose(analytic, numeric, x, y, dy, sizes, others, slopes=False):
     """The likeliest cause for ``analytic`` to differ from ``numeric``, in words.
 
     Args:
         analytic: the gradient under suspicion.
-        numeric: the right one. Slopes along directions, 1-D arrays, may stand for both.
+        numeric: the right one.
         x: the input both belong to.
         y: the output of the forward function.
         dy: the upstream gradient, of the shape of y.
         sizes: of the inputs, to recognise a factor by.
         others: the right gradients of the other inputs, by the inputs' names.
+        slopes: whether the slopes along some directions, 1-D arrays, stand for all of them.
     """
-    marks = (mark for mark in _marks(analytic, numeric, x, y, dy, sizes, others) if mark)
-    return next(marks, "") or _where(analytic, numeric, _entries(numeric, x))
+    entries = "of the slopes along {} directions" if slopes else "of its {} entries"
+    arguments = analytic, numeric, x, y, dy, sizes, others, slopes, entries
+    marks = (mark for mark in _marks(*arguments) if mark)
+    return next(marks, "") or _where(analytic, numeric, entries)
 
 
-def _marks(analytic, numeric, x, y, dy, sizes, others):
+def _marks(analytic, numeric, x, y, dy, sizes, others, slopes, entries):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
-    yield _not_finite(analytic, _entries(numeric, x))
+    yield _not_finite(analytic, entries)
     yield _imprecise(analytic, numeric)
     yield _zeros(analytic, numeric)
     yield _factor(analytic, numeric, sizes)
@@ -82,7 +85,7 @@ def _marks(analytic, numeric, x, y, dy, sizes, others):
     yield _transposed(analytic, numeric)
     yield _leak(analytic, numeric)
     yield _other_zeros(analytic, numeric)
-    if numeric.shape == x.shape:  # not so for slopes along directions
+    if not slopes:
         yield _missing_term(analytic, numeric, x, y)
         if y.shape == x.shape:
             yield _missing_path(analytic, numeric, dy)
@@ -90,11 +93,6 @@ def _marks(analytic, numeric, x, y, dy, sizes, others):
             yield _gain_missing(analytic, numeric, x, dy)
         yield _factor_by_axis(analytic, numeric)
         yield _gain_outside(analytic, numeric, x)
-
-
-def _entries(numeric, x):
-    """What the entries of a gradient are; slopes along directions may stand for them."""
-    return "of its {} entries" if numeric.shape == x.shape else "of the slopes along {} directions"
 
 
 def _same(a, b):

@@ -25,7 +25,7 @@ class TrainingConfig:
         patience: epochs without a better validation BLEU after which to stop; 0 is never.
         average: checkpoints, at most, to average at the end, if that scores better.
         log_every: steps between two log entries.
-        save_every: steps between two checkpoints within an epoch; there is one at its end too.
+        save_every: steps between two checkpoints; there is one at an epoch's end too.
         shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
             one for each core of a CPU, or fewer where they would be tiny; a GPU always has 1.
         accelerate: whether to use the faster twins of the layers. On a CPU they round probabilities

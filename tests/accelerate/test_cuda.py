@@ -9,7 +9,7 @@ from strict_cupy import StrictArray, StrictCupy, strict
 
 from minitransformer.accelerate.cuda import atomic_embedding_gradients, launches
 from minitransformer.accelerate.cuda import loss as cuda_loss
-from minitransformer.backend import CPU, array_namespace, is_array, to_host
+from minitransformer.backend import CPU, array_namespace, is_array, like, to_host
 from minitransformer.counter_generator import CounterGenerator
 from minitransformer.gradcheck.cases import CASES, LABELS, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import (
@@ -307,6 +307,19 @@ def test_arrays_that_begin_anywhere_and_are_not_contiguous_are_read_right(gpu, n
         results = y, *layer_norm_backward(gpu.device.asarray(dy.T.copy()).T, cache)
     for result, expected in zip(results, reference, strict=True):
         assert_close(result, expected)
+
+
+def test_ids_may_be_a_view_with_gaps_as_the_shifted_halves_of_a_text_are(gpu, normal):
+    text = np.array([[1, 3], [2, 0], [4, 1]], dtype=np.int32)
+
+    def embedded(weight):
+        return embedding(like(text, weight)[:, :-1], weight)
+
+    def loss(logits):
+        return cross_entropy(logits, like(text, logits)[:, 1:], pad_id=0)
+
+    compare(gpu, embedded, embedding_backward, (normal(5, 6),))
+    compare(gpu, loss, cross_entropy_backward, (normal(3, 1, 5),))
 
 
 def test_more_rows_than_a_grid_holds_are_worked_on_one_after_another(gpu, monkeypatch, normal):

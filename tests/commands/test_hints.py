@@ -95,7 +95,8 @@ def test_more_threads_than_cores_are_told(machine):
         ("openblas", "OMP_NUM_THREADS"),
         ("mkl", "MKL_NUM_THREADS"),
         ("mkl", "OMP_NUM_THREADS"),
-        ("blis", "OMP_NUM_THREADS"),
+        ("blis", "BLIS_NUM_THREADS"),
+        ("nvpl", "OMP_NUM_THREADS"),
     ],
 )
 def test_the_variable_that_asks_for_them_is_named(machine, monkeypatch, blas, name):

@@ -1,6 +1,7 @@
 """What the checker asks of the functions it is given, and how its report reads."""
 
 import copy
+import math
 import re
 import sys
 import time
@@ -121,6 +122,25 @@ def test_the_report_prints_the_worst_entry_with_both_numbers():
 def test_directions_are_not_called_entries(spoil, cause):
     report = check_pair(square, lambda dy, x: spoil(2 * x * dy), (X,), directions=5)
     assert report.tensors[0].diagnosis == cause
+
+
+def test_nor_are_as_many_directions_as_there_are_entries():
+    x = X[0]
+    report = check_pair(square, lambda dy, x: x * 7, (x,), directions=len(x))
+    assert f"of the slopes along {len(x)} directions" in report.tensors[0].diagnosis
+
+
+@pytest.mark.parametrize(
+    ("x", "name"),
+    [
+        (X, "3 is the batch size"),
+        (np.random.default_rng(3).standard_normal((2, 5, 4)), "10 is N, the number of rows"),
+    ],
+)
+def test_a_size_has_one_name(x, name):
+    factor = math.prod(x.shape[:-1])
+    report = check_pair(square, lambda dy, x: 2 * x * dy / factor, (x,))
+    assert report.tensors[0].diagnosis == f"it is {factor} times too small: {name}"
 
 
 def test_inputs_of_other_types_pass_through_unchecked():
@@ -252,6 +272,7 @@ class Unsteady:
         (square, lambda dy, x: (dy, dy), (X,), "backward returned 2 gradients for 1 inputs"),
         (square, lambda dy, x: ((dy, dy[0]),), (X,), "backward returned a tuple of 2 where a grad"),
         (square, lambda dy, x: "dx", (X,), "backward returned str where a gradient, an array"),
+        (square, lambda dy, x: 2 * x * dy + 1j, (X,), "should be: it is complex"),
         (lambda x, w: (x * w, x), square_backward, (X, X), "returned 1 gradients for 2 inputs"),
         (square, square_backward, ([1.0, 2.0],), "no input is a float64 array"),
         (square, square_backward, (np.zeros((0, 3)),), "x has no entries, its shape is (0, 3)"),

@@ -59,6 +59,9 @@ JUNK = {
     "ragged": lambda *_: [[1.0], [1.0, 2.0]],
     "a number": lambda *_: 17.5,
     "an array": lambda *_: np.ones((2, 3, 1)),
+    "a matrix": lambda *_: np.zeros((8, 3)),
+    "nothing in an array": lambda *_: np.zeros(0),
+    "infinity": lambda *_: np.inf,
     "a pair": lambda *_: (np.ones((3, 5, 8)), (np.ones(3),)),
     "NaN": lambda *_: (np.full((3, 5, 8), np.nan), ()),
     "ends the program": lambda *_: exit(),
@@ -72,6 +75,16 @@ def test_whatever_an_answer_returns_it_is_wrong_and_breaks_nothing(name, junk):
     for verdict in check_exercise(name, functions).verdicts:
         assert verdict.status == WRONG
         assert verdict.explanation
+
+
+@each_exercise
+@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
+def test_nor_does_a_backward_of_a_right_forward(name, junk):
+    functions = functions_in(solution_of(name))
+    pairs = {p.functions[0] for p in parts_of(name) if p.functions[-1].endswith("_backward")}
+    functions |= {function: junk for function in functions if function.endswith("_backward")}
+    for verdict in check_exercise(name, functions).verdicts:
+        assert (verdict.status == WRONG) == (verdict.part.functions[0] in pairs)
 
 
 @each_exercise

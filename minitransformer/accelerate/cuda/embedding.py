@@ -32,7 +32,7 @@ def embedding_backward(dx, cache):
     """As the reference, whose cache it takes."""
     ids, weight, scale = cache
     xp = array_namespace(weight)
-    dx, ids = matrix(dx), ids.reshape(-1).astype(np.int32, copy=False)
+    dx, ids = matrix(dx), xp.ascontiguousarray(ids.reshape(-1), dtype=np.int32)
     rows, width = dx.shape
     dweight = xp.zeros_like(weight)
     if _atomics.get():

@@ -86,7 +86,8 @@ def _rows_of(targets, reference, pad_id, num_tokens):
     """Targets as the kernel reads them, and the part of the mean that each real one makes up."""
     if num_tokens is None:
         num_tokens = max(int((targets != pad_id).sum()), 1)
-    t = like(targets, reference).reshape(-1).astype(np.int32, copy=False)  # (tokens,)
+    xp = array_namespace(reference)
+    t = xp.ascontiguousarray(like(targets, reference).reshape(-1), dtype=np.int32)  # (tokens,)
     return t, 1 / float(num_tokens)
 
 
