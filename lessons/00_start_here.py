@@ -45,7 +45,11 @@ from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.decoding import cross_attention
 from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import check_pair
-from minitransformer.layers.attention import scaled_dot_product_attention, split_heads
+from minitransformer.layers.attention import (
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.linear import linear
 from minitransformer.layers.relu import relu, relu_backward
@@ -151,9 +155,9 @@ for i, german in enumerate(EXAMPLES):
 
 # %% [markdown]
 # Look at the order in which it learns. Before training it repeats one random word until it is stopped. After the first
-# epoch it writes something like English, about something else: it has learned which words often follow which, and not yet to
-# look at the German. Then the content comes in, and last what hangs on a single letter: *a* or *an*, and the *n* of *den
-# Jungen*. (Other processors round sums otherwise, so that in your run a word or two may come out in another epoch.)
+# epoch it writes something like English, and only a word here and there comes from the German: which words often follow
+# which is learned sooner than where to look. Then the content comes in, and late what hangs on the word that follows, *a*
+# or *an*. (Other processors round sums otherwise, so that in your run a word or two may come out in another epoch.)
 #
 # How good is it? The test sentences hold combinations of words that no training sentence holds.
 
@@ -187,7 +191,7 @@ print("  Der Esel schläft. →", *translator.translate(["Der Esel schläft."], 
 #
 # To choose the next English word, the model takes a weighted average over the German sentence: of every position some,
 # of the important ones much. The weights are its **attention**, and they are computed anew for every word. There are several
-# **heads** side by side, and each has weights of its own. We want one to look at, and let a count over test sentences choose it, so
+# **heads** side by side in each of the two layers, and each has weights of its own. We want one to look at, and let a count over test sentences choose it, so
 # that nobody picks the nicest: the head that looks most at a verb at the end, when it is the verb's turn. We take off what it spends on
 # the full stop and the end symbol while words are chosen, because that is where heads rest that have nothing to look for.
 
@@ -311,7 +315,7 @@ assert maps[0][layer, 0, head].max() < 0.6
 
 # %% [markdown]
 # The curve is the NLL, the negative logarithm of the probability of the right word. It begins near $\ln V$, where every one of
-# the $V$ subwords is equally probable, as it must with random parameters. At first the head looks everywhere. The alignment comes
+# the $V$ subwords is equally probable, since small random parameters prefer no word by much. At first the head looks everywhere. The alignment comes
 # while the loss falls, because a model that looks at *kaufen* before it says *buy* is less often wrong.
 #
 # Two warnings, before you show such a picture to somebody. The other heads look elsewhere, and some of them at nothing that we
@@ -403,11 +407,17 @@ shape_table(
 
 # %%
 w_1, b_1, w_2, b_2 = (p.data for _, p in encoder_layer.feed_forward.named_parameters())
+attended, _ = linear(merge_heads(averaged), module.w_output.data)  # the heads brought together
+halfway, _ = encoder_layer.self_attention_residual.leave(x, attended)  # x + attended
+normalised, _ = encoder_layer.feed_forward_residual.enter(halfway)  # LayerNorm
 inside, _ = relu(linear(normalised, w_1, b_1)[0])
 outside, _ = feed_forward(normalised, w_1, b_1, w_2, b_2)
+first_layer, _ = encoder_layer.forward(x, source_mask)
+assert np.allclose(to_host(halfway + outside), to_host(first_layer), atol=1e-4)
 memory, _ = model.encode(batch.source, source_mask)
 shape_table(
     sizes,
+    attended=(attended, "B S D", "what the attention found, all heads; added to x"),
     inside=(inside, "B S F", "wide, within the feed-forward network"),
     outside=(outside, "B S D", "and narrow again, to be added to its input"),
     memory=(memory, "B S D", "the output of the encoder: each German word in its context"),
@@ -556,15 +566,15 @@ else:
 # | symbol | English | 中文 | Deutsch | note |
 # |---|---|---|---|---|
 # | $B$ | batch size | 批大小 | Batchgröße | sentences in a batch |
-# | $S$ | source length | 源序列长度 | Länge der Quellfolge | tokens, padding included |
-# | $T$ | target length | 目标序列长度 | Länge der Zielfolge | the length, where there is only one sequence |
+# | $S$ | source length | 源序列长度 | Länge der Quellsequenz | tokens, padding included |
+# | $T$ | target length | 目标序列长度 | Länge der Zielsequenz | the length, where there is only one sequence |
 # | $D$, $d_{\text{model}}$ | model width | 模型维度 | Modellbreite | numbers for each token |
 # | $H$, $h$ | number of heads | 注意力头数 | Anzahl der Köpfe | the paper's $h$; an index $h$ is one of them |
-# | $K$, $d_k$, $d_v$ | head width | 每头维度 | Breite eines Kopfes | $D / H$ |
+# | $K$, $d_k$, $d_v$ | head width | 每个头的维度 | Breite eines Kopfes | $D / H$ |
 # | $F$, $d_{ff}$ | inner width of the feed-forward network | 前馈层维度 | innere Breite des Feedforward-Netzes | |
 # | $V$ | vocabulary size | 词表大小 | Größe des Vokabulars | subwords |
 # | $N$ | number of layers; in sums, number of rows or tokens | 层数 | Anzahl der Schichten | the paper's $N$ is 6 |
-# | $W$ | beam width | 束宽 | Breite des Suchstrahls | with indices, a weight |
+# | $W$ | beam width | 束宽 | Strahlbreite (Beam-Breite) | with indices, a weight |
 #
 # ### Quantities
 #
@@ -573,7 +583,7 @@ else:
 # | $x$, $y$ | input, output of a layer | 输入、输出 | Eingabe, Ausgabe | |
 # | $L$ | loss | 损失 | Verlust | what training lowers, one number |
 # | $dx$ | gradient of the loss with respect to $x$ | 损失对 $x$ 的梯度 | Gradient des Verlusts nach $x$ | $\partial L / \partial x$, of the shape of $x$ |
-# | $dy$ | upstream gradient | 上游梯度 | von oben kommender Gradient | what a backward is given |
+# | $dy$ | upstream gradient | 上游梯度 | eingehender Gradient (Upstream-Gradient) | what a backward is given |
 # | $\Delta x$ | small change of $x$ | $x$ 的微小变化 | kleine Änderung von $x$ | not a gradient |
 # | $J$ | Jacobian matrix | 雅可比矩阵 | Jacobi-Matrix | all partial derivatives |
 # | $h$ | step of a finite difference; or a hidden state | 步长;隐藏状态 | Schrittweite; verborgener Zustand | `h` in code: a value on its way |
@@ -589,20 +599,21 @@ else:
 # | $P(Y \mid X)$ | probability of a translation | 译文的条件概率 | Wahrscheinlichkeit einer Übersetzung | $Y$ the translation, $X$ the source |
 # | $\omega$ | angular frequency of a position's wave | 角频率 | Kreisfrequenz | in positional encodings |
 # | $\mu$, $\sigma$ | mean, standard deviation | 均值、标准差 | Mittelwert, Standardabweichung | |
-# | $\hat x$ | normalised $x$ | 归一化后的 $x$ | normiertes $x$ | mean 0, variance 1 |
+# | $\hat x$ | normalised $x$ | 归一化后的 $x$ | normalisiertes $x$ | mean 0, variance 1 |
 # | $\gamma$, $\beta$ | gain, shift of LayerNorm | 缩放参数、平移参数 | Skalierung, Verschiebung | |
 # | $\varepsilon$, $\epsilon$ | small constant; or label smoothing $\epsilon_{ls}$ | 小常数;标签平滑系数 | kleine Konstante; Stärke der Glättung | the lesson says which |
 # | $\theta$, $g$ | parameters, their gradient | 参数、梯度 | Parameter, Gradient | |
 # | $\eta$ | learning rate | 学习率 | Lernrate | |
 # | $m$, $v$ | first and second moment | 一阶矩、二阶矩 | erstes und zweites Moment | running means of $g$ and $g^2$ |
 # | $\beta_1$, $\beta_2$ | decay rates of Adam | 矩估计的衰减率 | Abklingraten von Adam | |
-# | $\xi$ | gate, a factor on a number or a head | 门控系数 | Torfaktor | 0 removes it; dropout draws such factors |
+# | $\xi$ | gate, a factor on a number or a head | 门控系数 | Gate, Torfaktor | 0 removes it; dropout draws such factors |
 # | $\alpha$ | exponent of the length penalty | 长度惩罚指数 | Exponent der Längenstrafe | in decoding |
+# | $\tau$ | temperature | 温度 | Temperatur | what logits are divided by before the softmax |
 # | $\kappa$ | weight of the consistency loss | 一致性损失的权重 | Gewicht des Konsistenzverlusts | R-Drop, `kappa` |
-# | $u$ | unit roundoff | 单位舍入误差 | relative Rundungseinheit | half the distance from 1 to the next number |
+# | $u$ | unit roundoff | 单位舍入误差 | Rundungseinheit (Maschinengenauigkeit) | half the distance from 1 to the next number |
 # | $\circ$ | product entry by entry | 逐元素乘积 | elementweises Produkt | NumPy's `*` |
 # | $\langle a, b \rangle$ | inner product | 内积 | Skalarprodukt | the sum of $a \circ b$ |
-# | $[i = j]$ | 1 where $i = j$, else 0 | 指示函数 | Indikatorfunktion | |
+# | $[i = j]$ | 1 where $i = j$, else 0 | 艾弗森括号(指示函数) | Iverson-Klammer (Indikatorfunktion) | |
 # | $\mathbf 1$ | vector of ones | 全 1 向量 | Einsvektor | $\mathbf 1^\top x$ is a sum |
 #
 # ### Words
@@ -612,6 +623,7 @@ else:
 # | attention | 注意力 | Aufmerksamkeit (Attention) | a weighted average, the weights found by comparing |
 # | self-, cross-attention | 自注意力、交叉注意力 | Selbst-, Kreuzaufmerksamkeit | queries from the same sequence as the keys, or from the other |
 # | multi-head attention | 多头注意力 | Mehrkopf-Aufmerksamkeit | several attentions side by side |
+# | head | 注意力头 | Kopf (Attention-Kopf) | one of them, on its own $K$ numbers |
 # | encoder, decoder | 编码器、解码器 | Encoder, Decoder | reads the source; writes the target |
 # | layer, sublayer | 层、子层 | Schicht, Teilschicht | a sublayer is one attention or one feed-forward network |
 # | feed-forward network | 前馈网络 | Feedforward-Netz | $\max(0, x W_1 + b_1) W_2 + b_2$ |
@@ -627,7 +639,7 @@ else:
 # | mask, causal mask | 掩码、因果掩码 | Maske, kausale Maske | True where one may look |
 # | softmax | softmax 函数(归一化指数函数) | Softmax | scores to probabilities |
 # | cross-entropy, NLL | 交叉熵、负对数似然 | Kreuzentropie, negative Log-Likelihood | mean of $-\ln p$ of the right words, in nats |
-# | label smoothing | 标签平滑 | Label-Glättung | the right word is asked for with $1 - \epsilon_{ls}$ only |
+# | label smoothing | 标签平滑 | Label-Glättung | the right word gets $1 - \epsilon_{ls}$ of the target, and all $V$ words share the rest |
 # | forward, backward pass | 前向传播、反向传播 | Vorwärts-, Rückwärtsdurchlauf | values, then gradients |
 # | chain rule | 链式法则 | Kettenregel | why the backward goes layer by layer |
 # | cache | 缓存 | Zwischenspeicher (Cache) | what a forward keeps for its backward |
@@ -637,13 +649,15 @@ else:
 # | dropout | 随机失活(dropout) | Dropout | numbers set to 0 at random, in training |
 # | overfitting | 过拟合 | Überanpassung | learned by heart |
 # | ablation | 消融实验 | Ablationsstudie | take one thing away and measure |
+# | pruning | 剪枝 | Pruning (Stutzen) | remove parts for good |
+# | calibration | 校准 | Kalibrierung | words said with probability 0.7 are right seven times out of ten |
 # | checkpoint | 检查点 | Checkpoint (Speicherstand) | from which a training can go on |
 # | greedy, beam search | 贪心搜索、束搜索 | gierige Suche, Strahlsuche | the best next word; the best few beginnings |
 # | key/value cache | 键值缓存 | Schlüssel-Wert-Cache | keys and values of what was already said |
 # | reference, hypothesis | 参考译文、候选译文 | Referenz, Hypothese | a person's translation, and the model's |
 # | BLEU | BLEU 值 | BLEU-Wert | shared runs of words with the reference, 0 to 100 |
 # | matrix product (GEMM) | 通用矩阵乘法 | Matrixprodukt (GEMM) | where most of the time goes |
-# | memory-bound | 访存受限 | speichergebunden | waits for memory, not for arithmetic |
+# | memory-bound | 访存受限 | speicherlimitiert | waits for memory, not for arithmetic |
 # | kernel, fused | 核函数、算子融合 | Kernel, verschmolzen | one program on the GPU; several in one |
 #
 # ## 7 · How to use the course
@@ -697,7 +711,7 @@ for length in sorted(set(minutes)):
 # 1. **`most_attended`** (5 min). Which German word did each English word look at most, over all heads? You have an array
 #    and must know which axis is which.
 # 2. **`crossings`** (5 min). A number for how far a translation is from word by word. What is it for the picture of section 2?
-#    Count there first, by eye.
+#    Count there first, by eye, in the rows of its seven words, without the comma, the full stop and the end.
 # 3. **`shapes_in_the_model`** (15 min). From the sizes alone: the shapes of seven arrays on the way through the model.
 #    Close section 3 before you begin.
 # 4. **`count_parameters`** (15 min). How many numbers does training change? `print(model.summary())` shows where they are; write

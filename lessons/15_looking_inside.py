@@ -2,8 +2,8 @@
 # # 15 · Looking inside
 #
 # **You will** read the attention maps of a translator and find out by experiment what they do not tell; measure the
-# importance of each head, by taking it away and by a gradient whose formula you derive; see which words become neighbours,
-# and why; and learn where the model fails, and whether it knows.
+# importance of each head, by taking it away and by a gradient whose formula you derive; see which words become
+# neighbours, and why; and learn where the model fails, and whether it knows.
 #
 # | | |
 # |---|---|
@@ -22,7 +22,6 @@ if importlib.util.find_spec("minitransformer") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
 
 # %%
-import copy
 import re
 from collections import Counter
 from contextlib import contextmanager
@@ -31,9 +30,8 @@ from difflib import SequenceMatcher
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import encode_pairs, make_batches
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.toy.lexicon import BEINGS, DRINKS, PLACES, THINGS, VERBS
@@ -41,26 +39,8 @@ from minitransformer.data.vocabulary import EOS, PAD, Vocabulary
 from minitransformer.decoding import translate_ids
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
-from minitransformer.layers.attention import (
-    merge_heads,
-    multi_head_attention,
-    multi_head_attention_backward,
-)
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
-from minitransformer.training.adam import Adam
-from minitransformer.transformer import Transformer
-from minitransformer.twins import accelerated
+from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
+from minitransformer.lessons import BLACK, BLUE, GREEN, VERMILION, shape_table, source_of, use_style
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -70,9 +50,9 @@ rng = np.random.default_rng(15)
 # ## 1 · A translator, and a question to it
 #
 # In *Heute kann die Frau einen Apfel kaufen* the verb *kaufen* stands last. In *Today, the woman can buy an apple* it
-# stands before its object. Nobody writes down a rule for that when a Transformer is trained. So where is it? We train one
-# on the embedded toy corpus, for a few seconds, on sentences of at most ten words. (The last section needs it trained
-# otherwise too, so it is a function.)
+# stands before its object. Nobody writes down a rule for that when a Transformer is trained. So where is it? We train
+# one on the embedded toy corpus, for a few seconds, on sentences of at most ten words. (The last section trains it
+# again, with label smoothing, so it is a function.)
 
 # %%
 LONGEST, STEPS = 10, 400
@@ -84,9 +64,9 @@ V, D, H = len(vocabulary), 64, 4
 K = D // H
 
 
-def trained(smoothing=0.0, tying="three-way", seed=15):
-    sizes = dict(d_model=D, d_ff=128, dropout=0.0, tying=tying)
-    config = TransformerConfig.preset("toy", V, **sizes)  # 2 + 2 layers of 4 heads, pre-norm
+def trained(smoothing=0.0, seed=15):
+    config = TransformerConfig.preset("toy", V, d_model=D, d_ff=128, dropout=0.0)
+    # 2 + 2 layers of 4 heads, pre-norm; one embedding table for German, English and the output
     model = Transformer(config, seed=seed, device=device)
     order = np.random.default_rng(seed)
     batches = [batch for _ in range(2) for batch in make_batches(encoded, 1200, order)][:STEPS]
@@ -126,36 +106,32 @@ assert 0.3 < right.mean() < 0.97
 #
 # ## 2 · Where it looks
 #
-# What the backward needs is also what we want to see. The forward of each attention returns a cache, and with it come the
+# What the backward needs is also what we want to see. The forward of each attention returns a cache, and in it are the
 # weights and values of its heads. There are six attentions in the model, two layers of each of three kinds:
 
-
 # %%
+LAYERS = [f"{kind} {layer}" for kind in ("encoder", "decoder", "cross") for layer in (1, 2)]
+
+
 def attentions(model):
     """The six MultiHeadAttention modules by their names."""
     encoder, decoder = model.encoder.layers, model.decoder.layers
-    return {
-        "encoder 1": encoder[0].self_attention,
-        "encoder 2": encoder[1].self_attention,
-        "decoder 1": decoder[0].self_attention,
-        "decoder 2": decoder[1].self_attention,
-        "cross 1": decoder[0].cross_attention,
-        "cross 2": decoder[1].cross_attention,
-    }
+    modules = [layer.self_attention for layer in (*encoder, *decoder)]
+    modules += [layer.cross_attention for layer in decoder]
+    return dict(zip(LAYERS, modules, strict=True))
 
 
 def attention_caches(model, source, target):
     """What multi_head_attention kept in each of the six, by the same names."""
     _, ((_, (encoder, _)), (_, (decoder, _))) = model.features(source, target)
-    kept = [self_caches for self_caches, _ in encoder]
-    kept += [self_caches for self_caches, _, _ in decoder]
-    kept += [cross_caches for _, cross_caches, _ in decoder]
-    return {name: cache for name, (_, cache, _) in zip(attentions(model), kept, strict=True)}
+    kept = [of_layer[0] for of_layer in (*encoder, *decoder)]  # the self-attention comes first
+    kept += [of_layer[1] for of_layer in decoder]
+    return {name: cache for name, (_, cache, _) in zip(LAYERS, kept, strict=True)}
 
 
 def weights_and_values(cache):
     """Attention weights (B, H, T, S) and values (B, H, S, K) of a cache, on the host."""
-    attention_cache = cache[4]
+    *_, attention_cache, _ = cache  # before that of the product with W^O, which is last
     return to_host(attention_cache[-1]), to_host(attention_cache[2])
 
 
@@ -168,7 +144,7 @@ def pieces_of(ids):
 
 
 # %% [markdown]
-# For the pictures, a test sentence whose verb is an infinitive at the end, behind *kann*, *muss* or *soll*, and which the
+# For the pictures, a test sentence whose verb is an infinitive at the end, as behind *kann* or *muss*, and which the
 # model translates rightly. `doing` holds all such sentences as batches of one, with the step at which the verb is said.
 
 # %%
@@ -181,7 +157,6 @@ for i in np.flatnonzero(right):
     plain = "," not in german and "-" not in english  # one clause, no numbers
     if verb in says[:-3] and plain and reads[-3].startswith("▁"):
         doing.append((one, says.index(verb)))
-assert len(doing) >= 5
 batch, _ = min(doing, key=lambda found: abs(found[0].source.size - 10))
 caches = attention_caches(model, batch.source, batch.target)
 weights, values = weights_and_values(caches["cross 2"])
@@ -196,13 +171,11 @@ shape_table(
 )
 
 # %%
-names = {"de": pieces_of(batch.source), "so far": pieces_of(batch.target)}
-names["next"] = pieces_of(batch.labels)
+german, so_far, to_say = (pieces_of(x) for x in (batch.source, batch.target, batch.labels))
+rows_of_maps = (("encoder", german, german), ("decoder", so_far, so_far), ("cross", to_say, german))
 tenths = plt.get_cmap("cividis_r", 10)
 figure, panels = plt.subplots(3, 8, figsize=(9.6, 5.2))
-for row, (kind, down, across) in enumerate(
-    (("encoder", "de", "de"), ("decoder", "so far", "so far"), ("cross", "next", "de"))
-):
+for row, (kind, down, across) in enumerate(rows_of_maps):
     for column in range(8):
         layer, head = divmod(column, H)
         maps, _ = weights_and_values(caches[f"{kind} {layer + 1}"])
@@ -210,9 +183,9 @@ for row, (kind, down, across) in enumerate(
         shown = np.ma.masked_equal(maps[0, head], 0)  # what the mask forbids stays white
         image = axes.imshow(shown, cmap=tenths, vmin=0, vmax=1, aspect="auto")
         axes.set_title(f"{kind} {layer + 1}, head {head + 1}", fontsize=7)
-        labels = [names[across], names[down]] if column == 0 else [[], []]
-        axes.set_xticks(range(len(names[across])), labels[0], rotation=90, fontsize=7)
-        axes.set_yticks(range(len(names[down])), labels[1], fontsize=7)
+        labels = (across, down) if column == 0 else ([], [])
+        axes.set_xticks(range(len(across)), labels[0], rotation=90, fontsize=7)
+        axes.set_yticks(range(len(down)), labels[1], fontsize=7)
         axes.tick_params(length=0)
         axes.grid(False)
 for axes, label in zip(panels[:, 0], ("German", "English so far", "English to say"), strict=True):
@@ -221,11 +194,12 @@ figure.colorbar(image, ax=panels, shrink=0.5, label="attention weight")
 plt.show()
 
 # %% [markdown]
-# How to read them. (The words stand at the first map of a row and hold for all eight.) A **row** belongs to one position
-# that asks; its weights sum to 1 and say how its average is made up. A dark **column** is a place that many ask, whatever
-# they look for: often a comma, the full stop or an end symbol. The decoder's own attention is a triangle, since it may not
-# look ahead. In the cross-attention the row is named by the word that is *to be said next*: the path of dark cells is an
-# alignment of the two sentences, and where the two languages differ in order it leaves the diagonal.
+# How to read them. (The words stand at the first map of a row and hold for all eight.) A **row** belongs to one
+# position that asks; its weights sum to 1 and say how its average is made up. A dark **column** is a place that many
+# ask, whatever they look for, such as the end symbol in the first layer of the cross-attention. The decoder's own
+# attention is a triangle, since it may not look ahead. In the cross-attention the row is named by the word that is *to
+# be said next*: the path of dark cells is an alignment of the two sentences, and where the two languages differ in
+# order it leaves the diagonal.
 #
 # One sentence proves nothing. Over all sentences of this kind: how much weight lies on the German verb, in the step that
 # says the English one?
@@ -240,33 +214,33 @@ on_verb = np.mean(on_verb, axis=0)  # (layer, head)
 print(f"mean weight on the German verb while the English one is chosen, {len(doing)} sentences")
 for layer, heads in enumerate(on_verb, 1):
     print(f"  cross {layer}, heads 1 to {H}: {'  '.join(f'{a:.2f}' for a in heads)}")
-print(f"  an even average would put {1 / S:.2f} there")
+print(f"  an even average: {np.mean([1 / one.source.size for one, _ in doing]):.2f}")
 assert on_verb.max() > 0.5
 
 # %% [markdown]
 # So that is where the rule is, or a part of it: some heads reach over all that lies between to the end of the German
-# sentence when it is the verb's turn. How do they know whose turn it is? From the query, which is made of the English said
-# so far.
+# sentence when it is the verb's turn. How do they know whose turn it is? From the query, which is made of the English
+# said so far.
 #
 # ## 3 · What a map does not tell
 #
 # It is tempting to read a weight as "so much did this word matter". There are three gaps between the two.
 #
-# **A weight is only half of a contribution.** By $Y = \sum_h \text{head}_h W_h^O$ and $\text{head}_h = A_h V_h$, with
-# $W_h^O$ the $K$ rows of $W^O$ that belong to head $h$, what position $t$ receives is
+# **A weight is only half of a contribution.** A head averages values, $C_h = A_h V_h$ of shape (B, T, K), and the heads
+# are brought together by $Y = \sum_h C_h W_h^O$, with $W_h^O$ the $K$ rows of $W^O$ that belong to head $h$. So what
+# position $t$ receives is
 #
 # $$
 # y_t = \sum_h \Big( \sum_s \alpha_{hts} \, v_{hs} \Big) W_h^O
 # = \sum_s \underbrace{\sum_h \alpha_{hts} \, \big( v_{hs} W_h^O \big)}_{c_{ts}, \text{ what } s \text{ contributes to } t} .
 # $$
 #
-# A large weight on a short vector $v_{hs} W_h^O$ brings little. Kobayashi, Kuribayashi, Yokoi and Inui (2020, *Attention is
-# Not Only a Weight*) therefore look at the length $\lVert c_{ts} \rVert$.
+# A large weight on a short vector $v_{hs} W_h^O$ brings little. Kobayashi, Kuribayashi, Yokoi and Inui (2020, *Attention
+# is Not Only a Weight*) found that in BERT: large weights on separators and full stops, and very short vectors there.
 #
-# **A position is not its word.** The row $s$ of the memory has been through two encoder layers, and holds something of all
-# words. Exercise `attention_rollout` follows the mixture down.
-#
-# **What arrives need not matter.** After the attention come other layers, other heads and the residual path.
+# **A position is not its word.** The row $s$ of the memory has been through two encoder layers, and holds something of
+# all words. Exercise `attention_rollout` follows the mixture down. And **what arrives need not matter.** After the
+# attention come other layers, other heads and the residual path.
 #
 # What does matter can be measured: forbid the cross-attention to look at position $s$, in both layers and all heads, and
 # see how much $\log P(Y \mid X)$ of the right translation falls. The mask is there already; it usually keeps padding out.
@@ -286,78 +260,58 @@ def fall_without(one):
     S = one.source.shape[1]
     allowed = np.ones((S + 1, S), bool)
     allowed[np.arange(S), np.arange(S)] = False  # the last row forbids nothing
-    source, target, labels = (
-        np.tile(ids, (S + 1, 1)) for ids in (one.source, one.target, one.labels)
-    )
+    ids = one.source, one.target, one.labels
+    source, target, labels = (np.tile(x, (S + 1, 1)) for x in ids)
     memory, _ = model.encode(source, model.source_mask(source))
     y, _ = model.decode(target, memory, device.asarray(allowed[:, None, None, :]))
     log_p = log_p_of(model.output_projection.forward(y)[0], labels)  # (S + 1, T)
     return (log_p[-1] - log_p[:-1]).T
 
 
-def contributions(cache):
-    """c, (T, S, D), of the first sentence: what position t receives from s, all heads together."""
-    weights, values = weights_and_values(cache)
-    w_output = to_host(cache[5][1]).reshape(H, K, D)
-    return np.einsum("hts,hsd->tsd", weights[0], values[0] @ w_output)
-
-
-c = contributions(caches["cross 2"])
-merged = merge_heads(weights @ values)  # (B, T, D)
-assert np.allclose(c.sum(axis=1), merged[0] @ to_host(caches["cross 2"][5][1]), atol=1e-3)
-
 # %%
-measured = []  # for each sentence shares of weight, of length and of effect, (3, S)
+measured = []  # for each sentence shares of weight and of effect, (2, S)
 for pair in test[:60]:
     one = batch_of([pair])
     kept = attention_caches(model, one.source, one.target)
-    cross = [kept["cross 1"], kept["cross 2"]]
-    weight = sum(weights_and_values(cache)[0][0].sum(axis=(0, 1)) for cache in cross)  # (S,)
-    length = sum(np.linalg.norm(contributions(cache), axis=-1).sum(axis=0) for cache in cross)
-    effect = np.maximum(fall_without(one).sum(axis=0), 0)
-    measured.append(np.stack([x / x.sum() for x in (weight, length, effect)]))
+    maps = [weights_and_values(kept[f"cross {layer}"])[0][0] for layer in (1, 2)]
+    weight = np.sum(maps, axis=(0, 1, 2))  # over layers, heads and steps: (S,)
+    effect = fall_without(one).sum(axis=0)
+    measured.append(np.stack([x / x.sum() for x in (weight, effect)]))
 
 figure, axes = plt.subplots(figsize=(5.2, 3.3))
 words = np.concatenate([shares[:, :-2] for shares in measured], axis=1)
 stops = np.concatenate([shares[:, -2:] for shares in measured], axis=1)
-axes.plot(words[0], words[2], "o", color=BLUE, ms=3, alpha=0.5, label="words")
-axes.plot(stops[0], stops[2], "s", color=VERMILION, ms=4, mfc="none", label="full stop, end")
+axes.plot(words[0], words[1], "o", color=BLUE, ms=3, alpha=0.5, label="words")
+axes.plot(stops[0], stops[1], "s", color=VERMILION, ms=4, mfc="none", label="full stop, end")
 axes.plot([0, 0.35], [0, 0.35], "-", color=BLACK, lw=1, label="as much effect as weight")
-axes.set(xlabel="share of attention weight", ylabel="share of the effect", xlim=(0, 0.45))
-axes.set(ylim=(-0.01, 0.7))
+axes.set(xlabel="share of attention weight", ylabel="share of the effect")
 axes.legend(fontsize=9)
 plt.show()
 
 
 # %%
 def rank_correlation(a, b):
-    """Spearman's: 1 where both order alike, about 0 where they have nothing to do with each other."""
+    """Spearman's: 1 where both order alike, about 0 if they have nothing to do with each other."""
     ranks = [np.argsort(np.argsort(np.ravel(x))) for x in (a, b)]
     return np.corrcoef(ranks)[0, 1]
 
 
-by_weight, by_length = (
-    np.mean([rank_correlation(shares[i], shares[2]) for shares in measured]) for i in (0, 1)
-)
-print(f"order of the positions of a sentence: weight and effect agree by {by_weight:.2f},")
-print(f"                                      length and effect by {by_length:.2f} (1 is fully)")
-print(f"full stop and end symbol have {stops[0].sum() / len(measured):.0%} of the weight")
-print(f"                          and {stops[2].sum() / len(measured):.1%} of the effect")
-assert 0 < by_weight < 0.8
-assert stops[0].sum() > 0.1 * len(measured)
-assert stops[2].sum() < 0.4 * stops[0].sum()
+agreement = np.mean([rank_correlation(*shares) for shares in measured])
+of_weight, of_effect = stops.sum(axis=1) / len(measured)
+print(f"rank correlation of weight and effect within a sentence: {agreement:.2f}")
+print(f"full stop and end: {of_weight:.0%} of the weight and {of_effect:.1%} of the effect")
+assert 0 < agreement < 0.8
+assert of_weight > max(0.1, 2.5 * of_effect)
 
 # %% [markdown]
-# Weights are not meaningless: the order that they put the positions in has something to do with the effect. But they are no
-# measure of it. The squares along the bottom are the clearest case. The full stop and the end symbol draw a tenth of all
-# attention or more, and can be taken away with hardly a trace. A row of weights must sum to 1, so a head that has nothing
-# to find must look *somewhere*, and looks where it does no harm. The length of the contribution mends little of that here.
-# In BERT it mends more: Kobayashi and others found large weights on separators and full stops, too, and very short vectors
-# there.
+# Weights are not meaningless: the order that they put the positions in has something to do with the effect. But they are
+# no measure of it. (Where a point lies below 0, the right translation is more probable without the position.) The squares
+# along 0 are the clearest case: the full stop and the end symbol draw a large part of all attention, and each can be taken
+# away with hardly a trace. A row of weights must sum to 1, so a head that has nothing to find must look *somewhere*, and
+# looks where it does no harm.
 #
-# Mind also what the experiment itself does not say. Weights that may not go to $s$ go elsewhere, so it measures the loss of
-# $s$ *in a model that makes do without it*. Two positions that tell the same both seem unimportant. And it takes away what
-# is read at $s$, not the word: the other rows of the memory still know of it.
+# Mind what the experiment does not say: two positions that tell the same both seem unimportant, since weight goes to the
+# other; and it takes away what is read at $s$, not the word, of which the other rows of the memory still know.
 #
 # ## 4 · How important is a head?
 #
@@ -368,12 +322,11 @@ assert stops[2].sum() < 0.4 * stops[0].sum()
 # A head speaks through its $K$ rows of $W^O$. Give each head a gate $\xi_h$,
 #
 # $$
-# Y = \sum_h \xi_h \, C_h \, W_h^O ,
-# \qquad C_h = A_h V_h \text{ of shape (B, T, K)} .
+# Y = \sum_h \xi_h \, C_h \, W_h^O .
 # $$
 #
-# All gates 1 is the model, and $\xi_h = 0$ takes the head away. No code has to change: multiply these rows of $W^O$ by the
-# gate.
+# All gates 1 is the model, and $\xi_h = 0$ takes the head away. No code has to change: multiply these rows of $W^O$ by
+# the gate.
 
 
 # %%
@@ -392,13 +345,9 @@ def gates_at(model, gates):
             module.w_output.data = own
 
 
-LAYERS = list(attentions(model))
-ONES = np.ones((len(LAYERS), H))
-
-
 def only(heads, value=0.0):
     """Gates (6, H) that are 1, and ``value`` for these heads, numbered 0 to 23."""
-    gates = ONES.copy()
+    gates = np.ones((len(LAYERS), H))
     gates.flat[np.asarray(heads, dtype=int)] = value
     return gates
 
@@ -413,12 +362,12 @@ def nll_of(batches):
 held_out, _ = encode_pairs(vocabulary, corpus["validation"][:250], 64)
 validation = make_batches(held_out, 4000)
 start = nll_of(validation)
-rise = np.zeros_like(ONES)
+rise = np.zeros((len(LAYERS), H))
 for head in range(rise.size):
     with gates_at(model, only([head])):
         rise.flat[head] = nll_of(validation) - start
 print(
-    f"loss {start:.3f} nats a token; without one head it rises by {rise.min():.3f} to {rise.max():.3f}"
+    f"loss {start:.3f} nats a token; it rises by {rise.min():.3f} to {rise.max():.3f} without a head"
 )
 assert rise.max() > 2 * np.median(rise)
 
@@ -444,17 +393,18 @@ assert rise.max() > 2 * np.median(rise)
 # \qquad dC_h = dY \, (W_h^O)^\top .
 # $$
 #
-# **The gradient of the gate is the inner product of the head's output with its gradient** (at $\xi = 1$, where $dC_h$ is
-# what the backward computes anyway). That is how Michel and others write it. Over $b$ and $t$ first:
+# **The gradient of the gate is the inner product of the head's output with its gradient** (at $\xi = 1$, where $dC_h$
+# is what the backward computes anyway; elsewhere that would be $\xi_h \, dY (W_h^O)^\top$). That is how Michel and
+# others write it. Over $b$ and $t$ first:
 #
 # $$
 # \boxed{ \; d\xi_h = \sum_{k, j} W^O_{h,kj} \sum_{b, t} C_{h,btk} \, dY_{btj}
 # = \sum_{k, j} W^O_{h,kj} \; dW^O_{h,kj} \; }
 # $$
 #
-# since $dW^O = C^\top dY$. So **it is also the inner product of the head's rows of $W^O$ with their gradient**, and those
-# two lie ready in every model after every backward. No hook is needed. First for a single layer, through the pair of the
-# package:
+# since $dW^O = C^\top dY$, again at $\xi = 1$. So **it is also the inner product of the head's rows of $W^O$ with their
+# gradient**, and those two lie ready in every model after every backward. No hook is needed. The proof, for a single layer,
+# through the pair of the package:
 
 # %%
 source_of(multi_head_attention_backward)
@@ -486,7 +436,7 @@ print(report)
 
 # %%
 def by_the_output(dy, cache):
-    merged = cache[5][0]  # C, (B, T, D), what is multiplied by W^O
+    merged = cache[-1][0]  # C, (B, T, D), what is multiplied by W^O
     return (merged * dy).sum(axis=(0, 1)).reshape(3, -1).sum(axis=1)
 
 
@@ -494,42 +444,13 @@ report = check_pair(gated_attention, by_the_output, (rng.uniform(0.5, 1.5, 3),))
 assert not report.right
 print(report)
 
-
-# %% [markdown]
-# Now all 24 gates of the trained model at once, in float64, against central differences of the loss:
-
-
-# %%
-def slopes_of_gates(model):
-    """dξ (6, H) from the gradients that lie in the model."""
-    products = [a.w_output.data * a.w_output.grad for a in attentions(model).values()]
-    return np.array([to_host(product).reshape(H, -1).sum(axis=1) for product in products])
-
-
-def loss_of_gates(gates):
-    with gates_at(exact, gates):
-        (loss, _), cache = exact.loss(few.source, few.target, few.labels)
-    return np.array([float(loss)]), cache
-
-
-def loss_of_gates_backward(dloss, cache):
-    exact.zero_grad()
-    exact.loss_backward(float(dloss[0]), cache)
-    return slopes_of_gates(exact)
-
-
-exact, few = copy.deepcopy(model).to(dtype=np.float64), batch_of(test[:3])
-report = check_pair(loss_of_gates, loss_of_gates_backward, (ONES,), names=("gates",))
-assert report.right
-print(report)
-
 # %% [markdown]
 # ### A slope of zero, and why it still tells something
 #
-# To first order, taking head $h$ away ($\xi_h$ from 1 to 0) changes the loss by $-d\xi_h$. There is a catch, and the boxed
-# formula shows it. At the end of a training $dW^O$ of the loss is about zero: that is what the training was for. So **the
-# slope of the mean loss is about zero for every head, needed or not.** Michel and others therefore take the absolute value
-# for each sentence $X$ *before* the mean,
+# To first order, taking head $h$ away ($\xi_h$ from 1 to 0) changes the loss by $-d\xi_h$. There is a catch, and the
+# boxed formula shows it. At the end of a training $dW^O$ of the loss is about zero: that is what the training was for.
+# So **the slope of the mean loss is about zero for every head, needed or not.** Michel and others therefore take the
+# absolute value for each sentence $X$ *before* the mean,
 #
 # $$
 # I_h = \mathbb E_X \, \left\lvert \, \partial L(X) / \partial \xi_h \, \right\rvert .
@@ -546,28 +467,37 @@ print(report)
 # \mathbb E \, \ell'' = -\sum_Y P'' + \sum_Y P \left( \frac{P'}{P} \right)^2 = \mathbb E \, (\ell')^2 .
 # $$
 #
-# The slopes of single sentences cancel; their *squares* do not, and they **are the curvature**. Put into Taylor's formula:
+# The slopes of single sentences cancel; their *squares* do not, and they **are the curvature**. Put into Taylor's
+# formula:
 #
 # $$
 # \mathbb E \left[ \ell(0) - \ell(1) \right] \approx -\mathbb E \, \ell' + \tfrac12 \mathbb E \, \ell''
 # \approx \tfrac12 \, \mathbb E \, (\ell')^2 .
 # $$
 #
-# This holds for translations drawn from the model, and about so for real ones if the model is a good one. (LeCun, Denker
-# and Solla removed single weights by such a curvature in 1990, *Optimal Brain Damage*.) The slopes, sentence by sentence:
+# This holds for translations drawn from the model, and about so for real ones if the model is a good one. The mean of
+# $\lvert \ell' \rvert$ is no curvature, but it is large where the mean of the squares is, and orders the heads about
+# alike. The slopes, sentence by sentence, and from them in nats a token, as the measured rise:
+
 
 # %%
+def slopes_of_gates(model):
+    """dξ (6, H) from the gradients that lie in the model."""
+    products = [a.w_output.data * a.w_output.grad for a in attentions(model).values()]
+    return np.array([to_host(product).reshape(H, -1).sum(axis=1) for product in products])
+
+
 slopes = []  # of the loss of each sentence, in nats a sentence: (N, 6, H)
-with accelerated():
-    for pair in held_out:
-        (one,) = make_batches([pair], 10**6)
-        model.zero_grad()
+for pair in held_out:
+    (one,) = make_batches([pair], 10**6)
+    model.zero_grad()
+    with accelerated():
         _, cache = model.loss(one.source, one.target, one.labels)
         model.loss_backward(float(one.num_tokens), cache)
-        slopes.append(slopes_of_gates(model))
+    slopes.append(slopes_of_gates(model))
 slopes = np.array(slopes)
-length = np.mean([batch.num_tokens / len(batch.labels) for batch in validation])
-first_order = -slopes.mean(axis=0) / length  # nats a token, as the measured rise
+length = sum(batch.num_tokens for batch in validation) / len(held_out)  # tokens a sentence
+first_order = -slopes.mean(axis=0) / length
 by_gradient = abs(slopes).mean(axis=0) / length
 by_curvature = (slopes**2).mean(axis=0) / 2 / length
 
@@ -591,32 +521,28 @@ for predicted, colour, marker, name in (
     (by_gradient, VERMILION, "s", "mean of |slope|, Michel et al."),
     (by_curvature, GREEN, "^", "½ mean of slope²"),
 ):
-    axes.loglog(rise, predicted, marker, color=colour, ms=5, mfc="none")
-    axes.plot([], [], marker, color=colour, mfc="none", label=name)
+    style = dict(color=colour, marker=marker, mfc="none", ls="")
+    axes.loglog(rise.ravel(), predicted.ravel(), ms=5, label=name, **style)
+    agreement = rank_correlation(rise, predicted)
+    print(f"rank correlation of the measured rise and {name:<30} {agreement:.2f}")
 axes.plot([4e-3, 1], [4e-3, 1], "-", color=BLACK, lw=1, label="equal")
 axes.set(xlabel="measured rise of the loss (nats a token)", ylabel="predicted (nats a token)")
 axes.set(ylim=(1e-6, 1.5))
 axes.legend(fontsize=8.5, loc="lower right")
 plt.show()
-
-# %%
-by_slopes = {"mean of the slopes": first_order, "mean of |slope|": by_gradient}
-by_slopes["½ mean of slope²"] = by_curvature
-for name, predicted in by_slopes.items():
-    agreement = rank_correlation(rise, predicted)
-    print(f"order of the heads by {name:<19} agrees with the measured one by {agreement:.2f}")
 assert rank_correlation(rise, by_gradient) > 0.6
 assert abs(first_order).mean() < 0.3 * rise.mean()
 
 # %% [markdown]
-# The tangent is almost flat, and the crosses, the slopes of the mean loss, say little. The curvature sees the rise coming;
-# for the most important heads it falls far short, because from 1 to 0 is a long way for a Taylor series. But to rank heads
-# only the *order* is needed, and absolute values or squares of the slopes give nearly the measured one, for a single
-# backward over the data instead of one pass for each head.
+# The tangent is almost flat. The crosses, the slopes of the mean loss, are far too low, and tell less about the order
+# than the other two. The curvature sees the rise coming; for the most important heads it falls far short, and for the
+# least important it is too high, because from 1 to 0 is a long way for a Taylor series. But to rank heads only the
+# *order* is needed, and absolute values or squares of the slopes give nearly the measured one, for one backward a
+# sentence instead of one pass over the data for each head.
 #
 # ### The picture
 #
-# Both tables, in nats a token; each is coloured relative to its largest number:
+# Both tables, in nats a token; each is coloured relative to its largest number, the darkest:
 
 # %%
 figure, panels = plt.subplots(1, 2, figsize=(8.2, 3.1))
@@ -624,11 +550,9 @@ for axes, values, name in (
     (panels[0], rise, "measured rise of the loss"),
     (panels[1], by_gradient, "by gradient, mean of |slope|"),
 ):
-    image = axes.imshow(
-        values / values.max(), cmap=tenths.reversed(), vmin=0, vmax=1, aspect="auto"
-    )
+    image = axes.imshow(values / values.max(), cmap=tenths, vmin=0, vmax=1, aspect="auto")
     for (layer, head), value in np.ndenumerate(values):
-        colour = "white" if value < 0.6 * values.max() else BLACK
+        colour = "white" if value > 0.4 * values.max() else BLACK
         axes.text(head, layer, f"{value:.3f}", ha="center", va="center", color=colour, fontsize=9)
     axes.set_xticks(range(H), [f"head {head + 1}" for head in range(H)])
     axes.set_yticks(range(len(LAYERS)), LAYERS if axes is panels[0] else [])
@@ -638,13 +562,13 @@ figure.colorbar(image, ax=panels, label="relative to the largest")
 plt.show()
 
 # %% [markdown]
-# Two quite different measurements agree about which rows and heads are bright. Importance is uneven: a few heads carry
+# Two quite different measurements agree about which rows and heads are dark. Importance is uneven: a few heads carry
 # much, many little. A look at section 2's maps would not have told which.
 #
 # ### Together they fall
 #
-# "Little" holds for one head at a time. A head may be dispensable because another does the same. The four heads of a layer,
-# each alone and then all at once:
+# "Little" holds for one head at a time. A head may be dispensable because another does the same. The four heads of a
+# layer, each alone and then all at once:
 
 # %%
 together = []
@@ -682,12 +606,12 @@ def pruned(order):
     return np.array(rows)
 
 
-by_rise, by_slope = np.argsort(rise.ravel()), np.argsort(by_gradient.ravel())
-orders = [(by_rise, "o-", BLUE, "least first, measured")]
-orders += [(by_slope, "s--", GREEN, "least first, by gradient")]
-orders += [(by_rise[::-1], "^-.", VERMILION, "most important first")]
-orders += [
-    (rng.permutation(24), ":", "0.45", "in random order" if i == 0 else "") for i in range(3)
+by_rise = np.argsort(rise.ravel())
+orders = [
+    (by_rise, "o-", BLUE, "least first, measured"),
+    (np.argsort(by_gradient.ravel()), "s--", GREEN, "least first, by gradient"),
+    (by_rise[::-1], "^-.", VERMILION, "most important first"),
+    *((rng.permutation(24), ":", "0.45", name) for name in ("in random order", "", "")),
 ]
 curves = [pruned(order) for order, *_ in orders]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3))
@@ -703,18 +627,18 @@ at_16 = np.array([curve[list(COUNTS).index(16), 0] for curve in curves])
 assert max(at_16[:2]) < at_16[3:].mean() < at_16[2]
 
 # %% [markdown]
-# The order makes all the difference. Of the least important heads several can go before many sentences change; of the most
-# important ones, a few are enough to ruin the translation. But nothing here is free: this model has few heads and was
-# trained for seconds, and has little to spare. Michel and others could remove up to 20 % of the heads of a large
+# The order makes all the difference. Of the least important heads several can go before many sentences change; of the
+# most important ones, a few are enough to ruin the translation. But nothing here is free: this model has few heads and
+# was trained for seconds, and has little to spare. Michel and others could remove up to 20 % of the heads of a large
 # translator, and 40 % of BERT's, without noticeable harm.
 #
 # ## 5 · Which words are neighbours?
 #
-# The row of a word in the embedding table is all the model knows of it before it reads a sentence. Two rows are near if the
-# cosine of their angle is large. Take the words that are one subword each, and look at a few English ones:
+# The row of a word in the embedding table is all the model knows of it before it reads a sentence. Two rows are near if
+# the cosine of their angle is large. Take the words that are one subword each, and look at a few English ones:
 
 # %%
-counted = [Counter(re.findall(r"\w+", " ".join(side))) for side in zip(*pairs, strict=True)]
+counted = [set(re.findall(r"\w+", " ".join(side))) for side in zip(*pairs, strict=True)]
 pieces = [{w: vocabulary.encode(w) for w in sorted(words)} for words in counted]
 ids_of = [{w: ids[0] for w, ids in side.items() if len(ids) == 1} for side in pieces]
 shared = set(ids_of[0].values()) & set(ids_of[1].values())
@@ -731,10 +655,9 @@ both = {**GERMAN, **ENGLISH}  # no word has its row in both
 table = unit_rows(model.target_embedding.weight, both.values())
 every = list(both)
 for word in ("dog", "dogs", "slept", "buying", "sleep", "old", "because", "the"):
-    if word in ENGLISH:
-        cosines = table @ table[every.index(word)]
-        near = np.argsort(-cosines)[1:6]
-        print(f"{word:<8} {'  '.join(f'{every[i]} {cosines[i]:.2f}' for i in near)}")
+    cosines = table @ table[every.index(word)]
+    near = np.argsort(-cosines)[1:6]
+    print(f"{word:<8} {'  '.join(f'{every[i]} {cosines[i]:.2f}' for i in near)}")
 
 # %% [markdown]
 # Many a plural stands by plurals, a past form by past forms, an article by articles. Is that so in general, and is it the
@@ -774,199 +697,89 @@ assert cosines[same_meaning & ~itself].mean() > cosines[~same_role & ~same_meani
 
 # %% [markdown]
 # Both count. But there are many words of the same role and one or two of the same meaning, so the nearest neighbour is
-# mostly one of the same role. A picture: the two directions in which these rows spread most (principal components, by a
-# singular value decomposition of the centred rows).
-
-# %%
-_, spread, directions = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-across, up = ((rows - rows.mean(axis=0)) @ directions[:2].T).T
-figure, axes = plt.subplots(figsize=(6.4, 3.4))
-colours = (BLUE, SKY, GREEN, VERMILION, PURPLE, ORANGE)
-for role, colour, marker in zip(ROLES, colours, "osv^D*", strict=True):
-    here = roles == role
-    axes.plot(across[here], up[here], marker, color=colour, ms=5, label=role)
-for i in range(0, len(known), 9):
-    axes.annotate(known[i], (across[i], up[i]), (3, 3), textcoords="offset points", fontsize=7.5)
-percent = spread**2 / (spread**2).sum()
-axes.set(xlabel=f"first component of English rows ({percent[0]:.0%} of the spread)")
-axes.set(ylabel=f"second component ({percent[1]:.0%})")
-axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1, 0.5))
-plt.show()
-
-# %% [markdown]
-# Mind the percentages: a plane shows a small part of 64 dimensions. What is apart in it is apart; what lies together need
-# not.
+# mostly one of the same role.
 #
-# ### Why, and what the tying has to do with it
+# ### Why
 #
-# With three-way tying this table is also the output projection: logits are $z_{nv} = y_n \cdot E_v$ for the decoder's state
-# $y_n$ at position $n$. By that use alone the gradient of a row is
+# In this model the table is also the output projection (three-way tying, [lesson 05](05_tokens_and_embeddings.ipynb)).
+# For the decoder's state $y_n$ at position $n$ the logits are $z_{nv} = y_n \cdot E_v$, and by that use the gradient of a
+# row is
 #
 # $$
 # dE_v = \sum_n (p_{nv} - [\text{label}_n = v]) \, y_n .
 # $$
 #
-# A step goes against it: **the row moves towards the states in which the word is to be said, and away from states in which
-# it is expected wrongly.** Words that are said in like states get like rows, and what a state knows best is which *kind* of
-# word comes next.
+# A step goes against it: **the row moves towards the states in which the word is to be said, and away from states in
+# which it is expected wrongly.** Words that are said in like states get like rows, and what a state knows best is which
+# *kind* of word comes next.
 #
-# A German word is never a label. Its gradient by this use is $\sum_n p_{nv} \, y_n$, a sum without a minus, and so it is
-# pushed away from *every* state, that is, from what all states have in common: their mean $\bar y$. All German words get
-# the same push, which has nothing to do with what they mean. (With label smoothing it would end as soon as $p$ has fallen
-# to $\varepsilon / V$.) To see it, the same model with a table of its own for the source (`tying="two-way"`):
+# A German word is never a label. Its gradient by this use is $\sum_n p_{nv} \, y_n$, a sum without a minus, so it is
+# pushed away from *every* state, that is, from what all states have in common: their mean. All German words get the same
+# push, which has nothing to do with what they mean, and it makes them alike. (Before you ask a tied table for German
+# neighbours, take away the mean of the German rows.)
 
 # %%
-two_way = trained(tying="two-way")
-
-
-def mean_state(model):
-    states = []
-    for batch in validation:
-        y, _ = model.features(batch.source, batch.target)
-        states.append(to_host(y)[batch.labels != PAD])
-    mean = np.concatenate(states).mean(axis=0)
-    return mean / np.linalg.norm(mean)
-
-
-tables = {}  # for each model German rows, English rows
-for name, of in (("three-way", model), ("two-way", two_way)):
-    german_rows = unit_rows(of.source_embedding.weight, GERMAN.values())
-    tables[name] = german_rows, unit_rows(of.target_embedding.weight, ENGLISH.values())
-
-for name, of in (("three-way", model), ("two-way", two_way)):
-    german_rows, n = tables[name][0], len(GERMAN)
-    along = german_rows @ mean_state(of)
-    between = ((german_rows @ german_rows.T).sum() - n) / (n * (n - 1))
-    print(f"{name:<9}: mean cosine of a German row and the mean state {along.mean():5.2f}")
-    print(f"           of two German rows                     {between:13.2f}")
-german_rows, english_rows = tables["three-way"]
-assert (german_rows @ mean_state(model)).mean() < -0.15
-assert abs((tables["two-way"][0] @ mean_state(two_way)).mean()) < 0.12
-stacked = np.concatenate(tables["three-way"])
-is_german = np.arange(len(stacked)) < len(GERMAN)
-first = np.linalg.svd(stacked - stacked.mean(axis=0), full_matrices=False)[0][:, 0]
-correlation = abs(np.corrcoef(first, is_german)[0, 1])
-print(f"first component of all rows, three-way, and the language: correlation {correlation:.2f}")
-assert correlation > 0.5
+alike = []
+for side in (table[: len(GERMAN)], table[len(GERMAN) :]):
+    alike.append((side @ side.T)[~np.eye(len(side), dtype=bool)].mean())
+print(f"mean cosine of two German words: {alike[0]:.2f}, of two English words: {alike[1]:.2f}")
+assert alike[0] > alike[1] + 0.1
 
 # %% [markdown]
-# The push is plain, and without the tying it is gone. It is so strong that the first component of the whole tied table is
-# the language: what may be said against what may not. Two German words are neighbours, on the average, because neither is
-# ever said. So before you ask a tied table for neighbours, take away the mean of each language. And a translation is *not*
-# a neighbour:
-
-# %%
-translated = [(n.singular, n.english) for n in NOUNS]
-translated += [(v.participle, v.english_past) for v in VERBS]
-translated = [pair for pair in translated if pair[0] in GERMAN and pair[1] in ENGLISH]
-share_nearer = []
-for german, english in translated:
-    cosines = english_rows @ german_rows[list(GERMAN).index(german)]
-    share_nearer.append((cosines > cosines[list(ENGLISH).index(english)]).mean())
-print(f"{len(translated)} pairs such as {translated[0]}: the median translation has")
-print(f"{np.median(share_nearer):.0%} of all English words nearer to the German one")
-assert 0.15 < np.median(share_nearer) < 0.85
-
-# %% [markdown]
-# Neither near nor far, as if drawn by lot. *Hund* and *dog* mean the same and are used in different places, one only in the
-# encoder, the other only in the decoder, and use is all that the table learns.
-#
 # ## 6 · Where it fails
 #
 # A single number, "so many per cent right", hides what is wrong. Split it. First by what the model cannot have learned by
 # heart: sentences from training, new combinations of known words, and sentences longer than any in training. Then by
-# length, and by construction:
+# length. Behind ± stands twice the standard error $\sqrt{r (1 - r) / n}$ of a share $r$ of $n$ (too narrow near 0 and 1):
 
 # %%
 lengths = np.array([len(german.split()) for german, _ in test])
+short = lengths <= LONGEST
 seen = [pairs[i] for i in rng.choice(len(pairs), 400, replace=False)]
 right_seen = np.array([a == b for a, (_, b) in zip(translations(seen)[0], seen, strict=True)])
-for name, these in (
-    ("from training", right_seen),
-    ("new combinations", right[lengths <= LONGEST]),
-    (f"and longer than {LONGEST} words", right[lengths > LONGEST]),
-):
-    print(f"{name:<26} {these.mean():4.0%} of {len(these)} right")
-
-
-KINDS = {"Während ": "während …", ", dass ": "dass …", ", weil ": "weil, obwohl …"}
-KINDS |= {
-    ", obwohl ": "weil, obwohl …",
-    ",": "relative clause",
-    "": "main clause",
-}  # the first fits
-
-
-def kind(german):
-    return next(name for sign, name in KINDS.items() if sign in german)
-
-
-kinds = np.array([kind(german) for german, _ in test])
-short = lengths <= LONGEST
-by_length = {f"{n}–{n + 1}": right[(lengths == n) | (lengths == n + 1)] for n in range(3, 15, 2)}
-by_kind = {k: right[short & (kinds == k)] for k in dict.fromkeys(kinds)}
-figure, panels = plt.subplots(1, 2, figsize=(8.4, 3), width_ratios=(1, 1.15))
-for axes, parts in zip(panels, (by_length, by_kind), strict=True):
-    shares = np.array([part.mean() for part in parts.values()])
-    counts = np.array([len(part) for part in parts.values()])
-    axes.bar(
-        range(len(parts)), shares, yerr=2 * np.sqrt(shares * (1 - shares) / counts), width=0.65
-    )
-    for i, count in enumerate(counts):
-        axes.text(i, 1.04, count, ha="center", fontsize=9, color="0.4")
-    axes.set_xticks(range(len(parts)), parts, rotation=20 if parts is by_kind else 0)
-    axes.set(ylim=(0, 1.12))
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", visible=False)
-bases = np.linspace(0.8, 1, 400)
-base = bases[np.argmin(abs((bases[:, None] ** lengths[short]).mean(axis=1) - right[short].mean()))]
-panels[0].plot(np.arange(6), base ** (np.arange(6) * 2 + 3.5), "-", color=BLACK, lw=1)
-panels[0].axvline(3.5, color=VERMILION, ls="--", lw=1.5)
-panels[0].text(3.56, 0.98, "longer than\nin training", color=VERMILION, fontsize=9, va="top")
-panels[0].set(xlabel="words of the German sentence", ylabel="translated exactly, share")
-panels[1].set(xlabel=f"construction, at most {LONGEST} words")
-plt.show()
-expected = (base ** lengths[~short]).mean()
-print(f"if each word cost {1 - base:.1%}, of the longer ones {expected:.0%} should be right")
+groups = {"from training": right_seen, "new combinations": right[short], "longer": right[~short]}
+for n in range(3, 15, 2):
+    groups[f"  {n} and {n + 1} words"] = right[(lengths == n) | (lengths == n + 1)]
+for name, these in groups.items():
+    r, n = these.mean(), len(these)
+    print(f"{name:<18} {r:4.0%} ± {2 * np.sqrt(r * (1 - r) / n):3.0%} of {n:3} right")
 assert right_seen.mean() > right[short].mean() > right[~short].mean() + 0.1
-assert expected > right[~short].mean() + 0.08
+assert right[lengths > LONGEST].mean() < right[(lengths > 8) & short].mean() - 0.1
 
 # %% [markdown]
-# (The bars have twice their standard error $\sqrt{r (1 - r) / n}$, and their counts $n$ above them. Before you call one
-# construction harder than another, look at those.) Two walls show. New combinations cost something: the model has the
-# grammar, but not all of it. Lengths that it has never seen cost much more. Longer sentences are harder in any case, as
-# there are more words to get wrong: if each went right with the same probability, $r$ would fall like the thin line,
-# $\text{base}^n$, fitted to the short ones. Beyond the dashed line it falls faster.
+# Look at the ± before you call one kind harder than another. Two walls show. New combinations cost something: the model has
+# the grammar, but not all of it. Lengths that it has never seen cost much more. Longer sentences are harder in any case, as
+# there are more words to get wrong; but up to ten words the share falls slowly, and behind them at once.
 #
 # What do the errors look like? Align each wrong translation with its reference, and count the words that were left out or
 # replaced:
 
 # %%
-lost, all_words, swapped = Counter(), Counter(), Counter()
-for ours, (_, english), is_right in zip(said, test, right, strict=True):
+all_words, left_out, replaced, swapped = Counter(), Counter(), Counter(), Counter()
+for ours, (_, english) in zip(said, test, strict=True):
     wanted, given = (re.findall(r"[\w-]+", text) for text in (english, ours))
     named = [role_of.get(w.lower(), "number" if "-" in w else "other") for w in wanted]
     all_words.update(named)
     for what, a, b, c, d in SequenceMatcher(None, wanted, given, autojunk=False).get_opcodes():
-        if not is_right and what in ("delete", "replace"):
-            lost.update(named[a:b])
+        if what in ("delete", "replace"):
+            (left_out if what == "delete" else replaced).update(named[a:b])
             swapped[" ".join(wanted[a:b]), " ".join(given[c:d]) or "nothing"] += 1
 print("most often:", ",  ".join(f"{a} → {b} ({n})" for (a, b), n in swapped.most_common(6)))
-for name in sorted(all_words, key=lambda name: -lost[name] / all_words[name]):
-    print(f"  {name:<11} {lost[name] / all_words[name]:5.1%} of {all_words[name]} lost or replaced")
-assert lost["adjective"] / all_words["adjective"] > lost["other"] / all_words["other"]
+rates = {name: np.array([left_out[name], replaced[name]]) / n for name, n in all_words.items()}
+for name, (out, other) in sorted(rates.items(), key=lambda item: -sum(item[1])):
+    print(f"  {name:<11} {out:5.1%} left out, {other:5.1%} replaced, of {all_words[name]}")
+assert rates["adjective"][0] > 1.3 * rates["other"][0]
 
 # %% [markdown]
-# Numbers of two parts are lost most. And adjectives are lost more often than most words: a sentence can do without them and
-# is still a good sentence. These are the errors that the model was surest of:
+# Numbers of two parts are replaced most. Adjectives are left out more than most other words: a sentence can do without
+# them and is still a good sentence. These are the errors that the model was surest of:
 
 # %%
 probability = np.exp(log_p_said)
 sure = [i for i in np.argsort(-probability) if not right[i]]
 for i in sure[:4]:
-    print(
-        f"{test[i][0]}\n  should be  {test[i][1]}\n  is         {said[i]}   P = {probability[i]:.2f}\n"
-    )
+    print(f"{test[i][0]}  P = {probability[i]:.2f}")
+    print(f"  should be  {test[i][1]}\n  is         {said[i]}")
 higher = (probability[right][:, None] > probability[~right][None]).mean()
 print(f"a right translation has a higher P than a wrong one in {higher:.0%} of all such pairs")
 assert higher > 0.65
@@ -974,36 +787,35 @@ assert higher > 0.65
 # %% [markdown]
 # ### Does it know?
 #
-# None of these is nonsense; a reader without the German would not notice. The model does, a little: on the average wrong
-# translations are less probable. A stricter question is whether the numbers mean what they say. Of all words (subwords, to
-# be exact) that the model says with probability 0.7, seven out of ten should be right. Then it is called **calibrated**.
-# Put the words into bins by their confidence, $c = \max_v p_v$, and compare the mean confidence of bin $b$ with the share
-# of right words in it. The mean gap, each bin weighted by its number of words, is the **expected calibration error**:
+# None of these is nonsense; a reader without the German would not notice. The model does, a little: on the average
+# wrong translations are less probable (in part because long ones are, and are wrong more often). A stricter question is
+# whether the numbers mean what they say. Of all words (subwords, to be exact, each chosen behind the right beginning)
+# that the model gives the probability 0.7, seven out of ten should be right. Then it is called **calibrated**. Put the
+# words into bins by their confidence, $c = \max_v p_v$, and compare the mean confidence of bin $b$ with the share of
+# right words in it. The mean gap, each bin weighted by its number of words, is the **expected calibration error**:
 #
 # $$
 # \text{ECE} = \sum_b \frac{n_b}{N} \, \lvert \text{accuracy}_b - \text{confidence}_b \rvert .
 # $$
 #
-# ### What label smoothing does to it
-#
-# Suppose that, given all that came before, the next word is $v$ with probability $\pi_v$. The smoothed loss has the target
-# $(1 - \varepsilon) [v = \text{label}] + \varepsilon / V$; on average over the labels that is
-# $q_v = (1 - \varepsilon) \pi_v + \varepsilon / V$. As the loss is linear in the target, its mean is the cross-entropy of
-# $p$ against this $q$, which is least at $p = q$ ([lesson 04](04_softmax_cross_entropy.ipynb)). So the best model under
-# smoothing says
+# **What does label smoothing do to it?** Suppose that, given all that came before, the next word is $v$ with
+# probability $\pi_v$. The smoothed loss has the target $(1 - \varepsilon) [v = \text{label}] + \varepsilon / V$; on
+# average over the labels that is $q_v = (1 - \varepsilon) \pi_v + \varepsilon / V$. As the loss is linear in the
+# target, its mean is the cross-entropy of $p$ against this $q$, which is least at $p = q$ ([lesson
+# 04](04_softmax_cross_entropy.ipynb)). So the best model under smoothing says
 #
 # $$
 # p_v = (1 - \varepsilon) \, \pi_v + \frac{\varepsilon}{V} ,
 # $$
 #
-# and not $\pi_v$: **it is to be less sure than it could be, by order of its loss.** With $\varepsilon = 0.1$ no confidence
-# above about 0.9 is left. The same model, trained with smoothing:
+# and not $\pi_v$: **it is to be less sure than it could be, by order of its loss.** With $\varepsilon = 0.1$ the best
+# model is never surer than about 0.9. The same model, trained with smoothing:
 
 # %%
 EPSILON = 0.1
 smoothed = trained(smoothing=EPSILON)
-known_lengths = [test[i] for i in np.flatnonzero(short)]
-test_batches = make_batches(encode_pairs(vocabulary, known_lengths, 64)[0], 4000)
+test_pairs, _ = encode_pairs(vocabulary, [test[i] for i in np.flatnonzero(short)], 64)
+test_batches = make_batches(test_pairs, 4000)
 
 
 def confidences(model):
@@ -1018,13 +830,6 @@ def confidences(model):
     return np.concatenate(confidence), np.concatenate(hit)
 
 
-def bins_of(confidence, hit, count=10):
-    """Rows (number of words, mean confidence, accuracy), for each bin that is not empty."""
-    number = np.minimum((confidence * count).astype(int), count - 1)
-    inside = [number == b for b in range(count) if (number == b).any()]
-    return np.array([(x.sum(), confidence[x].mean(), hit[x].mean()) for x in inside])
-
-
 figure, axes = plt.subplots(figsize=(5.2, 3.7))
 ece = {}
 for of, name, colour, style in (
@@ -1032,29 +837,27 @@ for of, name, colour, style in (
     (smoothed, f"smoothing {EPSILON}", VERMILION, "s--"),
 ):
     confidence, hit = confidences(of)
-    n, sure, accuracy = bins_of(confidence, hit).T
+    number = np.minimum((confidence * 10).astype(int), 9)  # of the bin
+    bins = [number == b for b in np.unique(number)]
+    n, sure, accuracy = np.array([(x.sum(), confidence[x].mean(), hit[x].mean()) for x in bins]).T
     ece[name] = (n / n.sum() * abs(accuracy - sure)).sum()
     big = n >= 30  # a share of fewer words is mostly chance
     axes.plot(sure[big], accuracy[big], style, color=colour, label=f"{name}: ECE {ece[name]:.3f}")
     print(f"{name:<14} words right {hit.mean():.1%}, mean confidence {confidence.mean():.1%}")
-pi = np.array([0, 1])
-axes.plot(pi, pi, "-", color=BLACK, lw=1)
-axes.plot(
-    (1 - EPSILON) * pi + EPSILON / V, pi, ":", color=BLACK, lw=1.4, label="best under smoothing"
-)
-axes.text(0.33, 0.27, "calibrated", rotation=41, fontsize=9)
+axes.plot([0, 1], [0, 1], "-", color=BLACK, lw=1, label="calibrated")
+best = np.array([0, 1 - EPSILON]) + EPSILON / V  # where 0 and where 1 of the words are right
+axes.plot(best, [0, 1], ":", color=BLACK, lw=1.4, label="best under smoothing")
 axes.set(xlabel="mean confidence of the bin", ylabel="words right, share", ylim=(0, 1.03))
-axes.set(xlim=(0, 1.03))
 axes.legend(loc="lower right", fontsize=9)
 plt.show()
 assert ece["smoothing 0.1"] > max(0.06, 2 * ece["no smoothing"])
 
 # %% [markdown]
 # Without smoothing the model is nearly calibrated, on sentences it has never seen: the mean gap is a few per cent. With
-# smoothing it gets about as many words right and doubts far more than it should, even more than the dotted line, which a
-# model reaches only when it is trained to the end. Whoever reads $p$ as a probability, to warn of a bad translation, say,
-# has to undo that: exercise `best_temperature`. Large models trained long without smoothing tend to the other side and are
-# too sure (Guo, Pleiss, Sun and Weinberger 2017, *On Calibration of Modern Neural Networks*).
+# smoothing it gets about as many words right and doubts far more than it should, even more than the dotted line, which
+# a model reaches only when it is trained to the end. Whoever reads $p$ as a probability, to warn of a bad translation,
+# say, has to undo that: exercise `best_temperature`. Large models trained long without smoothing tend to the other side
+# and are too sure (Guo, Pleiss, Sun and Weinberger 2017, *On Calibration of Modern Neural Networks*).
 #
 # ## 7 · Exercises
 #
