@@ -4,6 +4,8 @@ GPU ?= gpu13# CuPy for the driver: gpu13 (CUDA 13) or gpu12 (CUDA 12)
 SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
+NEW_ENOUGH := import sys; v = sys.version_info; \
+	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
 .PHONY: help demo lessons site test lint format gradcheck test-gpu clean
 
@@ -11,7 +13,8 @@ help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
 
 demo: $(INSTALLED) ## train the toy translator, see where it looks, and talk to it
-	test -e runs/toy/model.npz || $(BIN)/minitransformer train toy
+	@test -e runs/toy/model.npz || \
+		$(BIN)/minitransformer train $$(test -e runs/toy/config.json && echo --resume runs/)toy
 	$(BIN)/minitransformer translate runs/toy "$(SENTENCE)" --attention runs/toy/attention.png
 	$(BIN)/minitransformer translate runs/toy
 
@@ -35,7 +38,7 @@ format: $(INSTALLED) ## mend style and formatting
 	$(BIN)/ruff format .
 
 gradcheck: $(INSTALLED) ## compare every backward with numeric gradients
-	$(BIN)/minitransformer gradcheck
+	$(BIN)/python -m minitransformer gradcheck
 
 test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver of CUDA 12
 	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
@@ -47,7 +50,8 @@ clean: ## remove .venv and everything made by the tools
 	find . -name __pycache__ -exec rm -rf {} +
 
 $(INSTALLED): setup.cfg pyproject.toml
+	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'try make PYTHON=python3.11'; exit 1; }
 	@echo 'installing into .venv, which takes a minute or so'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@

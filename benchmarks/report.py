@@ -157,7 +157,10 @@ def training_runs(runs):
         for name, run in runs.items()
     ]
     text.append(
-        markdown(["run", "seed", "epochs", "minutes", "hardware", "commit", "command"], made)
+        markdown(
+            ["run", "seed", "epochs", "minutes", "hardware", "commit", "command at that commit"],
+            made,
+        )
     )
     text.append("sacreBLEU's signatures:\n")
     text += [f"- `{signature}`" for signature in signatures(runs)]

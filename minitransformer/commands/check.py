@@ -50,9 +50,10 @@ def run(options):
 
 
 def _full_name(text):
-    """``ex07`` for 7, 07 and ex7 as well."""
-    number = text.removeprefix("ex")
-    return f"ex{int(number):02}" if number.isdecimal() else text
+    """``ex07`` for 7, 07, ex7 and the path of its file as well."""
+    name = Path(text).stem
+    number = name.removeprefix("ex")
+    return f"ex{int(number):02}" if number.isdecimal() else name
 
 
 def _find(file_name):

@@ -81,6 +81,8 @@ def _checks(what, directions):
     checks = [
         (case.name, case.check) for case in CASES if what in ("all", case.name.partition(",")[0])
     ]
+    if what.endswith(".py"):
+        raise CheckError(f"say which function of the file: {what}:my_function")
     if not checks:
         raise CheckError(
             f"there is no layer {what!r}; choose one of {', '.join(_layers())}, "

@@ -146,7 +146,7 @@ def _new(options):
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.preset).stem)
-    if run_folder.config.exists():
+    if run_folder.config.exists() and not options.dry_run:
         free = next(
             path
             for number in itertools.count(2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, array_of, expect, read_only
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.check import call
 
@@ -20,7 +20,7 @@ def check_attention_entropy(attention_entropy):
     expected = -np.sum(weights * np.log(np.where(weights == 0, 1, weights)), axis=-1)
     with np.errstate(all="ignore"):
         given = call("attention_entropy", attention_entropy, read_only(weights))
-    array = _array_of(given, expected.shape)
+    array = array_of(given, expected.shape)
     if array is not None and np.isnan(array).any():
         raise CheckError("attention_entropy is NaN where a weight is 0; α log α goes to 0 there")
     hint = "in nats, by the natural logarithm; a row of zeros has the entropy 0"
@@ -70,7 +70,7 @@ def check_attention_rollout(attention_rollout):
         ),
         "this is the cross-attention alone: the encoder is missing": last,
     }
-    array = _array_of(given, last.shape)
+    array = array_of(given, last.shape)
     for what, result in mistakes.items():
         if array is not None and np.allclose(array, result):
             raise CheckError(f"attention_rollout: {what}")
@@ -88,7 +88,7 @@ def check_best_temperature(best_temperature):
         with np.errstate(all="ignore"):
             given = call("best_temperature", best_temperature, read_only(logits), read_only(labels))
         expected = _least(logits, labels)
-        tau = _array_of(given, ())
+        tau = array_of(given, ())
         if tau is not None and np.isnan(tau):
             raise CheckError(
                 "best_temperature is NaN: exp of a large number overflows; subtract the row's "
@@ -104,22 +104,13 @@ def check_best_temperature(best_temperature):
             small = read_only(logits - logits.max(axis=-1, keepdims=True))
             with np.errstate(all="ignore"):
                 of_small = call("best_temperature", best_temperature, small, read_only(labels))
-            of_small = _array_of(of_small, ())
+            of_small = array_of(of_small, ())
             if of_small is not None and np.isclose(of_small, expected, 0.1):
                 hint = (
                     f"with the largest logit of each row subtracted first you say {of_small:.4g}: "
                     "exp of a large number overflows"
                 )
         expect("best_temperature(logits, labels)", given, expected, 2e-3, hint)
-
-
-def _array_of(given, shape):
-    """What a learner's function returned, as an array; None if it is not one of that shape."""
-    try:
-        array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return array if array.shape == shape else None
 
 
 def _weights(rng, shape):

@@ -109,7 +109,10 @@ class Recipe:
                 f"the presets are {', '.join(sorted(presets))}"
             )
         try:
-            return cls.from_dict(tomllib.loads(path.read_text(encoding="utf-8")))
+            sections = tomllib.loads(path.read_text(encoding="utf-8"))
+            if not sections:  # where another program failed to write into it
+                raise RecipeError("it is empty; to take the defaults, write [training]")
+            return cls.from_dict(sections)
         except ValueError as error:
             raise RecipeError(f"{path}: {error}") from error
 

@@ -52,7 +52,7 @@ def test_the_file_is_found_below_the_current_folder(folder, answer, capsys):
     assert "1 of 4 right" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["ex7", "07", "7"])
+@pytest.mark.parametrize("name", ["ex7", "07", "7", "lessons/exercises/ex07.py"])
 def test_an_exercise_may_be_called_by_its_number(name, answer, capsys):
     answer()
     main(["check", name])

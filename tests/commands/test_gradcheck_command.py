@@ -67,6 +67,11 @@ def test_an_unknown_layer_exits_with_2_and_names_those_there_are(capsys):
     assert "there is no layer 'atention'; choose one of linear, relu, softmax" in error
 
 
+def test_a_file_without_a_function_is_told_how_to_name_one(capsys):
+    assert main(["gradcheck", "my_file.py"]) == 2
+    assert "say which function of the file: my_file.py:my_function" in capsys.readouterr().err
+
+
 def test_json_holds_what_the_table_shows(pair, capsys):
     assert main(["gradcheck", pair("2 * dy / 3"), "--json"]) == 1
     result = json.loads(capsys.readouterr().out)

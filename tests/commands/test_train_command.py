@@ -135,6 +135,8 @@ def test_a_run_is_never_overwritten(recipe, run_copy, capsys):
         f"--resume '{run_copy}', or choose another folder: --run-folder '{run_copy}-3'\n"
     )
     assert contents(run_copy) == before
+    assert train(recipe, "--run-folder", run_copy, "--dry-run") == 0  # which writes nothing
+    assert contents(run_copy) == before
 
 
 def test_a_dry_run_reports_and_leaves_nothing_behind(recipe, tmp_path, capsys):

@@ -127,6 +127,14 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         Recipe.load(path)
 
 
+def test_an_empty_file_is_refused(tmp_path):
+    """A shell makes one where the command that should have filled it failed."""
+    path = tmp_path / "own.toml"
+    path.write_text("# nothing\n")
+    with pytest.raises(RecipeError, match=r"own\.toml: it is empty"):
+        Recipe.load(path)
+
+
 def test_an_unknown_preset_is_refused_with_the_known_ones():
     with pytest.raises(
         RecipeError,
