@@ -13,13 +13,15 @@
 # | Time | an hour to read, two for the exercises |
 
 # %%
-# Installs the package where it is missing, as in a notebook opened in the browser.
+# Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
+import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
 # %%
 import os

@@ -13,13 +13,15 @@
 # | Time | an hour to read, an hour and a half for the exercises |
 
 # %%
-# Installs the package where it is missing, as in a notebook opened in the browser.
+# Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
+import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "minitransformer"], check=True)
+    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
 # %%
 import math
@@ -714,4 +716,4 @@ print(check_exercise("ex14", globals()))
 # | BLEU | brevity times the geometric mean of four clipped precisions, summed over the corpus first |
 # | compare systems | same test set, same signature, paired bootstrap |
 #
-# **Next:** what a trained model looks at, and which of its heads it could do without: lesson 15.
+# **Next:** what a trained model looks at, and which of its heads it could do without: [lesson 15](15_looking_inside.ipynb).
