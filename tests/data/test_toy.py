@@ -13,7 +13,15 @@ from minitransformer.data.toy.inflection import (
     german_noun_phrase,
     number_words,
 )
-from minitransformer.data.toy.lexicon import BEINGS, DRINKS, THINGS, VERBS
+from minitransformer.data.toy.lexicon import (
+    BEINGS,
+    DRINKS,
+    MODALS,
+    PLACES,
+    PREPOSITIONS,
+    THINGS,
+    VERBS,
+)
 
 FOLDER = Path(__file__).parents[2] / "datasets" / "toy"
 
@@ -276,3 +284,12 @@ def test_the_files_are_what_the_generator_makes(tmp_path):
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(made) == {f"{split}.{language}" for split in SIZES for language in ("de", "en")}
     assert made == {name: (FOLDER / name).read_bytes() for name in made}
+
+
+def test_the_readme_lists_the_words():
+    readme = (Path(__file__).parents[2] / "datasets/toy/README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\w+", readme.partition("| kind | words |")[2]))
+    nouns = (*BEINGS, *THINGS, *DRINKS, *PLACES)
+    words = {noun.singular for noun in nouns} | {verb.lemma for verb in VERBS}
+    words |= {adjective.german for noun in nouns for adjective in noun.adjectives}
+    assert words | {*MODALS, *PREPOSITIONS} <= listed
