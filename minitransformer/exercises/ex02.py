@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, array_of, expect, read_only
+from minitransformer.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.gradcheck.numeric import numeric_gradient
@@ -28,7 +28,7 @@ def check_residual_chain_slope(residual_chain_slope):
 
 def check_gram(forward, backward):
     x = np.random.default_rng(2).standard_normal((N, D))
-    y, cache = _result("gram", forward, x)
+    y, cache = y_and_cache("gram", forward, x)
     expect("y", y, x @ x.T)
     report = check_pair(forward, backward, (x,), names=("x",))
     if not report.right:
@@ -46,7 +46,7 @@ def check_two_layer_network(forward, backward):
     rng = np.random.default_rng(2)
     x, w_1, w_2 = (rng.standard_normal(shape) for shape in ((B, T, D), (D, F), (F, D)))
     b_1, b_2 = rng.standard_normal(F), rng.standard_normal(D)
-    y, _ = _result("two_layer_network", forward, x, w_1, b_1, w_2, b_2)
+    y, _ = y_and_cache("two_layer_network", forward, x, w_1, b_1, w_2, b_2)
     expected = x + np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
     expect("y", y, expected, hint="is x added at the end, and b_1 before the maximum is taken?")
     names = ("x", "w_1", "b_1", "w_2", "b_2")
@@ -129,13 +129,6 @@ def _times_backward(dy, cache):
 def _sum(dy, _):
     """The backward of a + b: one array for both, as that of a residual connection."""
     return dy, dy
-
-
-def _result(name, forward, *inputs):
-    result = call(name, forward, *map(read_only, inputs))
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(f"{name} must return y and the cache")
-    return result
 
 
 PARTS = [

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.exercises.parts import Part, expect, y_and_cache
+from minitransformer.gradcheck import check_pair
 from minitransformer.gradcheck.check import call
 
 B, H, T, K, D, LONGEST = 2, 3, 5, 6, 8, 7
@@ -21,14 +21,14 @@ def check_pairs_that_turn(pairs_that_turn):
 def check_learned_positions(forward, backward):
     rng = np.random.default_rng(6)
     x, table = rng.standard_normal((B, T, D)), rng.standard_normal((LONGEST, D))
-    y, _ = _result_and_cache("learned_positions", forward, x, table)
+    y, _ = y_and_cache("learned_positions", forward, x, table)
     expect("y", y, x + table[:T])
     return check_pair(forward, backward, (x, table), names=("x", "table"))
 
 
 def check_rotary(forward, backward):
     x = np.random.default_rng(6).standard_normal((B, H, T, K))
-    y, _ = _result_and_cache("rotary", forward, x)
+    y, _ = y_and_cache("rotary", forward, x)
     angle = np.arange(T)[:, None] * 10000.0 ** (-np.arange(0, K, 2) / K)  # (T, K/2)
     points = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * angle)
     expected = np.stack([points.real, points.imag], axis=-1).reshape(x.shape)
@@ -38,13 +38,6 @@ def check_rotary(forward, backward):
     )
     expect("y", y, expected, hint=hint)
     return check_pair(forward, backward, (x,), names=("x",))
-
-
-def _result_and_cache(name, forward, *inputs):
-    result = call(name, forward, *map(read_only, inputs))
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError(f"{name} must return y and a tuple, the cache")
-    return result
 
 
 PARTS = [

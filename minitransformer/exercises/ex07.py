@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -28,7 +28,7 @@ def check_dx_when_scaled(dx_when_scaled):
 
 def check_lean_layer_norm(forward, backward):
     x, gamma, beta = _inputs()
-    y, cache = _result_and_cache("lean_layer_norm", forward, x, gamma, beta)
+    y, cache = y_and_cache("lean_layer_norm", forward, x, gamma, beta, cache_type=tuple)
     expect("y", y, layer_norm(x, gamma, beta, EPSILON)[0])
     kept = [np.asarray(array) for array in cache if not np.array_equal(array, y)]
     largest = max((array.size for array in kept), default=0)
@@ -43,7 +43,7 @@ def check_lean_layer_norm(forward, backward):
 def check_rms_norm(forward, backward):
     rng = np.random.default_rng(7)
     x, gamma = rng.standard_normal((B, T, D)) + 1, rng.uniform(0.5, 1.5, D)
-    y, _ = _result_and_cache("rms_norm", forward, x, gamma)
+    y, _ = y_and_cache("rms_norm", forward, x, gamma)
     rms = np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPSILON)
     expect("y", y, x / rms * gamma, hint="RMSNorm subtracts no mean")
     return check_pair(forward, backward, (x, gamma), names=("x", "gamma"))
@@ -51,7 +51,7 @@ def check_rms_norm(forward, backward):
 
 def check_masked_batch_norm(forward, backward):
     x, gamma, beta = _inputs()
-    y, _ = _result_and_cache("masked_batch_norm", forward, x, gamma, beta, VALID)
+    y, _ = y_and_cache("masked_batch_norm", forward, x, gamma, beta, VALID)
     rows = x[VALID]  # (N, D)
     expected = np.zeros_like(x)
     expected[VALID] = gamma * (rows - rows.mean(0)) / np.sqrt(rows.var(0) + EPSILON) + beta
@@ -65,13 +65,6 @@ def check_masked_batch_norm(forward, backward):
 def _inputs():
     rng = np.random.default_rng(7)
     return rng.standard_normal((B, T, D)), rng.uniform(0.5, 1.5, D), rng.standard_normal(D)
-
-
-def _result_and_cache(name, forward, *inputs):
-    result = call(name, forward, *map(read_only, inputs))
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError(f"{name} must return y and a tuple, the cache")
-    return result
 
 
 PARTS = [

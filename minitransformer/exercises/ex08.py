@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.layers.attention import scaled_dot_product_attention
@@ -52,7 +52,7 @@ def check_packed_mask(packed_mask):
 def check_biased_attention(forward, backward):
     query, key, value = _inputs()
     bias = np.random.default_rng(80).standard_normal((H, T, S))
-    y, _ = _result_and_cache("biased_attention", forward, query, key, value, bias)
+    y, _ = y_and_cache("biased_attention", forward, query, key, value, bias)
     weights, _ = softmax(query @ key.swapaxes(-1, -2) / np.sqrt(K) + bias)
     expect("y", y, weights @ value, hint="the bias is added after the division by √d_k")
     return check_pair(forward, backward, (query, key, value, bias))
@@ -60,7 +60,7 @@ def check_biased_attention(forward, backward):
 
 def check_lean_attention(forward, backward):
     inputs = _inputs()
-    y, cache = _result_and_cache("lean_attention", forward, *inputs)
+    y, cache = y_and_cache("lean_attention", forward, *inputs, cache_type=tuple)
     expect("y", y, scaled_dot_product_attention(*inputs)[0])
     largest = max((np.size(array) for array in cache), default=0)
     if largest > inputs[1].size:
@@ -75,13 +75,6 @@ def _inputs():
     rng = np.random.default_rng(8)
     shapes = (B, H, T, K), (B, H, S, K), (B, H, S, K)
     return tuple(rng.standard_normal(shape) for shape in shapes)
-
-
-def _result_and_cache(name, forward, *inputs):
-    result = call(name, forward, *map(read_only, inputs))
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError(f"{name} must return y and a tuple, the cache")
-    return result
 
 
 PARTS = [

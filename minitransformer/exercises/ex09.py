@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.layers.attention import multi_head_attention
@@ -47,7 +47,7 @@ def check_gated_heads(forward, backward):
     rng = np.random.default_rng(9)
     heads, gates = rng.standard_normal((B, H, T, K)), rng.uniform(0.5, 1.5, H)
     w_output = rng.standard_normal((D, D))
-    y, _ = _result_and_cache("gated_heads", forward, heads, gates, w_output)
+    y, _ = y_and_cache("gated_heads", forward, heads, gates, w_output)
     expected = sum(
         gates[h] * heads[:, h] @ w_output[h * K : (h + 1) * K] for h in range(H)
     )  # (B, T, D)
@@ -61,7 +61,7 @@ def check_multi_query_attention(forward, backward):
     x, w_query, _, _, w_output = _inputs()
     w_key, w_value = np.random.default_rng(90).standard_normal((2, D, K)) / np.sqrt(D)
     inputs = x, w_query, w_key, w_value, w_output, H
-    y, _ = _result_and_cache("multi_query_attention", forward, *inputs)
+    y, _ = y_and_cache("multi_query_attention", forward, *inputs)
     repeated = (np.tile(w, (1, H)) for w in (w_key, w_value))  # the same key for each head
     expected, _ = multi_head_attention(x, x, x, w_query, *repeated, w_output, H)
     expect(
@@ -80,14 +80,6 @@ def _inputs():
 def _weights(cache):
     """The attention weights (B, H, T, T) in the cache of multi_head_attention."""
     return cache[4][-1]
-
-
-def _result_and_cache(name, forward, *inputs):
-    inputs = (read_only(x) if isinstance(x, np.ndarray) else x for x in inputs)
-    result = call(name, forward, *inputs)
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError(f"{name} must return y and a tuple, the cache")
-    return result
 
 
 PARTS = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.layers.attention import multi_head_attention
@@ -27,7 +27,7 @@ def check_crossover_length(crossover_length):
 
 def check_parallel_layer(forward, backward):
     x, gamma, beta, *weights = inputs = _parallel_inputs(np.random.default_rng(11))
-    y, _ = _result_and_cache("parallel_layer", forward, *map(read_only, inputs), H)
+    y, _ = y_and_cache("parallel_layer", forward, *inputs, H)
     n, _ = layer_norm(x, gamma, beta)
     attended, _ = multi_head_attention(n, n, n, *weights[:4], H)
     fed, _ = feed_forward(n, *weights[4:])
@@ -60,7 +60,7 @@ def check_lean_stack(lean_stack, lean_stack_backward):
     for layer in layers:
         expected = np.sin(expected @ layer.weight)
 
-    y, cache = _result_and_cache("lean_stack", lean_stack, pairs, x)
+    y, cache = y_and_cache("lean_stack", lean_stack, pairs, x, cache_type=tuple)
     expect("what comes out of the last layer", y, expected)
     if any(isinstance(value, _Cache) for value in _values_in(cache)):
         raise CheckError("the cache of lean_stack holds a layer's cache, which it should not keep")
@@ -120,13 +120,6 @@ def _values_in(value):
             yield from _values_in(item)
     else:
         yield value
-
-
-def _result_and_cache(name, forward, *inputs):
-    result = call(name, forward, *inputs)
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError(f"{name} must return y and a tuple, the cache")
-    return result
 
 
 PARTS = [

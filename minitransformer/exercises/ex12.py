@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.training.adam import adam_update
@@ -44,11 +44,9 @@ def check_decayed_adam_update(update):
 def check_drop_path(forward, backward):
     rng = np.random.default_rng(12)
     h, u = rng.standard_normal((B, T, D)), np.array([0.9, 0.1, 0.35, 0.2, 0.7])
-    result = call("drop_path", forward, read_only(h), 0.3, read_only(u))
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError("drop_path must return y and a tuple, the cache")
+    y, _ = y_and_cache("drop_path", forward, h, 0.3, u)
     keep = (u >= 0.3)[:, None, None]
-    expect("y", result[0], h * keep / 0.7, hint="is the mean over many draws h?")
+    expect("y", y, h * keep / 0.7, hint="is the mean over many draws h?")
     return check_pair(
         lambda h: forward(h, 0.3, u), lambda dy, cache: backward(dy, cache), (h,), names=("h",)
     )

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only
+from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.check import call
 from minitransformer.layers.softmax import softmax
@@ -33,10 +33,7 @@ def check_rows_to_be_busy(rows_to_be_busy):
 def check_relu_dropout(forward, backward):
     rng = np.random.default_rng(16)
     x, keep, scale = rng.standard_normal((B, T, F)), rng.random((B, T, F)) >= 0.3, 1 / 0.7
-    result = call("relu_dropout", forward, read_only(x), read_only(keep), scale)
-    if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        raise CheckError("relu_dropout must return y and a tuple, the cache")
-    y, cache = result
+    y, cache = y_and_cache("relu_dropout", forward, x, keep, scale, cache_type=tuple)
     expect("y", y, np.maximum(x, 0) * keep * scale)
     kept = [np.asarray(array) for array in cache]
     if any(array.size > 1 and not np.array_equal(array, y) for array in kept):

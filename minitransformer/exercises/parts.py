@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.check import call
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
 
@@ -133,6 +134,25 @@ def expect(what, given, expected, tolerance=1e-9, hint=""):
             f"{what} is {given[index]:.9g}{where} and should be {expected[index]:.9g}"
             + (f"; {hint}" if hint else "")
         )
+
+
+def y_and_cache(name, forward, *inputs, cache_type=object):
+    """What a learner's forward returns for inputs that it must not write to.
+
+    Args:
+        name: of the forward.
+        cache_type: tuple, where the check looks into the cache; it is otherwise the learner's own.
+
+    Raises:
+        CheckError: the forward fails, or returns something else.
+    """
+    inputs = (read_only(x) if isinstance(x, np.ndarray) else x for x in inputs)
+    result = call(name, forward, *inputs)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise CheckError(f"{name} must return its result and the cache")
+    if not isinstance(result[1], cache_type):
+        raise CheckError(f"the cache of {name} must be a {cache_type.__name__}")
+    return result
 
 
 def array_of(given, shape):

@@ -68,16 +68,14 @@ def diagnose(analytic, numeric, x, y, dy, sizes, others, slopes=False):
         others: the right gradients of the other inputs, by the inputs' names.
         slopes: whether the slopes along some directions, 1-D arrays, stand for all of them.
     """
-    entries = "of the slopes along {} directions" if slopes else "of its {} entries"
-    arguments = analytic, numeric, x, y, dy, sizes, others, slopes, entries
-    marks = (mark for mark in _marks(*arguments) if mark)
-    return next(marks, "") or _where(analytic, numeric, entries)
+    marks = (mark for mark in _marks(analytic, numeric, x, y, dy, sizes, others, slopes) if mark)
+    return next(marks, "") or _where(analytic, numeric, slopes)
 
 
-def _marks(analytic, numeric, x, y, dy, sizes, others, slopes, entries):
+def _marks(analytic, numeric, x, y, dy, sizes, others, slopes):
     """Yield what each mark says, empty if it does not fit; each may rely on those before it."""
     yield _wrong_shape(analytic, numeric)
-    yield _not_finite(analytic, entries)
+    yield _not_finite(analytic, slopes)
     yield _imprecise(analytic, numeric)
     yield _zeros(analytic, numeric)
     yield _factor(analytic, numeric, sizes)
@@ -114,9 +112,16 @@ def _wrong_shape(analytic, numeric):
     return message
 
 
-def _not_finite(analytic, entries):
-    count = np.count_nonzero(~np.isfinite(analytic))
-    return f"{count} {entries.format(analytic.size)} are NaN or infinite" if count else ""
+def _not_finite(analytic, slopes):
+    wrong = ~np.isfinite(analytic)
+    return f"{_counted(wrong, slopes)} are NaN or infinite" if wrong.any() else ""
+
+
+def _counted(wrong, slopes):
+    of_all = (
+        f"of the slopes along {wrong.size} directions" if slopes else f"of its {wrong.size} entries"
+    )
+    return f"{np.count_nonzero(wrong)} {of_all}"
 
 
 def _imprecise(analytic, numeric):
@@ -316,9 +321,9 @@ def _rows(array):
     return array.reshape(-1, array.shape[-1])
 
 
-def _where(analytic, numeric, entries):
+def _where(analytic, numeric, slopes):
     wrong = np.abs(analytic - numeric) > SAME * max(np.abs(analytic).max(), np.abs(numeric).max())
-    text = f"{np.count_nonzero(wrong)} {entries.format(wrong.size)} are wrong"
+    text = f"{_counted(wrong, slopes)} are wrong"
     for axis in range(wrong.ndim):
         others = tuple(a for a in range(wrong.ndim) if a != axis)
         places = np.flatnonzero(wrong.any(axis=others))

@@ -8,7 +8,7 @@ from answers import LESSONS, functions_in, solution_of, stub_of
 
 from minitransformer.cli import main
 from minitransformer.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.exercises.parts import TO_DO, WRONG, expect
+from minitransformer.exercises.parts import TO_DO, WRONG, expect, y_and_cache
 from minitransformer.gradcheck import CheckError
 
 each_exercise = pytest.mark.parametrize("name", exercise_names())
@@ -120,3 +120,24 @@ def test_what_is_as_expected_within_the_tolerance_passes():
     expect("v", [1.0, 2.0 + 1e-10], [1.0, 2.0])
     with pytest.raises(CheckError):
         expect("v", [1.0, 2.0 + 3e-9], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("forward", "says"),
+    [
+        (lambda x: x, "f must return its result and the cache"),
+        (lambda x: (x, x, x), "f must return its result and the cache"),
+        (lambda x: (x, x), "the cache of f must be a tuple"),
+        (lambda x: (x.sort(), ()), "read-only"),
+    ],
+)
+def test_a_forward_that_returns_something_else_or_writes_to_its_inputs_is_told(forward, says):
+    with pytest.raises(CheckError, match=says):
+        y_and_cache("f", forward, np.arange(3.0), cache_type=tuple)
+
+
+def test_a_cache_is_the_learners_own_unless_the_check_looks_into_it():
+    x = np.arange(3.0)
+    y, cache = y_and_cache("f", lambda x: (2 * x, x), x)
+    assert (y == 2 * x).all()
+    assert (cache == x).all()

@@ -22,7 +22,15 @@ _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
 SECONDS = 90  # that a lesson may take
-TINY = "# %% [markdown]\n# # A title\n\n# %%\nprint(6 * 7)\n"
+TINY = """# %% [markdown]
+# # A title
+
+# %%
+import matplotlib.pyplot as plt
+print(6 * 7)
+plt.plot([1, 2])
+plt.show()
+"""
 each_lesson = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 
 
@@ -184,10 +192,11 @@ def test_a_notebook_is_built_with_its_outputs_and_the_same_each_time(tiny):
         "runpy.run_path(sys.argv[1])['build'](Path(sys.argv[2]))"
     )
     built = []
-    for _ in range(2):
+    for backend in ({}, {"MPLBACKEND": "agg"}):  # with which a notebook alone would show no plots
         command = [sys.executable, "-c", program, LESSONS / "build.py", tiny]
-        subprocess.run(command, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | backend)
         built.append(tiny.with_suffix(".ipynb").read_bytes())
     assert built[0] == built[1]
     assert b'"42\\n"' in built[0]
+    assert b'"image/png"' in built[0]
     assert build.in_step(tiny)

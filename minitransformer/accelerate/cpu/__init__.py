@@ -2,7 +2,7 @@
 
 Each file is one idea, beside the reference whose results it gives; importing it registers it. Of
 the time of a step that they leave, three quarters are matrix products
-(``benchmarks/profile_step.py``).
+(``benchmarks/results/profile-step-tiny.json``).
 """
 
 from minitransformer.accelerate.cpu import (
