@@ -66,7 +66,8 @@ class RunFolder:
             sections = json.loads(self.config.read_text(encoding="utf-8"))
             return TransformerConfig(**sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
-            raise CheckpointError(f"{self.path} is no run folder: it has no config.json") from error
+            missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
+            raise CheckpointError(f"{self.path} is no run folder: {missing}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{self.config} is damaged: {error}") from error
 

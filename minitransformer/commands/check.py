@@ -38,10 +38,14 @@ def run(options):
         return RIGHT
     name = _full_name(options.exercise)
     try:
-        parts_of(name)  # a wrong name is said before a missing file
+        parts = parts_of(name)  # a wrong name is said before a missing file
         path = options.file or _find(f"{name}.py")
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
-            report = check_exercise(name, vars(load_file(path)))
+            functions = vars(load_file(path))
+            wanted = [function for part in parts for function in part.functions]
+            if not any(function in functions for function in wanted):
+                raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
+            report = check_exercise(name, functions)
     except CheckError as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
         return NOT_CHECKED

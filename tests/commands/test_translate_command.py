@@ -216,7 +216,7 @@ def test_a_wrong_option_is_refused_before_any_work(options, problem, capsys):
 def test_a_missing_run_folder_is_an_error(capsys):
     assert main(["translate", "no such run", "Hallo"]) == 1
     assert capsys.readouterr().err == (
-        "minitransformer: no such run is no run folder: it has no config.json\n"
+        "minitransformer: no such run is no run folder: there is no such folder\n"
     )
 
 
