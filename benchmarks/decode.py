@@ -155,6 +155,7 @@ class OurSide:
     """Translates as a Translator does, from ids to ids."""
 
     def __init__(self, workload, settings):
+        from minitransformer.accelerate import keep_freed_memory
         from minitransformer.config import TransformerConfig
         from minitransformer.transformer import Transformer
         from minitransformer.workers import Workers
@@ -164,6 +165,8 @@ class OurSide:
         for path, parameter in self.model.named_parameters():
             parameter.data[...] = workload["weights"][path]
         self.workers = Workers(settings["threads"])
+        if settings["accelerate"]:
+            keep_freed_memory()  # as a Translator does
 
     def translate(self, search):
         """Ids of all translations, and the seconds they took."""

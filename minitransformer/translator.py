@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_checkpoint
 from minitransformer.data.vocabulary import EOS, Vocabulary
@@ -109,6 +110,8 @@ class Translator:
         encoded = [self.vocabulary.encode(text) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]
         spoken = [i for i, ids in enumerate(encoded) if ids]
+        if self.accelerate and self.model.device == CPU:
+            keep_freed_memory()
         # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         blas_threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with accelerated(self.accelerate), blas_threads:

@@ -473,8 +473,31 @@ def test_every_worker_has_some_batches_unless_they_would_be_tiny(beam_size, monk
     assert max(sizes) == translate.SMALLEST_BATCH
     monkeypatch.setattr(translate, "SMALLEST_BATCH", 10)
     for count in (2, 3, 4):
-        assert len(sizes_for(count)) == 3 * count
+        assert len(sizes_for(count)) == 2 * count
         assert len(set(sizes)) == 1
+
+
+@pytest.mark.parametrize("max_tokens", [700, 10_000])
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("count", [2, 3])
+def test_all_workers_end_together(count, beam_size, max_tokens, monkeypatch):
+    sizes = []
+
+    def record(model, source, **options):
+        sizes.append(source.size * beam_size)
+        return [[None]] * len(source)
+
+    monkeypatch.setattr(translate, "greedy" if beam_size == 1 else "beam_search", record)
+    monkeypatch.setattr(translate, "SMALLEST_BATCH", 10)
+    sources = [[4] * (1 + n % 15) for n in range(600)]
+    workers = Workers(count)
+    translate_ids(None, sources, beam_size=beam_size, max_tokens=max_tokens, workers=workers)
+    work = [0] * count
+    for size in sizes:
+        work[work.index(min(work))] += size  # whoever is done takes the next batch
+    assert max(work) < 1.05 * sum(work) / count
+    assert len(sizes) % count == 0
+    assert max(sizes) <= max_tokens
 
 
 def test_an_error_in_a_worker_reaches_the_caller():

@@ -1,5 +1,7 @@
 """Many sentences of any length: sorted by length, cut into batches, put back in order."""
 
+from bisect import bisect_left
+
 import numpy as np
 
 from minitransformer.data.vocabulary import PAD
@@ -7,9 +9,9 @@ from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
 from minitransformer.workers import ONE_WORKER
 
-# With several workers, each has about so many batches, so that none waits long for the last one;
-# but no batch is made smaller than so many padded tokens for it, as a step has its fixed costs.
-BATCHES_OF_A_WORKER = 3
+# Each of several workers has at least so many batches, for they do not all take the same time; but
+# no batch is made smaller than so many padded tokens for it, as a step has its fixed costs.
+BATCHES_OF_A_WORKER = 2
 SMALLEST_BATCH = 750
 
 
@@ -55,15 +57,28 @@ def translate_ids(
             return [[h] for h in greedy(model, source, **options)]
         return beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
 
+    smallest, largest = (size // max(1, beam_size) for size in (SMALLEST_BATCH, max_tokens))
     if workers.count > 1:
-        share = sum(map(len, sources)) * beam_size // (workers.count * BATCHES_OF_A_WORKER)
-        max_tokens = min(max_tokens, max(share, SMALLEST_BATCH))
-    batches = _batches(sources, max_tokens // max(1, beam_size))
+        largest = _even_size(sources, smallest, largest, workers.count)
+    batches = _batches(sources, largest)
     found = [None] * len(sources)
     for batch, hypotheses in zip(batches, workers.map(search, batches), strict=True):
         for i, best in zip(batch, hypotheses, strict=True):
             found[i] = best
     return found
+
+
+def _even_size(sources, smallest, largest, workers):
+    """The padded tokens of batches that give each worker as many, so that all end together.
+
+    It is the smallest size with which there are no more batches than that.
+    """
+    rounds = -(-len(_batches(sources, largest)) // workers)
+    count = max(rounds, BATCHES_OF_A_WORKER) * workers
+    sizes = range(min(smallest, largest), largest)
+    return sizes.start + bisect_left(
+        sizes, True, key=lambda size: len(_batches(sources, size)) <= count
+    )
 
 
 def _batches(sources, max_tokens):
