@@ -677,7 +677,8 @@ else:
 # | only speed | 01, 16 |
 #
 # **Exercises.** Each has a file of stubs, such as `lessons/exercises/ex07.py`: functions with a text that says what to write, and
-# how long it may take. Fill in what you like and run `minitransformer check ex07`. Each part is *right*, *to do*, or
+# how long it may take. Copy the folder, `cp -r lessons/exercises answers`, and Git will leave your work alone. Fill in what you
+# like in `answers/ex07.py` and run `minitransformer check ex07`. Each part is *right*, *to do*, or
 # *WRONG* with what is wrong about it; where it is a gradient, by which factor, and what that factor may come from. `minitransformer
 # check` alone lists all of them. The solutions say more than the code: look at them afterwards.
 
@@ -734,7 +735,7 @@ print(check_exercise("ex00", globals()))
 # | an attention map | a row is a word being chosen, a column a word looked at; each row sums to 1 |
 # | off the diagonal | where the two languages differ in order: the German verb |
 # | trap | a weight is where a head looked, not why the model said it |
-# | an exercise | fill in `lessons/exercises/exNN.py`, then `minitransformer check exNN` |
+# | an exercise | fill in `answers/exNN.py`, your copy, then `minitransformer check exNN` |
 #
 # **Next:** what all of this is computed on, in [lesson 01](01_arrays_and_devices.ipynb); or straight to how
 # gradients are found, in [lesson 02](02_backpropagation.ipynb).

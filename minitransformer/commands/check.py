@@ -9,7 +9,7 @@ from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
 
-FOLDERS = "lessons/exercises", "exercises", "."  # where a file is looked for
+FOLDERS = "answers", "lessons/exercises", "exercises", "."  # where a file is looked for
 
 
 def add(commands):
@@ -26,7 +26,7 @@ def add(commands):
     parser.add_argument(
         "--file",
         type=Path,
-        help="yours; without it, lessons/exercises/ex07.py, exercises/ex07.py or ex07.py is read",
+        help=f"yours; without it, ex07.py is looked for in {', '.join(FOLDERS)}",
     )
     parser.set_defaults(run=run)
 

@@ -45,9 +45,16 @@ def test_a_wrong_part_says_what_is_wrong(answer, capsys):
     assert "0 of 4 right" in out
 
 
-@pytest.mark.parametrize("folder", ["lessons/exercises", "exercises", "."])
+@pytest.mark.parametrize("folder", ["answers", "lessons/exercises", "exercises", "."])
 def test_the_file_is_found_below_the_current_folder(folder, answer, capsys):
     answer(folder=folder)
+    main(["check", "ex07"])
+    assert "1 of 4 right" in capsys.readouterr().out
+
+
+def test_your_copy_comes_before_the_file_it_was_copied_from(answer, capsys):
+    answer("*", folder="lessons/exercises")
+    answer("/", folder="answers")
     main(["check", "ex07"])
     assert "1 of 4 right" in capsys.readouterr().out
 
