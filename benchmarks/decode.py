@@ -7,10 +7,14 @@ and translate the same test set from ids to ids, greedily and by beam search; wi
 the toy model is trained for a little while first. Each side is a process of its own. First they
 show that they say the same. Then they take turns, one waiting while the other translates. A ratio
 is that of the seconds of all rounds; each round has its own, which shows the spread.
+
+Our side keeps the memory that it frees, as a Translator does; ``--tuned-malloc`` lets the other
+side do so too.
 """
 
 import json
 import multiprocessing
+import os
 import re
 import sys
 import tempfile
@@ -20,7 +24,7 @@ from time import perf_counter
 
 import _options
 from _machine import cores, machine, note_on_kernels, numpy_blas
-from _process import require_torch
+from _process import TUNED_MALLOC, require_torch
 
 SEARCHES = ("greedy", "beam")
 SAME = 0.97  # of the sentences at least; two words of almost one probability may change places
@@ -89,11 +93,13 @@ def measure(workload, options):
         "alpha": options.alpha,
         "accelerate": not options.no_accelerate,
         "max_tokens": options.torch_max_tokens,
+        "tuned_malloc": options.tuned_malloc,
     }
+    torch_environment = TUNED_MALLOC if options.tuned_malloc else {}
     searches = {}
     with (
         _process(OurSide, workload, settings) as ours,
-        _process(TorchSide, workload, settings) as torch,
+        _process(TorchSide, workload, settings, torch_environment) as torch,
     ):
         for search in SEARCHES:
             rivals = ["cache"] + ["recompute"] * (search == "greedy")
@@ -233,19 +239,27 @@ class TorchSide:
 
         blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())[1]
         return {
-            "name": f"PyTorch {torch.__version__}",
+            "name": f"PyTorch {torch.__version__}"
+            + ", tuned malloc" * self.settings["tuned_malloc"],
             "blas": f"{blas}, {torch.backends.cpu.get_cpu_capability()}",
             "threads": f"{torch.get_num_threads()} of PyTorch",
         }
 
 
 @contextmanager
-def _process(side, workload, settings):
-    """A side in a process of its own, as the connection to it."""
+def _process(side, workload, settings, environment=None):
+    """A side in a process of its own, as the connection to it.
+
+    ``environment`` holds variables to add to those of this process.
+    """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there, side, workload, settings), daemon=True)
+    before = dict(os.environ)
+    os.environ.update(environment or {})  # which the process inherits
     process.start()
+    os.environ.clear()
+    os.environ.update(before)
     there.close()
     try:
         yield here
@@ -314,6 +328,7 @@ def _parsed(arguments):
     add("--alpha", type=float, default=0.6, help="exponent of the length penalty")
     add("--rounds", type=int, default=3, help="how often each side translates everything")
     add("--no-accelerate", action="store_true", help="our code without its faster twins")
+    add("--tuned-malloc", action="store_true", help="tune the allocator of PyTorch's side")
     add(
         "--torch-max-tokens", type=int, default=4096, help="in a batch of PyTorch's, times the beam"
     )

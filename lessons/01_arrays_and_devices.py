@@ -728,8 +728,8 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 #
 # ## 10 · Exercises
 #
-# Fill in [lessons/exercises/ex01.py](exercises/ex01.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex01.py](exercises/ex01.py), which has signatures, shapes and hints, to
+# `answers/ex01.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex01

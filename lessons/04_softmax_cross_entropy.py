@@ -566,8 +566,8 @@ plt.show()
 #
 # ## 8 · Exercises
 #
-# Fill in [lessons/exercises/ex04.py](exercises/ex04.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex04.py](exercises/ex04.py), which has signatures, shapes and hints, to
+# `answers/ex04.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex04

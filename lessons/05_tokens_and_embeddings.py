@@ -637,8 +637,8 @@ for use in ("source", "target"):
 #
 # ## 8 · Exercises
 #
-# Fill in [lessons/exercises/ex05.py](exercises/ex05.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex05.py](exercises/ex05.py), which has signatures, shapes and hints, to
+# `answers/ex05.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex05

@@ -735,8 +735,8 @@ plt.show()
 #
 # ## 10 · Exercises
 #
-# Fill in [lessons/exercises/ex11.py](exercises/ex11.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex11.py](exercises/ex11.py), which has signatures, shapes and hints, to
+# `answers/ex11.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex11

@@ -657,8 +657,8 @@ assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 #
 # ## 9 · Exercises
 #
-# Fill in [lessons/exercises/ex12.py](exercises/ex12.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex12.py](exercises/ex12.py), which has signatures, shapes and hints, to
+# `answers/ex12.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex12

@@ -752,8 +752,8 @@ place.cleanup()
 #
 # ## 9 · Exercises
 #
-# Fill in [lessons/exercises/ex13.py](exercises/ex13.py), which has signatures, shapes and hints, and
-# run
+# Copy [lessons/exercises/ex13.py](exercises/ex13.py), which has signatures, shapes and hints, to
+# `answers/ex13.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex13

@@ -680,7 +680,8 @@ assert difference.std() < sampled[0].std()
 #
 # ## 7 · Exercises
 #
-# Fill in [lessons/exercises/ex14.py](exercises/ex14.py), which has signatures and hints, and run
+# Copy [lessons/exercises/ex14.py](exercises/ex14.py), which has signatures and hints, to
+# `answers/ex14.py`, fill it in there, and run
 #
 # ```sh
 # minitransformer check ex14

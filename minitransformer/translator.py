@@ -45,7 +45,8 @@ class Translator:
         model: a Transformer.
         vocabulary: the Vocabulary it was trained with.
         origin: what its parameters are, in words.
-        accelerate: whether to use the faster twins of functions that have one.
+        accelerate: whether to use the faster twins of functions that have one and, on a CPU, to let
+            the process keep the memory that it frees, up to its peak.
         threads: how many translate side by side, each some of the texts; by default one for each
             core, and one for a GPU, which is kept busy by one.
     """

@@ -454,44 +454,45 @@ def test_workers_and_the_size_of_batches_change_no_translation(norm, beam_size, 
             assert_found(hypotheses, expected_ones, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_every_worker_has_some_batches_unless_they_would_be_tiny(beam_size, monkeypatch):
-    sizes = []
+@pytest.fixture
+def batch_sizes(monkeypatch):
+    """The padded tokens, times the beam, of the batches that sources are cut into."""
 
-    def record(model, source, **options):
-        sizes.append(source.size * beam_size)
-        return [[None]] * len(source)
+    def sizes_of(sources, beam_size, **options):
+        sizes = []
 
-    monkeypatch.setattr(translate, "greedy" if beam_size == 1 else "beam_search", record)
+        def record(model, source, **options):
+            sizes.append(source.size * beam_size)
+            return [[None]] * len(source)
 
-    def sizes_for(count):
-        sizes.clear()
-        translate_ids(None, [[4] * 10] * 360, beam_size=beam_size, workers=Workers(count))
+        for search in ("greedy", "beam_search"):
+            monkeypatch.setattr(translate, search, record)
+        translate_ids(None, sources, beam_size=beam_size, **options)
         return sizes
 
-    assert len(sizes_for(100)) == np.ceil(3600 * beam_size / translate.SMALLEST_BATCH)
-    assert max(sizes) == translate.SMALLEST_BATCH
-    monkeypatch.setattr(translate, "SMALLEST_BATCH", 10)
-    for count in (2, 3, 4):
-        assert len(sizes_for(count)) == 2 * count
+    return sizes_of
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_every_worker_has_two_batches_unless_they_would_be_tiny(batch_sizes, beam_size):
+    sources = [[4] * 10] * 360
+    for count, batches in ((2, 4), (4, 4 if beam_size == 1 else 8)):
+        sizes = batch_sizes(sources, beam_size, workers=Workers(count))
+        assert len(sizes) == batches
         assert len(set(sizes)) == 1
+    sizes = batch_sizes(sources, beam_size, workers=Workers(100))
+    assert len(sizes) == np.ceil(3600 * beam_size / translate.SMALLEST_BATCH)
+    assert max(sizes) == translate.SMALLEST_BATCH
+    assert max(batch_sizes(sources, beam_size, workers=Workers(2), max_tokens=300)) == 300
 
 
 @pytest.mark.parametrize("max_tokens", [700, 10_000])
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("count", [2, 3])
-def test_all_workers_end_together(count, beam_size, max_tokens, monkeypatch):
-    sizes = []
-
-    def record(model, source, **options):
-        sizes.append(source.size * beam_size)
-        return [[None]] * len(source)
-
-    monkeypatch.setattr(translate, "greedy" if beam_size == 1 else "beam_search", record)
+def test_all_workers_end_together(batch_sizes, count, beam_size, max_tokens, monkeypatch):
     monkeypatch.setattr(translate, "SMALLEST_BATCH", 10)
     sources = [[4] * (1 + n % 15) for n in range(600)]
-    workers = Workers(count)
-    translate_ids(None, sources, beam_size=beam_size, max_tokens=max_tokens, workers=workers)
+    sizes = batch_sizes(sources, beam_size, max_tokens=max_tokens, workers=Workers(count))
     work = [0] * count
     for size in sizes:
         work[work.index(min(work))] += size  # whoever is done takes the next batch

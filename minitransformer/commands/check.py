@@ -9,7 +9,7 @@ from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
 
-FOLDERS = "answers", "lessons/exercises", "exercises", "."  # where a file is looked for
+FOLDERS = "answers", "lessons/exercises", "exercises", "."  # to look for a file, in this order
 
 
 def add(commands):
@@ -26,7 +26,8 @@ def add(commands):
     parser.add_argument(
         "--file",
         type=Path,
-        help=f"yours; without it, ex07.py is looked for in {', '.join(FOLDERS)}",
+        help="yours; without it, the first ex07.py in answers, lessons/exercises, exercises or the "
+        "current folder",
     )
     parser.set_defaults(run=run)
 
@@ -43,7 +44,7 @@ def run(options):
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
             functions = vars(load_file(path))
             wanted = [function for part in parts for function in part.functions]
-            if not any(function in functions for function in wanted):
+            if functions.keys().isdisjoint(wanted):
                 raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
             report = check_exercise(name, functions)
     except CheckError as error:

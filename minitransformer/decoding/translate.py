@@ -9,8 +9,8 @@ from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
 from minitransformer.workers import ONE_WORKER
 
-# Each of several workers has at least so many batches, for they do not all take the same time; but
-# no batch is made smaller than so many padded tokens for it, as a step has its fixed costs.
+# Each of several workers has at least so many batches, which do not all take the same time; but no
+# batch is made smaller than so many padded tokens for that, as a step has its fixed costs.
 BATCHES_OF_A_WORKER = 2
 SMALLEST_BATCH = 750
 
@@ -68,16 +68,17 @@ def translate_ids(
     return found
 
 
-def _even_size(sources, smallest, largest, workers):
-    """The padded tokens of batches that give each worker as many, so that all end together.
+def _even_size(sources, smallest, largest, num_workers):
+    """The padded tokens of a batch with which all workers have as many batches, where that can be.
 
-    It is the smallest size with which there are no more batches than that.
+    Their batches are as few as ``largest`` allows, but BATCHES_OF_A_WORKER unless those would be
+    smaller than ``smallest``; and of one size, the smallest that makes no more of them.
     """
-    rounds = -(-len(_batches(sources, largest)) // workers)
-    count = max(rounds, BATCHES_OF_A_WORKER) * workers
     sizes = range(min(smallest, largest), largest)
+    most, fewest = (len(_batches(sources, size)) for size in (sizes.start, largest))
+    rounds = max(-(-fewest // num_workers), min(BATCHES_OF_A_WORKER, most // num_workers))
     return sizes.start + bisect_left(
-        sizes, True, key=lambda size: len(_batches(sources, size)) <= count
+        sizes, True, key=lambda size: len(_batches(sources, size)) <= rounds * num_workers
     )
 
 

@@ -29,7 +29,7 @@ class TrainingConfig:
         shards: parts of a batch that are worked on side by side, each by a thread of its own; 0 is
             one for each core of a CPU, or fewer where they would be tiny; a GPU always has 1.
         accelerate: whether to use the faster twins of the layers. On a CPU they round probabilities
-            of dropout to 256ths.
+            of dropout to 256ths, and the process keeps the memory that it frees.
         matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"`` or
             ``"bfloat16"``. Parameters and sums stay float32.
         seed: of weights, order of batches, and dropout.

@@ -1,6 +1,7 @@
 """The benchmark of decoding: a fair opponent, honest figures."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -93,6 +94,18 @@ def test_nothing_is_measured_where_the_sides_say_different_things(ask):
         decode.compare({"ours": (ours, "greedy"), "cache": (torch, "greedy_cache")}, 20, 1)
 
 
+class Environment(Side):
+    def variables(self):
+        return dict(os.environ)
+
+
+def test_a_side_may_have_variables_of_its_own():
+    before = dict(os.environ)
+    with decode._process(Environment, (), (), {"OF_ITS_OWN": "1"}) as side:
+        assert decode._ask(side, "variables")["OF_ITS_OWN"] == "1"
+        assert dict(os.environ) == before
+
+
 def test_a_side_that_fails_ends_the_benchmark(capfd):
     with decode._process(Side, (), ()) as side, pytest.raises(SystemExit, match="a side failed"):
         decode._ask(side, "no_such_method")
@@ -103,7 +116,8 @@ def test_a_run_is_translated_by_all_sides(tmp_path_factory, tmp_path, capsys):
     file = tmp_path / "decode.json"
     run_folder = train_once(tmp_path_factory)
     arguments = ["--run-folder", str(run_folder), "--rounds", "1", "--threads", "1"]
-    assert decode.main([*arguments, "--beam-size", "2", "--json", str(file)]) == 0
+    arguments += ["--beam-size", "2", "--tuned-malloc"]
+    assert decode.main([*arguments, "--json", str(file)]) == 0
     result = json.loads(file.read_text(encoding="utf-8"))
     assert result["searches"]["greedy"]["ratio"].keys() == {"cache", "recompute"}
     assert result["searches"]["beam"]["ratio"].keys() == {"cache"}
@@ -112,4 +126,4 @@ def test_a_run_is_translated_by_all_sides(tmp_path_factory, tmp_path, capsys):
     assert str(run_folder.parent) not in file.read_text(encoding="utf-8")
     printed = capsys.readouterr().out
     assert f"ratio {result['searches']['beam']['ratio']['cache']:.2f} (" in printed
-    assert f"PyTorch {torch_decode.torch.__version__}" in printed
+    assert f"PyTorch {torch_decode.torch.__version__}, tuned malloc" in printed

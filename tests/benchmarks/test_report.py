@@ -68,7 +68,7 @@ def test_a_benchmark_is_shown_as_it_was_printed(tmp_path):
     theirs |= dict(gemm_peak_gflops=160.0, gemm_peak_share=0.6)
     store(tmp_path, cpu=result | dict(ours=side, theirs=theirs))
     text = page(tmp_path)
-    assert "| **3.28** (3.10 to 3.40) | 4.37 | 2.50 · 1.25 | 7,380 / 2,250 | 75% / 60% |" in text
+    assert "| **3.28** (3.10 to 3.40) | 2.50 · 1.25 | 4.37 | 7,380 / 2,250 | 75% / 60% |" in text
     assert "ratio 3.28, from 3.10 to 3.40 in 2 blocks of 5 steps" in text
     assert "![" not in text
     (tmp_path / "cpu.png").touch()
