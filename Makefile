@@ -52,6 +52,6 @@ clean: ## remove .venv and everything made by the tools
 $(INSTALLED): setup.cfg pyproject.toml
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'try make PYTHON=python3.11'; exit 1; }
 	@echo 'installing into .venv, which takes a minute or so'
-	$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -c '$(NEW_ENOUGH); import pip' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@

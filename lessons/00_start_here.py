@@ -677,7 +677,7 @@ else:
 # | only speed | 01, 16 |
 #
 # **Exercises.** Each has a file of stubs, such as `lessons/exercises/ex07.py`: functions with a text that says what to write, and
-# how long it may take. Copy the folder, `cp -r lessons/exercises answers`; the copy is yours, and Git leaves it alone. Fill in
+# how long it may take. Copy the folder once, `cp -r lessons/exercises answers`; the copy is yours, and Git leaves it alone. Fill in
 # what you like in `answers/ex07.py` and run `minitransformer check ex07`. Each part is *right*, *to do*, or
 # *WRONG* with what is wrong about it; where it is a gradient, by which factor, and what that factor may come from. `minitransformer
 # check` alone lists all of them. The solutions say more than the code: look at them afterwards.
@@ -700,8 +700,8 @@ for length in sorted(set(minutes)):
 #
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex00.py](exercises/ex00.py), which has signatures, shapes and hints, to
-# `answers/ex00.py`, fill it in there, and run
+# Fill in `answers/ex00.py`, your copy of [lessons/exercises/ex00.py](exercises/ex00.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex00

@@ -728,8 +728,8 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 #
 # ## 10 · Exercises
 #
-# Copy [lessons/exercises/ex01.py](exercises/ex01.py), which has signatures, shapes and hints, to
-# `answers/ex01.py`, fill it in there, and run
+# Fill in `answers/ex01.py`, your copy of [lessons/exercises/ex01.py](exercises/ex01.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex01

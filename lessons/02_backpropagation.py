@@ -702,8 +702,8 @@ assert float(losses[-1]) < 0.002 < float(losses[0])
 #
 # ## 9 · Exercises
 #
-# Copy [lessons/exercises/ex02.py](exercises/ex02.py), which has signatures, shapes and hints, to
-# `answers/ex02.py`, fill it in there, and run
+# Fill in `answers/ex02.py`, your copy of [lessons/exercises/ex02.py](exercises/ex02.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex02

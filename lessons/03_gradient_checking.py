@@ -645,8 +645,8 @@ assert min(errors_along) > 1e-6  # no direction out of 200 comes near to missing
 #
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex03.py](exercises/ex03.py), which has signatures, shapes and hints, to
-# `answers/ex03.py`, fill it in there, and run
+# Fill in `answers/ex03.py`, your copy of [lessons/exercises/ex03.py](exercises/ex03.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex03

@@ -566,8 +566,8 @@ plt.show()
 #
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex04.py](exercises/ex04.py), which has signatures, shapes and hints, to
-# `answers/ex04.py`, fill it in there, and run
+# Fill in `answers/ex04.py`, your copy of [lessons/exercises/ex04.py](exercises/ex04.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex04

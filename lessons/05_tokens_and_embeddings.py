@@ -637,8 +637,8 @@ for use in ("source", "target"):
 #
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex05.py](exercises/ex05.py), which has signatures, shapes and hints, to
-# `answers/ex05.py`, fill it in there, and run
+# Fill in `answers/ex05.py`, your copy of [lessons/exercises/ex05.py](exercises/ex05.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex05

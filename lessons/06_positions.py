@@ -573,8 +573,8 @@ assert np.all(np.array(right["with"])[unknown] < np.array(right["without"])[unkn
 #
 # ## 7 · Exercises
 #
-# Copy [lessons/exercises/ex06.py](exercises/ex06.py), which has signatures, shapes and hints, to
-# `answers/ex06.py`, fill it in there, and run
+# Fill in `answers/ex06.py`, your copy of [lessons/exercises/ex06.py](exercises/ex06.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex06

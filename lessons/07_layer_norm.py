@@ -620,8 +620,8 @@ print(f"1/σ of a constant row: {1 / cache[1].item():.0f}")
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex07.py](exercises/ex07.py), which has signatures, shapes and hints, to
-# `answers/ex07.py`, fill it in there, and run
+# Fill in `answers/ex07.py`, your copy of [lessons/exercises/ex07.py](exercises/ex07.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex07

@@ -668,8 +668,8 @@ assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the soft
 # %% [markdown]
 # ## 7 · Exercises
 #
-# Copy [lessons/exercises/ex08.py](exercises/ex08.py), which has signatures, shapes and hints, to
-# `answers/ex08.py`, fill it in there, and run
+# Fill in `answers/ex08.py`, your copy of [lessons/exercises/ex08.py](exercises/ex08.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex08

@@ -642,8 +642,8 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 #
 # ## 6 · Exercises
 #
-# Copy [lessons/exercises/ex09.py](exercises/ex09.py), which has signatures, shapes and hints, to
-# `answers/ex09.py`, fill it in there, and run
+# Fill in `answers/ex09.py`, your copy of [lessons/exercises/ex09.py](exercises/ex09.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex09

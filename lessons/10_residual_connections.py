@@ -659,8 +659,8 @@ assert abs(measured * np.sqrt(1 + c) - 1) < 0.15
 #
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex10.py](exercises/ex10.py), which has signatures, shapes and hints, to
-# `answers/ex10.py`, fill it in there, and run
+# Fill in `answers/ex10.py`, your copy of [lessons/exercises/ex10.py](exercises/ex10.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex10

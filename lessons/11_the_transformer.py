@@ -735,8 +735,8 @@ plt.show()
 #
 # ## 10 · Exercises
 #
-# Copy [lessons/exercises/ex11.py](exercises/ex11.py), which has signatures, shapes and hints, to
-# `answers/ex11.py`, fill it in there, and run
+# Fill in `answers/ex11.py`, your copy of [lessons/exercises/ex11.py](exercises/ex11.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex11

@@ -657,8 +657,8 @@ assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 #
 # ## 9 · Exercises
 #
-# Copy [lessons/exercises/ex12.py](exercises/ex12.py), which has signatures, shapes and hints, to
-# `answers/ex12.py`, fill it in there, and run
+# Fill in `answers/ex12.py`, your copy of [lessons/exercises/ex12.py](exercises/ex12.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex12

@@ -752,8 +752,8 @@ place.cleanup()
 #
 # ## 9 · Exercises
 #
-# Copy [lessons/exercises/ex13.py](exercises/ex13.py), which has signatures, shapes and hints, to
-# `answers/ex13.py`, fill it in there, and run
+# Fill in `answers/ex13.py`, your copy of [lessons/exercises/ex13.py](exercises/ex13.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex13

@@ -680,8 +680,8 @@ assert difference.std() < sampled[0].std()
 #
 # ## 7 · Exercises
 #
-# Copy [lessons/exercises/ex14.py](exercises/ex14.py), which has signatures and hints, to
-# `answers/ex14.py`, fill it in there, and run
+# Fill in `answers/ex14.py`, your copy of [lessons/exercises/ex14.py](exercises/ex14.py), which has
+# signatures and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex14

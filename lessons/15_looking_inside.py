@@ -863,8 +863,8 @@ assert ece["smoothing 0.1"] > max(0.06, 2 * ece["no smoothing"])
 #
 # ## 7 · Exercises
 #
-# Copy [lessons/exercises/ex15.py](exercises/ex15.py), which has signatures, shapes and hints, to
-# `answers/ex15.py`, fill it in there, and run
+# Fill in `answers/ex15.py`, your copy of [lessons/exercises/ex15.py](exercises/ex15.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex15

@@ -623,8 +623,8 @@ assert rounded(parameter + small_step, 8) == 1
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Copy [lessons/exercises/ex16.py](exercises/ex16.py), which has signatures, shapes and hints, to
-# `answers/ex16.py`, fill it in there, and run
+# Fill in `answers/ex16.py`, your copy of [lessons/exercises/ex16.py](exercises/ex16.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex16

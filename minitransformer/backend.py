@@ -15,8 +15,8 @@ import numpy as np
 from minitransformer.counter_generator import CounterGenerator
 
 INSTALL_HINT = (
-    "install CuPy for your driver: in the project's folder, pip install '.[gpu12]' (CUDA 12) "
-    "or '.[gpu13]' (CUDA 13)"
+    "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
+    "(CUDA 12) or '.[gpu13]' (CUDA 13)"
 )
 
 

@@ -9,7 +9,8 @@ from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
 
-FOLDERS = "answers", "lessons/exercises", "exercises", "."  # to look for a file, in this order
+# Where a file is looked for, in this order: your copies come first, from within a folder as well.
+FOLDERS = "answers", "../answers", "lessons/exercises", "exercises", "."
 
 
 def add(commands):
@@ -21,26 +22,29 @@ def add(commands):
         "when the file could not be checked.",
     )
     parser.add_argument(
-        "exercise", nargs="?", help="such as ex07, or 7; without it, they are listed"
+        "exercise",
+        nargs="?",
+        type=Path,
+        help="such as ex07, 7, or the path of your file; without it, they are listed",
     )
     parser.add_argument(
         "--file",
         type=Path,
-        help="yours; without it, the first ex07.py in answers, lessons/exercises, exercises or the "
-        "current folder",
+        help=f"yours; without it, the first ex07.py in {', '.join(FOLDERS)} is read",
     )
     parser.set_defaults(run=run)
 
 
 def run(options):
     """Check the file of ``options.exercise``; returns the exit status."""
-    if options.exercise is None:
+    given = options.exercise or options.file
+    if given is None:
         _print_exercises()
         return RIGHT
-    name = _full_name(options.exercise)
+    name = _full_name(given)
     try:
         parts = parts_of(name)  # a wrong name is said before a missing file
-        path = options.file or _find(f"{name}.py")
+        path = options.file or (given if given.suffix else _find(f"{name}.py"))
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
             functions = vars(load_file(path))
             wanted = [function for part in parts for function in part.functions]
@@ -54,9 +58,9 @@ def run(options):
     return RIGHT if report.right else WRONG
 
 
-def _full_name(text):
+def _full_name(path):
     """``ex07`` for 7, 07, ex7 and the path of its file as well."""
-    name = Path(text).stem
+    name = path.stem
     number = name.removeprefix("ex")
     return f"ex{int(number):02}" if number.isdecimal() else name
 

@@ -59,18 +59,35 @@ def test_your_copy_comes_before_the_file_it_was_copied_from(answer, capsys):
     assert "1 of 4 right" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["ex7", "07", "7", "lessons/exercises/ex07.py"])
+def test_your_copy_is_found_from_within_the_lessons(answer, tmp_path, monkeypatch, capsys):
+    answer("*", folder="lessons/exercises")
+    answer("/", folder="answers")
+    monkeypatch.chdir(tmp_path / "lessons")
+    main(["check", "ex07"])
+    assert "1 of 4 right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["ex7", "07", "7"])
 def test_an_exercise_may_be_called_by_its_number(name, answer, capsys):
     answer()
     main(["check", name])
     assert "ex07, ex07.py\n" in capsys.readouterr().out
 
 
-def test_a_file_can_be_named(answer, capsys):
-    answer("*")
+@pytest.mark.parametrize(
+    "named", [["ex07", "--file", "mine/ex07.py"], ["--file", "mine/ex07.py"], ["mine/ex07.py"]]
+)
+def test_a_file_can_be_named(named, answer, capsys):
+    answer("*", folder="answers")
     answer("/", folder="mine")
-    main(["check", "ex07", "--file", "mine/ex07.py"])
+    main(["check", *named])
     assert "1 of 4 right" in capsys.readouterr().out
+
+
+def test_a_named_file_that_is_not_there_is_not_replaced_by_another(answer, capsys):
+    answer()
+    assert main(["check", "mine/ex07.py"]) == 2
+    assert "there is no file mine/ex07.py" in capsys.readouterr().err
 
 
 def test_a_missing_file_exits_with_2_and_says_where_it_was_looked_for(answer, capsys):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from answers import functions_in, only_wrong, solution_of
+from exercise_files import functions_in, only_wrong, solution_of
 
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.decoding import cross_attention

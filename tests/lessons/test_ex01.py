@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from answers import functions_in, only_wrong, solution_of, verdicts
+from exercise_files import functions_in, only_wrong, solution_of, verdicts
 
 from minitransformer.backend import array_namespace
 from minitransformer.exercises.far_machine import FarMachine

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from answers import functions_in, only_wrong, solution_of
+from exercise_files import functions_in, only_wrong, solution_of
 
 SOLUTION = functions_in(solution_of("ex05"))
 

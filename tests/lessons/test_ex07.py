@@ -1,7 +1,7 @@
 """Plausible wrong answers to exercise 07 are told what is wrong with them."""
 
 import numpy as np
-from answers import functions_in, only_wrong, solution_of
+from exercise_files import functions_in, only_wrong, solution_of
 
 SOLUTION = functions_in(solution_of("ex07"))
 

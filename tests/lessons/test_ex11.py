@@ -1,7 +1,7 @@
 """Plausible wrong answers to exercise 11 are told what is wrong with them."""
 
 import pytest
-from answers import functions_in, only_wrong, solution_of
+from exercise_files import functions_in, only_wrong, solution_of
 
 from minitransformer.layers.attention import multi_head_attention
 from minitransformer.layers.feed_forward import feed_forward

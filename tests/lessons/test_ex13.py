@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from answers import functions_in, only_wrong, solution_of, verdicts
+from exercise_files import functions_in, only_wrong, solution_of, verdicts
 
 from minitransformer.exercises.parts import RIGHT
 

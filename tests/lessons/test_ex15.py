@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from answers import functions_in, only_wrong, solution_of, verdicts
+from exercise_files import functions_in, only_wrong, solution_of, verdicts
 
 from minitransformer.exercises.parts import RIGHT
 

@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from answers import LESSONS, functions_in, solution_of, stub_of
+from exercise_files import LESSONS, functions_in, solution_of, stub_of
 
 from minitransformer.cli import main
 from minitransformer.exercises import check_exercise, exercise_names, parts_of

@@ -11,7 +11,7 @@ import sys
 
 import nbformat
 import pytest
-from answers import LESSONS
+from exercise_files import LESSONS
 
 import minitransformer.layers
 from minitransformer.exercises import exercise_names, parts_of
