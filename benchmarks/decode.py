@@ -8,8 +8,8 @@ the toy model is trained for a little while first. Each side is a process of its
 show that they say the same. Then they take turns, one waiting while the other translates. A ratio
 is that of the seconds of all rounds; each round has its own, which shows the spread.
 
-Our side keeps the memory that it frees, as a Translator does; ``--tuned-malloc`` lets the other
-side do so too.
+Our side keeps the memory that it frees, as ``minitransformer translate`` does; ``--tuned-malloc``
+lets the other side do so too.
 """
 
 import json
@@ -172,7 +172,7 @@ class OurSide:
             parameter.data[...] = workload["weights"][path]
         self.workers = Workers(settings["threads"])
         if settings["accelerate"]:
-            keep_freed_memory()  # as a Translator does
+            keep_freed_memory()  # as minitransformer translate does
 
     def translate(self, search):
         """Ids of all translations, and the seconds they took."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_checkpoint
 from minitransformer.data.vocabulary import EOS, Vocabulary
@@ -45,8 +44,7 @@ class Translator:
         model: a Transformer.
         vocabulary: the Vocabulary it was trained with.
         origin: what its parameters are, in words.
-        accelerate: whether to use the faster twins of functions that have one and, on a CPU, to let
-            the process keep the memory that it frees, up to its peak.
+        accelerate: whether to use the faster twins of functions that have one.
         threads: how many translate side by side, each some of the texts; by default one for each
             core, and one for a GPU, which is kept busy by one.
     """
@@ -111,8 +109,6 @@ class Translator:
         encoded = [self.vocabulary.encode(text) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]
         spoken = [i for i, ids in enumerate(encoded) if ids]
-        if self.accelerate and self.model.device == CPU:
-            keep_freed_memory()
         # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         blas_threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with accelerated(self.accelerate), blas_threads:

@@ -3,6 +3,10 @@
 import argparse
 from pathlib import Path
 
+from minitransformer.accelerate import keep_freed_memory
+from minitransformer.backend import CPU
+from minitransformer.translator import Translator
+
 
 def add_run_folder(parser, **options):
     parser.add_argument("run_folder", help="folder of a run, as train makes it", **options)
@@ -39,6 +43,17 @@ def add_accelerate(parser):
         default=True,
         help="whether to use the faster twins of the layers (default: %(default)s)",
     )
+
+
+def translator_of(options):
+    """The Translator that ``run_folder``, ``device`` and ``accelerate`` of the options name.
+
+    The process is the command's own, so that it may keep the memory it frees.
+    """
+    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
+    if options.accelerate and translator.model.device == CPU:
+        keep_freed_memory()
+    return translator
 
 
 def positive(text):

@@ -10,12 +10,12 @@ from minitransformer.commands.arguments import (
     add_run_folder,
     add_search,
     new_file,
+    translator_of,
 )
 from minitransformer.evaluation import score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import load_split
-from minitransformer.translator import Translator
 
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
 
@@ -61,7 +61,7 @@ def run(options):
     split = options.split or TEST_SPLITS[recipe.data.corpus]
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
+    translator = translator_of(options)
 
     def scored():
         texts = translator.translate(sources, beam_size=options.beam_size, alpha=options.alpha)

@@ -11,8 +11,8 @@ from minitransformer.commands.arguments import (
     add_search,
     new_file,
     positive,
+    translator_of,
 )
-from minitransformer.translator import Translator
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -62,7 +62,7 @@ def run(options):
             f"--n-best {options.n_best} needs --beam-size {options.n_best} or more, "
             f"and it is {options.beam_size}"
         )
-    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
+    translator = translator_of(options)
     done = 0
     for texts in _inputs(options.text):
         _translate(translator, texts, options, first=done + 1)

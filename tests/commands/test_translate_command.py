@@ -237,8 +237,10 @@ def test_an_unknown_device_is_an_error_that_names_those_there_are(translate):
 
 @pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])
 def test_the_twins_can_be_turned_off(translate, monkeypatch, flags, awake):
-    seen = []
-    load = Translator.load
+    seen, kept = [], []
+    load, arguments = Translator.load, "minitransformer.commands.arguments"
     monkeypatch.setattr(Translator, "load", lambda *a, **k: seen.append(k) or load(*a, **k))
-    assert translate(GERMAN[0], *flags)[0] == 0
+    monkeypatch.setattr(f"{arguments}.keep_freed_memory", lambda: kept.append(True))
+    assert translate("--device", "cpu", GERMAN[0], *flags)[0] == 0
     assert seen == [{"accelerate": awake}]
+    assert bool(kept) == awake  # an affair of the faster path, too
