@@ -21,6 +21,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import perf_counter
+from unittest.mock import patch
 
 import _options
 from _machine import cores, machine, note_on_kernels, numpy_blas
@@ -255,11 +256,8 @@ def _process(side, workload, settings, environment=None):
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(there, side, workload, settings), daemon=True)
-    before = dict(os.environ)
-    os.environ.update(environment or {})  # which the process inherits
-    process.start()
-    os.environ.clear()
-    os.environ.update(before)
+    with patch.dict(os.environ, environment or {}):  # which the process inherits
+        process.start()
     there.close()
     try:
         yield here

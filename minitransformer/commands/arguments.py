@@ -1,4 +1,4 @@
-"""What several commands take: whole numbers, files to write, a device, options of the search."""
+"""What several commands take: numbers, files to write, a device, a search; and their Translator."""
 
 import argparse
 from pathlib import Path
