@@ -110,7 +110,7 @@ def compare(runs):
     first = slice(FIRST_STEPS)
     rounding = float(np.max(np.abs(ours[first] / theirs[first] - 1)))
 
-    ours, theirs = (_windows(_curves(runs, side, dropout=True)) for side in ("ours", "torch"))
+    ours, theirs = (windows(_curves(runs, side, dropout=True)) for side in ("ours", "torch"))
     # Two seeds of one side differ by √2 standard deviations, the means of two seeds by one.
     differences = np.concatenate([ours[0] - ours[1], theirs[0] - theirs[1]])
     noise = float(np.sqrt(np.mean(differences**2) / 2))
@@ -129,7 +129,7 @@ def _curves(runs, side, dropout):
     return np.array([run["losses"] for run in chosen])
 
 
-def _windows(curves):
+def windows(curves):
     """Means over windows of steps, (runs, windows); a last window that is not full is left out."""
     runs, steps = curves.shape
     window = min(WINDOW, steps)
@@ -150,7 +150,7 @@ def table(result):
         "",
         "steps        minitransformer          PyTorch",
     ]
-    ours, theirs = (_windows(_curves(result["runs"], s, dropout=True)) for s in ("ours", "torch"))
+    ours, theirs = (windows(_curves(result["runs"], s, dropout=True)) for s in ("ours", "torch"))
     window = min(WINDOW, result["steps"])
     for i in range(0, ours.shape[1], max(1, ours.shape[1] // 10)):
         span = f"{i * window + 1}-{(i + 1) * window}"
@@ -168,7 +168,7 @@ def plot(result, path):
     looks = {"ours": ("minitransformer", "C0", "-"), "torch": ("PyTorch", "C1", "--")}
     for panel, dropout in zip(axes, (False, True), strict=True):
         for side, (name, color, style) in looks.items():
-            curves = _windows(_curves(result["runs"], side, dropout))
+            curves = windows(_curves(result["runs"], side, dropout))
             steps = (np.arange(curves.shape[1]) + 0.5) * min(WINDOW, result["steps"])
             for i, curve in enumerate(curves):
                 label = name if i == 0 else None

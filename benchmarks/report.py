@@ -28,6 +28,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
     "loss_curve": "The course of training",
+    "precision": "What rounding in matrix products does to training",
 }
 RATIOS = """A ratio is the product of two others: of the best speeds of matrix products on each
 side, and of the shares of them that a whole step reaches. They are not independent: where matrix

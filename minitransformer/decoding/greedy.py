@@ -43,6 +43,7 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []
+    xp = model.device.xp
     said = np.full((len(source), limits.max()), EOS)  # (B, T)
     lengths = np.zeros(len(source), dtype=int)
     log_probabilities = np.zeros(len(source))
@@ -52,8 +53,9 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     token = model.device.asarray(np.full(len(source), BOS))  # (N,)
     while len(rows):
         scores, log_total = word_scores(decoder.step(token[:, None])[:, 0])  # (N, V), (N, 1)
-        token = scores.argmax(axis=-1)
-        chosen, gain = fetch(token, scores.max(axis=-1) - log_total[:, 0])
+        token = scores.argmax(axis=-1)  # (N,)
+        score = xp.take_along_axis(scores, token[:, None], axis=-1)  # (N, 1)
+        chosen, gain = fetch(token, (score - log_total)[:, 0])
         said[rows, lengths[rows]] = chosen
         lengths[rows] += 1
         log_probabilities[rows] += gain
