@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 MULTI30K_PIECES, TOY_PIECES = 8000, 1000
-LONGEST_SIDE = 256  # tokens, as in the presets of ``minitransformer train``
+LONGEST_SIDE = 256  # tokens, as in the recipes of ``minitransformer train``
 
 
 @dataclass

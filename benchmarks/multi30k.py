@@ -30,7 +30,7 @@ def main(arguments=None):
     """Train, score and write; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        usage="%(prog)s --json FILE [options] PRESET [options of minitransformer train]",
+        usage="%(prog)s --json FILE [options] RECIPE [options of minitransformer train]",
     )
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the result")
     parser.add_argument(

@@ -735,7 +735,7 @@ place.cleanup()
 # %% [markdown]
 # ## 8 · The same, for real
 #
-# All of this lesson is one command. The preset `multi30k-cpu` has three layers a side and a width of 256, and takes about an
+# All of this lesson is one command. The recipe `multi30k-cpu` has three layers a side and a width of 256, and takes about an
 # hour on two CPU cores; `multi30k` is meant for a GPU, and `base` is the model of the paper:
 #
 # ```sh

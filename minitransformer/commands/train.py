@@ -1,4 +1,4 @@
-"""``minitransformer train``: from a preset or a TOML file to a translator."""
+"""``minitransformer train``: from a recipe to a translator."""
 
 import argparse
 import inspect
@@ -33,23 +33,23 @@ def add(commands):
     parser = commands.add_parser(
         "train",
         help="train a translator",
-        usage="%(prog)s (PRESET | --resume FOLDER) [--FIELD VALUE ...] [options]",
+        usage="%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]",
         description="Train a translator in a run folder, or go on with a training.",
         epilog="Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command "
         "line is wrong, 130 after Ctrl-C, which saves everything first.",
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "preset",
+        "recipe",
         nargs="?",
-        metavar="PRESET",
+        metavar="RECIPE",
         help="toy, multi30k, multi30k-cpu or base; or a TOML file such as --dry-run prints",
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
     )
     parser.add_argument(
-        "--run-folder", metavar="FOLDER", help="where to train (default: runs/PRESET)"
+        "--run-folder", metavar="FOLDER", help="where to train (default: runs/RECIPE)"
     )
     add_device(parser)
     parser.add_argument(
@@ -60,8 +60,8 @@ def add(commands):
     for section, config in SECTIONS.items():
         group = parser.add_argument_group(
             f"[{section}]",
-            "The fields of this section, which replace those of the preset. The defaults are for "
-            "what a preset leaves open.",
+            "The fields of this section, which replace those of the recipe. The defaults are for "
+            "what a recipe leaves open.",
         )
         descriptions = _descriptions(config)
         for name, setting in settings().items():
@@ -139,13 +139,13 @@ def _resumed(options):
 
 
 def _new(options):
-    recipe = Recipe.load(options.preset)
+    recipe = Recipe.load(options.recipe)
     for name, value in _changes(options).items():
         recipe = recipe.with_value(name, value)
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
-    run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.preset).stem)
+    run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.recipe).stem)
     if run_folder.config.exists() and not options.dry_run:
         free = next(
             path

@@ -1,6 +1,6 @@
 """A recipe: everything that decides a training run, from TOML and the command line.
 
-The presets are the files in ``presets/`` beside this one.
+Those that come with the package are the files in ``recipes/`` beside this one.
 """
 
 import tomllib
@@ -12,13 +12,13 @@ from pathlib import Path
 from minitransformer.config import TransformerConfig
 from minitransformer.training.config import TrainingConfig
 
-PRESETS = Path(__file__).parent / "presets"
+RECIPES = Path(__file__).parent / "recipes"
 CORPORA = ("toy", "multi30k", "files")
 FROM_VOCABULARY = ("source_vocabulary_size", "target_vocabulary_size", "pad_id")
 
 
 class RecipeError(ValueError):
-    """A recipe names a field or preset that does not exist, or a value that makes no sense."""
+    """No such recipe, or a field of it does not exist or has a value that makes no sense."""
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,17 @@ class Recipe:
 
     @classmethod
     def load(cls, name):
-        """A preset by its name, or a TOML file of the same form by its path.
+        """One of the package by its name, or any other TOML file by its path.
 
         Raises:
             RecipeError: there is neither, or the file is no recipe.
         """
-        presets = {path.stem: path for path in PRESETS.glob("*.toml")}
-        path = presets.get(str(name), Path(name))
+        recipes = {path.stem: path for path in RECIPES.glob("*.toml")}
+        path = recipes.get(str(name), Path(name))
         if not path.is_file():
             raise RecipeError(
-                f"there is no preset or file {str(name)!r}; "
-                f"the presets are {', '.join(sorted(presets))}"
+                f"there is no recipe or file {str(name)!r}; "
+                f"the recipes are {', '.join(sorted(recipes))}"
             )
         try:
             sections = tomllib.loads(path.read_text(encoding="utf-8"))

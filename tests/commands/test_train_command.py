@@ -9,7 +9,7 @@ from tiny_translator import write_recipe
 
 from minitransformer.cli import main
 from minitransformer.commands.train import METAVARS
-from minitransformer.training.recipe import PRESETS, Recipe, settings
+from minitransformer.training.recipe import RECIPES, Recipe, settings
 from minitransformer.training.trainer import Trainer
 
 
@@ -42,7 +42,7 @@ def test_training_ends_with_what_to_try_next_and_it_works(recipe, capsys):
     assert main([*shlex.split(command)[1:], "ein Hund"]) == 0
 
 
-def test_a_run_is_named_after_its_preset(recipe, tmp_path):
+def test_a_run_is_named_after_its_recipe(recipe, tmp_path):
     assert train(recipe, "--epochs", 1) == 0
     assert (tmp_path / "runs" / "captions" / "model.npz").exists()
 
@@ -80,8 +80,8 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "one of the arguments PRESET --resume is required"),
-        (["toy", "--resume", "run"], "argument --resume: not allowed with argument PRESET"),
+        ([], "one of the arguments RECIPE --resume is required"),
+        (["toy", "--resume", "run"], "argument --resume: not allowed with argument RECIPE"),
         (["toy", "--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
         (["--resume", "run", "--epochs", "3"], "as it was set up; leave out --epochs"),
         (
@@ -117,11 +117,11 @@ def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_unknown_preset_is_an_error_that_names_those_there_are(capsys):
+def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
     assert train("toi") == 1
-    message, presets = capsys.readouterr().err.rstrip().split("; the presets are ")
-    assert message == "minitransformer: there is no preset or file 'toi'"
-    assert set(presets.split(", ")) == {file.stem for file in PRESETS.glob("*.toml")}
+    message, recipes = capsys.readouterr().err.rstrip().split("; the recipes are ")
+    assert message == "minitransformer: there is no recipe or file 'toi'"
+    assert set(recipes.split(", ")) == {file.stem for file in RECIPES.glob("*.toml")}
 
 
 def test_a_run_is_never_overwritten(recipe, run_copy, capsys):

@@ -13,11 +13,11 @@ from minitransformer.training.recipe import (
     settings,
 )
 
-PRESETS = ["base", "multi30k", "multi30k-cpu", "toy"]
+RECIPES = ["base", "multi30k", "multi30k-cpu", "toy"]
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_is_a_recipe_that_can_be_trained(name):
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_can_be_trained(name):
     recipe = Recipe.load(name)
     config = recipe.transformer_config(recipe.data.vocabulary_size)
     assert 2 <= recipe.longest_side() <= config.max_length
@@ -25,7 +25,7 @@ def test_every_preset_is_a_recipe_that_can_be_trained(name):
     assert recipe.data.corpus == ("toy" if name == "toy" else "multi30k")
 
 
-def test_the_base_preset_is_the_model_of_the_paper():
+def test_the_base_recipe_is_the_model_of_the_paper():
     recipe = Recipe.load("base")
     assert recipe.transformer_config(8000) == TransformerConfig.preset("base", 8000)
     assert recipe.training.schedule == "noam"
@@ -47,7 +47,7 @@ def test_no_field_stands_in_two_sections():
     assert set(names) == set(settings()) | set(FROM_VOCABULARY)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_survives_json(name):
     recipe = Recipe.load(name).with_value("dropout", 0.123)
     sections = json.loads(json.dumps(recipe.as_dict()))
@@ -83,7 +83,7 @@ def file(tmp_path):
     return write
 
 
-def test_a_file_is_read_like_a_preset(file):
+def test_a_file_is_read_like_a_recipe_of_the_package(file):
     path = file('[data]\ntrain_source = "a.de"\n[training]\npeak_learning_rate = 1\nepochs = 2')
     recipe = Recipe.load(path)
     assert recipe == Recipe.load(str(path))
@@ -135,10 +135,10 @@ def test_an_empty_file_is_refused(tmp_path):
         Recipe.load(path)
 
 
-def test_an_unknown_preset_is_refused_with_the_known_ones():
+def test_an_unknown_recipe_is_refused_with_the_known_ones():
     with pytest.raises(
         RecipeError,
-        match="no preset or file 'tyo'; the presets are base, multi30k, multi30k-cpu, toy",
+        match="no recipe or file 'tyo'; the recipes are base, multi30k, multi30k-cpu, toy",
     ):
         Recipe.load("tyo")
 
