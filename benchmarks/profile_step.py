@@ -12,11 +12,13 @@ follows: while Python's lock is held, nobody can look.)
 import concurrent.futures.thread
 import json
 import linecache
+import math
 import sys
 import threading
 from collections import Counter
 
 import _options
+from _flops import batch_flops
 from _machine import cores, machine
 from _our_side import OurSide
 from _settings import Settings
@@ -72,6 +74,7 @@ def main(arguments=None):
         "corpus": workload.corpus,
         "side": side.facts(),
         **profile(side, range(options.steps)),
+        "gemm_peak_gflops": max(side.gemm().values()),
     }
     print(table(result))
     if options.json:
@@ -87,14 +90,17 @@ def profile(side, indices):
         indices: of the batches.
 
     Returns:
-        dict of ``seconds_per_step`` and ``shares``, by kind, of the time of all workers together.
+        dict of ``seconds_per_step``; ``shares``, by kind, of the time of all workers together; and
+        ``gflop_per_step``, operations of matrix products, padding not counted.
     """
     side.take_steps(indices)
     with Looks(side.trainer.workers.count) as looks:
         seconds = side.take_steps(indices)
     total = looks.counts.total()
+    flops = [sum(batch_flops(side.config, side.batches[i]).values()) for i in indices]
     return {
         "steps": len(indices),
+        "gflop_per_step": sum(flops) / len(indices) / 1e9,
         "looks": total,
         "seconds_per_step": seconds / len(indices),
         "shares": {kind: count / total for kind, count in looks.counts.most_common()},
@@ -167,6 +173,14 @@ def table(result):
     for kind, share in result["shares"].items():
         milliseconds = 1000 * share * result["seconds_per_step"]
         lines.append(f"{kind:{width}}  {share:5.1%}  {milliseconds:9.1f}")
+    share = sum(result["shares"].get(kind, 0) for kind in (PRODUCTS, LOGITS, HEADS))
+    seconds, peak = share * result["seconds_per_step"], result["gemm_peak_gflops"]
+    speed = result["gflop_per_step"] / seconds if seconds else math.nan  # a step of too few looks
+    lines += [
+        "",
+        f"matrix products: {share:.1%}, {1000 * seconds:.1f} ms",
+        f"their speed: {speed:.0f} GFLOP/s, {speed / peak:.0%} of the peak, {peak:.0f}",
+    ]
     return "\n".join(lines)
 
 

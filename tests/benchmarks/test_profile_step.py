@@ -117,7 +117,27 @@ def test_all_shares_make_up_the_step(side):
     assert found["looks"] > 10
     assert sum(found["shares"].values()) == pytest.approx(1)
     facts = dict(cpu="a processor", side=side.facts(), config="toy", corpus="text")
-    rows = profile_step.table(facts | found).splitlines()[4:]  # which kinds were seen is chance
+    facts |= dict(gemm_peak_gflops=50.0)
+    rows = profile_step.table(facts | found).splitlines()[4:-3]  # which kinds were seen is chance
     for (kind, share), row in zip(found["shares"].items(), rows, strict=True):
         assert row.startswith(kind)
         assert f"{share:.1%}" in row
+
+
+def test_the_speed_of_the_products_is_that_of_the_time_they_took():
+    shares = {profile_step.PRODUCTS: 0.5, "Adam": 0.25, profile_step.LOGITS: 0.2}
+    shares |= {profile_step.HEADS: 0.05}
+    result = dict(cpu="a processor", side=dict(name="ours", blas="BLAS", threads="2"))
+    result |= dict(config="toy", corpus="text", seconds_per_step=0.4, shares=shares)
+    result |= dict(gflop_per_step=90.0, gemm_peak_gflops=400.0)
+    *_, time_taken, speed = profile_step.table(result).splitlines()
+    assert time_taken == "matrix products: 75.0%, 300.0 ms"
+    assert speed == "their speed: 300 GFLOP/s, 75% of the peak, 400"
+
+
+def test_operations_are_those_of_the_batches(side):
+    def gflop(indices):
+        return profile(side, indices)["gflop_per_step"]
+
+    assert gflop([0]) != gflop([1])
+    assert gflop([0, 1]) == pytest.approx((gflop([0]) + gflop([1])) / 2)
