@@ -42,7 +42,7 @@ class Device:
         """``x`` on this device: copied from another place, itself if it is here in that dtype."""
         if is_array(x) and array_namespace(x) is not self.xp:
             x = to_host(x)
-        with self._as_current():
+        with self.as_current():
             return self.xp.asarray(x, dtype=dtype)
 
     def generator(self, seed):
@@ -57,8 +57,12 @@ class Device:
         if self.xp is not np:
             self.xp.cuda.Device(self.index).synchronize()
 
-    def _as_current(self):
-        """CuPy makes new arrays on the current GPU of the thread, which may be another one."""
+    def as_current(self):
+        """Inside, this thread computes and makes new arrays here.
+
+        CuPy does both on the GPU that is current in the thread, which is the first one until
+        another is chosen, in each new thread again.
+        """
         return nullcontext() if self.xp is np else self.xp.cuda.Device(self.index)
 
     def __deepcopy__(self, memo):
@@ -136,15 +140,17 @@ def array_namespace(x):
     Raises:
         TypeError: ``x`` is no array (a list, a number).
     """
-    if not is_array(x):
-        raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
     if _is_numpy(x):
         return np
-    return sys.modules["cupy"] if _is_cupy(x) else x.__array_namespace__()
+    if _is_cupy(x):
+        return sys.modules["cupy"]
+    if is_array(x):
+        return x.__array_namespace__()
+    raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
 
 
 def _is_numpy(x):
-    return isinstance(x, np.ndarray | np.generic)  # NumPy 2.0 scalars lack __array_namespace__
+    return isinstance(x, (np.ndarray, np.generic))  # NumPy 2.0 scalars lack __array_namespace__
 
 
 def _is_cupy(x):

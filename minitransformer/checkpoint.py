@@ -245,7 +245,8 @@ def load_model_arrays(model, arrays, **vectors):
         )
     for group, vector in groups.items():
         pieces = [arrays[f"{group}/{path}"].reshape(-1) for path in model.flat.slices]
-        vector[:] = model.device.asarray(np.concatenate(pieces))
+        with model.device.as_current():
+            vector[:] = model.device.asarray(np.concatenate(pieces))
 
 
 def average(paths):

@@ -6,7 +6,7 @@ summaries. Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -81,13 +81,14 @@ class Module:
         """
         self._raise_if_part_of_flat_storage()
         device = None if device is None else select_device(device)
-        for parameter in self.parameters():
-            parameter.data = _converted(parameter.data, device, dtype)
-            parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
-        for _, module in self.named_modules():
-            module.constants_to(device, dtype)
-            for flat in module._flat_storages():
-                flat.gather(module)
+        with device.as_current() if device else nullcontext():
+            for parameter in self.parameters():
+                parameter.data = _converted(parameter.data, device, dtype)
+                parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
+            for _, module in self.named_modules():
+                module.constants_to(device, dtype)
+                for flat in module._flat_storages():
+                    flat.gather(module)
         return self
 
     def constants_to(self, device=None, dtype=None):

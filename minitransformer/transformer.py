@@ -219,10 +219,8 @@ class Transformer(Module):
 
     def to(self, device=None, dtype=None):
         """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
-        super().to(device, dtype)
         self.device = self.device if device is None else select_device(device)
-        self.flat.gather(self)
-        return self
+        return super().to(self.device, dtype)
 
     def replica(self):
         """A model of the same parameter array, with a gradient array of its own.

@@ -1,7 +1,8 @@
 """A strict stand-in for CuPy, computed by NumPy: it finds GPU mistakes without a GPU.
 
 Its arrays are no ndarrays and refuse what CuPy's refuse: implicit conversion to NumPy, operands and
-values from the host. Their reductions are 0-d arrays, never scalars. It refuses in addition what
+values from the host or from a device that is not current. (There are two devices; each thread
+begins with the first.) Their reductions are 0-d arrays, never scalars. It refuses in addition what
 goes wrong or slowly on a GPU without an error: an index out of range or from the host, one that is
 assigned to twice, iteration element by element, NumPy's functions.
 
@@ -10,6 +11,7 @@ the same name and meaning. The one exception is ``__array_namespace__``, which C
 """
 
 import operator
+import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -24,6 +26,7 @@ PROPERTIES = "shape", "ndim", "size", "dtype", "strides", "flags"
 FUNCTIONS = "exp", "log", "sqrt", "isfinite", "maximum", "where"
 
 _records = []
+_thread = threading.local()
 
 
 class Record:
@@ -50,6 +53,7 @@ class StrictArray:
 
     def __init__(self, data):
         self._data = np.asarray(data)  # a 0-d array where NumPy returned a scalar
+        self._device = _current()
         for record in _records:
             record.dtypes.add(self._data.dtype)
 
@@ -184,14 +188,16 @@ class StrictCupy:
 
 class _Device:
     def __init__(self, index=0):
-        if index != 0:
-            raise ValueError("the stand-in has one device")
+        if index not in (0, 1):
+            raise ValueError("the stand-in has two devices")
+        self._index = index
 
     def __enter__(self):
+        self._before, _thread.device = _current(), self._index
         return self
 
     def __exit__(self, *exception):
-        return False
+        _thread.device = self._before
 
     def synchronize(self):
         _wait()
@@ -221,9 +227,15 @@ def _unknown(what, name):
     )
 
 
+def _current():
+    return getattr(_thread, "device", 0)
+
+
 def _array(x):
     if not isinstance(x, StrictArray):
         raise TypeError(f"expected an array on the device, got {type(x).__name__}")
+    if x._device != _current():
+        raise ValueError(f"the array is on device {x._device}, and {_current()} is current")
     return x._data
 
 
@@ -246,7 +258,7 @@ def _wrapped(function):
 
 def _in_place(function):
     def method(self, other):
-        function(self._data, _operand(other))
+        function(_array(self), _operand(other))
         return self
 
     return method

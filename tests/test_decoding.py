@@ -431,7 +431,7 @@ def test_batches_are_full_and_hold_sentences_of_like_length(beam_size, monkeypat
 
     monkeypatch.setattr(translate, "greedy" if beam_size == 1 else "beam_search", record)
     sources = [*random_sources(200), [4] * 200]
-    translate_ids(None, sources, beam_size=beam_size, max_tokens=120)
+    translate_ids(small_model(), sources, beam_size=beam_size, max_tokens=120)
     assert shapes[0] == (1, 200)  # too long for any batch, so alone
     for batch, length in shapes[1:-1]:
         assert 120 - length * beam_size < batch * length * beam_size <= 120
@@ -467,7 +467,7 @@ def batch_sizes(monkeypatch):
 
         for search in ("greedy", "beam_search"):
             monkeypatch.setattr(translate, search, record)
-        translate_ids(None, sources, beam_size=beam_size, **options)
+        translate_ids(small_model(), sources, beam_size=beam_size, **options)
         return sizes
 
     return sizes_of

@@ -1,6 +1,7 @@
 """The stand-in for CuPy refuses what a GPU refuses: one that accepts everything proves nothing."""
 
 import operator
+import threading
 
 import numpy as np
 import pytest
@@ -242,3 +243,24 @@ def test_a_record_counts_copies_from_the_host(x):
         assert strict.asarray(x) is x
         strict.asarray(x, dtype=np.float64)
     assert record.uploads == 2
+
+
+def test_an_array_is_computed_with_where_it_is_current(x):
+    with strict.cuda.Device(1):
+        for refused in (lambda: x + 1, lambda: strict.exp(x), lambda: x.__iadd__(1)):
+            with pytest.raises(ValueError, match="on device 0, and 1 is current"):
+                refused()
+        there = strict.asarray(HOST)
+        there += 1
+    assert np.array_equal((x + 1).get(), there.get())
+    with pytest.raises(ValueError, match="on device 1, and 0 is current"):
+        there + 1
+
+
+def test_a_new_thread_begins_with_the_first_device(x):
+    seen = []
+    with strict.cuda.Device(1):
+        thread = threading.Thread(target=lambda: seen.append((x + 1).get()))
+        thread.start()
+        thread.join()
+    assert np.array_equal(seen[0], HOST + 1)

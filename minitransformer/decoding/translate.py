@@ -53,9 +53,10 @@ def translate_ids(
         source = np.full((len(batch), len(sources[batch[0]])), PAD)
         for row, i in zip(source, batch, strict=True):
             row[: len(sources[i])] = sources[i]
-        if beam_size == n_best == 1:
-            return [[h] for h in greedy(model, source, **options)]
-        return beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
+        with model.device.as_current():  # in whatever thread this is
+            if beam_size == n_best == 1:
+                return [[h] for h in greedy(model, source, **options)]
+            return beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
 
     smallest, largest = (size // max(1, beam_size) for size in (SMALLEST_BATCH, max_tokens))
     if workers.count > 1:

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from minitransformer.backend import CPU
 from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
 from minitransformer.data.multi30k import load_multi30k
@@ -109,9 +110,8 @@ def prepare(recipe, run, device, progress):
         run.save_config(config, recipe.as_dict())
 
     def validate(model):
-        translator = Translator(
-            model, vocabulary, accelerate=training.accelerate, threads=training.shards
-        )
+        threads = training.shards if model.device == CPU else 1
+        translator = Translator(model, vocabulary, accelerate=training.accelerate, threads=threads)
         hypotheses = translator.translate([source for source, _ in validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in validation])
         return {

@@ -67,7 +67,8 @@ class Trainer:
         self.model, self.config, self.run = model, config, run
         self.batches, self.validate, self.progress = batches, validate, progress
         self.left_out = left_out
-        self.adam = Adam(model.flat)
+        with model.device.as_current():
+            self.adam = Adam(model.flat)
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
         self.workers = Workers((config.shards or 1) if model.device == CPU else 1)
         self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
@@ -91,14 +92,15 @@ class Trainer:
             keep_freed_memory()
         # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
-        with threads, _interrupt_noted() as interrupted:
+        with self.model.device.as_current(), threads, _interrupt_noted() as interrupted:
             while not (interrupted.is_set() or self._trained()):
                 self._train_epoch(total_steps, interrupted)
                 self._finish_epoch()
         if interrupted.is_set():
             raise Stopped
         try:
-            self._choose()
+            with self.model.device.as_current():
+                self._choose()
         except KeyboardInterrupt as interrupt:  # at any moment: all of the training is saved
             raise Stopped from interrupt
 

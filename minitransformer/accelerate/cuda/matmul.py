@@ -1,9 +1,8 @@
 """Matrix products on a GPU, straight from cuBLAS: transposed operands as they lie, any precision.
 
 CuPy's own ``@`` copies each transposed operand of a product over batches before it multiplies, and
-knows no precision between float32 and an array of another type. The arrays here stay float32, the
-parameters too; a precision says how the tensor cores round what they multiply, and sums are always
-kept in float32:
+of all that tensor cores can do knows TF32 alone. The arrays here stay float32, the parameters too;
+a precision says how the tensor cores round what they multiply, and sums are always kept in float32:
 
     "float32"    not at all                            24 bits, range 10^±38
     "tf32"       entries to                            11 bits, range 10^±38
@@ -16,6 +15,7 @@ and experiments; training does not offer it.
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 import numpy as np
 
@@ -27,6 +27,12 @@ COMPUTE_DOUBLE = 70
 REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 AS_IT_IS, TRANSPOSED = 0, 1
 DEFAULT_ALGORITHM = -1
+
+# α = 1 and β = 0 of each type, which cuBLAS reads from the host.
+ONE_AND_ZERO = {dtype: np.array([1, 0], dtype) for dtype in REAL}
+ADDRESSES = {
+    dtype: (x.ctypes.data, x.ctypes.data + dtype.itemsize) for dtype, x in ONE_AND_ZERO.items()
+}
 
 _precision = ContextVar("precision of matrix products", default="float32")
 
@@ -63,33 +69,32 @@ def matmul(a, b):
     if a.dtype != b.dtype or a.dtype not in REAL:
         raise TypeError(f"expected two arrays of float32 or float64, got {a.dtype} and {b.dtype}")
     c = array_namespace(a).empty((*batch, m, n), a.dtype)
-    # cuBLAS counts by columns, and what is C by rows is Cᵀ = Bᵀ Aᵀ by columns.
-    a, *a_layout = _operand(a)
-    b, *b_layout = _operand(b)
-    one, zero = np.ones(1, a.dtype), np.zeros(1, a.dtype)  # read by cuBLAS before it returns
-    _multiply(a.dtype, n, m, k, one, b, b_layout, a, a_layout, zero, c, (n, m * n))
+    if c.size:
+        # cuBLAS counts by columns, and what is C by rows is Cᵀ = Bᵀ Aᵀ by columns.
+        _multiply(n, m, k, _operand(b), _operand(a), c, c.size // (m * n))
     return c
 
 
-def _multiply(dtype, m, n, k, alpha, a, a_layout, b, b_layout, beta, c, c_layout):
-    """C = α A B + β C by columns, C (m, n): cuBLAS's own order of arguments."""
-    real = REAL[dtype]
-    compute = COMPUTE_DOUBLE if real == REAL[np.dtype(np.float64)] else COMPUTE[_precision.get()]
-    (a_operation, a_columns, a_stride), (b_operation, b_columns, b_stride) = a_layout, b_layout
-    c_columns, c_stride = c_layout
-    count = c.size // (m * n)
-    alpha, beta = alpha.ctypes.data, beta.ctypes.data
-    a, b, c = (x.data.ptr for x in (a, b, c))
+def _multiply(m, n, k, a, b, c, count):
+    """C = A B by columns, C (m, n), ``count`` times; A and B are what _operand returned."""
+    a, a_operation, a_columns, a_stride = a
+    b, b_operation, b_columns, b_stride = b
+    real = REAL[c.dtype]
+    compute = COMPUTE[_precision.get()] if c.dtype == np.float32 else COMPUTE_DOUBLE
+    one, zero = ADDRESSES[c.dtype]
     cublas, handle = _cublas()
-    start = handle, a_operation, b_operation, m, n, k, alpha
+    start = handle, a_operation, b_operation, m, n, k, one
+    at_a, at_b, at_c = (
+        (a.data.ptr, real, a_columns),
+        (b.data.ptr, real, b_columns),
+        (c.data.ptr, real, m),
+    )
     end = compute, DEFAULT_ALGORITHM
     if count == 1:  # for which cuBLAS also has ways to share out a long K
-        a, b, c = (a, real, a_columns), (b, real, b_columns), (c, real, c_columns)
-        cublas.gemmEx(*start, *a, *b, beta, *c, *end)
+        cublas.gemmEx(*start, *at_a, *at_b, zero, *at_c, *end)
     else:
-        a, b = (a, real, a_columns, a_stride), (b, real, b_columns, b_stride)
-        c = c, real, c_columns, c_stride
-        cublas.gemmStridedBatchedEx(*start, *a, *b, beta, *c, count, *end)
+        at_a, at_b, at_c = (*at_a, a_stride), (*at_b, b_stride), (*at_c, m * n)
+        cublas.gemmStridedBatchedEx(*start, *at_a, *at_b, zero, *at_c, count, *end)
 
 
 def _operand(x):
@@ -99,6 +104,8 @@ def _operand(x):
     columns, and that of two matrices, in entries.
     """
     *batch, rows, columns = x.shape
+    if x.flags.c_contiguous:
+        return x, AS_IT_IS, columns, rows * columns
     *outer, row, column = (stride // x.dtype.itemsize for stride in x.strides)
     evenly = all(
         outer[i] == outer[i + 1] * batch[i + 1] for i in range(len(batch) - 1)
@@ -113,8 +120,14 @@ def _operand(x):
 
 
 def _cublas():
-    """CuPy's cuBLAS, and its handle on the current GPU."""
+    """CuPy's cuBLAS, and its handle for this thread and the current GPU and stream."""
+    cublas, device = _modules()
+    return cublas, device.get_cublas_handle()
+
+
+@cache
+def _modules():
     from cupy.cuda import device
     from cupy_backends.cuda.libs import cublas
 
-    return cublas, device.get_cublas_handle()
+    return cublas, device

@@ -1,0 +1,94 @@
+"""A model on the second GPU, while the first one is current: in this thread and in new ones."""
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from strict_cupy import StrictArray, strict
+from tiny_run import tiny_recipe
+from tiny_translator import captions, train_once
+
+from minitransformer.backend import Device, to_host
+from minitransformer.gradcheck.cases import small_config
+from minitransformer.run_folder import RunFolder
+from minitransformer.training import session
+from minitransformer.training import trainer as trainer_module
+from minitransformer.training.progress import Progress
+from minitransformer.transformer import Transformer
+from minitransformer.translator import Translator
+
+SECOND = Device("stand-in:1", strict, 1)
+GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
+
+
+def arrays_of(value):
+    """All arrays on the stand-in that an object holds, in attributes, lists and dicts."""
+    if isinstance(value, StrictArray):
+        return [value]
+    if isinstance(value, dict):
+        return [x for item in value.values() for x in arrays_of(item)]
+    if isinstance(value, list | tuple):
+        return [x for item in value for x in arrays_of(item)]
+    return arrays_of(vars(value)) if type(value).__module__.startswith("minitransformer") else []
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda config: Transformer(config, device=SECOND),
+        lambda config: Transformer(config).to(SECOND),
+        lambda config: Transformer(config, device=SECOND).to(dtype=np.float64),
+    ],
+    ids=["made there", "moved there", "of another type"],
+)
+def test_all_arrays_of_a_model_are_where_it_is(made):
+    model = made(small_config())
+    arrays = arrays_of(model)
+    assert len(arrays) > 2 * len(model.parameters())
+    assert {x._device for x in arrays} == {1}
+
+
+def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer_module, "staged", upload)
+    threads = []
+
+    def translator(*args, **options):
+        threads.append(options["threads"])
+        return Translator(*args, **options)
+
+    monkeypatch.setattr(session, "Translator", translator)
+    recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)  # as of a run begun on a CPU
+
+    def prepared():
+        return session.prepare(recipe, RunFolder(tmp_path / "run"), SECOND, Progress(io.StringIO()))
+
+    trainer = prepared()
+    before = to_host(trainer.model.flat.data)
+    trainer.train()
+    assert {x._device for x in arrays_of([trainer.model, trainer.adam])} == {1}
+    assert (to_host(trainer.model.flat.data) != before).any()
+    assert set(threads) == {1}
+    assert trainer.workers.count == 1
+
+    resumed = prepared()
+    assert resumed.resume()
+    assert resumed.step == trainer.step
+
+
+def upload(batches, device, *sizes):
+    """In the place of ``staged``, whose streams the stand-in does not have."""
+    for batch in batches:
+        ids = (device.asarray(x) for x in (batch.source, batch.target, batch.labels))
+        yield type(batch)(*ids, num_tokens=batch.num_tokens)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_it_translates_there_from_any_thread(tmp_path_factory, threads):
+    translator = Translator.load(train_once(tmp_path_factory), "cpu", accelerate=False)
+    translator = Translator(translator.model.to(SECOND), translator.vocabulary, threads=threads)
+    said = []
+    asked = threading.Thread(target=lambda: said.extend(translator.translate(GERMAN)))
+    asked.start()
+    asked.join()
+    assert said == ENGLISH
