@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import fields, replace
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -161,6 +162,8 @@ class OurSide:
 
 class _Log:
     """In the place of a Trainer's run folder and of its progress bar."""
+
+    checkpoints = Path("no checkpoints")  # where the Trainer looks for one when a run is lost
 
     def __init__(self):
         self.entries = []

@@ -47,7 +47,6 @@ def main(arguments=None):
         warmup_steps=max(1, options.steps // 4),
         total_steps=options.steps,
     )
-    runs = train(workload, settings, options.steps)
     arguments = sys.argv[1:] if arguments is None else arguments
     result = {
         "kind": "loss_curve",
@@ -56,9 +55,9 @@ def main(arguments=None):
         "corpus": workload.corpus,
         "steps": options.steps,
         "settings": asdict(settings),
-        "comparison": compare(runs),
-        "runs": runs,
     }
+    runs = train(workload, settings, options.steps)
+    result |= {"comparison": compare(runs), "runs": runs}
     print(table(result))
     if options.json:
         options.json.write_text(json.dumps(result) + "\n", encoding="utf-8")

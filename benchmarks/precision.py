@@ -1,17 +1,19 @@
-"""What does it cost a training that matrix products round what they multiply?
+"""What do rounded matrix products cost a training?
 
     python benchmarks/precision.py --data-dir DIR --json FILE --plot FILE.png
 
 Tensor cores multiply entries of fewer bits, and add the products up in float32. The same model is
 trained in each precision from the same weights, on the same batches, with the same dropout masks,
-so that losses of two runs differ by the rounding alone. But any change, however small, grows as
-training goes on: beside the precisions stands a control that drops the last of float32's 24 bits.
+so that losses of two runs differ by the rounding alone.
 
-On a GPU the products are those of ``matmul_precision``. On a CPU they are imitated: each matrix
-product of the readable functions is given rounded entries. That says nothing about speed.
+On a GPU the products are those of ``matmul_precision``. On a CPU they are imitated: the readable
+functions run, and each of their matrix products is given rounded entries. That says nothing about
+speed. Any difference, however small, grows as training goes on: for that there is a control there,
+which drops the last of float32's 24 bits.
 """
 
 import json
+import math
 import sys
 from dataclasses import asdict, replace
 from functools import partial
@@ -25,8 +27,9 @@ from _settings import Settings
 from _workload import make_workload
 from loss_curve import WINDOW, windows
 
+from minitransformer.training.trainer import TrainingError
+
 SEEDS = (1, 2)
-CONTROL = "23 bits"
 
 
 def main(arguments=None):
@@ -38,17 +41,10 @@ def main(arguments=None):
     settings = Settings(
         threads=options.threads or cores(),
         device=options.device,
-        accelerate=options.device != "cpu",
         peak_learning_rate=options.peak_learning_rate,
         warmup_steps=max(1, options.steps // 4),
         total_steps=options.steps,
     )
-    precisions = ("float32", *(ROUNDINGS if options.device == "cpu" else ("tf32", "bfloat16")))
-    runs = [
-        dict(precision=precision, seed=seed, losses=train(workload, settings, precision, seed))
-        for precision in precisions
-        for seed in SEEDS
-    ]
     arguments = sys.argv[1:] if arguments is None else arguments
     result = {
         "kind": "precision",
@@ -57,8 +53,14 @@ def main(arguments=None):
         "corpus": workload.corpus,
         "steps": options.steps,
         "settings": asdict(settings),
-        "runs": runs,
+        "side": OurSide(workload, settings).facts(),
     }
+    precisions = ROUNDINGS if options.device == "cpu" else ("tf32", "bfloat16")
+    result["runs"] = [
+        dict(precision=precision, seed=seed, losses=train(workload, settings, precision, seed))
+        for precision in ("float32", *precisions)
+        for seed in SEEDS
+    ]
     print(table(result))
     if options.json:
         options.json.write_text(json.dumps(result) + "\n", encoding="utf-8")
@@ -68,28 +70,38 @@ def main(arguments=None):
 
 
 def train(workload, settings, precision, seed):
-    """The loss of each of ``settings.total_steps`` steps; batches come again if they are fewer."""
-    side = OurSide(workload, replace(settings, seed=seed))
+    """The loss of each of ``settings.total_steps`` steps; NaN from where the training is lost.
+
+    Batches come again if they are fewer.
+    """
+    imitated = settings.device == "cpu"
+    # Twins would not know the arrays that imitate, and draw other masks than the references.
+    side = OurSide(workload, replace(settings, seed=seed, accelerate=not imitated))
     trainer = side.trainer
-    if settings.device != "cpu":
+    if not imitated:
         trainer.config = replace(trainer.config, matmul_precision=precision)
     elif precision != "float32":
         round_products(trainer.replicas, ROUNDINGS[precision])
-    steps = range(settings.total_steps)
-    return side.losses([step % len(workload.batches) for step in steps])
+    steps = settings.total_steps
+    try:
+        return side.losses([step % len(workload.batches) for step in range(steps)])
+    except TrainingError:
+        losses = [entry["loss"] for entry in trainer.run.entries]
+        return losses + [math.nan] * (steps - len(losses))
 
 
-def round_products(models, rounded):
-    """Let every matrix product that a parameter has to do with multiply ``rounded`` entries.
+def round_products(models, rounding):
+    """Let every matrix product of the readable functions multiply what ``rounding`` returns.
 
-    Whatever is worked out from such an array is one too, and in a Transformer that is everything.
+    Parameters become arrays that do so, and so does nearly all that is worked out from them: each
+    product has at least one such factor.
     """
 
     class Rounding(np.ndarray):
         def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
             inputs = [_plain(x) for x in inputs]
             if ufunc is np.matmul:
-                inputs = [rounded(x) for x in inputs]
+                inputs = [rounding(x) for x in inputs]
             if out is not None:
                 options["out"] = tuple(_plain(x) for x in out)
             result = getattr(ufunc, method)(*inputs, **options)
@@ -106,29 +118,29 @@ def _plain(x):
     return x.view(np.ndarray) if isinstance(x, np.ndarray) else x
 
 
-def to_bits(x, count):
+def with_bits(x, count):
     """float32 x with ``count`` significant bits: to nearest, ties to even."""
     dropped = 24 - count
     bits = x.view(np.uint32)
-    odd = bits >> dropped & 1  # the last bit that stays: a tie is rounded up where it is 1
-    half = (1 << dropped - 1) - 1 + odd
-    return (bits + half >> dropped << dropped).view(np.float32)
+    last_kept = (bits >> dropped) & 1
+    bits = bits + ((1 << (dropped - 1)) - 1 + last_kept)  # carries over from half on
+    return ((bits >> dropped) << dropped).view(np.float32)
 
 
 def to_float16(x):
-    """float32 x as float16 holds it: in steps of 2^-24 below 2^-14, infinite above 65504.
+    """float32 x as float16 holds it: in steps of 2^-24 below 2^-14, infinite from 65520 on.
 
-    NumPy's own conversion is 30 times as slow for the many entries below 2^-14.
+    NumPy's own conversion takes several times as long where most entries are below 2^-14.
     """
     small = (x + np.float32(0.75)) - np.float32(0.75)  # float32 has steps of 2^-24 around 0.75
-    y = np.where(np.abs(x) < 2**-14, small, to_bits(x, 11))
+    y = np.where(np.abs(x) < 2**-14, small, with_bits(x, 11))
     return np.where(np.abs(y) > 65504, np.copysign(np.float32(np.inf), y), y)
 
 
 ROUNDINGS = {
-    CONTROL: partial(to_bits, count=23),
-    "tf32": partial(to_bits, count=11),
-    "bfloat16": partial(to_bits, count=8),
+    "23 bits": partial(with_bits, count=23),
+    "tf32": partial(with_bits, count=11),
+    "bfloat16": partial(with_bits, count=8),
     "float16": to_float16,
 }
 
@@ -140,26 +152,35 @@ def compare(runs):
         runs: list of dicts with ``precision``, ``seed`` and ``losses``.
 
     Returns:
-        dict by precision, of dicts: ``last``, the mean loss of the last tenth of the steps for each
-        seed; ``shift``, how much higher that is than float32's of the same seed, on average; and
-        ``distance``, the root of the mean squared difference of the windows' mean losses. For
-        float32 the latter two are those of its second seed beside its first.
+        dict by precision of dicts: ``last``, the mean loss of the last tenth of the steps for each
+        seed; and but for float32 ``shift``, how much higher that is than float32's of the same
+        seed, on average; and ``distance``, the root of the mean squared difference of the windows'
+        mean losses. Under ``"another seed"`` stands how far float32 lies from itself.
     """
+    curves = _curves(runs)
+    float32 = curves["float32"]
+    tenth = slice(-max(1, float32.shape[1] // 10), None)
+
+    def beside(losses, others):
+        difference = losses - others
+        return {
+            "shift": float(difference[:, tenth].mean()),
+            "distance": float(np.sqrt((windows(difference) ** 2).mean())),
+        }
+
+    found = {name: {"last": x[:, tenth].mean(axis=1).tolist()} for name, x in curves.items()}
+    for name in set(curves) - {"float32"}:
+        found[name] |= beside(curves[name], float32)
+    found["another seed"] = beside(float32[1:], float32[:1])
+    return found
+
+
+def _curves(runs):
+    """The losses of each precision, (seeds, steps)."""
     curves = {}
     for run in runs:
         curves.setdefault(run["precision"], []).append(run["losses"])
-    first, second = np.array(curves["float32"])
-    found = {}
-    for precision, losses in curves.items():
-        losses = np.array(losses)  # (seeds, steps)
-        difference = losses - (first, second) if precision != "float32" else (second - first)[None]
-        tenth = max(1, losses.shape[1] // 10)
-        found[precision] = {
-            "last": losses[:, -tenth:].mean(axis=1).tolist(),
-            "shift": float(difference[:, -tenth:].mean()),
-            "distance": float(np.sqrt((windows(difference) ** 2).mean())),
-        }
-    return found
+    return {precision: np.array(losses) for precision, losses in curves.items()}
 
 
 def table(result):
@@ -169,19 +190,15 @@ def table(result):
     lines = [
         f"{result['config']} on {result['corpus']}, {result['steps']} steps, precisions {how}",
         "",
-        f"             loss of the last {tenth:<4} beside float32",
-        "             seed 1    seed 2    shift     windows",
+        f"              mean loss, last {tenth} steps  from float32, same seed",
+        "              seed 1    seed 2           shift     distance",
     ]
     for precision, found in compare(result["runs"]).items():
-        cells = [f"{loss:<10.4f}" for loss in found["last"]]
-        if precision == "float32":
-            seeds = found
-            lines.append(f"{precision:12} {''.join(cells)}")
-        else:
-            lines.append(
-                f"{precision:12} {''.join(cells)}{found['shift']:<+10.4f}{found['distance']:.4f}"
-            )
-    lines.append(f"{'seed 2 beside seed 1':33}{seeds['shift']:<+10.4f}{seeds['distance']:.4f}")
+        last = "".join(f"{loss:<10.4f}" for loss in found.get("last", ()))
+        line = f"{precision:14}{last:27}"
+        if "shift" in found:
+            line += f"{found['shift']:<+10.4f}{found['distance']:.4f}"
+        lines.append(line.rstrip())
     return "\n".join(lines)
 
 
@@ -191,18 +208,16 @@ def plot(result, path):
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    curves = {}
-    for run in result["runs"]:
-        curves.setdefault(run["precision"], []).append(run["losses"])
-    float32 = windows(np.array(curves.pop("float32")))
+    curves = {name: windows(losses) for name, losses in _curves(result["runs"]).items()}
+    float32 = curves.pop("float32")
     steps = (np.arange(float32.shape[1]) + 0.5) * min(WINDOW, result["steps"])
     axes.plot(steps, np.abs(float32[1] - float32[0]), "k--", label="float32, another seed")
     for precision, losses in curves.items():
-        distance = np.abs(windows(np.array(losses)) - float32).mean(axis=0)
-        axes.plot(steps, distance, label=precision)
+        axes.plot(steps, np.abs(losses - float32).mean(axis=0), label=precision)
     axes.set(xlabel="step", ylabel="difference to float32, nats a token", yscale="log")
     axes.legend()
     figure.savefig(path, dpi=120, metadata={"Software": None})
+    return figure
 
 
 def _parsed(arguments):

@@ -173,12 +173,12 @@ def table(result):
     for kind, share in result["shares"].items():
         milliseconds = 1000 * share * result["seconds_per_step"]
         lines.append(f"{kind:{width}}  {share:5.1%}  {milliseconds:9.1f}")
-    share = sum(result["shares"].get(kind, 0) for kind in (PRODUCTS, LOGITS, HEADS))
-    seconds, peak = share * result["seconds_per_step"], result["gemm_peak_gflops"]
+    of_products = sum(result["shares"].get(kind, 0) for kind in (PRODUCTS, LOGITS, HEADS))
+    seconds, peak = of_products * result["seconds_per_step"], result["gemm_peak_gflops"]
     speed = result["gflop_per_step"] / seconds if seconds else math.nan  # a step of too few looks
     lines += [
         "",
-        f"matrix products: {share:.1%}, {1000 * seconds:.1f} ms",
+        f"matrix products: {of_products:.1%}, {1000 * seconds:.1f} ms",
         f"their speed: {speed:.0f} GFLOP/s, {speed / peak:.0%} of the peak, {peak:.0f}",
     ]
     return "\n".join(lines)

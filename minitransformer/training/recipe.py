@@ -1,6 +1,6 @@
 """A recipe: everything that decides a training run, from TOML and the command line.
 
-Those that come with the package are the files in ``recipes/`` beside this one.
+The recipes of the package are the files in ``recipes/`` beside this one.
 """
 
 import tomllib
@@ -96,7 +96,7 @@ class Recipe:
 
     @classmethod
     def load(cls, name):
-        """One of the package by its name, or any other TOML file by its path.
+        """A recipe of the package by its name, or any other TOML file by its path.
 
         Raises:
             RecipeError: there is neither, or the file is no recipe.
@@ -105,8 +105,8 @@ class Recipe:
         path = recipes.get(str(name), Path(name))
         if not path.is_file():
             raise RecipeError(
-                f"there is no recipe or file {str(name)!r}; "
-                f"the recipes are {', '.join(sorted(recipes))}"
+                f"there is no file {str(name)!r}, and the recipes of the package are "
+                f"{', '.join(sorted(recipes))}"
             )
         try:
             sections = tomllib.loads(path.read_text(encoding="utf-8"))

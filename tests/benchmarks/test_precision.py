@@ -1,18 +1,22 @@
-"""That the imitated precisions round as tensor cores do, and round all matrix products."""
+"""That the imitated precisions round what they say, in all matrix products and nowhere else."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import precision
 import pytest
 from _settings import Settings
-from precision import ROUNDINGS, compare, round_products, to_bits, to_float16, train
+from precision import ROUNDINGS, compare, round_products, to_float16, train, with_bits
 from tiny_workload import tiny_workload
 
 from minitransformer import Transformer
 from minitransformer.layers.linear import Linear
 
-SETTINGS = Settings(accelerate=False, total_steps=3, warmup_steps=1)
+SETTINGS = Settings(total_steps=3, warmup_steps=1)
+# Of the tiny workload's forward pass, with two layers a side: four linear maps and two products of
+# an attention, two maps of the feed-forward network, and the logits.
+PRODUCTS = 2 * (6 + 2) + 2 * (6 + 6 + 2) + 1
 
 
 def floats(rng, count=200_000):
@@ -36,7 +40,7 @@ def test_float16_is_that_of_numpy():
 @pytest.mark.parametrize("count", [8, 11, 23])
 def test_so_many_bits_are_left(count):
     x = np.random.default_rng(count).standard_normal(10_000, dtype=np.float32)
-    rounded = to_bits(x, count)
+    rounded = with_bits(x, count)
     mantissas, _ = np.frexp(rounded.astype(float))
     np.testing.assert_array_equal(mantissas * 2**count % 1, 0)
     _, exponents = np.frexp(x.astype(float))
@@ -44,8 +48,22 @@ def test_so_many_bits_are_left(count):
     assert (np.abs(rounded.astype(float) - x) <= half_a_step).all()
     step = np.float32(2.0 ** (1 - count))
     ties = 1 + step * np.float32([0.5, 1.5, 2.5])
-    if count < 23:  # of 24 bits there is one to cut: all that is cut is a tie
-        np.testing.assert_array_equal(to_bits(ties, count), 1 + step * np.float32([0, 2, 2]))
+    np.testing.assert_array_equal(with_bits(ties, count), 1 + step * np.float32([0, 2, 2]))
+
+
+def test_each_precision_keeps_the_bits_of_its_name():
+    x = np.float32([1 + 2**-22, 1 + 2**-10, 1 + 2**-7, 1 + 2**-6, 2**-24, 1e5])
+    kept = {name: (rounding(x) == x).tolist() for name, rounding in ROUNDINGS.items()}
+    assert kept == {
+        "23 bits": [True, True, True, True, True, True],
+        "tf32": [False, True, True, True, True, False],
+        "bfloat16": [False, False, True, True, True, False],
+        "float16": [False, True, True, True, True, False],
+    }
+    assert ROUNDINGS["23 bits"](np.float32([1 + 2**-23])) == 1
+    assert ROUNDINGS["tf32"](np.float32([2**-30])) == 2**-30  # the range of float32
+    assert ROUNDINGS["bfloat16"](np.float32([2**-30])) == 2**-30
+    assert ROUNDINGS["float16"](np.float32([2**-30])) == 0
 
 
 def test_bfloat16_is_that_of_pytorch():
@@ -81,22 +99,53 @@ def test_all_products_of_a_step_are_rounded():
     batch = workload.batches[0]
     _, cache = model.loss(batch.source, batch.target, batch.labels)
     model.loss_backward(1.0, cache)
-    # Each of two encoder and two decoder layers: four linear maps and two products of an attention,
-    # and two maps of the feed-forward network. All are followed by two products in the backward.
-    products = 2 * (6 + 2) + 2 * (6 + 6 + 2) + 1
-    assert len(calls) == 2 * 3 * products
+    assert len(calls) == 2 * 3 * PRODUCTS  # two factors, and two products more in the backward
 
 
-def test_precisions_differ_by_what_they_round(monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_precisions_differ_by_what_they_round(monkeypatch, threads):
+    """Alike in everything else: rounded to themselves, entries give the losses of float32."""
     workload = tiny_workload()
-    exact = np.array(train(workload, SETTINGS, "float32", seed=1))
+    settings = Settings(threads=threads, total_steps=6, warmup_steps=1)
+    exact = np.array(train(workload, settings, "float32", seed=1))
     monkeypatch.setitem(ROUNDINGS, "exact", lambda x: x)
-    np.testing.assert_array_equal(train(workload, SETTINGS, "exact", seed=1), exact)
+    np.testing.assert_array_equal(train(workload, settings, "exact", seed=1), exact)
     distance = {
-        name: np.abs(np.array(train(workload, SETTINGS, name, seed=1)) / exact - 1).max()
-        for name in ("23 bits", "tf32", "bfloat16")
+        name: np.abs(np.array(train(workload, settings, name, seed=1)) / exact - 1).max()
+        for name in ("tf32", "bfloat16")
     }
-    assert 0 < distance["23 bits"] < 1e-6 < distance["tf32"] < distance["bfloat16"] < 1e-2
+    assert 0 < distance["tf32"] < distance["bfloat16"] < 1e-2
+
+
+def test_all_workers_round(monkeypatch):
+    """Each has its own replica; the batches are too small to be shared out, unless asked."""
+    workload = tiny_workload()
+    monkeypatch.setattr(precision.OurSide, "_trainer", two_shards(precision.OurSide._trainer))
+    calls = []
+    monkeypatch.setitem(ROUNDINGS, "counted", lambda x: calls.append(x.shape) or x)
+    train(workload, replace(SETTINGS, threads=2, total_steps=1), "counted", seed=1)
+    assert len(calls) == 2 * 2 * 3 * PRODUCTS
+
+
+def two_shards(make):
+    def trainer(side, *args):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("minitransformer.workers.default_shards", lambda *_: 2)
+            return make(side, *args)
+
+    return trainer
+
+
+def test_a_training_that_is_lost_has_the_losses_until_then(monkeypatch):
+    steps = iter(range(10**6))
+
+    def breaks(x):
+        return x if next(steps) < 4 * 2 * 3 * PRODUCTS else np.full_like(x, np.inf)
+
+    monkeypatch.setitem(ROUNDINGS, "breaks", breaks)
+    with np.errstate(all="ignore"):
+        losses = train(tiny_workload(), replace(SETTINGS, total_steps=6), "breaks", seed=1)
+    assert np.isfinite(losses).tolist() == [True] * 4 + [False] * 2
 
 
 def made_up():
@@ -116,8 +165,8 @@ def made_up():
 
 def test_each_precision_is_compared_with_the_same_seed():
     found = compare(made_up())
-    assert found["float32"]["shift"] == pytest.approx(0.02)
-    assert found["float32"]["distance"] == pytest.approx(0.02)
+    assert found["another seed"]["shift"] == pytest.approx(0.02)
+    assert found["another seed"]["distance"] == pytest.approx(0.02)
     assert found["tf32"]["shift"] == pytest.approx(0, abs=1e-9)
     assert found["tf32"]["distance"] == pytest.approx(0.001)
     assert found["bfloat16"]["shift"] == pytest.approx(0.5)
@@ -125,22 +174,53 @@ def test_each_precision_is_compared_with_the_same_seed():
     assert np.subtract(*found["bfloat16"]["last"][::-1]) == pytest.approx(0.02)
 
 
+def test_noise_of_single_steps_is_no_distance():
+    runs = made_up()
+    noise = np.resize([0.1, -0.1], 400)
+    for run in runs:
+        if run["precision"] == "tf32":
+            run["losses"] = (np.array(run["losses"]) + noise).tolist()
+    assert compare(runs)["tf32"]["distance"] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 21])
+def test_few_steps_can_be_compared(steps):
+    runs = [run | dict(losses=run["losses"][:steps]) for run in made_up()]
+    assert compare(runs)["another seed"]["shift"] == pytest.approx(0.02)
+
+
 def test_the_comparison_is_printed_and_drawn(tmp_path):
     result = dict(config="toy", corpus="text", steps=400, runs=made_up())
     result |= dict(settings={"device": "cpu"})
-    text = precision.table(json.loads(json.dumps(result)))
-    assert "bfloat16     4.5905    4.6105    +0.5000   0.1581" in text
-    assert "seed 2 beside seed 1             +0.0200   0.0200" in text
-    precision.plot(result, tmp_path / "differences.png")
+    lines = precision.table(json.loads(json.dumps(result))).splitlines()
+    assert "imitated on a CPU" in lines[0]
+    assert lines[4:] == [
+        "float32       4.0905    4.1105",
+        "tf32          4.0915    4.1095           +0.0000   0.0010",
+        "bfloat16      4.5905    4.6105           +0.5000   0.1581",
+        "another seed                             +0.0200   0.0200",
+    ]
+    result |= dict(settings={"device": "cuda"})
+    assert "on a GPU" in precision.table(result)
+
+    (axes,) = precision.plot(result, tmp_path / "differences.png").axes
     assert (tmp_path / "differences.png").stat().st_size > 5000
+    drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+    assert list(drawn) == ["float32, another seed", "tf32", "bfloat16"]
+    np.testing.assert_allclose(drawn["tf32"][:, 1], 0.001, rtol=1e-6)
+    np.testing.assert_allclose(drawn["tf32"][:2, 0], [10, 30])
 
 
 def test_the_script_trains_in_every_precision(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(precision, "make_workload", lambda *_, **__: tiny_workload())
-    path = tmp_path / "result.json"
-    assert precision.main(["--steps", "2", "--threads", "1", "--json", str(path)]) == 0
+    path, picture = tmp_path / "result.json", tmp_path / "picture.png"
+    options = ["--steps", "4", "--threads", "1", "--peak-learning-rate", "0.01"]
+    assert precision.main([*options, "--json", str(path), "--plot", str(picture)]) == 0
     result = json.loads(path.read_text())
     trained = [(run["precision"], run["seed"]) for run in result["runs"]]
     assert trained == [(name, seed) for name in ("float32", *ROUNDINGS) for seed in (1, 2)]
-    assert all(len(run["losses"]) == 2 for run in result["runs"])
+    assert all(len(run["losses"]) == 4 for run in result["runs"])
+    settings = result["settings"]
+    assert (settings["warmup_steps"], settings["peak_learning_rate"]) == (1, 0.01)
     assert capsys.readouterr().out == precision.table(result) + "\n"
+    assert picture.exists()

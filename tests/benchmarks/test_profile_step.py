@@ -1,9 +1,11 @@
+import json
 import sys
 import threading
 import time
 
 import profile_step
 import pytest
+from _flops import batch_flops
 from _our_side import OurSide
 from _settings import Settings
 from profile_step import WAITING, Looks, kind_of, profile
@@ -136,8 +138,15 @@ def test_the_speed_of_the_products_is_that_of_the_time_they_took():
 
 
 def test_operations_are_those_of_the_batches(side):
-    def gflop(indices):
-        return profile(side, indices)["gflop_per_step"]
+    expected = [sum(batch_flops(side.config, batch).values()) / 1e9 for batch in side.batches]
+    assert profile(side, [0])["gflop_per_step"] == pytest.approx(expected[0])
+    assert profile(side, [0, 1])["gflop_per_step"] == pytest.approx(sum(expected) / 2)
 
-    assert gflop([0]) != gflop([1])
-    assert gflop([0, 1]) == pytest.approx((gflop([0]) + gflop([1])) / 2)
+
+def test_the_script_prints_what_it_writes(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(profile_step, "make_workload", lambda *_, **__: tiny_workload(count=2))
+    path = tmp_path / "result.json"
+    assert profile_step.main(["--steps", "2", "--threads", "1", "--json", str(path)]) == 0
+    result = json.loads(path.read_text())
+    assert result["gemm_peak_gflops"] > 0
+    assert capsys.readouterr().out == profile_step.table(result) + "\n"

@@ -138,7 +138,7 @@ def test_an_empty_file_is_refused(tmp_path):
 def test_an_unknown_recipe_is_refused_with_the_known_ones():
     with pytest.raises(
         RecipeError,
-        match="no recipe or file 'tyo'; the recipes are base, multi30k, multi30k-cpu, toy",
+        match="no file 'tyo', and the recipes of the package are base, multi30k, multi30k-cpu, toy",
     ):
         Recipe.load("tyo")
 
