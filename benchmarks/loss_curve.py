@@ -147,6 +147,7 @@ def table(result):
         f"{found['distance']:.2f} of what that explains (allowed: {NOISE:.0f})",
         "the losses fall alike" if found["agree"] else "THE LOSSES DO NOT FALL ALIKE",
         "",
+        "with dropout, two seeds of each side:",
         "steps        minitransformer          PyTorch",
     ]
     ours, theirs = (windows(_curves(result["runs"], s, dropout=True)) for s in ("ours", "torch"))

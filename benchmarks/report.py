@@ -15,6 +15,8 @@ import statistics
 import sys
 from pathlib import Path
 
+import train_step
+
 RESULTS = Path(__file__).parent / "results"
 INTRODUCTION = """# Results
 
@@ -111,7 +113,7 @@ def ratios(results):
             (
                 f"[{path.stem}](#{path.stem})",
                 result["config"],
-                theirs["name"] + (", tuned malloc" if result["tuned_malloc"] else ""),
+                train_step.other_name(result),
                 f"**{result['ratio']:.2f}** ({min(blocks):.2f} to {max(blocks):.2f})",
                 f"{ours['gemm_peak_gflops'] / theirs['gemm_peak_gflops']:.2f} · "
                 f"{ours['gemm_peak_share'] / theirs['gemm_peak_share']:.2f}",

@@ -125,7 +125,10 @@ def exponent(rows):
 
 def table(result):
     """All axes as text."""
-    lines = [f"{result['cpu']}; {result['side']['blas']}, {result['side']['threads']}"]
+    lines = [
+        f"{result['cpu']}; {result['side']['blas']}, {result['side']['threads']}",
+        "tiny on random sentences of one length, but for what changes",
+    ]
     for axis, found in result["axes"].items():
         first = found["points"][0]
         lines += ["", MEANINGS[axis]]

@@ -205,7 +205,7 @@ def table(result):
     """A result as text."""
     ours, theirs = result["ours"], result["theirs"]
     ratios = result["ratio_of_blocks"]
-    cells = [("", ours["name"], theirs["name"])]
+    cells = [("", ours["name"], other_name(result))]
     for label, key, form in ROWS:
         if key in ours:
             cells.append((label, form.format(ours[key]), form.format(theirs[key])))
@@ -226,10 +226,15 @@ def table(result):
     lines += [
         "",
         f"ratio {result['ratio']:.2f}, from {min(ratios):.2f} to {max(ratios):.2f} in "
-        f"{len(ratios)} blocks of {result['block']} steps",
+        f"blocks of {result['block']} steps, {result['steps']} in all",
     ]
     lines += note_on_kernels(result["environment"])
     return "\n".join(lines)
+
+
+def other_name(result):
+    """What ours is compared with."""
+    return result["theirs"]["name"] + (", tuned malloc" if result["tuned_malloc"] else "")
 
 
 def _arguments(arguments):

@@ -152,9 +152,10 @@ def _new(options):
             for number in itertools.count(2)
             if not (path := Path(f"{run_folder.path}-{number}")).exists()
         )
+        go_on = f"go on with it: {resume_command(run_folder)}, or "
         raise RecipeError(
-            f"{run_folder.path} holds a run already; go on with it: {resume_command(run_folder)}, "
-            f"or choose another folder: --run-folder {shlex.quote(str(free))}"
+            f"{run_folder.path} holds a run already; {'' if run_folder.model.exists() else go_on}"
+            f"choose another folder: --run-folder {shlex.quote(str(free))}"
         )
     return run_folder, recipe
 

@@ -21,7 +21,7 @@ class Progress:
         """Show a log entry of kind "train"."""
         values = (
             f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
-            f"{entry['tokens_per_second']:,.0f} tokens/s"
+            f"{entry['tokens_per_second']:,.0f} target tokens/s"
         )
         if self.stream.isatty():
             if self.bar is None:

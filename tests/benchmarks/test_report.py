@@ -62,14 +62,16 @@ def test_a_benchmark_is_shown_as_it_was_printed(tmp_path):
     side |= dict(gemm_peak_share=0.75)
     result = dict(kind="train_step", command="python benchmarks/train_step.py", commit="01234")
     result |= dict(versions={"numpy": "2.4"}, cpu="a processor", cores=2, environment={})
-    result |= dict(config="tiny", corpus="text", gflop_per_step=88.1, padding=0.05, block=5)
+    result |= dict(
+        config="tiny", corpus="text", gflop_per_step=88.1, padding=0.05, block=5, steps=10
+    )
     result |= dict(agreement={}, ratio=3.28, ratio_of_blocks=[3.1, 3.4], tuned_malloc=False)
     theirs = side | dict(name="PyTorch", tokens_per_second=2250.0)
     theirs |= dict(gemm_peak_gflops=160.0, gemm_peak_share=0.6)
     store(tmp_path, cpu=result | dict(ours=side, theirs=theirs))
     text = page(tmp_path)
     assert "| **3.28** (3.10 to 3.40) | 2.50 · 1.25 | 4.37 | 7,380 / 2,250 | 75% / 60% |" in text
-    assert "ratio 3.28, from 3.10 to 3.40 in 2 blocks of 5 steps" in text
+    assert "ratio 3.28, from 3.10 to 3.40 in blocks of 5 steps, 10 in all" in text
     assert "![" not in text
     (tmp_path / "cpu.png").touch()
     assert "![A training step](cpu.png)" in page(tmp_path)

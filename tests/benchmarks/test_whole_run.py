@@ -47,6 +47,23 @@ def test_a_result_is_never_scored_again(train):
         train("again.json")
 
 
+def test_the_run_of_one_command_is_not_scored_as_that_of_another(train, capsys):
+    _, folder = train("first.json")
+    options = [
+        "--json",
+        folder / "other.json",
+        "--run-folder",
+        folder / "run",
+        "toy",
+        "--seed",
+        "7",
+    ]
+    with pytest.raises(SystemExit, match="2"):
+        multi30k.main([str(option) for option in options])
+    assert "run holds a run of another command" in capsys.readouterr().err
+    assert not (folder / "other.json").exists()
+
+
 def test_the_results_page_shows_it(train, tmp_path):
     _, folder = train("shown.json")
     Path(tmp_path / "multi30k.json").write_text((folder / "shown.json").read_text())

@@ -1,5 +1,6 @@
 import json
 import platform
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,6 +95,9 @@ def test_the_best_validation_is_the_highest_not_the_last(run_copy, capsys):
 
 def test_a_run_that_has_only_begun_is_shown_with_how_to_go_on(unfinished, capsys):
     (unfinished / "metrics.jsonl").unlink()
+    saved = max(path.stem for path in (unfinished / "checkpoints").iterdir())  # not logged
+    assert facts(capsys, unfinished)["steps"] == str(int(saved.removeprefix("step-")))
+    shutil.rmtree(unfinished / "checkpoints")
     shown = facts(capsys, unfinished)
     assert shown["steps"] == "0"
     assert shown["best validation BLEU"] == "none"

@@ -132,10 +132,18 @@ def test_a_run_is_never_overwritten(recipe, run_copy, capsys):
     assert f"--run-folder '{run_copy}-2'" in capsys.readouterr().err
     (run_copy.parent / "a copy-2").mkdir()
     assert train(recipe, "--run-folder", run_copy) == 1
+    choose = f"choose another folder: --run-folder '{run_copy}-3'\n"
+    assert capsys.readouterr().err == (
+        f"minitransformer: {run_copy} holds a run already; {choose}"  # which is done
+    )
+    model = run_copy / "model.npz"
+    model.rename(run_copy / "aside")
+    assert train(recipe, "--run-folder", run_copy) == 1
     assert capsys.readouterr().err == (
         f"minitransformer: {run_copy} holds a run already; go on with it: minitransformer train "
-        f"--resume '{run_copy}', or choose another folder: --run-folder '{run_copy}-3'\n"
+        f"--resume '{run_copy}', or {choose}"
     )
+    (run_copy / "aside").rename(model)
     assert contents(run_copy) == before
     assert train(recipe, "--run-folder", run_copy, "--dry-run") == 0  # which writes nothing
     assert contents(run_copy) == before

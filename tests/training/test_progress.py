@@ -32,7 +32,7 @@ def test_without_a_terminal_there_are_plain_lines_at_most_every_ten_seconds(cloc
         progress.stepped(step(number), 8)
     progress.close()
     assert progress.stream.getvalue().splitlines() == [
-        f"step {number} of 8: loss 2.500, NLL 2.250, 12,346 tokens/s" for number in (1, 3, 5)
+        f"step {number} of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s" for number in (1, 3, 5)
     ]
 
 
@@ -44,7 +44,7 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left():
     progress.bar.refresh()
     shown = progress.stream.getvalue().split("\r")[-1]
     assert "4/8" in shown
-    assert "loss 2.500, NLL 2.250, 12,346 tokens/s" in shown
+    assert "loss 2.500, NLL 2.250, 12,346 target tokens/s" in shown
     assert "<" in shown  # time gone < time left
     progress.close()
     assert progress.bar is None

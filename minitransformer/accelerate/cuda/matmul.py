@@ -9,8 +9,9 @@ a precision says how the tensor cores round what they multiply, and sums are alw
     "bfloat16"   entries to                             8 bits, range 10^±38
     "float16"    entries to                            11 bits, range 6e-8 to 65504
 
-Gradients of a mean over thousands of tokens fall below the range of float16, so it is for inference
-and experiments; training does not offer it.
+Gradients of a mean over thousands of tokens fall below the range of float16: a training in it lags
+behind, where one in TF32 or bfloat16 keeps up (``benchmarks/results``). So training does not offer
+it; it is for inference and experiments.
 """
 
 from contextlib import contextmanager
