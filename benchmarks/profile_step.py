@@ -92,11 +92,16 @@ def profile(side, indices):
     Returns:
         dict of ``seconds_per_step``; ``shares``, by kind, of the time of all workers together; and
         ``gflop_per_step``, operations of matrix products, padding not counted.
+
+    Raises:
+        SystemExit: the steps are too short to be seen.
     """
     side.take_steps(indices)
     with Looks(side.trainer.workers.count) as looks:
         seconds = side.take_steps(indices)
     total = looks.counts.total()
+    if not total:
+        raise SystemExit("the steps were over before anybody could look; take more: --steps N")
     flops = [sum(batch_flops(side.config, side.batches[i]).values()) for i in indices]
     return {
         "steps": len(indices),

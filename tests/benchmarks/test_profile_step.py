@@ -138,15 +138,21 @@ def test_the_speed_of_the_products_is_that_of_the_time_they_took():
 
 
 def test_operations_are_those_of_the_batches(side):
-    expected = [sum(batch_flops(side.config, batch).values()) / 1e9 for batch in side.batches]
-    assert profile(side, [0])["gflop_per_step"] == pytest.approx(expected[0])
-    assert profile(side, [0, 1])["gflop_per_step"] == pytest.approx(sum(expected) / 2)
+    first, second = (sum(batch_flops(side.config, b).values()) / 1e9 for b in side.batches)
+    assert profile(side, [0] * 30)["gflop_per_step"] == pytest.approx(first)
+    assert profile(side, [0, 1] * 15)["gflop_per_step"] == pytest.approx((first + second) / 2)
+
+
+def test_steps_too_short_to_be_seen_are_no_profile(side, monkeypatch):
+    monkeypatch.setattr(profile_step, "SECONDS_BETWEEN_LOOKS", 60)
+    with pytest.raises(SystemExit, match="take more: --steps"):
+        profile(side, [0])
 
 
 def test_the_script_prints_what_it_writes(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(profile_step, "make_workload", lambda *_, **__: tiny_workload(count=2))
+    monkeypatch.setattr(profile_step, "make_workload", lambda *_, **__: tiny_workload(count=40))
     path = tmp_path / "result.json"
-    assert profile_step.main(["--steps", "2", "--threads", "1", "--json", str(path)]) == 0
+    assert profile_step.main(["--steps", "40", "--threads", "1", "--json", str(path)]) == 0
     result = json.loads(path.read_text())
     assert result["gemm_peak_gflops"] > 0
     assert capsys.readouterr().out == profile_step.table(result) + "\n"
