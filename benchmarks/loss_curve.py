@@ -13,56 +13,28 @@ of one side lie apart is the noise, which bounds how far apart the mean curves o
 lie. The curves are compared in windows of steps, in which the losses are averaged.
 """
 
-import json
 import sys
 import tempfile
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
-import _options
+import _courses
 import numpy as np
-from _machine import cores, machine
+from _courses import SEEDS, WINDOW, windows
 from _process import SideProcess, require_torch
-from _settings import Settings
-from _workload import make_workload
 
 FIRST_STEPS = 20  # that are compared one by one
 ROUNDING = 1e-3  # of a loss, relative: what float32 makes of 20 steps
 NOISE = 2.0  # the standard deviations that the mean curves may lie apart, on average
-WINDOW = 20
-SEEDS = (1, 2)
 
 
 def main(arguments=None):
     """Train, compare, print and write; returns 0 if the curves agree and 1 otherwise."""
-    options = _parsed(arguments)
+    options = _courses.parsed(__doc__.splitlines()[0], arguments)
     require_torch()
-    workload = make_workload(
-        options.config, options.data_dir, batch_tokens=options.batch_tokens, count=options.steps
-    )
-    settings = Settings(
-        threads=options.threads or cores(),
-        device=options.device,
-        peak_learning_rate=options.peak_learning_rate,
-        warmup_steps=max(1, options.steps // 4),
-        total_steps=options.steps,
-    )
-    arguments = sys.argv[1:] if arguments is None else arguments
-    result = {
-        "kind": "loss_curve",
-        **machine(["loss_curve.py", *arguments]),
-        "config": options.config,
-        "corpus": workload.corpus,
-        "steps": options.steps,
-        "settings": asdict(settings),
-    }
+    workload, settings, result = _courses.begin("loss_curve", options, arguments)
     runs = train(workload, settings, options.steps)
     result |= {"comparison": compare(runs), "runs": runs}
-    print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    if options.plot:
-        plot(result, options.plot)
+    _courses.finish(result, options, table, plot)
     return 0 if result["comparison"]["agree"] else 1
 
 
@@ -79,7 +51,7 @@ def train(workload, settings, steps):
     """
     none = dict(dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
     still = replace(workload, config=replace(workload.config, **none))
-    indices = [step % len(workload.batches) for step in range(steps)]
+    indices = _courses.steps_of(workload, steps)
     runs = []
     for work, seeds in ((still, SEEDS[:1]), (workload, SEEDS)):
         with tempfile.TemporaryDirectory() as folder:
@@ -128,14 +100,6 @@ def _curves(runs, side, dropout):
     return np.array([run["losses"] for run in chosen])
 
 
-def windows(curves):
-    """Means over windows of steps, (runs, windows); a last window that is not full is left out."""
-    runs, steps = curves.shape
-    window = min(WINDOW, steps)
-    whole = curves[:, : steps - steps % window]
-    return whole.reshape(runs, -1, window).mean(axis=2)
-
-
 def table(result):
     """The comparison as text."""
     found = result["comparison"]
@@ -159,8 +123,8 @@ def table(result):
     return "\n".join(lines)
 
 
-def plot(result, path):
-    """Draw the windows of all runs with dropout, and the runs without."""
+def plot(result):
+    """A Figure of the windows of all runs with dropout, and the runs without."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")
@@ -177,24 +141,7 @@ def plot(result, path):
         panel.set_xlabel("step")
         panel.legend()
     axes[0].set_ylabel("loss, nats a token")
-    figure.savefig(path, dpi=120, metadata={"Software": None})
-
-
-def _parsed(arguments):
-    parser = _options.parser(
-        __doc__.splitlines()[0],
-        "--config",
-        "--data-dir",
-        "--device",
-        "--threads",
-        "--batch-tokens",
-        "--json",
-    )
-    add = parser.add_argument
-    add("--steps", type=int, default=400, help="of each of the six runs")
-    add("--peak-learning-rate", type=float, default=1.2e-3, help="after a quarter of the steps")
-    add("--plot", type=Path, metavar="FILE", help="draw the curves, as .png, .svg or .pdf")
-    return parser.parse_args(arguments)
+    return figure
 
 
 if __name__ == "__main__":

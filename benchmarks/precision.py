@@ -12,79 +12,50 @@ speed. Any difference, however small, grows as training goes on: for that there 
 which drops the last of float32's 24 bits.
 """
 
-import json
 import math
 import sys
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
-import _options
+import _courses
 import numpy as np
-from _machine import cores, machine
+from _courses import SEEDS, WINDOW, windows
 from _our_side import OurSide
-from _settings import Settings
-from _workload import make_workload
-from loss_curve import WINDOW, windows
 
 from minitransformer.training.trainer import TrainingError
-
-SEEDS = (1, 2)
 
 
 def main(arguments=None):
     """Train in each precision, compare, print and write; returns the exit status."""
-    options = _parsed(arguments)
-    workload = make_workload(
-        options.config, options.data_dir, batch_tokens=options.batch_tokens, count=options.steps
-    )
-    settings = Settings(
-        threads=options.threads or cores(),
-        device=options.device,
-        peak_learning_rate=options.peak_learning_rate,
-        warmup_steps=max(1, options.steps // 4),
-        total_steps=options.steps,
-    )
-    arguments = sys.argv[1:] if arguments is None else arguments
-    result = {
-        "kind": "precision",
-        **machine(["precision.py", *arguments]),
-        "config": options.config,
-        "corpus": workload.corpus,
-        "steps": options.steps,
-        "settings": asdict(settings),
-        "side": OurSide(workload, settings).facts(),
-    }
+    options = _courses.parsed(__doc__.splitlines()[0], arguments)
+    workload, settings, result = _courses.begin("precision", options, arguments)
+    # Twins would not know the arrays that imitate, and draw other masks than the references.
+    settings = replace(settings, accelerate=options.device != "cpu")
+    result |= {"settings": asdict(settings), "side": OurSide(workload, settings).facts()}
     precisions = ROUNDINGS if options.device == "cpu" else ("tf32", "bfloat16")
     result["runs"] = [
         dict(precision=precision, seed=seed, losses=train(workload, settings, precision, seed))
         for precision in ("float32", *precisions)
         for seed in SEEDS
     ]
-    print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    if options.plot:
-        plot(result, options.plot)
+    _courses.finish(result, options, table, plot)
     return 0
 
 
 def train(workload, settings, precision, seed):
     """The loss of each of ``settings.total_steps`` steps; NaN from where the training is lost.
 
-    Batches come again if they are fewer.
+    On a CPU the settings have to be those of the readable functions.
     """
-    imitated = settings.device == "cpu"
-    # Twins would not know the arrays that imitate, and draw other masks than the references.
-    side = OurSide(workload, replace(settings, seed=seed, accelerate=not imitated))
+    side = OurSide(workload, replace(settings, seed=seed))
     trainer = side.trainer
-    if not imitated:
+    if settings.device != "cpu":
         trainer.config = replace(trainer.config, matmul_precision=precision)
     elif precision != "float32":
         round_products(trainer.replicas, ROUNDINGS[precision])
     steps = settings.total_steps
     try:
-        return side.losses([step % len(workload.batches) for step in range(steps)])
+        return side.losses(_courses.steps_of(workload, steps))
     except TrainingError:
         losses = [entry["loss"] for entry in trainer.run.entries]
         return losses + [math.nan] * (steps - len(losses))
@@ -202,8 +173,8 @@ def table(result):
     return "\n".join(lines)
 
 
-def plot(result, path):
-    """Draw how far each precision lies from float32, window by window."""
+def plot(result):
+    """A Figure of how far each precision lies from float32, window by window."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -216,25 +187,7 @@ def plot(result, path):
         axes.plot(steps, np.abs(losses - float32).mean(axis=0), label=precision)
     axes.set(xlabel="step", ylabel="difference to float32, nats a token", yscale="log")
     axes.legend()
-    figure.savefig(path, dpi=120, metadata={"Software": None})
     return figure
-
-
-def _parsed(arguments):
-    parser = _options.parser(
-        __doc__.splitlines()[0],
-        "--config",
-        "--data-dir",
-        "--device",
-        "--threads",
-        "--batch-tokens",
-        "--json",
-    )
-    add = parser.add_argument
-    add("--steps", type=int, default=400, help="of each run, two in each precision")
-    add("--peak-learning-rate", type=float, default=1.2e-3, help="after a quarter of the steps")
-    add("--plot", type=Path, metavar="FILE", help="draw the differences, as .png, .svg or .pdf")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 
 import minitransformer
 from minitransformer.backend import DeviceError, select_device
-from minitransformer.checkpoint import load_checkpoint, newest_checkpoint
+from minitransformer.checkpoint import load_checkpoint
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
 from minitransformer.commands.train import resume_command
@@ -85,12 +85,11 @@ def _run_facts(run_folder):
     entries = run_folder.log_entries()
     validations = [entry for entry in entries if entry["kind"] == "validation"]
     best = max(validations, key=lambda entry: entry["bleu"], default=None)
-    newest = newest_checkpoint(run_folder.checkpoints)
-    saved = load_checkpoint(newest)[1]["step"] if newest else 0
+    _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     facts = {
         "corpus": recipe["data"]["corpus"],
         "parameters": f"{Transformer(config).num_parameters():,}",
-        "steps": max([saved, *(entry["step"] for entry in entries)]),
+        "steps": max(state["step"] for state in [newest, *entries]),
         "best validation BLEU": f"{best['bleu']:.1f}, epoch {best['epoch']}" if best else "none",
     }
     if not run_folder.model.exists():

@@ -92,17 +92,17 @@ class Trainer:
             keep_freed_memory()
         # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
-        with self.model.device.as_current(), threads, _interrupt_noted() as interrupted:
-            while not (interrupted.is_set() or self._trained()):
-                self._train_epoch(total_steps, interrupted)
-                self._finish_epoch()
-        if interrupted.is_set():
-            raise Stopped
-        try:
-            with self.model.device.as_current():
+        with self.model.device.as_current():
+            with threads, _interrupt_noted() as interrupted:
+                while not (interrupted.is_set() or self._trained()):
+                    self._train_epoch(total_steps, interrupted)
+                    self._finish_epoch()
+            if interrupted.is_set():
+                raise Stopped
+            try:
                 self._choose()
-        except KeyboardInterrupt as interrupt:  # at any moment: all of the training is saved
-            raise Stopped from interrupt
+            except KeyboardInterrupt as interrupt:  # at any moment: all of the training is saved
+                raise Stopped from interrupt
 
     def _train_epoch(self, total_steps, interrupted):
         batches = self.batches(self.epoch)

@@ -1,10 +1,12 @@
 """What the comparison of two trainings calls the same, on curves made up here."""
 
 import json
+from types import SimpleNamespace
 
 import loss_curve
 import numpy as np
 import pytest
+from _courses import finish
 from loss_curve import FIRST_STEPS, WINDOW, compare
 
 STEPS = 20 * WINDOW
@@ -65,5 +67,7 @@ def test_the_verdict_is_printed_and_drawn(tmp_path):
     for runs, words in ((made_up(), "fall alike"), (made_up(shift=1.0), "DO NOT FALL ALIKE")):
         result = dict(config="toy", corpus="text", steps=STEPS, runs=runs, comparison=compare(runs))
         assert words in loss_curve.table(json.loads(json.dumps(result)))
-        loss_curve.plot(result, tmp_path / "curves.png")
-        assert (tmp_path / "curves.png").stat().st_size > 5000
+        options = SimpleNamespace(json=tmp_path / "result.json", plot=tmp_path / "curves.png")
+        finish(result, options, loss_curve.table, loss_curve.plot)
+        assert json.loads(options.json.read_text()) == result
+        assert options.plot.stat().st_size > 5000

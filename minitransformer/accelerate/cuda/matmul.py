@@ -10,8 +10,8 @@ a precision says how the tensor cores round what they multiply, and sums are alw
     "float16"    entries to                            11 bits, range 6e-8 to 65504
 
 Gradients of a mean over thousands of tokens fall below the range of float16: a training in it lags
-behind, where one in TF32 or bfloat16 keeps up (``benchmarks/results``). So training does not offer
-it; it is for inference and experiments.
+behind, where one in TF32 or bfloat16 keeps up (imitated on a CPU: ``benchmarks/results``). So
+training does not offer it; it is for inference and experiments.
 """
 
 from contextlib import contextmanager
@@ -29,7 +29,8 @@ REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 AS_IT_IS, TRANSPOSED = 0, 1
 DEFAULT_ALGORITHM = -1
 
-# α = 1 and β = 0 of each type, which cuBLAS reads from the host.
+# α = 1 and β = 0 of each type, and where they are, for cuBLAS reads them from the host. Made once:
+# what a call costs the host bounds the training of a small model.
 ONE_AND_ZERO = {dtype: np.array([1, 0], dtype) for dtype in REAL}
 ADDRESSES = {
     dtype: (x.ctypes.data, x.ctypes.data + dtype.itemsize) for dtype, x in ONE_AND_ZERO.items()
@@ -105,7 +106,7 @@ def _operand(x):
     columns, and that of two matrices, in entries.
     """
     *batch, rows, columns = x.shape
-    if x.flags.c_contiguous:
+    if x.flags.c_contiguous:  # as most are, and asking costs less than what follows
         return x, AS_IT_IS, columns, rows * columns
     *outer, row, column = (stride // x.dtype.itemsize for stride in x.strides)
     evenly = all(
