@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import loss_curve
 import numpy as np
 import pytest
-from _courses import finish
+from _courses import finish, steps_of
 from loss_curve import FIRST_STEPS, WINDOW, compare
 
 STEPS = 20 * WINDOW
@@ -71,3 +71,7 @@ def test_the_verdict_is_printed_and_drawn(tmp_path):
         finish(result, options, loss_curve.table, loss_curve.plot)
         assert json.loads(options.json.read_text()) == result
         assert options.plot.stat().st_size > 5000
+
+
+def test_batches_come_again_where_they_are_fewer_than_steps():
+    assert steps_of(SimpleNamespace(batches=["a", "b", "c"]), 7) == [0, 1, 2, 0, 1, 2, 0]

@@ -102,6 +102,8 @@ def test_a_run_that_has_only_begun_is_shown_with_how_to_go_on(unfinished, capsys
     assert shown["steps"] == "0"
     assert shown["best validation BLEU"] == "none"
     assert shown["finished"] == f"no; go on: minitransformer train --resume '{unfinished}'"
+    (unfinished / "metrics.jsonl").write_text('{"kind": "train", "step": 7}\n')  # none saved yet
+    assert facts(capsys, unfinished)["steps"] == "7"
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.npz"])
