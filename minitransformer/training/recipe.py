@@ -27,6 +27,7 @@ class DataConfig:
 
     Attributes:
         corpus: ``"toy"``, ``"multi30k"``, or ``"files"`` for the four paths below.
+        languages: source and target: two of de, en, fr and cs for Multi30k, de and en for toy.
         train_source, train_target: text to train on: files, one sentence a line, plain or .gz.
         validation_source, validation_target: the same for the text that chooses the epoch.
         data_dir: folder with a local copy of Multi30k; empty for a download.
@@ -39,6 +40,7 @@ class DataConfig:
     """
 
     corpus: str = "multi30k"
+    languages: str = "de-en"
     train_source: str = ""
     train_target: str = ""
     validation_source: str = ""

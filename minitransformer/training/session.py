@@ -12,7 +12,7 @@ from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.evaluation import score
 from minitransformer.loss import cross_entropy
-from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
 from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
@@ -29,17 +29,14 @@ def load_split(data, split):
     Raises:
         CorpusError: the corpus cannot be read.
         RecipeError: the recipe does not say where its files are.
-        ValueError: the corpus has no such split.
+        ValueError: the corpus has no such split or no such languages.
     """
     if data.corpus == "toy":
-        corpus = toy_corpus()
-        if split not in corpus:
-            raise ValueError(
-                f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
-            )
-        return corpus[split]
+        return _load_toy(split, data.languages)
     if data.corpus == "multi30k":
-        return load_multi30k(split, data.data_dir or None)
+        return load_multi30k(split, data.data_dir or None, data.languages)
+    if data.languages != DataConfig.languages:
+        raise RecipeError("corpus='files' has the languages of its files; leave out languages")
     files = {
         "train": (data.train_source, data.train_target),
         "validation": (data.validation_source, data.validation_target),
@@ -51,6 +48,19 @@ def load_split(data, split):
             f"corpus='files' needs two text files: set {split}_source and {split}_target"
         )
     return read_parallel(*files[split])
+
+
+def _load_toy(split, languages):
+    if languages not in ("de-en", "en-de"):
+        raise ValueError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
+    corpus = toy_corpus()
+    if split not in corpus:
+        raise ValueError(
+            f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
+        )
+    if languages == "de-en":
+        return corpus[split]
+    return [(english, german) for german, english in corpus[split]]
 
 
 def prepare(recipe, run, device, progress):

@@ -14,16 +14,23 @@ from requests.exceptions import ConnectionError as NoConnection
 
 from minitransformer.data import multi30k
 from minitransformer.data.corpus import CorpusError
-from minitransformer.data.multi30k import DATA_VARIABLE, FILES, SHA256, URL, load_multi30k
+from minitransformer.data.multi30k import DATA_VARIABLE, SHA256, SPLITS, URL, load_multi30k
 
 REAL_FOLDER = os.environ.get(DATA_VARIABLE)
-PAIRS = [("Ein Hund .", "A dog ."), ("Zwei Hunde .", "Two dogs .")]
+TEXTS = {
+    "de": ["Ein Hund .", "Zwei Hunde ."],
+    "en": ["A dog .", "Two dogs ."],
+    "fr": ["Un chien .", "Deux chiens ."],
+    "cs": ["Pes .", "Dva psi ."],
+}
+PAIRS = list(zip(TEXTS["de"], TEXTS["en"], strict=True))
 KNOWN = dict(SHA256)
 DATA = {
-    name: gzip.compress("".join(f"{pair[side]}\n" for pair in PAIRS).encode(), mtime=0)
-    for side in (0, 1)
-    for name in (FILES["train"][side], FILES["test_2016_flickr"][side])
+    f"{stem}.{language}.gz": gzip.compress("".join(f"{x}\n" for x in lines).encode(), mtime=0)
+    for stem in ("train", "test_2016_flickr")
+    for language, lines in TEXTS.items()
 }
+TRAIN = ("train.de.gz", "train.en.gz")
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +38,8 @@ def pretend(monkeypatch, tmp_path):
     """The files of DATA are those of Multi30k, the cache is empty, and nobody waits."""
     for name, data in DATA.items():
         monkeypatch.setitem(SHA256, name, hashlib.sha256(data).hexdigest())
+    monkeypatch.setitem(SHA256, "train.de", hashlib.sha256(plain("train.de.gz")).hexdigest())
+    monkeypatch.setitem(SPLITS, "train", ("train", len(PAIRS)))
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
@@ -58,7 +67,7 @@ def folder(tmp_path):
     """A folder of the user's with both files of the training split."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    write(folder, FILES["train"])
+    write(folder, TRAIN)
     return folder
 
 
@@ -67,12 +76,15 @@ def write(folder, names):
         (folder / name).write_bytes(DATA[name])
 
 
-def test_every_split_is_a_german_and_an_english_file_with_a_known_checksum():
-    assert all(
-        german.endswith(".de.gz") and english.endswith(".en.gz")
-        for german, english in FILES.values()
-    )
-    assert sorted(SHA256) == sorted(name for names in FILES.values() for name in names)
+def plain(name):
+    return gzip.decompress(DATA[name])
+
+
+def test_every_split_has_a_known_checksum_in_each_of_the_languages_it_was_translated_into():
+    stems = [stem for stem, _ in SPLITS.values()]
+    every = {f"{stem}.{language}.gz" for stem in stems for language in TEXTS}
+    never = {"test_2017_flickr.cs.gz", "test_2017_mscoco.cs.gz"}
+    assert {name for name in SHA256 if name.endswith(".gz")} == every - never
 
 
 def test_the_provenance_names_the_same_files_and_checksums():
@@ -100,8 +112,50 @@ def test_the_argument_goes_before_the_environment(folder, monkeypatch, tmp_path)
 
 def test_a_folder_may_keep_the_files_in_its_subfolder_multi30k(tmp_path):
     (tmp_path / "multi30k").mkdir()
-    write(tmp_path / "multi30k", FILES["train"])
+    write(tmp_path / "multi30k", TRAIN)
     assert load_multi30k("train", tmp_path) == PAIRS
+
+
+@pytest.mark.parametrize("languages", ["en-de", "fr-en", "cs-fr", "de-cs"])
+def test_any_language_is_translated_into_any_other(network, languages):
+    source, target = languages.split("-")
+    pairs = list(zip(TEXTS[source], TEXTS[target], strict=True))
+    assert load_multi30k("train", languages=languages) == pairs
+
+
+@pytest.mark.parametrize("languages", ["de-de", "en", "de-en-fr", "de-es", "", "en-"])
+def test_languages_that_are_not_two_of_the_four_are_refused(network, languages):
+    with pytest.raises(ValueError, match="choose a source and another target out of de, en, fr,"):
+        load_multi30k("train", languages=languages)
+    assert network.asked == []
+
+
+def test_a_split_that_a_language_does_not_have_is_refused(network):
+    with pytest.raises(ValueError, match=r"no test_2017_flickr\.cs\.gz"):
+        load_multi30k("test_2017_flickr", languages="cs-en")
+    assert network.asked == []
+
+
+def test_files_may_be_unpacked(folder):
+    (folder / "train.de.gz").unlink()
+    (folder / "train.de").write_bytes(plain("train.de.gz"))
+    assert load_multi30k("train", folder) == PAIRS
+
+
+def test_an_unpacked_file_with_another_checksum_is_refused(folder):
+    (folder / "train.de.gz").unlink()
+    (folder / "train.de").write_bytes(plain("train.de.gz").replace(b"Zwei", b"Drei"))
+    with pytest.raises(CorpusError, match=r"train\.de is not the file of Multi30k.*train\.de\.gz"):
+        load_multi30k("train", folder)
+
+
+def test_where_no_checksum_of_an_unpacked_file_is_known_its_lines_are_counted(folder):
+    (folder / "train.cs").write_bytes(plain("train.cs.gz"))
+    with pytest.warns(UserWarning, match=r"train\.cs has the 2 lines it should have, but no check"):
+        assert load_multi30k("train", folder, "de-cs")[1] == ("Zwei Hunde .", "Dva psi .")
+    (folder / "train.cs").write_bytes(plain("train.cs.gz") + b"Kocka .\n")
+    with pytest.raises(CorpusError, match=r"train\.cs is not the file of .*it should have 2 lines"):
+        load_multi30k("train", folder, "de-cs")
 
 
 def test_what_a_named_folder_lacks_is_an_error_and_not_downloaded(folder, network):
@@ -125,7 +179,7 @@ def test_a_changed_file_is_refused_with_both_checksums(folder):
 def test_without_a_folder_the_pinned_files_are_downloaded_once(network):
     assert load_multi30k("test_2016_flickr") == PAIRS
     assert load_multi30k("test_2016_flickr") == PAIRS
-    assert network.asked == [URL + name for name in FILES["test_2016_flickr"]]
+    assert network.asked == [f"{URL}test_2016_flickr.{language}.gz" for language in ("de", "en")]
     assert multi30k.COMMIT in URL
 
 
@@ -187,4 +241,15 @@ def test_reading_a_local_folder_does_not_wait_for_the_downloader():
 )
 def test_the_real_splits_have_the_published_sizes(monkeypatch, split, count):
     monkeypatch.undo()
-    assert len(load_multi30k(split, REAL_FOLDER)) == count
+    assert SPLITS[split][1] == len(load_multi30k(split, REAL_FOLDER)) == count
+
+
+@pytest.mark.skipif(not REAL_FOLDER, reason=f"{DATA_VARIABLE} names no folder with Multi30k")
+@pytest.mark.parametrize("language", ["de", "en", "fr"])
+def test_the_checksums_of_the_real_files_unpacked_are_those_known(monkeypatch, language):
+    monkeypatch.undo()
+    folder = Path(REAL_FOLDER)
+    folder = folder / "multi30k" if (folder / "multi30k").is_dir() else folder
+    for stem in ("train", "val", "test_2016_flickr"):
+        content = gzip.decompress((folder / f"{stem}.{language}.gz").read_bytes())
+        assert hashlib.sha256(content).hexdigest() == SHA256[f"{stem}.{language}"]

@@ -42,10 +42,18 @@ def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
         load_split(DataConfig(corpus="toy"), "dev")
 
 
+def test_the_toy_corpus_goes_in_both_directions(monkeypatch):
+    monkeypatch.setattr(session, "toy_corpus", lambda: {"train": [("eins", "one")]})
+    assert load_split(DataConfig(corpus="toy", languages="en-de"), "train") == [("one", "eins")]
+    with pytest.raises(ValueError, match="languages='fr-en'; the toy corpus has 'de-en' and 'en"):
+        load_split(DataConfig(corpus="toy", languages="fr-en"), "train")
+
+
 def test_multi30k_is_read_from_the_local_folder_or_downloaded(monkeypatch):
     monkeypatch.setattr(session, "load_multi30k", lambda *arguments: arguments)
-    assert load_split(DataConfig(data_dir="here"), "train") == ("train", "here")
-    assert load_split(DataConfig(), "test_2016_flickr") == ("test_2016_flickr", None)
+    assert load_split(DataConfig(data_dir="here"), "train") == ("train", "here", "de-en")
+    test = load_split(DataConfig(languages="fr-cs"), "test_2016_flickr")
+    assert test == ("test_2016_flickr", None, "fr-cs")
 
 
 def test_files_are_read_in_pairs(tmp_path):
@@ -60,6 +68,11 @@ def test_files_are_read_in_pairs(tmp_path):
     assert load_split(data, "validation") == [("validation source", "validation target")]
     with pytest.raises(ValueError, match="no split 'test'; choose one of train, validation"):
         load_split(data, "test")
+
+
+def test_files_have_no_other_languages_than_their_own(recipe):
+    with pytest.raises(RecipeError, match="leave out languages"):
+        pairs_of(recipe.with_value("languages", "en-de"), "train")
 
 
 @pytest.mark.parametrize("name", ["validation_source", "validation_target"])
