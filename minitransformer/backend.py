@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from minitransformer.counter_generator import CounterGenerator
+from minitransformer.errors import ExplainedError
 
 INSTALL_HINT = (
     "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
@@ -20,7 +21,7 @@ INSTALL_HINT = (
 )
 
 
-class DeviceError(RuntimeError):
+class DeviceError(ExplainedError, RuntimeError):
     """The device asked for does not exist or does not answer."""
 
 

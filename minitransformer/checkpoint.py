@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.errors import ExplainedError
 
 FORMAT = "minitransformer checkpoint"
 VERSION = 1
@@ -34,7 +35,7 @@ _FILE_NAME = re.compile(r"step-([0-9]+)\.npz")
 _LEFTOVER = re.compile(_FILE_NAME.pattern + r"\.[0-9]+\.tmp")
 
 
-class CheckpointError(Exception):
+class CheckpointError(ExplainedError):
     """A checkpoint that cannot be written, read or used; says which, why, and what to do."""
 
 

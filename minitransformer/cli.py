@@ -1,16 +1,25 @@
-"""The command line: each command is a file in ``commands/``."""
+"""The command line: each command is a file in ``commands/``, imported when it is asked for."""
 
 import argparse
+import importlib
 import os
 import shlex
 import sys
 import warnings
 
 import minitransformer
-from minitransformer.backend import DeviceError
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.commands import check, evaluate, gradcheck, info, plot, train, translate
-from minitransformer.training.trainer import TrainingError
+from minitransformer.commands import INTERRUPTED
+from minitransformer.errors import ExplainedError
+
+COMMANDS = {
+    "train": "train a translator",
+    "translate": "translate text",
+    "evaluate": "score a run",
+    "plot": "draw the curves of a run",
+    "gradcheck": "compare every backward with numeric gradients",
+    "check": "check your answer to an exercise of the lessons",
+    "info": "show versions and the device, or what a run folder holds",
+}
 
 # Exit statuses. argparse ends with 2 where the command line itself is wrong.
 FAILED = 1  # the command cannot do what it is asked
@@ -28,7 +37,7 @@ def main(arguments=None):
             return status
     except KeyboardInterrupt:
         print("\nminitransformer: interrupted", file=sys.stderr)
-        return train.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,9 +46,18 @@ def main(arguments=None):
         problem = f"{error.filename}: {error.strerror}" if error.filename else error
         print(f"minitransformer: {problem}", file=sys.stderr)
         return FAILED
-    except (CheckpointError, DeviceError, TrainingError, ValueError, FloatingPointError) as error:
+    except (ExplainedError, ValueError, FloatingPointError) as error:
         print(f"minitransformer: {error}", file=sys.stderr)
         return FAILED
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of one command, which learns what the command takes when it is to parse that."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        command = self.prog.split()[-1]
+        importlib.import_module(f"minitransformer.commands.{command}").add(self)
+        return super().parse_known_args(args, namespace)
 
 
 def _parse(arguments):
@@ -47,9 +65,9 @@ def _parse(arguments):
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (train, translate, evaluate, plot, gradcheck, check, info):
-        command.add(commands)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Command)
+    for command, summary in COMMANDS.items():
+        commands.add_parser(command, help=summary)
     if not arguments:
         parser.print_help(sys.stderr)
         parser.exit(2)

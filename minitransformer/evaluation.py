@@ -7,6 +7,8 @@ sacreBLEU's signature. The headline is cased BLEU with the tokenizer 13a, on raw
 
 from dataclasses import asdict, dataclass
 
+from minitransformer.libraries import library
+
 _LABELS = {  # field of Scores -> what people call it, in the order in which it is printed
     "bleu_cased_13a": "BLEU",
     "bleu_lowercased": "BLEU lowercased",
@@ -45,6 +47,15 @@ class Scores:
         return "\n".join(lines)
 
 
+def sacrebleu_metrics():
+    """sacreBLEU's metrics; who will score after hours of work asks for them before it.
+
+    Raises:
+        MissingLibraryError: there is no sacreBLEU.
+    """
+    return library("sacrebleu.metrics", "a score")
+
+
 def score(hypotheses, references):
     """The Scores of translations against one reference each, both raw: cased, not tokenized.
 
@@ -54,9 +65,9 @@ def score(hypotheses, references):
 
     Raises:
         ValueError: the lists differ in length, or are empty.
+        MissingLibraryError: there is no sacreBLEU.
     """
-    from sacrebleu.metrics import BLEU, CHRF  # slow to import, and only needed here
-
+    sacrebleu = sacrebleu_metrics()
     if len(hypotheses) != len(references):
         raise ValueError(
             f"{len(hypotheses)} translations cannot be scored against {len(references)} references;"
@@ -65,10 +76,10 @@ def score(hypotheses, references):
     if not hypotheses:
         raise ValueError("there are no translations to score; give at least one")
     metrics = {
-        "bleu_cased_13a": BLEU(tokenize="13a"),
+        "bleu_cased_13a": sacrebleu.BLEU(tokenize="13a"),
         # force: the metric above has warned already if the text looks tokenized.
-        "bleu_lowercased": BLEU(tokenize="13a", lowercase=True, force=True),
-        "chrf2": CHRF(beta=2),
+        "bleu_lowercased": sacrebleu.BLEU(tokenize="13a", lowercase=True, force=True),
+        "chrf2": sacrebleu.CHRF(beta=2),
     }
     values = {
         name: metric.corpus_score(hypotheses, [references]).score

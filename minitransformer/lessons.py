@@ -8,6 +8,8 @@ source_of(layer_norm, layer_norm_backward)
 import inspect
 import textwrap
 
+from minitransformer.libraries import library
+
 # The palette of Okabe and Ito (2008): distinct to every eye, and in grey where it follows the order
 # of use_style, which also changes the dashes.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#e69f00", "#56b4e9", "#009e73"
@@ -16,9 +18,8 @@ YELLOW, BLUE, VERMILION, PURPLE = "#f0e442", "#0072b2", "#d55e00", "#cc79a7"
 
 def use_style():
     """Make pyplot's figures alike: one palette, lines that differ in print, no superfluous ink."""
-    import matplotlib.pyplot as plt
-    from cycler import cycler
-
+    plt = library("matplotlib.pyplot", "a picture")
+    cycler = plt.cycler
     colours = cycler(color=[BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK])
     dashes = cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))])
     plt.rcParams.update(

@@ -3,6 +3,7 @@
 Each function takes plain arrays or the rows of ``metrics.jsonl``, returns a matplotlib Figure and,
 given a path, also saves it there, as PNG, PDF or SVG by its suffix. No pyplot: no window opens and
 no figure stays behind. A notebook that shows the returned figures needs ``%matplotlib inline``.
+Without matplotlib they raise a MissingLibraryError.
 """
 
 import math
@@ -10,6 +11,7 @@ import math
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.libraries import library
 
 _DPI = 150
 _CELL = 0.24  # inches for one token, room for its label in 9 points
@@ -31,8 +33,6 @@ def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1,
     Raises:
         ValueError: the shape of the weights does not match the tokens; there is no such layer.
     """
-    from matplotlib.figure import Figure
-
     maps, title, panel_titles = _maps(to_host(weights), layer, mean)  # (panels, T, S)
     num_panels, num_target, num_source = maps.shape
     if (num_target, num_source) != (len(target_tokens), len(source_tokens)) or not maps.size:
@@ -46,7 +46,7 @@ def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1,
     width, height = num_source * cell, num_target * cell
     num_rows, num_columns = _grid(num_panels, width, height)
     left, below = (0.08 * max(map(len, tokens)) for tokens in (target_tokens, source_tokens))
-    figure = Figure(
+    figure = _figure(
         figsize=(
             num_columns * (width + 0.2) + left + 1.5,
             max(num_rows * (height + 0.35) + below + 0.7, 2.0),
@@ -114,9 +114,7 @@ def loss_curves(metrics, path=None):
             more than once, as after a resume, its last row counts.
         path: file to save to, or None.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 6), layout="constrained")
+    figure = _figure(figsize=(7, 6), layout="constrained")
     losses, scores = figure.subplots(2, sharex=True, height_ratios=(3, 2))
     metrics = list(metrics)  # gone through once for each curve
     curves = [
@@ -139,9 +137,7 @@ def learning_rate(metrics, path=None):
 
     The rows of kind ``"train"`` have it as ``learning_rate``.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 3), layout="constrained")
+    figure = _figure(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()
     _plot(axes, metrics, "train", "learning_rate", color=_TRAINING, marker=".")
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
@@ -179,10 +175,8 @@ def positional_encodings(table, path=None):
 
     Its numbers have a sign, so the colours run from blue over white at 0 to red.
     """
-    from matplotlib.figure import Figure
-
     table = to_host(table)
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = _figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     largest = float(np.abs(table).max())
     image = axes.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
@@ -190,6 +184,10 @@ def positional_encodings(table, path=None):
     axes.set_ylabel("position (tokens)")
     figure.colorbar(image, label="value", pad=0.02)
     return _saved(figure, path)
+
+
+def _figure(**options):
+    return library("matplotlib.figure", "a picture").Figure(**options)
 
 
 def _saved(figure, path):

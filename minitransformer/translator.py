@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_checkpoint
@@ -67,6 +66,7 @@ class Translator:
             CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
                 or two do not belong together.
             DeviceError: the device is not usable.
+            MissingLibraryError: there is no sentencepiece.
         """
         run = RunFolder(path)
         config, _ = run.load_config()
@@ -109,9 +109,7 @@ class Translator:
         encoded = [self.vocabulary.encode(text) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]
         spoken = [i for i, ids in enumerate(encoded) if ids]
-        # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
-        blas_threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
-        with accelerated(self.accelerate), blas_threads:
+        with accelerated(self.accelerate), self.workers.one_blas_thread():
             found = translate_ids(
                 self.model,
                 [sources[i] for i in spoken],

@@ -6,12 +6,15 @@ many threads, which share out each matrix product and wait for each other at its
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
+import warnings
+from contextlib import nullcontext
 from contextvars import copy_context
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from minitransformer.backend import CPU
+from minitransformer.libraries import library_if_there
 
 # In padded tokens; with fewer, the work around the matrix products outweighs them.
 SMALLEST_SHARD = 500
@@ -27,7 +30,11 @@ class Workers:
 
     def __init__(self, count):
         self.count = count
-        self._pool = ThreadPoolExecutor(count) if count > 1 else None
+        self._pool = None
+        if count > 1:  # concurrent.futures takes long to import, and most programs have no threads
+            from concurrent import futures
+
+            self._pool = futures.ThreadPoolExecutor(count)
 
     def map(self, function, *arguments):
         """``function`` of each of the ``arguments``, side by side; the results in order.
@@ -40,16 +47,18 @@ class Workers:
         """
         if self._pool is None:
             return [function(*values) for values in zip(*arguments, strict=True)]
+        from concurrent import futures
+
         calls = [
             self._pool.submit(copy_context().run, function, *values)
             for values in zip(*arguments, strict=True)
         ]
         try:
-            wait(calls)
+            futures.wait(calls)
         except BaseException:  # Ctrl-C: what has not begun never does
             for call in calls:
                 call.cancel()
-            wait(calls)
+            futures.wait(calls)
             raise
         return [call.result() for call in calls]
 
@@ -58,8 +67,30 @@ class Workers:
         bounds = [length * i // self.count for i in range(self.count + 1)]
         return [slice(*pair) for pair in pairwise(bounds)]
 
+    def one_blas_thread(self):
+        """Inside, where there are several workers, the BLAS has one thread.
+
+        The workers keep the cores busy; threads within them would wait for each other. Without
+        threadpoolctl they do, which takes longer, and a warning says so once.
+        """
+        limits = _threadpool_limits() if self.count > 1 else None
+        return limits(1, user_api="blas") if limits else nullcontext()
+
 
 ONE_WORKER = Workers(1)
+
+
+@cache
+def _threadpool_limits():
+    threadpoolctl = library_if_there("threadpoolctl")
+    if threadpoolctl is None:
+        warnings.warn(
+            "without threadpoolctl the threads of the BLAS and of the workers hinder each other, "
+            "and everything takes longer; install it: python -m pip install threadpoolctl",
+            stacklevel=3,
+        )
+        return None
+    return threadpoolctl.threadpool_limits
 
 
 def available_cores():

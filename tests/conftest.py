@@ -1,10 +1,12 @@
 """What all tests share: the devices they run on, and property tests that repeat themselves."""
 
 import signal
+import sys
 
 import pytest
 from strict_cupy import strict
 
+import minitransformer.accelerate  # noqa: F401  # or else a twin that a test replaces is not put back
 from minitransformer.backend import Device, DeviceError, select_device
 
 try:
@@ -35,3 +37,15 @@ def device(request):
         return select_device(request.param)
     except DeviceError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Makes a library missing: an import of it fails, and so does one of a module within it."""
+
+    def hide(library):
+        within = [name for name in sys.modules if name.startswith(f"{library}.")]
+        for name in (library, *within):
+            monkeypatch.setitem(sys.modules, name, None)
+
+    return hide

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from concurrent import futures
 from contextvars import ContextVar
 
 import pytest
@@ -135,7 +136,7 @@ def test_ctrl_c_leaves_no_thread_that_writes_on(monkeypatch):
         begun.wait()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workers_module, "wait", interrupted_once)
+    monkeypatch.setattr(futures, "wait", interrupted_once)
     with pytest.raises(KeyboardInterrupt):
         Workers(2).map(call, [1, 2])
     assert ended.is_set()

@@ -8,18 +8,17 @@ from minitransformer.commands.gradcheck import NOT_CHECKED, RIGHT, WRONG
 from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
+from minitransformer.libraries import MissingLibraryError
 
 # Where a file is looked for, in this order: your copies come first, from within a folder as well.
 FOLDERS = "answers", "../answers", "lessons/exercises", "exercises", "."
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "check",
-        help="check your answer to an exercise of the lessons",
-        description="Check your answer to an exercise of the lessons, or list the exercises.",
-        epilog="Exit status: 0 when every part is right, 1 when one is wrong or still to do, 2 "
-        "when the file could not be checked.",
+def add(parser):
+    parser.description = "Check your answer to an exercise of the lessons, or list the exercises."
+    parser.epilog = (
+        "Exit status: 0 when every part is right, 1 when one is wrong or still to do, 2 when the "
+        "file could not be checked."
     )
     parser.add_argument(
         "exercise",
@@ -51,7 +50,7 @@ def run(options):
             if functions.keys().isdisjoint(wanted):
                 raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
             report = check_exercise(name, functions)
-    except CheckError as error:
+    except (CheckError, MissingLibraryError) as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
         return NOT_CHECKED
     print(f"{name}, {path}", report, sep="\n")

@@ -12,7 +12,7 @@ from minitransformer.commands.arguments import (
     new_file,
     translator_of,
 )
-from minitransformer.evaluation import score, table
+from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import load_split
@@ -20,12 +20,8 @@ from minitransformer.training.session import load_split
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "evaluate",
-        help="score a run",
-        description="Translate a split and score it with sacreBLEU.",
-    )
+def add(parser):
+    parser.description = "Translate a split and score it with sacreBLEU."
     add_run_folder(parser)
     parser.add_argument(
         "--split",
@@ -54,6 +50,7 @@ def add(commands):
 
 def run(options):
     """Score as ``options`` say; returns the exit status."""
+    sacrebleu_metrics()
     run_folder = RunFolder(options.run_folder)
     recipe = Recipe.from_dict(run_folder.load_config()[1])
     if options.data_dir:

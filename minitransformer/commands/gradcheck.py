@@ -14,15 +14,13 @@ from minitransformer.twins import accelerated
 RIGHT, WRONG, NOT_CHECKED = 0, 1, 2  # exit statuses
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "gradcheck",
-        help="compare every backward with numeric gradients",
-        description="Compare backward passes with central differences, in float64.",
-        epilog="Exit status: 0 when every gradient is right, 1 when one is wrong, 2 when it could "
-        "not be checked.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+def add(parser):
+    parser.description = "Compare backward passes with central differences, in float64."
+    parser.epilog = (
+        "Exit status: 0 when every gradient is right, 1 when one is wrong, 2 when it could not be "
+        "checked."
     )
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     parser.add_argument(
         "what",
         nargs="?",

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import numpy as np  # noqa: F401  # loads the BLAS that threadpool_info is to find
-from threadpoolctl import threadpool_info
 
 from minitransformer.backend import DeviceError, select_device
+from minitransformer.libraries import library_if_there
 from minitransformer.workers import available_cores
 
 FORCED = "OPENBLAS_CORETYPE"
@@ -26,7 +26,9 @@ print(next((x["architecture"] for x in threadpool_info() if x["user_api"] == "bl
 
 def blas():
     """What threadpoolctl knows of the library that multiplies NumPy's matrices, a dict, or None."""
-    return next((library for library in threadpool_info() if library["user_api"] == "blas"), None)
+    threadpoolctl = library_if_there("threadpoolctl")
+    libraries = threadpoolctl.threadpool_info() if threadpoolctl else []
+    return next((library for library in libraries if library["user_api"] == "blas"), None)
 
 
 def hints():

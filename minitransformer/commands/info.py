@@ -18,12 +18,9 @@ from minitransformer.transformer import Transformer
 from minitransformer.workers import available_cores
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "info",
-        help="show versions and the device, or what a run folder holds",
-        description="Show versions, the device and what makes it slow, or what stands in a run "
-        "folder.",
+def add(parser):
+    parser.description = (
+        "Show versions, the device and what makes it slow, or what stands in a run folder."
     )
     add_run_folder(parser, nargs="?")
     parser.set_defaults(run=run)

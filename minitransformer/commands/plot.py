@@ -6,11 +6,9 @@ from minitransformer.commands.arguments import add_run_folder
 from minitransformer.run_folder import RunFolder
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "plot",
-        help="draw the curves of a run",
-        description="Draw loss.png and learning_rate.png into a run folder, also while it trains.",
+def add(parser):
+    parser.description = (
+        "Draw loss.png and learning_rate.png into a run folder, also while it trains."
     )
     add_run_folder(parser)
     parser.set_defaults(run=run)

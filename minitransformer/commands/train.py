@@ -12,9 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from minitransformer.backend import select_device
-from minitransformer.commands import plot
+from minitransformer.commands import INTERRUPTED, plot
 from minitransformer.commands.arguments import add_device
 from minitransformer.config import TransformerConfig
+from minitransformer.libraries import MissingLibraryError
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.progress import Progress
@@ -22,21 +23,17 @@ from minitransformer.training.recipe import DataConfig, Recipe, RecipeError, set
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
-INTERRUPTED = 130  # exit status, what a shell reports of a command that Ctrl-C ended
-
 SECTIONS = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
 PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "train",
-        help="train a translator",
-        usage="%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]",
-        description="Train a translator in a run folder, or go on with a training.",
-        epilog="Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command "
-        "line is wrong, 130 after Ctrl-C, which saves everything first.",
+def add(parser):
+    parser.usage = "%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]"
+    parser.description = "Train a translator in a run folder, or go on with a training."
+    parser.epilog = (
+        "Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command line is "
+        "wrong, 130 after Ctrl-C, which saves everything first."
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
@@ -117,7 +114,10 @@ def run(options):
         return INTERRUPTED
     finally:
         progress.close()
-    plot.draw(run_folder)
+    try:
+        plot.draw(run_folder)
+    except MissingLibraryError as error:  # plot can still draw it, any time
+        progress.say(f"no picture of it was made: {error}")
     folder = shlex.quote(str(run_folder.path))
     progress.say(f"done; try it: minitransformer translate {folder}")
     return 0

@@ -17,12 +17,10 @@ from minitransformer.commands.arguments import (
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def add(commands):
-    parser = commands.add_parser(
-        "translate",
-        help="translate text",
-        description="Translate the texts given, or standard input line by line, or what is typed "
-        "at a prompt. Input and output are UTF-8, one line of output for each text.",
+def add(parser):
+    parser.description = (
+        "Translate the texts given, or standard input line by line, or what is typed at a prompt. "
+        "Input and output are UTF-8, one line of output for each text."
     )
     add_run_folder(parser)
     parser.add_argument("text", nargs="*", help="sentences; without any, standard input is read")

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 from minitransformer.data.corpus import CorpusError, read_parallel
+from minitransformer.libraries import library
 
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 URL = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}/data/task1/raw/"
@@ -78,6 +79,7 @@ def load_multi30k(split, data_dir=None, languages="de-en"):
         ValueError: there is no such split or no such language, or not the one in the other.
         CorpusError: a file is missing, cannot be downloaded, or is not the one known; says what to
             put where.
+        MissingLibraryError: there is no pooch to download them with.
     """
     names = _file_names(split, languages)
     folder = data_dir or os.environ.get(DATA_VARIABLE)
@@ -140,8 +142,7 @@ def _verify(path, num_lines):
 
 
 def _downloaded_files(names):
-    import pooch  # here, because no other command should wait for it
-
+    pooch = library("pooch", "the download of Multi30k")
     store = pooch.create(
         path=pooch.os_cache("minitransformer") / "multi30k" / COMMIT,
         base_url=URL,

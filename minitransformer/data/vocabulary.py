@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import sentencepiece
 
 from minitransformer.data.bpe_dropout import BPEDropout
+from minitransformer.libraries import library
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
@@ -36,11 +36,12 @@ class Vocabulary:
 
     Raises:
         VocabularyError: ``model`` is no such model, or not all of it.
+        MissingLibraryError: there is no sentencepiece.
     """
 
     def __init__(self, model):
         self.model = model
-        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor = _sentencepiece().SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
             # A model cut off between two pieces still loads, but without the settings at its end.
@@ -67,7 +68,7 @@ class Vocabulary:
         """
         file = io.BytesIO()
         try:
-            sentencepiece.SentencePieceTrainer.train(
+            _sentencepiece().SentencePieceTrainer.train(
                 sentence_iterator=(_normalize(text) for text in texts),
                 model_writer=file,
                 model_type="bpe",
@@ -146,6 +147,10 @@ class Vocabulary:
     def pieces(self, ids):
         """The piece of each id as a string, to look at; BLANK marks where a word begins."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
+
+
+def _sentencepiece():
+    return library("sentencepiece", "text")
 
 
 def _normalize(text):

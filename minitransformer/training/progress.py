@@ -1,10 +1,10 @@
-"""What a user sees of a training: a bar on a terminal, plain lines elsewhere."""
+"""What a user sees of a training: a bar on a terminal with tqdm, plain lines elsewhere."""
 
 import math
 import sys
 import time
 
-from tqdm import tqdm
+from minitransformer.libraries import library_if_there
 
 SECONDS_BETWEEN_LINES = 10
 
@@ -23,10 +23,10 @@ class Progress:
             f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
             f"{entry['tokens_per_second']:,.0f} target tokens/s"
         )
-        if self.stream.isatty():
-            if self.bar is None:
-                initial = entry["step"] - 1
-                self.bar = tqdm(total=total_steps, initial=initial, unit="step", file=self.stream)
+        if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
+            options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")
+            self.bar = tqdm.tqdm(**options, file=self.stream)
+        if self.bar is not None:
             self.bar.set_postfix_str(values, refresh=False)
             self.bar.update(entry["step"] - self.bar.n)
         elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
@@ -45,7 +45,8 @@ class Progress:
 
     def say(self, text):
         """A line of text, above the bar if there is one."""
-        tqdm.write(text, file=self.stream)
+        write = print if self.bar is None else self.bar.write
+        write(text, file=self.stream)
 
     def close(self):
         """Leave the bar as it is and end its line."""

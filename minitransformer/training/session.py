@@ -10,7 +10,7 @@ from minitransformer.data.corpus import CorpusError, clean_for_training, read_pa
 from minitransformer.data.multi30k import load_multi30k
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import Vocabulary
-from minitransformer.evaluation import score
+from minitransformer.evaluation import sacrebleu_metrics, score
 from minitransformer.loss import cross_entropy
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
@@ -72,9 +72,11 @@ def prepare(recipe, run, device, progress):
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
             of another recipe.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
+        MissingLibraryError: there is no sentencepiece or no sacreBLEU.
     """
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", _shards(recipe, run, device))
+    sacrebleu_metrics()  # which the first validation needs
     data, training = recipe.data, recipe.training
     longest = recipe.longest_side()
     recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?

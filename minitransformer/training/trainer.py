@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.accelerate.cuda import matmul_precision, staged
@@ -26,6 +25,7 @@ from minitransformer.checkpoint import (
     save_checkpoint,
 )
 from minitransformer.data.batches import split
+from minitransformer.errors import ExplainedError
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
@@ -35,7 +35,7 @@ from minitransformer.workers import Workers
 EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 
 
-class TrainingError(Exception):
+class TrainingError(ExplainedError):
     """The training cannot go on; the message says where it stopped and what to try."""
 
 
@@ -90,10 +90,8 @@ class Trainer:
         total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
         if self.config.accelerate and self.model.device == CPU:
             keep_freed_memory()
-        # Workers keep the cores busy; threads of the BLAS within them would wait for each other.
-        threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with self.model.device.as_current():
-            with threads, _interrupt_noted() as interrupted:
+            with self.workers.one_blas_thread(), _interrupt_noted() as interrupted:
                 while not (interrupted.is_set() or self._trained()):
                     self._train_epoch(total_steps, interrupted)
                     self._finish_epoch()

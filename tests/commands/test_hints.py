@@ -5,6 +5,7 @@ import sys
 from itertools import chain
 
 import pytest
+import threadpoolctl
 
 from minitransformer import Device
 from minitransformer.backend import DeviceError
@@ -24,7 +25,8 @@ def machine(monkeypatch):
     def make(threads=4, cores=4, kernels="SkylakeX", fitting="SkylakeX", gpus=(), blas="openblas"):
         library = dict(user_api="blas", internal_api=blas, version="1")
         library |= dict(num_threads=threads, architecture=kernels)
-        monkeypatch.setattr(hints, "threadpool_info", lambda: [{"user_api": "openmp"}, library])
+        blas_info = [{"user_api": "openmp"}, library]
+        monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: blas_info)
         monkeypatch.setattr(hints, "available_cores", lambda: cores)
         monkeypatch.setattr(hints, "_kernels_unless_forced", lambda: fitting)
         monkeypatch.setattr(hints, "_gpus_of_the_driver", lambda: list(gpus))
@@ -128,7 +130,7 @@ def test_a_variable_that_the_blas_does_not_follow_is_no_matter(machine, monkeypa
 
 
 def test_a_library_that_cannot_be_asked_gets_no_hint(machine, monkeypatch):
-    monkeypatch.setattr(hints, "threadpool_info", lambda: [{"user_api": "openmp"}])
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: [{"user_api": "openmp"}])
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
     assert hints.hints() == []
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import threadpoolctl
 from threadpoolctl import threadpool_limits
 
 import minitransformer
@@ -42,7 +43,7 @@ def test_versions_cores_and_the_library_that_multiplies_matrices_are_shown(capsy
 
 
 def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkeypatch, capsys):
-    monkeypatch.setattr(hints, "threadpool_info", lambda: [])
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: [])
     built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     assert facts(capsys)["BLAS"] == f"{built['name']} {built['version']}"
 

@@ -42,6 +42,14 @@ def test_training_ends_with_what_to_try_next_and_it_works(recipe, capsys):
     assert main([*shlex.split(command)[1:], "ein Hund"]) == 0
 
 
+def test_without_matplotlib_a_training_ends_well_and_has_no_pictures(recipe, without, capsys):
+    without("matplotlib")
+    assert train(recipe, "--epochs", 1) == 0
+    *_, no_picture, done = capsys.readouterr().err.splitlines()
+    assert no_picture.startswith("no picture of it was made: a picture needs matplotlib")
+    assert done == "done; try it: minitransformer translate runs/captions"
+
+
 def test_a_run_is_named_after_its_recipe(recipe, tmp_path):
     assert train(recipe, "--epochs", 1) == 0
     assert (tmp_path / "runs" / "captions" / "model.npz").exists()

@@ -51,6 +51,16 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left():
     assert progress.stream.getvalue().endswith("\n")
 
 
+def test_on_a_terminal_without_tqdm_there_are_plain_lines(without):
+    without("tqdm")
+    progress = Progress(Terminal())
+    progress.stepped(step(1), 8)
+    progress.close()
+    assert progress.stream.getvalue() == (
+        "step 1 of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s\n"
+    )
+
+
 def test_the_bar_of_a_resumed_run_begins_where_it_goes_on():
     """Or else the time left would count steps of the run before as made just now."""
     progress = Progress(Terminal())
