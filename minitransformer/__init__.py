@@ -1,14 +1,19 @@
 """The Transformer of *Attention Is All You Need* on NumPy and CuPy, every backward by hand."""
 
-from minitransformer import accelerate
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from minitransformer.backend import CPU, Device, DeviceError, select_device
 from minitransformer.config import TransformerConfig
 from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.module import Module, Parameter, debug
 from minitransformer.training.adam import Adam
 from minitransformer.transformer import Transformer
-from minitransformer.translator import Translator
 from minitransformer.twins import accelerated
+
+if TYPE_CHECKING:
+    from minitransformer import accelerate
+    from minitransformer.translator import Translator
 
 __version__ = "0.1.0"
 
@@ -29,3 +34,16 @@ __all__ = [
     "debug",
     "select_device",
 ]
+
+
+def __getattr__(name):
+    """What the mathematics does without and would wait for, imported when it is first asked for."""
+    if name == "accelerate":
+        return import_module("minitransformer.accelerate")
+    if name == "Translator":
+        return import_module("minitransformer.translator").Translator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

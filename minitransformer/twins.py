@@ -5,17 +5,19 @@ A layer file marks what may have a twin; ``accelerate/`` holds the twins and reg
     @twinned                                        in layers/layer_norm.py
     def layer_norm(x, gamma, beta): ...
 
-    layer_norm.twins["numpy"] = Twin(forward, backward)             in accelerate/cpu/layer_norm.py
+    layer_norm.twins.setdefault("numpy", Twin(forward, backward))   in accelerate/cpu/layer_norm.py
 
 Twins are asleep until somebody asks for speed: ``with accelerated():`` wakes those of the library
 that the arrays belong to. Whoever reads a layer, prints its cache or checks its gradient therefore
-meets the reference, and nothing else.
+meets the reference, and nothing else. ``accelerate/`` is imported when they are first woken, and
+leaves alone what you have registered by then.
 """
 
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from importlib import import_module
 from typing import NamedTuple
 
 _awake = ContextVar("twins are awake", default=False)
@@ -53,6 +55,8 @@ def accelerated(awake=True):
     It holds for the thread it is entered in. A cache made by a twin goes to the twin's backward,
     wherever that is called.
     """
+    if awake:
+        import_module("minitransformer.accelerate")
     token = _awake.set(awake)
     try:
         yield

@@ -1,5 +1,7 @@
 """When a twin runs in place of its reference, and whose cache goes to which backward."""
 
+import subprocess
+import sys
 import threading
 from contextvars import copy_context
 
@@ -50,6 +52,28 @@ def test_twins_sleep_until_somebody_asks_for_speed():
     with accelerated():
         assert who_runs() == "twin"
     assert who_runs() == "reference"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "isinstance(cache, TwinCache)"),
+        ("layer_norm.twins['numpy'] = Twin(lambda *inputs: ('y', 'yours'))", "cache == 'yours'"),
+    ],
+    ids=["ours", "yours"],
+)
+def test_whoever_asks_for_speed_first_finds_twins(before, after):
+    """In a new process, in which nothing else has registered ours; one of yours stays."""
+    program = f"""
+import numpy as np
+from minitransformer.layers.layer_norm import layer_norm
+from minitransformer.twins import Twin, TwinCache, accelerated
+{before}
+with accelerated():
+    _, cache = layer_norm(np.ones((2, 3)), np.ones(3), np.ones(3))
+assert {after}, cache
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_cache_may_be_given_by_its_name():

@@ -1,6 +1,6 @@
 """Faster twins of the readable functions: ``cpu`` for NumPy, ``cuda`` for CuPy.
 
-Importing this package registers them; ``with accelerated():`` (``twins.py``) uses them.
+Importing this package registers them; ``with accelerated():`` (``twins.py``) does, and uses them.
 """
 
 from minitransformer.accelerate import cpu, cuda

@@ -42,4 +42,4 @@ def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, sca
         data[part] -= s
 
 
-reference.adam_update.twins["numpy"] = Twin(adam_update)
+reference.adam_update.twins.setdefault("numpy", Twin(adam_update))

@@ -16,4 +16,4 @@ def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, sca
     launch("adam", (-(-len(data) // (4 * THREADS)), 1), (THREADS, 1), *arguments)
 
 
-reference.adam_update.twins["cupy"] = Twin(adam_update)
+reference.adam_update.twins.setdefault("cupy", Twin(adam_update))

@@ -97,9 +97,9 @@ def _split(x, num_heads):
     return array_namespace(x).ascontiguousarray(split_heads(x, num_heads))
 
 
-reference.scaled_dot_product_attention.twins["cupy"] = Twin(
-    scaled_dot_product_attention, scaled_dot_product_attention_backward
+reference.scaled_dot_product_attention.twins.setdefault(
+    "cupy", Twin(scaled_dot_product_attention, scaled_dot_product_attention_backward)
 )
-reference.multi_head_attention.twins["cupy"] = Twin(
-    multi_head_attention, multi_head_attention_backward
+reference.multi_head_attention.twins.setdefault(
+    "cupy", Twin(multi_head_attention, multi_head_attention_backward)
 )

@@ -84,5 +84,5 @@ def _masked(x, draw):
     return y.reshape(shape)
 
 
-reference_dropout.dropout.twins["cupy"] = Twin(dropout, dropout_backward)
-reference_residual.residual.twins["cupy"] = Twin(residual, residual_backward)
+reference_dropout.dropout.twins.setdefault("cupy", Twin(dropout, dropout_backward))
+reference_residual.residual.twins.setdefault("cupy", Twin(residual, residual_backward))

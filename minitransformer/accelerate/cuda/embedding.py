@@ -46,4 +46,4 @@ def embedding_backward(dx, cache):
     return dweight
 
 
-reference.embedding_backward.twins["cupy"] = Twin(embedding_backward)
+reference.embedding_backward.twins.setdefault("cupy", Twin(embedding_backward))

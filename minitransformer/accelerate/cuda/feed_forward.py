@@ -35,4 +35,4 @@ def feed_forward_backward(dy, cache):
     return dx, dw_1, db_1, dw_2, db_2
 
 
-reference.feed_forward.twins["cupy"] = Twin(feed_forward, feed_forward_backward)
+reference.feed_forward.twins.setdefault("cupy", Twin(feed_forward, feed_forward_backward))

@@ -95,5 +95,7 @@ def _scaled(x, factor):
     return x if isinstance(factor, int | float) and factor == 1 else x * factor
 
 
-reference_loss.cross_entropy.twins["cupy"] = Twin(cross_entropy, cross_entropy_backward)
-reference_projected.projected_loss.twins["cupy"] = Twin(projected_loss, projected_loss_backward)
+reference_loss.cross_entropy.twins.setdefault("cupy", Twin(cross_entropy, cross_entropy_backward))
+reference_projected.projected_loss.twins.setdefault(
+    "cupy", Twin(projected_loss, projected_loss_backward)
+)
