@@ -4,10 +4,12 @@ GPU ?= gpu13# CuPy for the driver: gpu13 (CUDA 13) or gpu12 (CUDA 12)
 SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
+PACKAGE := build/package
+ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test lint format gradcheck test-gpu clean
+.PHONY: help demo lessons site test lint format gradcheck test-gpu package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -44,6 +46,20 @@ test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver 
 	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
 	$(BIN)/python -c 'from minitransformer import select_device; print(select_device("cuda"))'
 	$(BIN)/python -m pytest -m gpu
+
+package: export PYTHONPATH =
+package: $(INSTALLED) ## build sdist and wheel, install into an empty environment, run a short demo there
+	rm -rf $(PACKAGE)
+	$(BIN)/python -m build --outdir $(PACKAGE) .
+	$(BIN)/python tests/compare_package.py $(PACKAGE)
+	$(BIN)/python -m venv $(PACKAGE)/environment
+	$(PACKAGE)/environment/bin/python -m pip install --quiet $(PACKAGE)/*.whl
+	mkdir $(PACKAGE)/empty
+	$(ELSEWHERE)minitransformer train toy --epochs 1
+	$(ELSEWHERE)minitransformer translate runs/toy "$(SENTENCE)" --attention attention.png
+	$(ELSEWHERE)minitransformer evaluate runs/toy --beam-size 1
+	$(ELSEWHERE)minitransformer gradcheck
+	$(ELSEWHERE)minitransformer check ex07 --file $(CURDIR)/lessons/solutions/ex07.py
 
 clean: ## remove .venv and everything made by the tools
 	rm -rf .venv build docs/lessons dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
