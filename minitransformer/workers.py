@@ -71,7 +71,7 @@ class Workers:
         """Inside, where there are several workers, the BLAS has one thread.
 
         The workers keep the cores busy; threads within them would wait for each other. Without
-        threadpoolctl they do, which takes longer, and a warning says so once.
+        threadpoolctl they do, unless OMP_NUM_THREADS is 1, and a warning says so once.
         """
         limits = _threadpool_limits() if self.count > 1 else None
         return limits(1, user_api="blas") if limits else nullcontext()
@@ -83,14 +83,16 @@ ONE_WORKER = Workers(1)
 @cache
 def _threadpool_limits():
     threadpoolctl = library_if_there("threadpoolctl")
-    if threadpoolctl is None:
+    if threadpoolctl is not None:
+        return threadpoolctl.threadpool_limits
+    if os.environ.get("OMP_NUM_THREADS") != "1":
         warnings.warn(
             "without threadpoolctl the threads of the BLAS and of the workers hinder each other, "
-            "and everything takes longer; install it: python -m pip install threadpoolctl",
+            "which can take ten times as long; install it: python -m pip install threadpoolctl, or "
+            "set OMP_NUM_THREADS=1 before the start",
             stacklevel=3,
         )
-        return None
-    return threadpoolctl.threadpool_limits
+    return None
 
 
 def available_cores():
