@@ -3,9 +3,9 @@
     python benchmarks/multi30k.py --json FILE multi30k-cpu [--data-dir DIR] [--seed N] [...]
 
 What comes after the options of this script is for ``minitransformer train``. A run that was cut off
-goes on where it was, and one that is done is only scored; the folder of a run remembers the command
-that began it, and takes no other. What is chosen, in the training and after
-it, is chosen by the validation set; the test set is looked at once.
+goes on where it was, and one that is done is only scored; a file beside the folder of a run has the
+command that began it, and no other is taken. What is chosen, in the training and after it, is
+chosen by the validation set; the test set is looked at once.
 """
 
 import argparse
@@ -48,10 +48,11 @@ def main(arguments=None):
 
     run = RunFolder(options.run_folder)
     begun = run.config.exists()
-    command, of_run = shlex.join(train), run.path / "command.txt"
+    # Beside the run: a new one begins in no folder that has something in it.
+    command, of_run = shlex.join(train), Path(f"{run.path}.command.txt")
     if begun and not (of_run.exists() and of_run.read_text(encoding="utf-8") == command):
         parser.error(f"{run.path} holds a run of another command; choose another --run-folder")
-    run.path.mkdir(parents=True, exist_ok=True)
+    of_run.parent.mkdir(parents=True, exist_ok=True)
     of_run.write_text(command, encoding="utf-8")
     how = ["--resume", options.run_folder] if begun else [*train, "--run-folder", run.path]
     status = minitransformer(["train", *map(str, how)])

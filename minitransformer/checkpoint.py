@@ -31,7 +31,7 @@ FORMAT = "minitransformer checkpoint"
 VERSION = 1
 MANIFEST = "checkpoint.json"
 PARAMETERS = "parameters"
-_FILE_NAME = re.compile(r"step-([0-9]+)\.npz")
+_FILE_NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})\.npz")
 _LEFTOVER = re.compile(_FILE_NAME.pattern + r"\.[0-9]+\.tmp")
 
 
@@ -317,11 +317,14 @@ def checkpoint_path(folder, step):
 
 
 def checkpoints(folder):
-    """The paths of all checkpoints in ``folder``, oldest step first, not yet looked into."""
+    """The paths of all checkpoints in ``folder``, oldest step first, not yet looked into.
+
+    They are the files whose names :func:`checkpoint_path` gives; others are somebody else's.
+    """
     steps = {
         path: int(match[1])
         for path in Path(folder).glob("step-*")
-        if (match := _FILE_NAME.fullmatch(path.name))
+        if (match := _FILE_NAME.fullmatch(path.name)) and path.is_file()
     }
     return sorted(steps, key=steps.get)
 
@@ -358,5 +361,5 @@ def prune(folder, keep):
         if path.name not in kept and path != newest:
             path.unlink()
     for path in Path(folder).glob("step-*"):
-        if _LEFTOVER.fullmatch(path.name):
+        if _LEFTOVER.fullmatch(path.name) and path.is_file():
             path.unlink()

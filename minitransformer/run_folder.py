@@ -6,14 +6,20 @@ metrics.jsonl       one line a log entry, its ``kind`` "train" or "validation"
 checkpoints/        step-00001234.npz, all that a resume needs; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
+training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
 
 The process that writes may be killed at any moment. So a file is written under another name first
 and then renamed, or, as the metrics are, only ever grows; and config.json, which makes the folder a
 run, comes after the vocabulary.
+
+What a user keeps in the folder is the user's: a run begins in no folder that holds anything else
+than what a run killed before its config.json leaves, and it only ever removes files of exactly the
+names that it writes.
 """
 
 import json
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,6 +36,16 @@ from minitransformer.checkpoint import (
 )
 from minitransformer.config import TransformerConfig
 
+# What a process killed while it writes leaves, in the folders that it leaves it in.
+LEFTOVERS = {
+    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz\.\d+)\.tmp",
+    "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
+    "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
+}
+# What is there before config.json makes the folder a run; both folders are still empty then.
+BEFORE_CONFIG = {"training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"}
+EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
+
 
 class RunFolder:
     """The paths of a run folder, and what is read from and written to them."""
@@ -43,13 +59,37 @@ class RunFolder:
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
 
+    def require_free(self):
+        """Let a new run begin here only if nothing is there, or what one that was killed left.
+
+        Raises:
+            CheckpointError: something else is there; says what.
+        """
+        if self.config.exists():
+            raise CheckpointError(f"{self.path} holds a run already")
+        if self.path.is_symlink() and not self.path.exists():
+            raise CheckpointError(
+                f"{self.path} is a link to {self.path.readlink()}, where nothing is"
+            )
+        if self.path.exists() and not self.path.is_dir():
+            raise CheckpointError(f"{self.path} is a file, and a run is a folder")
+        inside = self.path.iterdir() if self.path.exists() else []
+        others = sorted(path.name for path in inside if not _before_config(path))
+        if others:
+            held = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
+            raise CheckpointError(
+                f"{self.path} is neither empty nor a run: it holds {held}, and no config.json. "
+                "If it is a run, put its config.json back; if not, a new run would mix its files "
+                "with these"
+            )
+
     def create(self):
         """Make the folder and those in it, where missing; remove what a killed process left."""
-        for folder in (self.checkpoints, self.epochs):
-            folder.mkdir(parents=True, exist_ok=True)
-        for folder in (self.path, self.checkpoints, self.epochs):
-            for leftover in folder.glob("*.tmp"):
-                leftover.unlink()
+        for folder, leftover in LEFTOVERS.items():
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+            for path in (self.path / folder).iterdir():
+                if re.fullmatch(leftover, path.name) and path.is_file():
+                    path.unlink()
 
     def save_config(self, model_config, recipe):
         """Write the TransformerConfig and the recipe, a dict."""
@@ -72,7 +112,16 @@ class RunFolder:
             raise CheckpointError(f"{self.config} is damaged: {error}") from error
 
     def save_vocabulary(self, vocabulary):
-        """Write a Vocabulary."""
+        """Write a Vocabulary.
+
+        Raises:
+            CheckpointError: there is another one.
+        """
+        if self.vocabulary.exists() and self.vocabulary.read_bytes() != vocabulary.model:
+            raise CheckpointError(
+                f"{self.vocabulary} is there already, and is not what this training has learned: "
+                "move it away, or choose another folder"
+            )
         _write_whole(self.vocabulary, vocabulary.model)
 
     def log(self, entry):
@@ -127,11 +176,12 @@ class RunFolder:
         return self.epochs / f"epoch-{epoch:04}.npz"
 
     def save_epoch(self, model, epoch, keep):
-        """Write the parameters after ``epoch``; remove those of all others not in ``keep``."""
+        """Write the parameters after ``epoch``; remove those of earlier ones not in ``keep``."""
         save_checkpoint(self.epoch_file(epoch), model_arrays(model), {"epoch": epoch})
-        kept = {self.epoch_file(number) for number in (*keep, epoch)}
-        for path in set(self.epochs.glob("epoch-*.npz")) - kept:
-            path.unlink()
+        for number in set(range(1, epoch)) - set(keep):
+            path = self.epoch_file(number)
+            if path.is_file():
+                path.unlink()
 
     def load_model(self, model):
         """Load the chosen parameters or, while training, those of the newest checkpoint.
@@ -148,6 +198,13 @@ class RunFolder:
         arrays, _ = load_checkpoint(path)
         load_model_arrays(model, arrays)
         return path
+
+
+def _before_config(path):
+    """Whether this may be in the folder of a run that was killed before it wrote config.json."""
+    if path.name in EMPTY_BEFORE_CONFIG:
+        return path.is_dir() and not any(path.iterdir())
+    return path.name in BEFORE_CONFIG and path.is_file() and not path.is_symlink()
 
 
 def _write_whole(path, content):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, run_folder
-from minitransformer.checkpoint import CheckpointError, load_checkpoint, model_arrays
+from minitransformer.checkpoint import CheckpointError, checkpoints, load_checkpoint, model_arrays
+from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.run_folder import RunFolder
 
@@ -164,3 +165,111 @@ def test_what_a_killed_process_left_half_written_is_removed(logged):
     logged.create()
     assert not any(path.exists() for path in leftovers)
     assert logged.log_entries() == LOG
+
+
+# What else is in the folder
+
+
+def put(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"the user's")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.txt",
+        ".hidden",
+        "model.npz",
+        "metrics.jsonl",
+        "checkpoints/step-00000010.npz",
+        "epochs/epoch-0001.npz",
+        "epochs/mine/thesis.tex",
+        "vocabulary.model/folder",
+        "config.json.tmp/folder",
+    ],
+)
+def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
+    put(tmp_path / "run" / name)
+    with pytest.raises(CheckpointError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):
+        RunFolder(tmp_path / "run").require_free()
+
+
+def test_a_path_that_is_no_folder_is_refused(tmp_path):
+    put(tmp_path / "file")
+    with pytest.raises(CheckpointError, match="file is a file, and a run is a folder"):
+        RunFolder(tmp_path / "file").require_free()
+    (tmp_path / "link").symlink_to(tmp_path / "unplugged disk")
+    with pytest.raises(CheckpointError, match="unplugged disk, where nothing is"):
+        RunFolder(tmp_path / "link").require_free()
+
+
+def test_a_new_run_begins_where_nothing_is(tmp_path):
+    RunFolder(tmp_path).require_free()
+    RunFolder(tmp_path / "not" / "yet").require_free()
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk", target_is_directory=True)
+    RunFolder(tmp_path / "link").require_free()
+
+
+def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
+    for name in ("training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"):
+        put(run.path / name)
+    run.require_free()
+
+
+def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
+    put(run.vocabulary)
+    with pytest.raises(CheckpointError, match=r"vocabulary\.model is there already.*move it away"):
+        run.save_vocabulary(Vocabulary.train(["ba bi bu"], 16))
+    assert run.vocabulary.read_bytes() == b"the user's"
+
+
+LIKE_OURS = {
+    "": "notes.tmp, config.json.tmp.bak, model.npz.old.tmp, loss.png.tmp",
+    "checkpoints": "step-1.npz, step-000000001.npz, step-00000001.npz.bak, step-best.npz, all.tmp, "
+    "step-00000001.npz.tmp, step-00000001 copy.npz, step-00000001.npz.1.tmp.gz",
+    "epochs": "epoch-best.npz, epoch-1.npz, epoch-00001.npz, epoch-0001 copy.npz, epoch-9999.npz, "
+    "epoch-0001.npz.bak, epoch-0001.npz.tmp, epoch-0000.npz",
+}
+LIKE_OURS = {folder: names.split(", ") for folder, names in LIKE_OURS.items()}
+
+
+def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(run):
+    users = [run.path / folder / name for folder, names in LIKE_OURS.items() for name in names]
+    for path in users:
+        put(path)
+    model = Transformer(small_config())
+    run.create()
+    for number in (1, 2, 3, 4):
+        save(run, model, number)
+        run.save_epoch(model, number, [2])
+    assert all(path.read_bytes() == b"the user's" for path in users)
+    ours = {"step-00000003.npz", "step-00000004.npz"}
+    assert set(names(run.checkpoints)) - ours == set(LIKE_OURS["checkpoints"])
+    assert set(names(run.epochs)) - {"epoch-0002.npz", "epoch-0004.npz"} == set(LIKE_OURS["epochs"])
+
+
+def test_a_folder_with_a_name_that_is_ours_stays_and_stops_nothing(run):
+    folders = [
+        run.path / "config.json.tmp",
+        run.path / "notes.tmp",
+        run.checkpoints / "step-00000001.npz",
+        run.checkpoints / "step-99999999.npz",
+        run.checkpoints / "step-00000001.npz.1.tmp",
+        run.epochs / "epoch-0001.npz",
+        run.epochs / "epoch-0001.npz.1.tmp",
+    ]
+    for folder in folders:
+        put(folder / "inside")
+    model = Transformer(small_config())
+    run.create()
+    for number in (2, 3, 4):
+        save(run, model, number)
+        run.save_epoch(model, number, [])
+    assert all((folder / "inside").exists() for folder in folders)
+    assert run.load_newest_checkpoint()[1] == {"step": 4}
+    assert [path.name for path in checkpoints(run.checkpoints)] == [
+        "step-00000003.npz",
+        "step-00000004.npz",
+    ]

@@ -71,9 +71,12 @@ def prepare(recipe, run, device, progress):
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
             of another recipe.
+        CheckpointError: the folder holds something else than a run.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
         MissingLibraryError: there is no sentencepiece or no sacreBLEU.
     """
+    if not run.config.exists():
+        run.require_free()
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", _shards(recipe, run, device))
     sacrebleu_metrics()  # which the first validation needs

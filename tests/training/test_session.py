@@ -135,16 +135,16 @@ def test_a_run_of_another_model_is_refused_though_the_recipe_is_the_same(recipe,
 def test_the_vocabulary_is_learned_from_the_training_split_and_stays_that_of_the_run(
     tmp_path,
 ):
-    recipe = tiny_recipe(tmp_path)
+    recipe = tiny_recipe(tmp_path / "corpus")
     target = Path(recipe.data.train_target)
     target.write_text(target.read_text().upper())
-    tiny_trainer(recipe, tmp_path)
+    tiny_trainer(recipe, tmp_path / "run")
     texts = [text for pair in pairs_of(recipe, "train") for text in pair]
-    stored = RunFolder(tmp_path).vocabulary
+    stored = RunFolder(tmp_path / "run").vocabulary
     assert stored.read_bytes() == Vocabulary.train(texts, 36).model
     other = Vocabulary.train([text + " ba" for text in texts], 36)
     other.save(stored)
-    tiny_trainer(recipe, tmp_path)
+    tiny_trainer(recipe, tmp_path / "run")
     assert stored.read_bytes() == other.model
 
 
