@@ -1,7 +1,12 @@
 """The Transformer of *Attention Is All You Need* on NumPy and CuPy, every backward by hand."""
 
+# ruff: noqa: E402
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from minitransformer import interrupts
+
+interrupts.end_quietly_while_importing()  # before the imports that take time
 
 from minitransformer.backend import CPU, Device, DeviceError, select_device
 from minitransformer.config import TransformerConfig

@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 import warnings
+from contextlib import suppress
 
 import minitransformer
-from minitransformer.commands import INTERRUPTED
+from minitransformer import interrupts
 from minitransformer.errors import ExplainedError
 
 COMMANDS = {
@@ -28,26 +29,27 @@ PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, a
 
 def main(arguments=None):
     """Run the command line; returns the exit status."""
-    options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
+        interrupts.importing_is_over()
+        options = _parse(sys.argv[1:] if arguments is None else arguments)
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_: _say(message)
             status = options.run(options)
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
             return status
-    except KeyboardInterrupt:
-        print("\nminitransformer: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        _say("interrupted", before="\n")
+        return interrupts.exit_status(interrupt)
     except BrokenPipeError:
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}" if error.filename else error
-        print(f"minitransformer: {problem}", file=sys.stderr)
+        _say(problem)
         return FAILED
     except (ExplainedError, ValueError, FloatingPointError) as error:
-        print(f"minitransformer: {error}", file=sys.stderr)
+        _say(error)
         return FAILED
 
 
@@ -81,5 +83,6 @@ def _parse(arguments):
     return options
 
 
-def _show_warning(message, *_):
-    print(f"minitransformer: {message}", file=sys.stderr)
+def _say(message, before=""):
+    with suppress(OSError):  # nobody reads it
+        print(f"{before}minitransformer: {message}", file=sys.stderr)

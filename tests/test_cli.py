@@ -1,5 +1,6 @@
 """The command line as a whole; its commands have their tests in ``commands/``."""
 
+import io
 import os
 import re
 import runpy
@@ -100,6 +101,24 @@ def test_a_reader_that_goes_away_is_no_traceback():
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt(), 130), (OSError("no network"), 1), (ValueError(), 1)]
+)
+def test_an_error_that_nobody_reads_has_its_status(error, status, monkeypatch):
+    def warn_and_fail(options):
+        warnings.warn("passed over", stacklevel=1)
+        raise error
+
+    monkeypatch.setattr(info, "run", warn_and_fail)
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb", buffering=0) as pipe, io.TextIOWrapper(pipe, write_through=True) as log:
+        monkeypatch.setattr("sys.stderr", log)
+        assert main(["info"]) == status
+        monkeypatch.undo()
 
 
 def test_after_a_closed_pipe_standard_output_goes_nowhere(tmp_path, monkeypatch):

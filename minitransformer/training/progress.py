@@ -1,8 +1,10 @@
 """What a user sees of a training: a bar on a terminal with tqdm, plain lines elsewhere."""
 
 import math
+import os
 import sys
 import time
+from contextlib import contextmanager
 
 from minitransformer.libraries import library_if_there
 
@@ -10,7 +12,10 @@ SECONDS_BETWEEN_LINES = 10
 
 
 class Progress:
-    """Shows steps and validations on ``stream``, standard error by default."""
+    """Shows steps and validations on ``stream``, standard error by default.
+
+    When nobody reads it any more (``2>&1 | head``, a terminal that is gone) the rest goes nowhere.
+    """
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stderr
@@ -25,10 +30,12 @@ class Progress:
         )
         if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
             options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")
-            self.bar = tqdm.tqdm(**options, file=self.stream)
+            with self._read_or_not():
+                self.bar = tqdm.tqdm(**options, file=self.stream)
         if self.bar is not None:
-            self.bar.set_postfix_str(values, refresh=False)
-            self.bar.update(entry["step"] - self.bar.n)
+            with self._read_or_not():
+                self.bar.set_postfix_str(values, refresh=False)
+                self.bar.update(entry["step"] - self.bar.n)
         elif time.monotonic() - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
             self.say(f"step {entry['step']} of {total_steps}: {values}")
@@ -46,10 +53,21 @@ class Progress:
     def say(self, text):
         """A line of text, above the bar if there is one."""
         write = print if self.bar is None else self.bar.write
-        write(text, file=self.stream)
+        with self._read_or_not():
+            write(text, file=self.stream)
 
     def close(self):
         """Leave the bar as it is and end its line."""
         if self.bar is not None:
-            self.bar.close()
+            with self._read_or_not():
+                self.bar.close()
             self.bar = None
+
+    @contextmanager
+    def _read_or_not(self):
+        try:
+            yield
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.stream.fileno())  # also for what Python flushes at its end
+            os.close(nowhere)

@@ -6,10 +6,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 """
 
 import math
-import signal
-import threading
 import time
-from contextlib import contextmanager
 from itertools import islice
 
 import numpy as np
@@ -26,6 +23,7 @@ from minitransformer.checkpoint import (
 )
 from minitransformer.data.batches import split
 from minitransformer.errors import ExplainedError
+from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_raised
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
@@ -40,7 +38,15 @@ class TrainingError(ExplainedError):
 
 
 class Stopped(Exception):
-    """The user asked to stop; the run is saved and can be resumed."""
+    """The user or the system asked to stop; the run is saved and can be resumed.
+
+    Attributes:
+        signum: the signal that asked.
+    """
+
+    def __init__(self, signum):
+        super().__init__(signum)
+        self.signum = signum
 
 
 class Trainer:
@@ -84,25 +90,27 @@ class Trainer:
 
         Raises:
             TrainingError: the loss is NaN, infinite or has exploded.
-            Stopped: after an interrupt (Ctrl-C), with everything saved.
+            Stopped: after Ctrl-C or another signal that asks to stop, with everything saved.
         """
         self._clock = time.monotonic()
         total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
         if self.config.accelerate and self.model.device == CPU:
             keep_freed_memory()
         with self.model.device.as_current():
-            with self.workers.one_blas_thread(), _interrupt_noted() as interrupted:
-                while not (interrupted.is_set() or self._trained()):
-                    self._train_epoch(total_steps, interrupted)
+            # An exception might hit amid an update.
+            with self.workers.one_blas_thread(), interrupts_noted() as signals:
+                while not (signals or self._trained()):
+                    self._train_epoch(total_steps, signals)
                     self._finish_epoch()
-            if interrupted.is_set():
-                raise Stopped
+            if signals:
+                raise Stopped(signals[0])
             try:
-                self._choose()
-            except KeyboardInterrupt as interrupt:  # at any moment: all of the training is saved
-                raise Stopped from interrupt
+                with interrupts_raised():  # at any moment: all of the training is saved
+                    self._choose()
+            except Interrupt as interrupt:
+                raise Stopped(interrupt.signum) from interrupt
 
-    def _train_epoch(self, total_steps, interrupted):
+    def _train_epoch(self, total_steps, signals):
         batches = self.batches(self.epoch)
         sizes = self.model.config.source_vocabulary_size, self.model.config.target_vocabulary_size
         ahead = staged(batches[self.position :], self.model.device, *sizes)
@@ -110,10 +118,10 @@ class Trainer:
             group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
             self.take_step(group, total_steps)
-            if interrupted.is_set() or self.step % self.config.save_every == 0:
+            if signals or self.step % self.config.save_every == 0:
                 self.save()
-            if interrupted.is_set():
-                raise Stopped
+            if signals:
+                raise Stopped(signals[0])
 
     def _finish_epoch(self):
         self._raise_if_lost()
@@ -307,25 +315,3 @@ class Trainer:
 def step_seed(seed, step, worker=0):
     """The seed of one worker's generator in one step, the same on every machine."""
     return int(np.random.SeedSequence((seed, step, worker)).generate_state(1)[0])
-
-
-@contextmanager
-def _interrupt_noted():
-    """An Event that Ctrl-C sets, in place of an exception that might hit amid an update.
-
-    A second Ctrl-C interrupts at once.
-    """
-    noted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-
-    def note(signum, frame):
-        noted.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, before)

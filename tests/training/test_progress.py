@@ -1,4 +1,5 @@
 import io
+import os
 
 import pytest
 
@@ -96,3 +97,18 @@ def test_everything_goes_to_standard_error_by_default(capsys):
     progress.close()
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "hello\n")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_reader_that_goes_away_is_not_missed(terminal, monkeypatch):
+    reader, log = os.pipe()
+    os.close(reader)
+    with open(log, "w", buffering=1) as stream:
+        monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+        progress = Progress(stream)
+        progress.say("hello")
+        progress.stepped(step(1), 8)
+        progress.stepped(step(2), 8)
+        progress.validated({"epoch": 2, "bleu": 30.0}, BEST)
+        progress.close()
+        stream.write("what Python flushes on its way out")
