@@ -9,6 +9,7 @@ import random
 
 from minitransformer.backend import CPU
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -67,8 +68,10 @@ def tiny_trainer(recipe, folder, stream=None):
 
 def trained(recipe, folder):
     """The Trainer after its whole run in ``folder``."""
-    trainer = tiny_trainer(recipe, folder)
-    trainer.train()
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_training(folder):
+        trainer = tiny_trainer(recipe, folder)
+        trainer.train()
     return trainer
 
 

@@ -4,22 +4,27 @@ import argparse
 import inspect
 import itertools
 import json
+import os
 import re
 import shlex
 import sys
 import textwrap
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from minitransformer.backend import select_device
-from minitransformer.commands import INTERRUPTED, plot
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device
 from minitransformer.config import TransformerConfig
+from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
+from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import DataConfig, Recipe, RecipeError, settings
+from minitransformer.training.recipe import DataConfig, Recipe, settings
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
@@ -33,7 +38,8 @@ def add(parser):
     parser.description = "Train a translator in a run folder, or go on with a training."
     parser.epilog = (
         "Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command line is "
-        "wrong, 130 after Ctrl-C, which saves everything first."
+        "wrong; 130 after Ctrl-C, 143 after SIGTERM (kill, batch systems, containers), 129 after "
+        "SIGHUP (a closed terminal), which save everything first."
     )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
@@ -92,26 +98,38 @@ def run(options):
     progress = Progress()
     device = select_device(options.device)
     run_folder, recipe = _resumed(options) if options.resume else _new(options)
-    if options.dry_run:
-        with TemporaryDirectory() as folder:
-            trainer = prepare(recipe, RunFolder(folder), device, progress)
-        trainer.model.summary(file=sys.stderr)
-        print(_toml(recipe))
-        return 0
-    if run_folder.model.exists():
-        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
-        return 0
+    with interrupts_raised():
+        if options.dry_run:
+            return _dry_run(recipe, device, progress)
+        if run_folder.model.exists():
+            progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+            return 0
+        with _made(run_folder.path), only_training(run_folder.path):
+            if not options.resume:
+                _require_free(run_folder)  # still: another training may have begun and ended
+            return _train(recipe, run_folder, device, progress)
+
+
+def _dry_run(recipe, device, progress):
+    with TemporaryDirectory() as folder:
+        trainer = prepare(recipe, RunFolder(folder), device, progress)
+    trainer.model.summary(file=sys.stderr)
+    print(_toml(recipe))
+    return 0
+
+
+def _train(recipe, run_folder, device, progress):
     trainer = prepare(recipe, run_folder, device, progress)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
         trainer.train()
-    except Stopped:
+    except Stopped as stop:
         progress.say(f"stopped after step {trainer.step}; go on: {resume_command(run_folder)}")
-        return INTERRUPTED
-    except KeyboardInterrupt:  # a second Ctrl-C does not wait for the step to end
+        return exit_status(stop)
+    except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
         progress.say(f"stopped; go on from the last checkpoint: {resume_command(run_folder)}")
-        return INTERRUPTED
+        return exit_status(interrupt)
     finally:
         progress.close()
     try:
@@ -121,6 +139,19 @@ def run(options):
     folder = shlex.quote(str(run_folder.path))
     progress.say(f"done; try it: minitransformer translate {folder}")
     return 0
+
+
+@contextmanager
+def _made(folder):
+    """The folder and its parents are made where missing, and go again if they stay empty."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty
+            for path in missing:
+                path.rmdir()
 
 
 def resume_command(run_folder):
@@ -146,18 +177,25 @@ def _new(options):
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.recipe).stem)
-    if run_folder.config.exists() and not options.dry_run:
+    if not options.dry_run:
+        _require_free(run_folder)
+    return run_folder, recipe
+
+
+def _require_free(run_folder):
+    try:
+        run_folder.require_free()
+    except CheckpointError as error:
         free = next(
             path
             for number in itertools.count(2)
-            if not (path := Path(f"{run_folder.path}-{number}")).exists()
+            if not os.path.lexists(path := f"{run_folder.path}-{number}")
         )
-        go_on = f"go on with it: {resume_command(run_folder)}, or "
-        raise RecipeError(
-            f"{run_folder.path} holds a run already; {'' if run_folder.model.exists() else go_on}"
-            f"choose another folder: --run-folder {shlex.quote(str(free))}"
-        )
-    return run_folder, recipe
+        unfinished = run_folder.config.exists() and not run_folder.model.exists()
+        go_on = f"go on with it: {resume_command(run_folder)}, or " if unfinished else ""
+        raise CheckpointError(
+            f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
+        ) from error
 
 
 def _changes(options):

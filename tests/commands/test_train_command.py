@@ -9,6 +9,8 @@ from tiny_translator import write_recipe
 
 from minitransformer.cli import main
 from minitransformer.commands.train import METAVARS
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.lock import only_training
 from minitransformer.training.recipe import RECIPES, Recipe, settings
 from minitransformer.training.trainer import Trainer
 
@@ -155,6 +157,61 @@ def test_a_run_is_never_overwritten(recipe, run_copy, capsys):
     assert contents(run_copy) == before
     assert train(recipe, "--run-folder", run_copy, "--dry-run") == 0  # which writes nothing
     assert contents(run_copy) == before
+
+
+def refused(recipe, path, capsys):
+    """What is said when a new run is not begun at ``path``, where all stays as it was."""
+    before = contents(path.parent)
+    assert train(recipe, "--run-folder", path) == 1
+    assert contents(path.parent) == before
+    said = capsys.readouterr().err
+    assert said.endswith(f"; choose another folder: --run-folder '{path}-2'\n")
+    return said
+
+
+def test_the_checkpoints_of_a_run_without_its_configuration_are_not_taken(
+    recipe, unfinished, capsys
+):
+    (unfinished / "config.json").unlink()
+    said = refused(recipe, unfinished, capsys)
+    assert "neither empty nor a run: it holds checkpoints, epochs, learning_rate.png, " in said
+    assert "put its config.json back" in said
+
+
+def test_a_new_run_goes_neither_into_files_nor_into_links_to_nothing(recipe, tmp_path, capsys):
+    notes, link = tmp_path / "my notes", tmp_path / "my link"
+    notes.write_text("do not touch")
+    link.symlink_to("gone")
+    assert "my notes is a file, and a run is a folder" in refused(recipe, notes, capsys)
+    assert "my link is a link to gone, where nothing is" in refused(recipe, link, capsys)
+    assert train(recipe, "--run-folder", notes / "run") == 1
+    assert capsys.readouterr().err == f"minitransformer: {notes / 'run'}: Not a directory\n"
+
+
+def test_a_run_killed_before_it_had_a_configuration_begins_anew(
+    recipe, tmp_path, monkeypatch, capsys
+):
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save_config", lambda *_: pytest.fail("the power is gone"))
+        with pytest.raises(pytest.fail.Exception):
+            train(recipe, "--run-folder", run)
+    assert {path.name for path in run.iterdir()} == {"checkpoints", "epochs", "vocabulary.model"}
+    assert train(recipe, "--run-folder", run, "--vocabulary-size", 70) == 1
+    assert "vocabulary.model is there already, and is not what this" in capsys.readouterr().err
+    assert train(recipe, "--run-folder", run, "--epochs", 1) == 0
+
+
+def test_a_run_can_be_looked_at_while_another_process_trains_it(unfinished, capsys):
+    with only_training(unfinished):
+        assert main(["info", str(unfinished)]) == 0
+        assert main(["plot", str(unfinished)]) == 0
+        assert main(["translate", str(unfinished), "ein Hund"]) == 0
+        assert main(["evaluate", str(unfinished), "--split", "validation"]) == 0
+        capsys.readouterr()
+        assert train("--resume", unfinished) == 1
+    assert "is under way: process" in capsys.readouterr().err
+    assert train("--resume", unfinished) == 0
 
 
 def test_a_dry_run_reports_and_leaves_nothing_behind(recipe, tmp_path, capsys):

@@ -79,7 +79,7 @@ def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(
     for folder in cut_off:
         trained(recipe, folder)
         assert record(folder) == whole
-        assert not list(folder.rglob("*.tmp"))
+        assert not [*folder.rglob("*.tmp"), *folder.rglob("*.lock")]
 
 
 def interrupt_at(trainer, moment, times=1):

@@ -1,0 +1,188 @@
+"""One training a folder, shown with real processes."""
+
+import errno
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tiny_run import tiny_recipe, trained
+
+from minitransformer.run_folder import RunFolder
+from minitransformer.training import lock
+from minitransformer.training.lock import only_training
+
+TESTS = Path(__file__).parents[1]
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+
+HOLD = """if True:
+    import os, sys
+    from minitransformer.training.lock import only_training
+
+    with only_training(sys.argv[1]):
+        if sys.argv[2:] == ["and fork"]:
+            told, tell = os.pipe()
+            if os.fork() == 0:
+                os.write(tell, b"I live")
+                sys.stdin.readline()  # on, when the parent is killed
+                os._exit(0)
+            os.read(told, 6)
+        print("held", flush=True)
+        sys.stdin.readline()
+"""
+
+
+@contextmanager
+def holder(folder, *arguments):
+    """A process that holds the lock of the folder until it is killed or told to end."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, folder, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "held\n"
+        yield process
+
+
+def hold(folder):
+    with only_training(folder):
+        pass
+
+
+def test_the_message_names_the_process_that_trains(tmp_path):
+    with holder(tmp_path) as process:
+        with pytest.raises(BlockingIOError) as raised:
+            hold(tmp_path)
+        process.stdin.close()
+    named = re.escape(f"{tmp_path} is under way: process {process.pid} on {socket.gethostname()}")
+    assert re.search(
+        named + r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; wait for its", str(raised.value)
+    )
+
+
+def test_at_its_end_a_training_leaves_neither_lock_nor_file(tmp_path):
+    with holder(tmp_path) as process:
+        process.stdin.close()
+    assert process.returncode == 0
+    assert not list(tmp_path.iterdir())
+    hold(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_lock_of_a_killed_process_dies_with_it(tmp_path):
+    with holder(tmp_path) as process:
+        process.kill()
+    assert str(process.pid) in (tmp_path / "training.lock").read_text()
+    with only_training(tmp_path):
+        assert f"process {os.getpid()} " in (tmp_path / "training.lock").read_text()
+    assert not list(tmp_path.iterdir())
+
+
+@needs_fork
+def test_the_lock_of_a_killed_process_does_not_live_on_in_its_children(tmp_path):
+    with holder(tmp_path, "and fork") as process:
+        process.kill()
+        process.wait()
+        hold(tmp_path)  # the child waits for a line
+        process.stdin.close()
+
+
+FORK = """if True:
+    import os, sys
+    from pathlib import Path
+    from minitransformer.training.lock import only_training
+
+    with only_training(sys.argv[1]):
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            assert Path(sys.argv[1], "training.lock").exists()
+            try:
+                with only_training(sys.argv[1]):
+                    pass
+            except BlockingIOError:
+                print("still held")
+"""
+
+
+@needs_fork
+def test_a_child_that_ends_frees_nothing(tmp_path):
+    """It leaves the block of the training as its parent does, and goes through all of its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("still held\n", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_removed_before_it_is_locked_is_not_the_lock(tmp_path, monkeypatch):
+    """Between our opening and our locking it, the training that had locked it may end."""
+    lock_it, removed = lock._lock, []
+
+    def too_late(file):
+        lock_it(file)
+        if not removed:
+            removed.append(file)
+            (tmp_path / "training.lock").unlink()
+
+    monkeypatch.setattr(lock, "_lock", too_late)
+    with only_training(tmp_path):
+        monkeypatch.undo()
+        with pytest.raises(BlockingIOError):
+            hold(tmp_path)
+
+
+def test_a_link_in_place_of_the_lock_is_not_written_through(tmp_path):
+    (tmp_path / "diary").write_text("dear diary")
+    (tmp_path / "training.lock").symlink_to(tmp_path / "diary")
+    with pytest.raises(OSError, match=r"training\.lock"):
+        hold(tmp_path)
+    assert (tmp_path / "diary").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize("missing", ["on this file system", "on this platform"])
+def test_without_locks_a_training_says_so_and_goes_on(missing, tmp_path, monkeypatch):
+    if missing == "on this platform":
+        monkeypatch.setattr(lock, "fcntl", None)
+        monkeypatch.setattr(lock, "msvcrt", None)
+    else:
+
+        def no_locks(*_):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(lock, "_lock", no_locks)
+    recipe = tiny_recipe(tmp_path / "corpus", epochs=1)
+    with pytest.warns(UserWarning, match="see to it that nothing else trains there") as warned:
+        trained(recipe, tmp_path / "run")
+    assert len(warned) == 1
+    assert (tmp_path / "run" / "model.npz").exists()
+
+
+@needs_fork
+def test_of_two_trainings_that_begin_together_exactly_one_trains(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", TESTS / "train_in_pairs.py", tmp_path, "6"],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    trials = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    assert len(trials) == 6
+    for trial, *children, first, second in trials:
+        assert {first, second} == {0, 1}
+        winner, loser = children if first == 0 else reversed(children)
+        said = (tmp_path / f"run-{trial}-{loser}").read_text()
+        taken = "holds a run already" in said  # where the winner was faster
+        assert taken or f"process {winner} on " in said
+        run = RunFolder(tmp_path / f"run-{trial}")
+        steps = [entry["step"] for entry in run.log_entries() if entry["kind"] == "train"]
+        assert steps == list(range(1, len(steps) + 1))
+        assert run.model.exists()
+        assert not (run.path / "training.lock").exists()
