@@ -207,7 +207,7 @@ def interrupted_while_importing(library, arguments, folder):
     )
 
 
-@pytest.mark.parametrize("library", ["numpy", "argparse", "sentencepiece"])
+@pytest.mark.parametrize("library", ["numpy", "argparse", "tomllib"])
 @pytest.mark.parametrize("how", ["module", "script"])
 def test_ctrl_c_while_the_command_is_imported_ends_it_quietly(how, library, tmp_path):
     script = tmp_path / "minitransformer"  # what pip makes of the entry point in setup.cfg
