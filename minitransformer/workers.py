@@ -6,15 +6,13 @@ many threads, which share out each matrix product and wait for each other at its
 """
 
 import os
-import warnings
 from contextlib import nullcontext
 from contextvars import copy_context
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from minitransformer.backend import CPU
-from minitransformer.libraries import library_if_there
+from minitransformer.blas_threads import ONE_BLAS_THREAD
 
 # In padded tokens; with fewer, the work around the matrix products outweighs them.
 SMALLEST_SHARD = 500
@@ -30,11 +28,7 @@ class Workers:
 
     def __init__(self, count):
         self.count = count
-        self._pool = None
-        if count > 1:  # concurrent.futures takes long to import, and most programs have no threads
-            from concurrent import futures
-
-            self._pool = futures.ThreadPoolExecutor(count)
+        self._pool = self._process = None  # the threads, and the process they live in
 
     def map(self, function, *arguments):
         """``function`` of each of the ``arguments``, side by side; the results in order.
@@ -45,10 +39,12 @@ class Workers:
         Raises:
             Exception: what the first of the failed calls, in order, has raised.
         """
-        if self._pool is None:
+        if self.count == 1:
             return [function(*values) for values in zip(*arguments, strict=True)]
-        from concurrent import futures
+        from concurrent import futures  # takes long to import, and most programs have no threads
 
+        if self._process != os.getpid():  # threads do not go along into a process forked off
+            self._pool, self._process = futures.ThreadPoolExecutor(self.count), os.getpid()
         calls = [
             self._pool.submit(copy_context().run, function, *values)
             for values in zip(*arguments, strict=True)
@@ -68,31 +64,14 @@ class Workers:
         return [slice(*pair) for pair in pairwise(bounds)]
 
     def one_blas_thread(self):
-        """Inside, where there are several workers, the BLAS has one thread.
+        """A context for their work: while there are several, the BLAS has one thread.
 
-        The workers keep the cores busy; threads within them would wait for each other. Without
-        threadpoolctl they do, unless OMP_NUM_THREADS is 1, and a warning says so once.
+        Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         """
-        limits = _threadpool_limits() if self.count > 1 else None
-        return limits(1, user_api="blas") if limits else nullcontext()
+        return ONE_BLAS_THREAD if self.count > 1 else nullcontext()
 
 
 ONE_WORKER = Workers(1)
-
-
-@cache
-def _threadpool_limits():
-    threadpoolctl = library_if_there("threadpoolctl")
-    if threadpoolctl is not None:
-        return threadpoolctl.threadpool_limits
-    if os.environ.get("OMP_NUM_THREADS") != "1":
-        warnings.warn(
-            "without threadpoolctl the threads of the BLAS and of the workers hinder each other, "
-            "which can take ten times as long; install it: python -m pip install threadpoolctl, or "
-            "set OMP_NUM_THREADS=1 before the start",
-            stacklevel=3,
-        )
-    return None
 
 
 def available_cores():

@@ -1,5 +1,9 @@
 import dataclasses
+import os
 import shutil
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -150,6 +154,57 @@ def test_threads_side_by_side_have_a_blas_of_one_thread_each(translator, monkeyp
             of_so_many.translations(GERMAN[:1])
             assert during == expected
             assert blas_threads() == before
+
+
+def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeypatch):
+    """They begin one after the other and end in that order, so that no call lies within another."""
+    begun, go_on = ([threading.Event() for _ in range(3)] for _ in range(2))
+
+    def wait(model, sources, **options):
+        number = len(sources) - 1
+        begun[number].set()
+        assert go_on[number].wait(10)
+        return [[None]] * len(sources)
+
+    monkeypatch.setattr(translator_module, "translate_ids", wait)
+    monkeypatch.setattr(Translator, "_translation", lambda *args: None)
+    of_two = Translator(translator.model, translator.vocabulary, threads=2)
+    before = threadpool_info()
+    callers = [
+        threading.Thread(target=of_two.translations, args=(GERMAN[: number + 1],))
+        for number in range(3)
+    ]
+    for number, caller in enumerate(callers):
+        caller.start()
+        assert begun[number].wait(10)
+    for number, caller in enumerate(callers):
+        go_on[number].set()
+        caller.join(10)
+    assert threadpool_info() == before
+
+
+FORK = """
+import os, signal, sys, warnings
+from minitransformer.translator import Translator
+
+translator = Translator.load(sys.argv[1], "cpu", threads=2)
+print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks with threads
+if os.fork() == 0:
+    signal.alarm(10)  # rather than hang for ever
+    print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_process_forked_off_after_a_translation_translates_too(run_folder):
+    command = [sys.executable, "-c", FORK, run_folder, *GERMAN[:9]]
+    environment = os.environ | {"PYTHONUTF8": "1"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [str(ENGLISH[:9])] * 2
 
 
 def test_there_is_a_thread_for_each_core_and_one_for_a_gpu(translator, monkeypatch):

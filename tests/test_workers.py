@@ -3,10 +3,12 @@
 import os
 import threading
 import time
+import warnings
 from concurrent import futures
 from contextvars import ContextVar
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from minitransformer import CPU, Device
 from minitransformer import workers as workers_module
@@ -140,3 +142,129 @@ def test_ctrl_c_leaves_no_thread_that_writes_on(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         Workers(2).map(call, [1, 2])
     assert ended.is_set()
+
+
+# Threads and processes of others
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def blas_of_two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("this BLAS cannot be told how many threads to use")
+        yield
+
+
+def test_several_workers_have_a_blas_of_one_thread_each(blas_of_two_threads):
+    with Workers(2).one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+    with Workers(1).one_blas_thread():
+        assert blas_threads() == {2}
+
+
+def test_the_blas_has_all_its_threads_again_when_the_last_of_several_callers_is_done(
+    blas_of_two_threads,
+):
+    """They begin one after the other and end in the same order, so that no two are nested."""
+    workers, go_on = Workers(2), [threading.Event() for _ in range(3)]
+    seen = []
+
+    def call(number, begun):
+        with workers.one_blas_thread():
+            begun.set()
+            go_on[number].wait(10)
+            seen.append(blas_threads())
+
+    callers = []
+    for number in range(3):
+        begun = threading.Event()
+        callers.append(threading.Thread(target=call, args=(number, begun)))
+        callers[-1].start()
+        assert begun.wait(10)
+    for caller, event in zip(callers, go_on, strict=True):
+        event.set()
+        caller.join(10)
+    assert seen == [{1}] * 3
+    assert blas_threads() == {2}
+
+
+def in_a_fork(function):
+    """The exit status of a process forked off here that calls ``function``; -9 if it hangs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks with threads
+        child = os.fork()
+    if child == 0:
+        try:
+            function()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    for _ in range(500):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, 9)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+
+
+@forks
+def test_workers_work_in_a_process_forked_off_after_they_did():
+    workers = Workers(2)
+
+    def double():
+        assert workers.map(lambda x: 2 * x, [1, 2, 3]) == [2, 4, 6]
+
+    double()
+    assert in_a_fork(double) == 0
+    double()
+
+
+@forks
+def test_a_process_forked_off_amid_the_work_of_another_thread_has_the_whole_blas(
+    blas_of_two_threads,
+):
+    workers, begun, go_on = Workers(2), threading.Event(), threading.Event()
+
+    def work():
+        with workers.one_blas_thread():
+            begun.set()
+            go_on.wait(10)
+
+    def see():
+        assert blas_threads() == {2}
+        with workers.one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(10)
+    try:
+        assert in_a_fork(see) == 0
+    finally:
+        go_on.set()
+        thread.join(10)
+    assert blas_threads() == {2}
+
+
+@forks
+def test_a_process_forked_off_amid_its_own_work_goes_on_with_a_blas_of_one_thread(
+    blas_of_two_threads,
+):
+    def work_on():
+        assert blas_threads() == {1}
+        limited.__exit__(None, None, None)
+        assert blas_threads() == {2}
+
+    limited = Workers(2).one_blas_thread()
+    with limited:
+        assert in_a_fork(work_on) == 0
