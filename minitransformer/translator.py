@@ -106,7 +106,7 @@ class Translator:
         if isinstance(texts, str):
             raise TypeError("texts is one string; give a list of texts, such as [text]")
         longest = self.model.config.max_length - 1  # and the end symbol
-        encoded = [self.vocabulary.encode(text) for text in texts]
+        encoded = [self.vocabulary.encode(text, longest + 1) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]
         spoken = [i for i, ids in enumerate(encoded) if ids]
         with accelerated(self.accelerate), self.workers.one_blas_thread():

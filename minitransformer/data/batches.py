@@ -75,7 +75,7 @@ def encode_pairs(vocabulary, pairs, max_length, dropout=0.0, seed=None):
         vocabulary: a Vocabulary.
         pairs: (source text, target text).
         max_length: the longest sequence the model takes; pairs with a longer side, EOS included,
-            are dropped.
+            are dropped, and those with far too many characters before they are cut into pieces.
         dropout, seed: BPE-dropout, as in :meth:`Vocabulary.encode_all`.
 
     Returns:
@@ -83,8 +83,13 @@ def encode_pairs(vocabulary, pairs, max_length, dropout=0.0, seed=None):
     """
     if dropout and seed is not None:
         seed = np.random.default_rng(seed)  # one stream of numbers for both sides
-    source = vocabulary.encode_all([source for source, _ in pairs], dropout, seed)
-    target = vocabulary.encode_all([target for _, target in pairs], dropout, seed)
+    cut = [
+        pair
+        for pair in pairs
+        if not any(vocabulary.surely_has_more(text, max_length - 1) for text in pair)
+    ]
+    source = vocabulary.encode_all([source for source, _ in cut], dropout, seed)
+    target = vocabulary.encode_all([target for _, target in cut], dropout, seed)
     encoded = [
         pair for pair in zip(source, target, strict=True) if max(map(len, pair)) < max_length
     ]

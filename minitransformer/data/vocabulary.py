@@ -10,7 +10,7 @@ REPLACEMENT for characters that the training text does not have.
 import io
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
 RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of these from a text
+LONG = 1000  # characters: the marks of longer texts are put in order before unicodedata does it
 
 
 class VocabularyError(ValueError):
@@ -54,7 +55,11 @@ class Vocabulary:
                 "copy of the run, or train again"
             )
         ids = range(EOS + 1, len(self))
-        self._dropout = BPEDropout(dict(zip(self.pieces(ids), ids, strict=True)), UNK)
+        pieces = self.pieces(ids)
+        self._dropout = BPEDropout(dict(zip(pieces, ids, strict=True)), UNK)
+        self._longest = max(map(len, pieces))  # characters of a piece
+        unknown = f"[^ {re.escape(''.join(piece for piece in pieces if len(piece) == 1))}]"
+        self._unknown_run = re.compile(f"({unknown}){unknown}+")
 
     @classmethod
     def train(cls, texts, size):
@@ -107,9 +112,41 @@ class Vocabulary:
     def __len__(self):
         return len(self._processor)
 
-    def encode(self, text):
-        """The ids of one text, without BOS and EOS. Neighbouring unknown characters are one UNK."""
-        return self._processor.encode(_normalize(text))
+    def encode(self, text, most=None):
+        """The ids of one text, without BOS and EOS. Neighbouring unknown characters are one UNK.
+
+        Args:
+            most: how many of the ids, from the first on, are asked for; by default all. Of a text
+                that has far more only the beginning is cut into pieces. Where that ends within a
+                word, one of more characters than ``most`` of the longest pieces have, the last ids
+                may be others than with the whole word.
+        """
+        text = _normalize(text)
+        return self._processor.encode(text if most is None else self._beginning(text, most))[:most]
+
+    def _beginning(self, text, most):
+        """So much of a text that it has the first ``most`` ids, whatever its pieces are."""
+        enough = self._longest * most
+        if len(text) <= enough:
+            return text
+        text = self._squeezed(text)
+        end = text.find(" ", enough)
+        return text[: min(2 * enough, end if end >= 0 else len(text))]
+
+    def surely_has_more(self, text, most):
+        """Whether the length of a text tells that it has more than ``most`` ids, however it is cut.
+
+        That is known without cutting it: no piece has more characters than the longest one.
+        """
+        enough = self._longest * most
+        if len(text) < enough:
+            return False
+        text = self._squeezed(_normalize(text))
+        return len(text) + bool(text) > enough  # and the blank before the first word
+
+    def _squeezed(self, text):
+        """The text with one unknown character for each run of them: that has the same ids."""
+        return self._unknown_run.sub(r"\1", text)
 
     def encode_all(self, texts, dropout=0.0, seed=None):
         """The ids of each text.
@@ -157,7 +194,19 @@ def _normalize(text):
     for sign in RESERVED:
         text = text.replace(sign, " ")
     text = text.encode(errors="replace").decode()  # half a surrogate pair is no character
+    if len(text) > LONG and not unicodedata.is_normalized("NFC", text):
+        text = _marks_in_order(text)
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _marks_in_order(text):
+    """The text decomposed, with the marks on each letter in the order that Unicode gives them.
+
+    ``unicodedata`` orders them by insertion, in a time that grows with the square of their number.
+    """
+    decomposed = "".join(unicodedata.normalize("NFD", character) for character in text)
+    runs = groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0)
+    return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
 
 
 def _explain(size, message):

@@ -19,12 +19,13 @@ from minitransformer.translator import Translator
 from minitransformer.workers import default_shards
 
 
-def load_split(data, split):
+def load_split(data, split, *, strict=True):
     """The pairs of ``"train"``, ``"validation"`` or a test split.
 
     Args:
         data: DataConfig.
         split: a split of the corpus.
+        strict: as for :func:`read_parallel`.
 
     Raises:
         CorpusError: the corpus cannot be read.
@@ -47,7 +48,7 @@ def load_split(data, split):
         raise RecipeError(
             f"corpus='files' needs two text files: set {split}_source and {split}_target"
         )
-    return read_parallel(*files[split])
+    return read_parallel(*files[split], strict=strict)
 
 
 def _load_toy(split, languages):
@@ -83,7 +84,7 @@ def prepare(recipe, run, device, progress):
     data, training = recipe.data, recipe.training
     longest = recipe.longest_side()
     recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?
-    pairs, cleaning = clean_for_training(load_split(data, "train"))
+    pairs, cleaning = clean_for_training(load_split(data, "train", strict=False))
     progress.say(f"training data: {cleaning}")
     validation = load_split(data, "validation")
     if not validation:
@@ -117,6 +118,8 @@ def prepare(recipe, run, device, progress):
     progress.say(f"an epoch: {BatchReport.of(batches(0))}")
     encoded, encoding = encode_pairs(vocabulary, validation, longest)
     progress.say(f"validation loss: {encoding}")
+    if not encoded:
+        raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
     validation_batches = make_batches(encoded, training.batch_tokens)
 
     run.create()

@@ -91,6 +91,31 @@ def test_text_that_is_not_utf_8_is_refused_with_file_and_line(read, data, place)
         read(data, b"good\n")
 
 
+def test_where_it_is_asked_for_a_slip_costs_training_one_pair_which_is_counted(tmp_path):
+    source, target = [b"gut\n"] * 400, [b"good\n"] * 400
+    source[16] = "schön\n".encode("latin1")
+    target[16] = target[399] = b"\xff\n"
+    for name, lines in (("text.de", source), ("text.en", target)):
+        (tmp_path / name).write_bytes(b"".join(lines))
+    pairs = read_parallel(tmp_path / "text.de", tmp_path / "text.en", strict=False)
+    assert len(pairs) == 400
+    kept, report = clean_for_training(pairs)
+    assert kept == [("gut", "good")] * 398
+    assert (report.read, report.not_utf8, report.empty, report.kept) == (400, [17, 400], 0, 398)
+    slips = "400 pairs read, 2 dropped for bytes that are not UTF-8 (line 17, 400), 0 dropped"
+    assert str(report).startswith(slips)
+
+
+@pytest.mark.parametrize(("encoding", "place"), [("latin1", "98: byte 0xf6"), ("utf-16", "1: by")])
+def test_a_file_in_another_encoding_is_refused_also_where_a_slip_is_not(tmp_path, encoding, place):
+    """Without its lines with umlauts it would be a corpus of a language without any."""
+    text = "gut\n" * 97 + "schön\n" * 2 + "gut\n" * 51
+    for name in ("text.de", "text.en"):
+        (tmp_path / name).write_bytes(text.encode(encoding))
+    with pytest.raises(CorpusError, match=rf"text\.de, line {place}.* is not UTF-8"):
+        read_parallel(tmp_path / "text.de", tmp_path / "text.en", strict=False)
+
+
 @pytest.mark.parametrize(
     "data",
     [

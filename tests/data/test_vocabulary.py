@@ -5,7 +5,10 @@ import io
 import os
 import subprocess
 import sys
+import time
+import unicodedata
 from string import ascii_letters
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,11 +19,13 @@ from hypothesis import strategies as st
 from minitransformer.data.vocabulary import (
     BOS,
     EOS,
+    LONG,
     PAD,
     REPLACEMENT,
     UNK,
     Vocabulary,
     VocabularyError,
+    _normalize,
 )
 
 TEXTS = [
@@ -85,6 +90,51 @@ def test_text_that_spells_a_special_piece_is_text(vocabulary, text):
 def test_ten_thousand_characters_without_a_blank_survive(vocabulary):
     text = (ALPHABET * 200)[:10_000]
     assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+@given(st.text(f"{ALPHABET[:20]}☃☄   ", max_size=400), st.integers(0, 12))
+def test_the_first_ids_are_those_of_the_whole_text(vocabulary, text, most):
+    assert vocabulary.encode(text, most) == vocabulary.encode(text)[:most]
+
+
+@given(st.text(f"{ALPHABET[:20]}☃☄   ", max_size=150), st.integers(0, 12))
+def test_no_text_that_may_have_few_ids_is_told_to_have_more(vocabulary, text, most):
+    if vocabulary.surely_has_more(text, most):
+        fewest = min(len(ids) for ids in vocabulary.encode_all([text] * 20, 0.3, seed=0))
+        assert min(fewest, len(vocabulary.encode(text))) > most
+
+
+def test_of_a_text_that_is_far_too_long_that_is_told(vocabulary):
+    assert vocabulary.surely_has_more("a" * 1000, 10)
+    assert vocabulary.surely_has_more("a " * 1000, 10)
+    assert not vocabulary.surely_has_more("☃" * 1000, 1)  # a blank and one UNK
+    assert not vocabulary.surely_has_more(" " * 1000, 0)
+
+
+@pytest.mark.parametrize("text", ["Hund " * 10**6, "Hund" * 10**6], ids=["text", "word"])
+def test_of_a_line_of_megabytes_only_the_beginning_is_cut(vocabulary, text, monkeypatch):
+    cut = []
+    encode = vocabulary._processor.encode
+    processor = SimpleNamespace(encode=lambda text: cut.append(len(text)) or encode(text))
+    monkeypatch.setattr(vocabulary, "_processor", processor)
+    assert vocabulary.encode(text, 10) == encode(text[:1000])[:10]
+    assert max(cut) < 500
+
+
+MARKS = "\u0301\u0323\u0327\u0308\u0f73\u0344\u0345"
+
+
+@given(st.text(f"aeäâㅎ각\u1100\u1161\u11a8 {MARKS}", max_size=60))
+def test_marks_put_in_order_make_the_same_text(text):
+    repeated = "x\u0323\u0301 " * LONG + text
+    assert _normalize(repeated) == " ".join(unicodedata.normalize("NFC", repeated).split())
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0f73", "\u0344\u0323"], ids=ascii)
+def test_100000_marks_on_a_letter_take_no_minute(vocabulary, marks):
+    began = time.perf_counter()
+    assert vocabulary.encode("a" + marks * 100_000)
+    assert time.perf_counter() - began < 10
 
 
 def test_all_texts_at_once_are_the_same_as_one_by_one(vocabulary):

@@ -1,6 +1,7 @@
 import ast
 import math
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,41 @@ def test_a_validation_split_of_nothing_is_refused(tmp_path):
         (tmp_path / "corpus" / f"validation.{side}").write_text("")
     with pytest.raises(CorpusError, match="no validation pairs"):
         tiny_trainer(recipe, tmp_path / "run")
+
+
+def test_a_validation_split_of_which_nothing_is_left_for_the_loss_is_refused(tmp_path):
+    recipe = tiny_recipe(tmp_path / "corpus")
+    for side in ("source", "target"):
+        (tmp_path / "corpus" / f"validation.{side}").write_text("bao " * 30 + "\n")
+    with pytest.raises(CorpusError, match="no validation pair is short enough; raise max_tokens"):
+        tiny_trainer(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_bad_byte_in_the_training_text_costs_its_pair_alone(tmp_path):
+    recipe = tiny_recipe(tmp_path / "corpus")
+    for side in ("source", "target"):
+        path = tmp_path / "corpus" / f"train.{side}"
+        path.write_text(path.read_text() * 3)
+    target = Path(recipe.data.train_target)
+    target.write_bytes(target.read_bytes().replace(b"\n", b" \xe4\n", 1))
+    report = tiny_trainer(recipe, tmp_path / "run").progress.stream.getvalue()
+    said = "120 pairs read, 1 dropped for bytes that are not UTF-8 (line 1), 0 dropped for an empty"
+    assert said in report
+    with pytest.raises(CorpusError, match=r"train\.target, line 1: byte 0xe4 is not UTF-8"):
+        pairs_of(recipe, "train")  # to be scored, where every line counts
+
+
+def test_a_word_of_100000_letters_is_dropped_before_it_is_cut_at_random(tmp_path):
+    recipe = tiny_recipe(tmp_path / "corpus", subword_dropout=0.1)
+    for side in ("source", "target"):
+        path = tmp_path / "corpus" / f"train.{side}"
+        path.write_text(path.read_text() + "bao" * 33_334 + "\n")
+    began = time.perf_counter()
+    trainer = tiny_trainer(recipe, tmp_path / "run")
+    assert sum(len(batch.source) for batch in trainer.batches(0)) == 40
+    assert time.perf_counter() - began < 10  # and not a minute
+    assert "41 pairs encoded, 1 dropped for a side" in trainer.progress.stream.getvalue()
 
 
 def test_a_folder_with_a_run_of_another_recipe_is_refused_and_left_alone(recipe, tmp_path):
