@@ -2,11 +2,13 @@
 
 import argparse
 import importlib
+import io
 import os
 import shlex
 import sys
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import minitransformer
 from minitransformer import interrupts
@@ -26,11 +28,14 @@ COMMANDS = {
 FAILED = 1  # the command cannot do what it is asked
 PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, as head does
 
+PLAIN = "\0"  # before what follows "--" and is no option though it begins with a dash
+
 
 def main(arguments=None):
     """Run the command line; returns the exit status."""
     try:
         interrupts.importing_is_over()
+        _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _say(message)
@@ -48,6 +53,9 @@ def main(arguments=None):
         problem = f"{error.filename}: {error.strerror}" if error.filename else error
         _say(problem)
         return FAILED
+    except MemoryError as error:
+        _say(f"there is not enough memory. {error}".rstrip())
+        return FAILED
     except (ExplainedError, ValueError, FloatingPointError) as error:
         _say(error)
         return FAILED
@@ -62,6 +70,19 @@ class _Command(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
+def _mend_streams():
+    """Standard streams that are there, and that take any text.
+
+    One that the caller has closed (``<&-``) is as /dev/null. What the encoding of standard output
+    lacks, an umlaut in ASCII, comes out escaped, as it does on standard error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # to the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def _parse(arguments):
     parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
     parser.add_argument(
@@ -73,14 +94,33 @@ def _parse(arguments):
     if not arguments:
         parser.print_help(sys.stderr)
         parser.exit(2)
-    options, rest = parser.parse_known_args(arguments)
+    try:
+        options, rest = parser.parse_known_args(_marked(arguments))
+    finally:
+        sys.stdout.flush()  # of --help, and here as below
+    rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
     if hasattr(options, "text") and not any(text.startswith("-") for text in rest):
         options.text += rest
     elif rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}")
+    for name, value in vars(options).items():
+        setattr(options, name, _unmarked(value))
     options.command = shlex.join(["minitransformer", *arguments])
     return options
+
+
+def _marked(arguments):
+    """The arguments, with PLAIN in front where argparse might forget that a "--" came before."""
+    end = arguments.index("--") + 1 if "--" in arguments else len(arguments)
+    plain = [PLAIN + text if text.startswith("-") else text for text in arguments[end:]]
+    return [*arguments[:end], *plain]
+
+
+def _unmarked(value):
+    if isinstance(value, list):
+        return [_unmarked(part) for part in value]
+    return type(value)(str(value).removeprefix(PLAIN)) if isinstance(value, str | Path) else value
 
 
 def _say(message, before=""):

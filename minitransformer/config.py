@@ -14,6 +14,7 @@ COUNTS = (
     "num_decoder_layers",
     "max_length",
 )
+TOO_MANY = 2**31  # of anything that is counted
 PROBABILITIES = ("dropout", "attention_dropout", "feed_forward_dropout")
 
 PRESETS = {
@@ -110,11 +111,12 @@ class TransformerConfig:
     def __post_init__(self):
         for name in COUNTS:
             value = getattr(self, name)
-            valid = isinstance(value, Integral) and not isinstance(value, bool) and value > 0
-            _require(valid, f"{name}={value!r} must be a whole number, 1 or more")
+            valid = isinstance(value, Integral) and not isinstance(value, bool)
+            valid = valid and 0 < value < TOO_MANY
+            _require(valid, f"{name}={value!r} must be a whole number, 1 or more, below {TOO_MANY}")
         for name in PROBABILITIES:
             value = getattr(self, name)
-            valid = isinstance(value, Real) and 0 <= value < 1
+            valid = isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < 1
             _require(valid, f"{name}={value!r} must lie in 0 <= {name} < 1")
         step = math.lcm(2, self.num_heads)
         below = self.d_model - self.d_model % step
@@ -146,8 +148,8 @@ class TransformerConfig:
             isinstance(self.pad_id, Integral) and 0 <= self.pad_id < smaller,
             f"pad_id={self.pad_id!r} is no token id; choose 0 <= pad_id < {smaller}",
         )
-        valid = isinstance(self.epsilon, Real) and self.epsilon > 0
-        _require(valid, f"epsilon={self.epsilon!r} must be > 0; 1e-5 is usual")
+        valid = isinstance(self.epsilon, Real) and 0 < self.epsilon < math.inf
+        _require(valid, f"epsilon={self.epsilon!r} must be > 0 and finite; 1e-5 is usual")
 
 
 def _require(condition, message):

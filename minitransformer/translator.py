@@ -94,7 +94,8 @@ class Translator:
 
         Raises:
             TypeError: ``texts`` is one string.
-            ValueError, FloatingPointError: as for :func:`beam_search`.
+            ValueError, FloatingPointError: as for :func:`beam_search`; or there are more hypotheses
+                in the beam than pieces in the vocabulary.
         """
         return [best[0].text for best in self.translations(texts, beam_size=beam_size, alpha=alpha)]
 
@@ -105,6 +106,12 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TypeError("texts is one string; give a list of texts, such as [text]")
+        # More could still change what is found, but memory grows with the product of both.
+        if beam_size > len(self.vocabulary):
+            raise ValueError(
+                f"beam_size={beam_size} is more than the {len(self.vocabulary)} pieces of the "
+                "vocabulary; 4 to 10 is usual"
+            )
         longest = self.model.config.max_length - 1  # and the end symbol
         encoded = [self.vocabulary.encode(text, longest + 1) for text in texts]
         sources = [[*ids[:longest], EOS] for ids in encoded]

@@ -128,3 +128,55 @@ def test_after_a_closed_pipe_standard_output_goes_nowhere(tmp_path, monkeypatch)
         assert main(["info"]) == 141
         stdout.write("what Python flushes on its way out")
     assert (tmp_path / "out").read_text() == ""
+
+
+# Streams
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such shells elsewhere")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_as_one_that_leads_nowhere(closed):
+    command = f'"{sys.executable}" -m minitransformer check {closed}'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("" if ">&-" in closed.split() else "ex")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([command, "--help"] for command in ("train", "translate", "evaluate", "plot")),
+        *([command, "--help"] for command in ("gradcheck", "check", "info")),
+        ["--help"],
+        ["info"],
+        ["check"],
+        ["gradcheck", "softmax"],
+    ],
+    ids=" ".join,
+)
+def test_what_an_ascii_terminal_lacks_comes_out_escaped(arguments, monkeypatch):
+    terminal = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("MINITRANSFORMER_DATA", "Wörter – „alle“ 😀\udce4")
+    assert status_of(arguments) == 0
+    terminal.flush()
+    printed = terminal.buffer.getvalue()
+    assert printed
+    if arguments == ["info"]:
+        assert rb"W\xf6rter \u2013 \u201ealle\u201c \U0001f600\udce4" in printed
+    if arguments == ["train", "--help"]:
+        assert rb"\u03b5 of the loss" in printed
+
+
+def status_of(arguments):
+    try:
+        return main(arguments)
+    except SystemExit as ended:
+        return ended.code
+
+
+def test_too_little_memory_is_one_line(monkeypatch, capsys):
+    failing(monkeypatch, MemoryError("Unable to allocate 134. GiB"))
+    assert main(["info"]) == 1
+    message = "minitransformer: there is not enough memory. Unable to allocate 134. GiB\n"
+    assert capsys.readouterr().err == message

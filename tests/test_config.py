@@ -110,14 +110,14 @@ SIZES = [
 
 
 @pytest.mark.parametrize("field", SIZES)
-@pytest.mark.parametrize("value", [0, -8, 8.0, "8", None])
+@pytest.mark.parametrize("value", [0, -8, 8.0, "8", None, True, 2**31])
 def test_a_size_that_is_no_positive_whole_number_is_refused(field, value):
     with pytest.raises(ValueError, match=re.escape(f"{field}={value!r} must be ")):
         replace(CONFIG, **{field: value})
 
 
 @pytest.mark.parametrize("field", ["dropout", "attention_dropout", "feed_forward_dropout"])
-@pytest.mark.parametrize("value", [-0.1, 1.0, 1, 30, float("nan")])
+@pytest.mark.parametrize("value", [-0.1, 1.0, 1, 30, float("nan"), False])
 def test_a_dropout_outside_0_to_1_is_refused(field, value):
     with pytest.raises(ValueError, match=f"^{field}={value!r} must lie in 0 <= {field} < 1$"):
         replace(CONFIG, **{field: value})
@@ -156,9 +156,10 @@ def test_a_dropout_outside_0_to_1_is_refused(field, value):
             dict(pad_id=11, source_vocabulary_size=12, tying="none"),
             "pad_id=11 is no token id; choose 0 <= pad_id < 11",
         ),
-        (dict(epsilon=0), "epsilon=0 must be > 0; 1e-5 is usual"),
-        (dict(epsilon=-1e-5), "epsilon=-1e-05 must be > 0; 1e-5 is usual"),
-        (dict(epsilon=float("nan")), "epsilon=nan must be > 0; 1e-5 is usual"),
+        (dict(epsilon=0), "epsilon=0 must be > 0 and finite; 1e-5 is usual"),
+        (dict(epsilon=-1e-5), "epsilon=-1e-05 must be > 0 and finite; 1e-5 is usual"),
+        (dict(epsilon=float("nan")), "epsilon=nan must be > 0 and finite; 1e-5 is usual"),
+        (dict(epsilon=float("inf")), "epsilon=inf must be > 0 and finite; 1e-5 is usual"),
     ],
     ids=str,
 )

@@ -1,6 +1,7 @@
 """What several commands take: numbers, files to write, a device, a search; and their Translator."""
 
 import argparse
+import math
 from pathlib import Path
 
 from minitransformer.accelerate import keep_freed_memory
@@ -30,7 +31,7 @@ def add_search(parser):
     )
     parser.add_argument(
         "--alpha",
-        type=float,
+        type=_exponent,
         default=0.6,
         help="exponent of the length penalty; 0 is none (default: %(default)s)",
     )
@@ -61,6 +62,13 @@ def positive(text):
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
     return int(text)
+
+
+def _exponent(text):
+    """A number, 0 or more."""
+    if not 0 <= (number := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number, 0 or more")
+    return number
 
 
 def new_file(text):

@@ -3,7 +3,6 @@
 import argparse
 import inspect
 import itertools
-import json
 import os
 import re
 import shlex
@@ -24,7 +23,7 @@ from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import DataConfig, Recipe, settings
+from minitransformer.training.recipe import DataConfig, Recipe, RecipeError, settings
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
@@ -208,6 +207,17 @@ def _toml(recipe):
     for section in SECTIONS:
         lines += ["", f"[{section}]"]
         names = (name for name, setting in settings().items() if setting.section == section)
-        # JSON's strings and numbers are TOML's, too.
-        lines += [f"{name} = {json.dumps(recipe.value(name))}" for name in names]
+        lines += [f"{name} = {_toml_value(name, recipe.value(name))}" for name in names]
     return "\n".join(lines[1:])
+
+
+def _toml_value(name, value):
+    """A value as TOML, in ASCII alone, so that any terminal and any editor leaves it as it is."""
+    if not isinstance(value, str):
+        return repr(value).lower()  # true and false; inf and other numbers are Python's
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise RecipeError(f"{name}={value!r} is no Unicode and cannot be written as TOML")
+    characters = (
+        f"\\{c}" if c in '\\"' else c if " " <= c <= "~" else f"\\U{ord(c):08x}" for c in value
+    )
+    return f'"{"".join(characters)}"'

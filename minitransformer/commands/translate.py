@@ -1,6 +1,9 @@
 """``minitransformer translate``: text in, text out."""
 
 import argparse
+import io
+import itertools
+import os
 import sys
 
 from minitransformer import plots
@@ -20,7 +23,8 @@ PICTURES = (".png", ".pdf", ".svg")
 def add(parser):
     parser.description = (
         "Translate the texts given, or standard input line by line, or what is typed at a prompt. "
-        "Input and output are UTF-8, one line of output for each text."
+        "Input and output are UTF-8, one line of output for each text; one that is not UTF-8 is "
+        "said to be, is answered by an empty line, and makes the exit status 1."
     )
     add_run_folder(parser)
     parser.add_argument("text", nargs="*", help="sentences; without any, standard input is read")
@@ -61,23 +65,30 @@ def run(options):
             f"and it is {options.beam_size}"
         )
     translator = translator_of(options)
-    done = 0
+    done = refused = 0
     for texts in _inputs(options.text):
-        _translate(translator, texts, options, first=done + 1)
+        _translate(translator, [text or "" for text in texts], options, first=done + 1)
         done += len(texts)
-    return 0
+        refused += texts.count(None)
+    return 1 if refused else 0
 
 
 def _inputs(texts):
-    """Lists of texts to translate together, each as soon as it is there."""
-    if texts:
-        return [texts]
-    return _prompted() if sys.stdin.isatty() else _piped(sys.stdin.buffer)
+    """Lists of texts to translate together, each as soon as it is there; None is no text."""
+    if not texts and sys.stdin.isatty():
+        return _prompted()
+    sys.stdout.reconfigure(encoding="utf-8")
+    if not texts:
+        return _piped(sys.stdin.buffer)
+    # As they were typed, whatever the locale has made of them.
+    return [[_decoded(os.fsencode(text), f"text {i}") for i, text in enumerate(texts, start=1)]]
 
 
 def _prompted():
     print("Type a sentence and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
-    while True:
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # a slip of the keyboard ends no session
+    for number in itertools.count(1):
         try:
             text = input("> ")
         except EOFError:
@@ -85,7 +96,7 @@ def _prompted():
             return
         if not text.strip():
             return
-        yield [text]
+        yield [_decoded(text.encode(errors="surrogateescape"), f"text {number}")]
 
 
 def _piped(stream):
@@ -94,25 +105,33 @@ def _piped(stream):
     So a file is translated in large batches, and a program that writes one line and waits for its
     translation gets it.
     """
-    sys.stdout.reconfigure(encoding="utf-8")
-    number, rest = 0, b""
+    number, rest = 0, []  # of a line that has not ended, what has arrived; it may be megabytes
     while received := stream.read1(2**16):
-        *lines, rest = (rest + received).split(b"\n")
+        *lines, end = received.split(b"\n")
         if lines:
-            yield [_decoded(line, number + i) for i, line in enumerate(lines, start=1)]
+            lines[0] = b"".join([*rest, lines[0]])
+            rest = []
+            yield [_decoded_line(line, number + i) for i, line in enumerate(lines, start=1)]
+        rest.append(end)
         number += len(lines)
-    if rest:
-        yield [_decoded(rest, number + 1)]
+    if any(rest):
+        yield [_decoded_line(b"".join(rest), number + 1)]
 
 
-def _decoded(line, number):
+def _decoded_line(line, number):
+    return _decoded(line, f"standard input, line {number}")
+
+
+def _decoded(line, place):
+    """The text of some bytes, or None, with a note, if they are not UTF-8."""
     try:
         return line.decode("utf-8-sig")  # without the byte order mark that some programs write
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"standard input, line {number}: byte 0x{line[error.start]:02x} is not UTF-8 "
-            f"({error.reason}); convert it, for example with iconv -f latin1 -t utf-8"
-        ) from error
+        _note(
+            f"{place}: byte 0x{line[error.start]:02x} is not UTF-8 ({error.reason}); convert it, "
+            "for example with iconv -f latin1 -t utf-8"
+        )
+        return None
 
 
 def _translate(translator, texts, options, first):

@@ -47,15 +47,15 @@ class Vocabulary:
             self._processor.LoadFromSerializedProto(model)
             # A model cut off between two pieces still loads, but without the settings at its end.
             whole = self._processor.decode([UNK]) == REPLACEMENT
-        except (RuntimeError, IndexError):
+            ids = range(EOS + 1, len(self))
+            pieces = self.pieces(ids)
+        except (RuntimeError, IndexError, UnicodeDecodeError):
             whole = False
         if not whole:
             raise VocabularyError(
                 "this is no vocabulary of minitransformer, or only a part of one; take it from a "
                 "copy of the run, or train again"
             )
-        ids = range(EOS + 1, len(self))
-        pieces = self.pieces(ids)
         self._dropout = BPEDropout(dict(zip(pieces, ids, strict=True)), UNK)
         self._longest = max(map(len, pieces))  # characters of a piece
         unknown = f"[^ {re.escape(''.join(piece for piece in pieces if len(piece) == 1))}]"

@@ -72,7 +72,7 @@ def beam_search(
         raise ValueError(
             f"n_best={n_best} and beam_size={beam_size} must obey 1 <= n_best <= beam_size"
         )
-    check_alpha(alpha)
+    check_alpha(alpha, model.config.max_length)
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []

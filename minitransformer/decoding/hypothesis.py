@@ -1,5 +1,7 @@
 """What a search returns, how it is scored, how long it may get, and what it may say."""
 
+import math
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,10 +52,15 @@ def length_penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
-def check_alpha(alpha):
-    """Raise unless ``alpha`` is a length penalty's exponent."""
+def check_alpha(alpha, longest):
+    """Raise unless the length penalty with ``alpha`` is a number for all lengths allowed."""
     if not alpha >= 0:
         raise ValueError(f"alpha={alpha} must be 0 (no length penalty) or more; 0.6 is usual")
+    if not alpha * math.log(length_penalty(longest, 1)) < math.log(sys.float_info.max):
+        raise ValueError(
+            f"alpha={alpha} makes the length penalty of {longest} tokens, the most that the model "
+            "takes, larger than any number; 0.6 is usual"
+        )
 
 
 def length_limits(model, source, max_length=None):

@@ -1,5 +1,6 @@
 """The choices that make a training run."""
 
+import math
 from dataclasses import dataclass
 
 from minitransformer.training import schedule
@@ -20,7 +21,7 @@ class TrainingConfig:
         warmup_steps: steps until then.
         label_smoothing: ε of the loss.
         consistency: weight of the R-Drop loss; 0 turns it, and the second pass, off.
-        clip_norm: largest norm of the gradient; 0 turns clipping off.
+        clip_norm: largest norm of the gradient; 0 (or inf) turns clipping off.
         subword_dropout: probability of not merging two subwords (BPE-dropout).
         patience: epochs without a better validation BLEU after which to stop; 0 is never.
         average: checkpoints, at most, to average at the end, if that scores better.
@@ -65,6 +66,9 @@ class TrainingConfig:
         for name in ("consistency", "clip_norm", "patience", "shards", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be >= 0")
+        for name in ("peak_learning_rate", "consistency"):
+            if math.isinf(getattr(self, name)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be finite")
         for name in ("label_smoothing", "subword_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")

@@ -14,6 +14,7 @@ from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
 CORPORA = ("toy", "multi30k", "files")
+TOO_LARGE = 2**63  # for the whole numbers of TOML
 FROM_VOCABULARY = ("source_vocabulary_size", "target_vocabulary_size", "pad_id")
 
 
@@ -111,10 +112,13 @@ class Recipe:
                 f"{', '.join(sorted(recipes))}"
             )
         try:
-            sections = tomllib.loads(path.read_text(encoding="utf-8"))
+            # Without the byte order mark that some editors write.
+            sections = tomllib.loads(path.read_text(encoding="utf-8-sig"))
             if not sections:  # where another program failed to write into it
                 raise RecipeError("it is empty; to take the defaults, write [training]")
             return cls.from_dict(sections)
+        except RecursionError as error:
+            raise RecipeError(f"{path}: too many brackets within each other") from error
         except ValueError as error:
             raise RecipeError(f"{path}: {error}") from error
 
@@ -126,6 +130,8 @@ class Recipe:
             RecipeError: a section or field does not exist, or a value makes no sense.
         """
         recipe = cls()
+        if not isinstance(sections, dict):
+            raise RecipeError(f"a recipe has sections, and {sections!r} has none")
         for section, values in sections.items():
             if section not in recipe.as_dict() or not isinstance(values, dict):
                 raise RecipeError(
@@ -145,6 +151,8 @@ class Recipe:
             RecipeError: there is no such field, or the value is of another type or out of range.
         """
         setting = _setting(name)
+        if type(value) is int and abs(value) >= TOO_LARGE:
+            raise RecipeError(f"{name} must be a number below 2**63, as all whole numbers in TOML")
         if setting.type is float and type(value) is int:
             value = float(value)
         if type(value) is not setting.type:

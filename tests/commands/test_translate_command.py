@@ -1,4 +1,8 @@
 import io
+import os
+import subprocess
+import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +36,54 @@ def test_each_argument_is_answered_by_a_line(translate):
 def test_texts_may_stand_before_and_after_options(translate):
     _, out, _ = translate(GERMAN[0], "--beam-size", 2, GERMAN[1], GERMAN[2])
     assert out.splitlines() == list(ENGLISH[:3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "texts"),
+    [
+        ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+        ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
+        ("--beam-size 1 RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+        ("--beam-size 1 -- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+        ("-- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+        ("RUN Frau --beam-size 1 -- --alpha --", ["Frau", "--alpha", "--"]),
+        ("RUN Frau --beam-size 1 Kind --alpha 1 -- -1 Hund", ["Frau", "Kind", "-1", "Hund"]),
+    ],
+)
+def test_after_two_dashes_everything_is_text(run_folder, arguments, texts, monkeypatch):
+    said = []
+    translate = "minitransformer.commands.translate._translate"
+    monkeypatch.setattr(translate, lambda translator, texts, options, first: said.extend(texts))
+    arguments = [str(run_folder) if word == "RUN" else word for word in arguments.split()]
+    assert main(["translate", *arguments]) == 0
+    assert said == texts
+
+
+def test_without_two_dashes_a_text_with_a_dash_is_an_unknown_option(run_folder, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["translate", str(run_folder), "--beam-size", "1", "-Hund"])
+    assert "error: unrecognized arguments: -Hund" in capsys.readouterr().err
+
+
+def test_an_argument_is_utf8_as_standard_input_is(translate):
+    """A byte that is not comes from Python as half a surrogate pair."""
+    status, out, error = translate(f"\ufeff{GERMAN[0]}", "Hund l\udce4uft", GERMAN[1])
+    assert (status, out) == (1, f"{ENGLISH[0]}\n\n{ENGLISH[1]}\n")
+    assert error.startswith("minitransformer: text 2: byte 0xe4 is not UTF-8")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="arguments are no bytes elsewhere")
+def test_a_translation_is_the_same_in_any_locale(run_folder):
+    command = [sys.executable, "-m", "minitransformer", "translate", run_folder, "--beam-size", "1"]
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*map(os.fsencode, command), "heute läuft ein Hund im Park".encode()],
+        env=os.environ | ascii_only,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode() == "a dog runs in the park today\n"
 
 
 def test_each_line_of_standard_input_is_answered_in_order(translate):
@@ -87,7 +139,7 @@ def test_lines_are_counted_on_however_they_arrive(run_folder, monkeypatch, capsy
     monkeypatch.setattr("sys.stdin", arriving(chunks))
     assert main(["translate", str(run_folder)]) == 1
     captured = capsys.readouterr()
-    assert captured.out.count("\n") == 5
+    assert captured.out.count("\n") == 6
     assert captured.err.startswith("minitransformer: text 4 is too long")
     assert "\nminitransformer: standard input, line 6: byte 0xe4" in captured.err
 
@@ -105,11 +157,22 @@ def test_what_is_piped_through_is_utf8_whatever_the_locale(translate, monkeypatc
     assert (stdout.encoding, stdout.buffer.getvalue()) == ("utf-8", f"{ENGLISH[0]}\n".encode())
 
 
-def test_bytes_that_are_not_utf8_are_refused_with_their_line(translate):
-    stdin = f"{GERMAN[0]}\nein Hund l".encode() + b"\xe4uft\n"
+def test_a_line_that_is_not_utf8_is_named_and_answered_by_an_empty_line(translate):
+    stdin = f"{GERMAN[0]}\nein Hund l".encode() + b"\xe4uft\n" + f"{GERMAN[1]}\n".encode()
     status, out, error = translate(stdin=stdin)
-    assert (status, out) == (1, "")
+    assert (status, out) == (1, f"{ENGLISH[0]}\n\n{ENGLISH[1]}\n")
     assert error.startswith("minitransformer: standard input, line 2: byte 0xe4 is not UTF-8")
+    assert error.count("\n") == 1
+
+
+def test_a_line_of_megabytes_arrives_whole(run_folder, monkeypatch, capsys):
+    """However small the parts: put together one by one, they would be copied again and again."""
+    parts = [f"{GERMAN[0]} ".encode(), *[b" " * 2**16] * 1000, f"\n{GERMAN[1]}\n".encode()]
+    monkeypatch.setattr("sys.stdin", arriving(parts))
+    began = time.perf_counter()
+    assert main(["translate", str(run_folder)]) == 0
+    assert time.perf_counter() - began < 5
+    assert capsys.readouterr().out == f"{ENGLISH[0]}\n{ENGLISH[1]}\n"
 
 
 def test_the_prompt_translates_until_an_empty_line(run_folder, monkeypatch, capsys):
@@ -128,6 +191,17 @@ def test_the_prompt_ends_with_its_input(run_folder, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", terminal)
     assert main(["translate", str(run_folder)]) == 0
     assert capsys.readouterr().out == f"> {ENGLISH[0]}\n> \n"
+
+
+def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(run_folder, monkeypatch, capsys):
+    typed = f"{GERMAN[0]}\nl".encode() + b"\xe4uft\n" + f"{GERMAN[1]}\n\n".encode()
+    terminal = io.TextIOWrapper(io.BytesIO(typed), "utf-8")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(["translate", str(run_folder)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == f"> {ENGLISH[0]}\n> \n> {ENGLISH[1]}\n> "
+    assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in captured.err
 
 
 def test_a_text_of_10000_characters_is_translated_with_a_warning(translate):
@@ -201,6 +275,9 @@ def test_attention_of_several_texts_is_drawn_into_numbered_files(translate, tmp_
         (["--attention", "out.jpg"], "'out.jpg' must end in .png, .pdf, .svg"),
         (["--attention", "no/such/out.png"], "cannot be written: there is no folder no/such"),
         (["--attention", "."], "'.' cannot be written: it is a folder"),
+        (["--alpha", "nan"], "'nan' is no number, 0 or more"),
+        (["--alpha", "inf"], "'inf' is no number, 0 or more"),
+        (["--alpha", "-1"], "'-1' is no number, 0 or more"),
         (["--beam-size", "0"], "'0' is no whole number, 1 or more"),
         (["--beam-size", "-1"], "'-1' is no whole number, 1 or more"),
         (["--n-best", "two"], "'two' is no whole number, 1 or more"),
@@ -211,6 +288,24 @@ def test_a_wrong_option_is_refused_before_any_work(options, problem, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["translate", "no such run", "Hallo", *options])
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        (["--alpha", 1000], "alpha=1000.0 makes the length penalty of 40 tokens, the most that"),
+        (["--beam-size", 10**9], "beam_size=1000000000 is more than the 80 pieces of the vocab"),
+    ],
+)
+def test_a_search_beyond_all_bounds_is_refused(translate, option, problem):
+    status, out, error = translate("Hund", *option)
+    assert (status, out) == (1, "")
+    assert error.startswith(f"minitransformer: {problem}")
+    assert error.count("\n") == 1
+
+
+def test_the_widest_beam_and_the_highest_exponent_are_used(translate):
+    assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0
 
 
 def test_a_missing_run_folder_is_an_error(capsys):

@@ -4,6 +4,7 @@ from dataclasses import fields
 import pytest
 
 from minitransformer import TransformerConfig
+from minitransformer.cli import main
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import (
     FROM_VOCABULARY,
@@ -125,6 +126,81 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RecipeError, match=r"own\.toml: .*utf-8"):
         Recipe.load(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_bytes(b"\xef\xbb\xbf[training]\nepochs = 3\n")
+    assert Recipe.load(path).training.epochs == 3
+
+
+def test_brackets_without_end_are_refused(file):
+    path = file("x = " + "[" * 100_000)
+    with pytest.raises(RecipeError, match=r"own\.toml: "):
+        Recipe.load(path)
+
+
+NUMBERS = [name for name, setting in settings().items() if setting.type in (int, float)]
+COUNTS = [name for name, setting in settings().items() if setting.type is int]
+RATES = [name for name, setting in settings().items() if setting.type is float]
+NEVER_A_NUMBER = [
+    "nan",
+    "true",
+    '"3"',
+    "[1]",
+    "{}",
+    "-1",
+    "-1.0",
+    "-inf",
+    "9" * 400,
+    "-" + "9" * 400,
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in NUMBERS for value in NEVER_A_NUMBER),
+        *((name, value) for name in COUNTS for value in ("1.5", "inf", "1e400", "0x" + "f" * 5000)),
+        *((name, value) for name in RATES if name != "clip_norm" for value in ("inf", "1e400")),
+    ],
+    ids=lambda given: given[:20],
+)
+def test_what_is_no_value_of_a_number_is_refused_by_its_name(file, name, value):
+    path = file(f"[{settings()[name].section}]\n{name} = {value}\n")
+    with pytest.raises(ValueError, match=rf"\b{name}\b") as refused:
+        Recipe.load(path).transformer_config(100)
+    assert "\n" not in str(refused.value)
+
+
+def status_of(arguments):
+    try:
+        return main(arguments)
+    except SystemExit as ended:
+        return ended.code
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_same_is_refused_on_the_command_line(name, capsys):
+    """And before any work: the data of this recipe are not there."""
+    flag = f"--{name.replace('_', '-')}"
+    for value in ("nan", "-1", "true", "", *(["9" * 400] if name != "clip_norm" else [])):
+        arguments = ["train", "multi30k", "--data-dir", "/no/such", "--dry-run", f"{flag}={value}"]
+        assert status_of(arguments) in (1, 2)
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("minitransformer")
+        assert name in last or flag in last
+
+
+def test_no_clipping_at_all_may_be_given_as_infinity(file):
+    recipe = Recipe.load(file("[training]\nclip_norm = inf\n"))
+    assert recipe.training.clip_norm == float("inf")
+
+
+@pytest.mark.parametrize("sections", [None, 3, "model", ["model"], {"model": 3}, {"model": None}])
+def test_what_is_no_table_of_sections_is_refused(sections):
+    with pytest.raises(RecipeError, match="section"):
+        Recipe.from_dict(sections)
 
 
 def test_an_empty_file_is_refused(tmp_path):

@@ -38,6 +38,12 @@ def test_probabilities_are_below_one(name):
             TrainingConfig(**{name: value})
 
 
+@pytest.mark.parametrize("name", ["peak_learning_rate", "consistency"])
+def test_rates_and_weights_are_finite(name):
+    with pytest.raises(ValueError, match=f"{name}=inf must be finite"):
+        TrainingConfig(**{name: float("inf")})
+
+
 def test_an_unknown_schedule_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'cosine'; choose 'linear', 'inverse-sqrt' or 'noam'"):
         TrainingConfig(schedule="cosine")
