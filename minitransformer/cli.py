@@ -73,14 +73,15 @@ class _Command(argparse.ArgumentParser):
 def _mend_streams():
     """Standard streams that are there, and that take any text.
 
-    One that the caller has closed (``<&-``) is as /dev/null. What the encoding of standard output
-    lacks, an umlaut in ASCII, comes out escaped, as it does on standard error.
+    One that the caller has closed (``<&-``) is as /dev/null. What the encoding of a terminal lacks,
+    an umlaut in ASCII, comes out escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # to the end
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _parse(arguments):

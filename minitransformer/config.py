@@ -15,6 +15,8 @@ COUNTS = (
     "max_length",
 )
 TOO_MANY = 2**31  # of anything that is counted
+# More is no model that anybody trains, and a machine would be busy for hours with building it.
+MOST = {"num_encoder_layers": 1000, "num_decoder_layers": 1000, "max_length": 2**20}
 PROBABILITIES = ("dropout", "attention_dropout", "feed_forward_dropout")
 
 PRESETS = {
@@ -114,6 +116,9 @@ class TransformerConfig:
             valid = isinstance(value, Integral) and not isinstance(value, bool)
             valid = valid and 0 < value < TOO_MANY
             _require(valid, f"{name}={value!r} must be a whole number, 1 or more, below {TOO_MANY}")
+        for name, most in MOST.items():
+            value = getattr(self, name)
+            _require(value <= most, f"{name}={value!r} must be {most} at most")
         for name in PROBABILITIES:
             value = getattr(self, name)
             valid = isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < 1

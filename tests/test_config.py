@@ -140,6 +140,9 @@ def test_a_dropout_outside_0_to_1_is_refused(field, value):
             "d_model=9 is odd, and positions need a sine and a cosine for each pair; "
             "choose 6 or 12",
         ),
+        (dict(num_encoder_layers=1001), "num_encoder_layers=1001 must be 1000 at most"),
+        (dict(num_decoder_layers=10**9), "num_decoder_layers=1000000000 must be 1000 at most"),
+        (dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
         (dict(norm="Pre"), "norm='Pre'; choose 'post' or 'pre'"),
         (dict(norm=None), "norm=None; choose 'post' or 'pre'"),
         (dict(tying="all"), "tying='all'; choose 'three-way', 'two-way' or 'none'"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from minitransformer.training import schedule
 
+MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"
 
 
@@ -66,6 +67,8 @@ class TrainingConfig:
         for name in ("consistency", "clip_norm", "patience", "shards", "seed"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be >= 0")
+        if self.shards > MOST_SHARDS:
+            raise ValueError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
         for name in ("peak_learning_rate", "consistency"):
             if math.isinf(getattr(self, name)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be finite")

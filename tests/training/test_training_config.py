@@ -38,6 +38,12 @@ def test_probabilities_are_below_one(name):
             TrainingConfig(**{name: value})
 
 
+def test_there_are_no_more_shards_than_any_machine_has_cores():
+    assert TrainingConfig(shards=1024).shards == 1024
+    with pytest.raises(ValueError, match="shards=1025 must be 1024 at most"):
+        TrainingConfig(shards=1025)
+
+
 @pytest.mark.parametrize("name", ["peak_learning_rate", "consistency"])
 def test_rates_and_weights_are_finite(name):
     with pytest.raises(ValueError, match=f"{name}=inf must be finite"):

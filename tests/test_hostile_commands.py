@@ -1,0 +1,124 @@
+"""Command lines and recipes as nobody writes them end with 0, 1 or 2 and say why in a line.
+
+Each seed makes one; ``--fuzz SECONDS`` tries seeds for so long.
+"""
+
+import io
+import random
+import tomllib
+
+import pytest
+from tiny_translator import train_once, write_recipe
+
+from minitransformer.cli import main
+from minitransformer.commands.train import _toml
+from minitransformer.training.recipe import Recipe, settings
+
+# Nothing between: there are sizes that this machine has the memory for, and not the time.
+NUMBERS = ["0", "1", "2", "-1", "1.5", "1e-9", "1e400", "nan", "inf", "-inf", "9" * 30, "9" * 5000]
+WORDS = ["", "-", "-x", "--x", "😀", "\udce4", "\ufeffx", "a b", "x" * 5000, "/", ".", "no/such"]
+CHOICES = ["cpu", "tpu", "cuda:99", "train", "validation", "pre", "noam", "files", "toy.toml"]
+OPTIONS = {
+    "translate": ["--beam-size", "--alpha", "--n-best", "--device", "--no-accelerate", "--"],
+    "evaluate": ["--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"],
+    "train": ["--resume", "--run-folder", "--device", "--no-accelerate"]
+    + [f"--{name.replace('_', '-')}" for name in settings()],
+    "info": ["--"],
+    "plot": ["--"],
+    "check": ["--file"],
+    "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],
+}
+
+
+@pytest.fixture
+def outcome(tmp_path, monkeypatch, capsys):
+    """What a command line ends with, run where it can do no harm."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(arguments):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Hund\n\xff\n")))
+        try:
+            status = main(arguments)
+        except SystemExit as ended:
+            status = ended.code
+        captured = capsys.readouterr()
+        assert status in (0, 1, 2), arguments
+        if status and not captured.out.startswith('{"right": '):  # as gradcheck --json says it
+            last = captured.err.splitlines()[-1]
+            assert last.startswith("minitransformer"), (arguments, last)
+        return status
+
+    return run
+
+
+def test_any_command_line_ends_in_good_order(tmp_path_factory, outcome, fuzz_cases):
+    run_folder = str(train_once(tmp_path_factory))
+    statuses = []
+    for seed in fuzz_cases(100):
+        rng = random.Random(seed)
+        command = rng.choice(list(OPTIONS))
+        arguments = [command]
+        if command == "train":
+            arguments += ["--dry-run", rng.choice(["no recipe", "--epochs"])]  # which never begins
+        elif command == "gradcheck":
+            arguments.append("softmax")  # as all layers take long
+        elif command in ("translate", "evaluate", "info") and rng.random() < 0.5:
+            arguments.append(run_folder)
+        for _ in range(rng.randrange(5)):
+            arguments.append(rng.choice(rng.choice([OPTIONS[command], NUMBERS, WORDS, CHOICES])))
+        statuses.append(outcome(arguments))
+    assert set(statuses) == {0, 1, 2}
+
+
+def hostile_recipe(rng, text):
+    """A recipe with some of its values, or of its characters, replaced."""
+    lines = text.splitlines()
+    for _ in range(rng.randrange(1, 4)):
+        i = rng.randrange(len(lines))
+        kind = rng.randrange(4)
+        if kind == 0 and "=" in lines[i]:
+            name = lines[i].partition("=")[0]
+            value = rng.choice([*NUMBERS, "true", "[]", "{}", "'x'", '"\\u0000"', "1979-05-27", ""])
+            lines[i] = f"{name}= {value}"
+        elif kind == 1 and lines[i]:
+            at = rng.randrange(len(lines[i]))
+            piece = rng.choice(["\0", "\ufeff", "\ud800", "=", '"', "[", "#", "😀", "[" * 5000])
+            lines[i] = lines[i][:at] + piece + lines[i][at + 1 :]
+        elif kind == 2:
+            lines.insert(rng.randrange(len(lines)), lines[i])
+        elif len(lines) > 1:
+            del lines[i]
+    return "\n".join(lines).encode(errors="surrogatepass")
+
+
+def test_any_recipe_is_prepared_or_refused(tmp_path, outcome, fuzz_cases):
+    text = write_recipe(tmp_path).read_text(encoding="utf-8")
+    path, statuses = tmp_path / "hostile.toml", []
+    for seed in fuzz_cases(15):
+        path.write_bytes(hostile_recipe(random.Random(seed), text))
+        statuses.append(outcome(["train", "--dry-run", str(path)]))
+    assert set(statuses) == {0, 1}
+
+
+def test_any_numbers_in_a_recipe_are_read_or_refused(tmp_path, fuzz_cases):
+    path = tmp_path / "hostile.toml"
+    for seed in fuzz_cases(150):
+        rng = random.Random(seed)
+        lines = []
+        for section in ("data", "model", "training"):
+            lines.append(f"[{section}]")
+            for name, setting in settings().items():
+                if setting.section == section and rng.random() < 0.2:
+                    lines.append(f"{name} = {rng.choice(NUMBERS)}")
+        path.write_text("\n".join(lines), encoding="utf-8")
+        try:
+            recipe = Recipe.load(path)
+            recipe.transformer_config(100)
+            recipe.longest_side()
+            problem = ""
+        except ValueError as error:
+            problem = str(error)
+        assert "\n" not in problem, seed
+        if not problem:
+            said = _toml(recipe)
+            assert Recipe.from_dict(tomllib.loads(said)) == recipe, seed
