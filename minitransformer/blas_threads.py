@@ -21,7 +21,7 @@ class _OneBlasThread:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._within = []  # the threads that are
+        self._within = []  # the threads that are, as often as they came in
         self._limits = None
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(

@@ -23,8 +23,8 @@ PICTURES = (".png", ".pdf", ".svg")
 def add(parser):
     parser.description = (
         "Translate the texts given, or standard input line by line, or what is typed at a prompt. "
-        "Input and output are UTF-8, one line of output for each text; one that is not UTF-8 is "
-        "said to be, is answered by an empty line, and makes the exit status 1."
+        "Input and output are UTF-8, one line of output for each text. For a text that is not "
+        "UTF-8 that line is empty, a message tells which it is, and the exit status is 1."
     )
     add_run_folder(parser)
     parser.add_argument("text", nargs="*", help="sentences; without any, standard input is read")
@@ -77,7 +77,8 @@ def _inputs(texts):
     """Lists of texts to translate together, each as soon as it is there; None is no text."""
     if not texts and sys.stdin.isatty():
         return _prompted()
-    sys.stdout.reconfigure(encoding="utf-8")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     if not texts:
         return _piped(sys.stdin.buffer)
     # As they were typed, whatever the locale has made of them.

@@ -36,8 +36,8 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
 
     Raises:
         ValueError, TypeError: a source has no tokens, ids out of range or no integers, or is longer
-            than the model's ``config.max_length``; or ``alpha`` < 0 or so large that
-            no length penalty is finite, or ``max_length`` < 1.
+            than the model's ``config.max_length``; or ``alpha`` < 0 or so large that a length
+            penalty is not finite, or ``max_length`` < 1.
         FloatingPointError: the model gives NaN.
     """
     check_alpha(alpha, model.config.max_length)
