@@ -1,6 +1,8 @@
-"""What all tests share: the devices they run on, and property tests that repeat themselves."""
+"""What all tests share: devices, property tests that repeat themselves, and how long to fuzz."""
 
+import itertools
 import signal
+import time
 
 import pytest
 from strict_cupy import strict
@@ -14,6 +16,33 @@ except ImportError:  # only tests of properties need it
 else:
     hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
     hypothesis.settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fuzz",
+        type=float,
+        metavar="SECONDS",
+        help="how long each fuzzer invents inputs (default: a fixed number, for a few seconds)",
+    )
+
+
+@pytest.fixture
+def fuzz_cases(request):
+    """Function from a number to that many seeds, 0, 1, 2, …, or to as many as --fuzz has time for.
+
+    Each seed makes one input, so that what fails can be made again from its number.
+    """
+
+    def seeds(number):
+        seconds = request.config.getoption("--fuzz")
+        if seconds is None:
+            yield from range(number)
+            return
+        end = time.monotonic() + seconds
+        yield from itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
+
+    return seeds
 
 
 @pytest.fixture(scope="session", autouse=True)
