@@ -14,6 +14,7 @@ COUNTS = (
     "num_decoder_layers",
     "max_length",
 )
+TOO_MANY = 2**31  # of anything that is counted
 PROBABILITIES = ("dropout", "attention_dropout", "feed_forward_dropout")
 
 PRESETS = {
@@ -107,11 +108,29 @@ class TransformerConfig:
         sizes = dict(source_vocabulary_size=vocabulary_size, target_vocabulary_size=vocabulary_size)
         return cls(**(sizes | PRESETS[name] | overrides))
 
+    def num_parameters(self):
+        """How many numbers such a model trains, known without building it."""
+        width, inner = self.d_model, self.d_ff
+        attention = 4 * width**2
+        feed_forward = 2 * width * inner + inner + width
+        layer_norm = 2 * width
+        encoder_layer = attention + feed_forward + 2 * layer_norm
+        decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
+        source, target = self.source_vocabulary_size, self.target_vocabulary_size
+        embedded = {"three-way": source, "two-way": source + target, "none": source + 2 * target}
+        return (
+            self.num_encoder_layers * encoder_layer
+            + self.num_decoder_layers * decoder_layer
+            + (2 * layer_norm if self.norm == "pre" else 0)
+            + embedded[self.tying] * width
+        )
+
     def __post_init__(self):
         for name in COUNTS:
             value = getattr(self, name)
-            valid = isinstance(value, Integral) and not isinstance(value, bool) and value > 0
-            _require(valid, f"{name}={value!r} must be a whole number, 1 or more")
+            valid = isinstance(value, Integral) and not isinstance(value, bool)
+            valid = valid and 0 < value < TOO_MANY
+            _require(valid, f"{name}={value!r} must be a whole number, 1 or more, below {TOO_MANY}")
         for name in PROBABILITIES:
             value = getattr(self, name)
             valid = isinstance(value, Real) and 0 <= value < 1

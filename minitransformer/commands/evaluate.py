@@ -3,7 +3,7 @@
 import json
 
 import minitransformer
-from minitransformer.checkpoint import load_checkpoint, load_model_arrays
+from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
@@ -55,7 +55,7 @@ def add(commands):
 def run(options):
     """Score as ``options`` say; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
-    recipe = Recipe.from_dict(run_folder.load_config()[1])
+    recipe = Recipe.of_run(run_folder)
     if options.data_dir:
         recipe = recipe.with_value("data_dir", options.data_dir)
     split = options.split or TEST_SPLITS[recipe.data.corpus]
@@ -70,8 +70,9 @@ def run(options):
     texts, scores = scored()
     rows = {"chosen": scores}
     if options.checkpoints:
-        for path in sorted(run_folder.epochs.glob("epoch-*.npz")):
-            load_model_arrays(translator.model, load_checkpoint(path)[0])
+        run_folder.bound = run_folder.own_binding()
+        for path in run_folder.epoch_files():
+            load_model_arrays(translator.model, run_folder.load(path)[0])
             rows[path.stem] = scored()[1]
 
     beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"

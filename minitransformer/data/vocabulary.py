@@ -17,8 +17,10 @@ import numpy as np
 import sentencepiece
 
 from minitransformer.data.bpe_dropout import BPEDropout
+from minitransformer.regular_file import read_regular
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+LARGEST = 10**8  # bytes of a file; the largest vocabularies that people use have a few million
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
 RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of these from a text
@@ -45,15 +47,16 @@ class Vocabulary:
             self._processor.LoadFromSerializedProto(model)
             # A model cut off between two pieces still loads, but without the settings at its end.
             whole = self._processor.decode([UNK]) == REPLACEMENT
-        except (RuntimeError, IndexError):
+            ids = range(EOS + 1, len(self))
+            pieces = self.pieces(ids)
+        except (RuntimeError, IndexError, UnicodeDecodeError):
             whole = False
         if not whole:
             raise VocabularyError(
                 "this is no vocabulary of minitransformer, or only a part of one; take it from a "
                 "copy of the run, or train again"
             )
-        ids = range(EOS + 1, len(self))
-        self._dropout = BPEDropout(dict(zip(self.pieces(ids), ids, strict=True)), UNK)
+        self._dropout = BPEDropout(dict(zip(pieces, ids, strict=True)), UNK)
 
     @classmethod
     def train(cls, texts, size):
@@ -96,10 +99,10 @@ class Vocabulary:
 
         Raises:
             VocabularyError: the file holds something else, or not all of it.
-            OSError: there is no such file.
+            OSError: there is no such file, or it is none to be read: see :func:`read_regular`.
         """
         try:
-            return cls(Path(path).read_bytes())
+            return cls(read_regular(path, LARGEST))
         except VocabularyError as error:
             raise VocabularyError(f"{path}: {error}") from error
 

@@ -19,12 +19,13 @@ from minitransformer.accelerate import keep_freed_memory
 from minitransformer.accelerate.cuda import matmul_precision, staged
 from minitransformer.backend import CPU, array_namespace
 from minitransformer.checkpoint import (
+    CheckpointError,
     average,
     load_model_arrays,
     model_arrays,
     newest_checkpoint,
-    save_checkpoint,
 )
+from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.data.batches import split
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
@@ -94,6 +95,8 @@ class Trainer:
         threads = threadpool_limits(1 if self.workers.count > 1 else None, user_api="blas")
         with self.model.device.as_current():
             with threads, _interrupt_noted() as interrupted:
+                if not self.step:
+                    self.save()  # so that a folder without a checkpoint has lost what it had
                 while not (interrupted.is_set() or self._trained()):
                     self._train_epoch(total_steps, interrupted)
                     self._finish_epoch()
@@ -106,6 +109,11 @@ class Trainer:
 
     def _train_epoch(self, total_steps, interrupted):
         batches = self.batches(self.epoch)
+        if self.position > len(batches):
+            raise CheckpointError(
+                f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
+                f"of {len(batches)}; take the whole folder from a copy of the run"
+            )
         sizes = self.model.config.source_vocabulary_size, self.model.config.target_vocabulary_size
         ahead = staged(batches[self.position :], self.model.device, *sizes)
         while self.position < len(batches):
@@ -120,6 +128,7 @@ class Trainer:
     def _finish_epoch(self):
         self._raise_if_lost()
         left_out = self.left_out(self.epoch)
+        keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
         scores = self.validate(self.model)
@@ -131,9 +140,9 @@ class Trainer:
         if self.best is None or scores["bleu"] > self.best["bleu"]:
             self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
         self.progress.validated(entry, self.best)
-        keep = [*self._epochs_to_average(), self.best["epoch"]]
-        self.run.save_epoch(self.model, self.epoch, keep)
+        self.run.save_epoch(self.model, self.epoch)
         self.save()
+        self.run.prune_epochs(keep | self._epochs_needed())
 
     def _elapsed(self):
         now = time.monotonic()
@@ -150,6 +159,10 @@ class Trainer:
     def _epochs_to_average(self):
         return range(max(1, self.epoch - self.config.average + 1), self.epoch + 1)
 
+    def _epochs_needed(self):
+        """The epochs whose parameters the end of the training may ask for, as a set."""
+        return {*self._epochs_to_average(), *([self.best["epoch"]] if self.best else [])}
+
     def _choose(self):
         """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
         origin, bleu = f"epoch {self.best['epoch']}", self.best["bleu"]
@@ -163,7 +176,7 @@ class Trainer:
                 origin, bleu = f"mean of epochs {last[0]} to {last[-1]}", mean_bleu
                 chosen = mean
         load_model_arrays(self.model, chosen)
-        save_checkpoint(self.run.model, chosen, {"origin": origin, "validation_bleu": bleu})
+        self.run.save_model(chosen, origin, bleu)
         self.progress.say(f"chosen by validation BLEU, {bleu:.1f}: {origin}")
 
     def take_step(self, batches, total_steps):
@@ -293,17 +306,48 @@ class Trainer:
         self.run.save_checkpoint(arrays, state)
 
     def resume(self):
-        """Go back to the newest whole checkpoint; returns whether there was one."""
+        """Go back to the newest whole checkpoint; returns whether there was one.
+
+        Raises:
+            CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
+                one is none of this training, or what it needs of earlier epochs is not there.
+        """
         loaded = self.run.load_newest_checkpoint()
-        if loaded is not None:
+        if loaded is None:
+            self.run.require_untrained()
+        else:
             arrays, state = loaded
+            self._require_sense(state)
             load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
             self.adam.t = state["adam_t"]
             self.step, self.epoch = state["step"], state["epoch"]
             self.position, self.best = state["position"], state["best"]
             self.seconds = state["seconds"]
+            for epoch in self._epochs_needed():
+                self.run.load(self.run.epoch_file(epoch))
         self.run.forget_log_after(self.step, self.epoch)
         return loaded is not None
+
+    def _require_sense(self, state):
+        """Refuse the state of a checkpoint that no training like this one has been in."""
+        where = f"the newest checkpoint of {self.run.path}"
+        counters = dict.fromkeys(("step", "epoch", "position", "adam_t"), count)
+        require_fields(where, state, **counters, seconds=number)
+        best = state.get("best")
+        if best is not None:
+            require_fields(f"{where}, best", best, bleu=number, epoch=count)
+        step, epoch = state["step"], state["epoch"]
+        best_epoch = best["epoch"] if best else 0
+        if not (
+            state["adam_t"] == step >= epoch
+            and epoch <= self.config.epochs
+            and min(epoch, 1) <= best_epoch <= epoch
+        ):
+            raise CheckpointError(
+                f"{where} is damaged: no training of {self.config.epochs} epochs has been at "
+                f"step {step} with {state['adam_t']} updates, {epoch} epochs done, {best_epoch} "
+                "the best"
+            )
 
 
 def step_seed(seed, step, worker=0):
