@@ -31,12 +31,12 @@ def read_regular(path, most):
         OSError: it does not exist or may not be opened.
     """
     with open_regular(path) as file:
-        content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
-    if len(content) > most:
-        raise IrregularFileError(
-            errno.EFBIG, f"such a file has {most:,} bytes at most, and this one more", str(path)
-        )
-    return content
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise IrregularFileError(
+                errno.EFBIG, f"such a file has {most:,} bytes at most, and this one more", str(path)
+            )
+        return file.read(size)
 
 
 def _regular(path, flags):
