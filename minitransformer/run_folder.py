@@ -263,10 +263,10 @@ class RunFolder:
         Raises:
             CheckpointError: which says what differs.
         """
-        for path in [*checkpoints(self.checkpoints), *self.epoch_files()]:
+        for path in [*checkpoints(self.checkpoints), *self.epoch_files(), self.model]:
             try:
                 state = load_state(path)
-            except CheckpointError:
+            except (CheckpointError, FileNotFoundError):
                 continue
             self._require_own(path, state)
 

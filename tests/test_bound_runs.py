@@ -81,9 +81,9 @@ def translate(run):
 
 def info(run):
     """The command; its errors are raised."""
-    from minitransformer.commands.info import _run_facts
+    from minitransformer.commands.info import run_facts
 
-    return _run_facts(RunFolder(run))
+    return run_facts(RunFolder(run))
 
 
 # What each of them refuses

@@ -1,6 +1,7 @@
 """``minitransformer evaluate``: BLEU and other scores of a run on a split."""
 
 import json
+from dataclasses import replace
 
 import minitransformer
 from minitransformer.checkpoint import load_model_arrays
@@ -61,6 +62,9 @@ def run(options):
     split = options.split or TEST_SPLITS[recipe.data.corpus]
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    # What is printed tells corpus and seed, too.
+    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
+    run_folder.require_own()
     translator = translator_of(options)
 
     def scored():
@@ -70,7 +74,6 @@ def run(options):
     texts, scores = scored()
     rows = {"chosen": scores}
     if options.checkpoints:
-        run_folder.bound = run_folder.own_binding()
         for path in run_folder.epoch_files():
             load_model_arrays(translator.model, run_folder.load(path)[0])
             rows[path.stem] = scored()[1]

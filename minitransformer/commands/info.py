@@ -31,7 +31,7 @@ def add(commands):
 
 def run(options):
     """Print the information; returns the exit status."""
-    facts = _run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
+    facts = run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     for hint in [] if options.run_folder else hints():
@@ -80,7 +80,7 @@ def _data_folder():
     return folder if Path(folder).is_dir() else f"{folder}, which is no folder"
 
 
-def _run_facts(run_folder):
+def run_facts(run_folder):
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
     run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())

@@ -14,6 +14,7 @@ from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
 CORPORA = ("toy", "multi30k", "files")
+TOO_LARGE = 2**63  # for the whole numbers of TOML
 PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
@@ -162,6 +163,8 @@ class Recipe:
             RecipeError: there is no such field, or the value is of another type or out of range.
         """
         setting = _setting(name)
+        if type(value) is int and abs(value) >= TOO_LARGE:
+            raise RecipeError(f"{name} must be a number below 2**63, as all whole numbers in TOML")
         if setting.type is float and type(value) is int:
             value = float(value)
         if type(value) is not setting.type:
