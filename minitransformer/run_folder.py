@@ -23,7 +23,6 @@ import os
 import re
 import reprlib
 import shlex
-import shutil
 import warnings
 from contextlib import suppress
 from dataclasses import asdict
@@ -65,7 +64,6 @@ class RunFolder:
     def __init__(self, path):
         self.path = Path(path)
         self.bound = None
-        self._warned = False
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
         self.metrics = self.path / "metrics.jsonl"
@@ -167,6 +165,7 @@ class RunFolder:
         """(arrays, state) of the newest whole checkpoint, or None.
 
         Raises:
+            NewerFormatError: see :func:`load_newest`.
             CheckpointError: it is of another run.
         """
         newest = load_newest(self.checkpoints)
@@ -220,8 +219,7 @@ class RunFolder:
         except CheckpointError as error:
             raise CheckpointError(
                 f"{error}. Once it is out of the way, minitransformer train --resume "
-                f"{shlex.quote(str(self.path))} "
-                "makes it again from the epochs"
+                f"{shlex.quote(str(self.path))} makes it again from the epochs"
             ) from error
         self._require_own(self.model, state)
         return arrays, state
@@ -297,7 +295,7 @@ class RunFolder:
         aside = RunFolder(next(path for path in paths if not path.exists()))
         aside.path.mkdir()
         for name in ("config", "vocabulary"):
-            shutil.copyfile(getattr(self, name), getattr(aside, name))
+            getattr(aside, name).write_bytes(_content(getattr(self, name)))
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
         for name in ("checkpoints", "epochs", "metrics", "model"):
             with suppress(FileNotFoundError):
@@ -319,14 +317,13 @@ class RunFolder:
         if self.bound is None:
             return
         noted = Binding.noted_in(path, state)
-        if noted is None and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"{path} is of an older release, which did not note what belongs to it: that "
+        if noted is None:
+            warnings.warn(  # at the same place for every file, so that it is shown once
+                f"{self.path} is of an older release, which did not note what belongs to it: that "
                 "configuration, vocabulary and text are those of its training cannot be checked",
-                stacklevel=3,
+                stacklevel=1,
             )
-        if noted and (differences := self.bound.differences(noted)):
+        elif differences := self.bound.differences(noted):
             raise CheckpointError(
                 f"{self.path}: {'; '.join(differences)} (says {path.name}). Undo the change, or "
                 "take all files of the folder from one run"

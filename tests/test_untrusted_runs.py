@@ -339,6 +339,20 @@ def test_starting_over_sets_aside_what_was_trained_and_ends_as_it_did(unfinished
     assert (unfinished.path / "notes.txt").read_text() == "mine"
 
 
+def test_starting_over_takes_the_text_as_it_is_now(unfinished, original, tmp_path):
+    shutil.copytree(original.parent / "corpus", tmp_path / "corpus")
+    for path in (tmp_path / "corpus").glob("train.*"):
+        path.write_text(path.read_text().replace("b", "d"))
+    sections = json.loads(unfinished.config.read_text())
+    for name in ("train_source", "train_target"):
+        sections["recipe"]["data"][name] = str(tmp_path / "corpus" / name.replace("_", "."))
+    unfinished.config.write_text(json.dumps(sections))
+    with pytest.raises(CheckpointError, match="the training text has changed"):
+        resume(unfinished)
+    assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
+    assert main(["train", "--resume", str(unfinished.path)]) == 0  # and it is over
+
+
 def test_only_a_run_that_there_is_starts_over(tmp_path, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["train", "toy", "--start-over"])

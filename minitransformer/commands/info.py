@@ -81,6 +81,11 @@ def _data_folder():
 
 
 def run_facts(run_folder):
+    """What stands in a RunFolder, as a dict from names to what is printed of each.
+
+    Raises:
+        CheckpointError, RecipeError, OSError: a file is damaged, missing, or of another run.
+    """
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
     run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())

@@ -110,10 +110,10 @@ def run(options):
     if not options.start_over and _is_done(run_folder, recipe):
         progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
         return 0
-    trainer = prepare(recipe, run_folder, device, progress)
     if options.start_over:
         progress.say(f"what was trained is now in {run_folder.set_aside()}")
-    elif trainer.resume():
+    trainer = prepare(recipe, run_folder, device, progress)
+    if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
         trainer.train()
