@@ -25,11 +25,11 @@ from minitransformer.checkpoint import (
     model_arrays,
     newest_checkpoint,
 )
-from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.data.batches import split
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
 
@@ -317,7 +317,7 @@ class Trainer:
             self.run.require_untrained()
         else:
             arrays, state = loaded
-            self._require_sense(state)
+            require_sense(f"the newest checkpoint of {self.run.path}", state, self.config.epochs)
             load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
             self.adam.t = state["adam_t"]
             self.step, self.epoch = state["step"], state["epoch"]
@@ -327,27 +327,6 @@ class Trainer:
                 self.run.load(self.run.epoch_file(epoch))
         self.run.forget_log_after(self.step, self.epoch)
         return loaded is not None
-
-    def _require_sense(self, state):
-        """Refuse the state of a checkpoint that no training like this one has been in."""
-        where = f"the newest checkpoint of {self.run.path}"
-        counters = dict.fromkeys(("step", "epoch", "position", "adam_t"), count)
-        require_fields(where, state, **counters, seconds=number)
-        best = state.get("best")
-        if best is not None:
-            require_fields(f"{where}, best", best, bleu=number, epoch=count)
-        step, epoch = state["step"], state["epoch"]
-        best_epoch = best["epoch"] if best else 0
-        if not (
-            state["adam_t"] == step >= epoch
-            and epoch <= self.config.epochs
-            and min(epoch, 1) <= best_epoch <= epoch
-        ):
-            raise CheckpointError(
-                f"{where} is damaged: no training of {self.config.epochs} epochs has been at "
-                f"step {step} with {state['adam_t']} updates, {epoch} epochs done, {best_epoch} "
-                "the best"
-            )
 
 
 def step_seed(seed, step, worker=0):
