@@ -180,11 +180,11 @@ class RunFolder:
         return self.epochs / f"epoch-{epoch:04}.npz"
 
     def epoch_files(self):
-        """All that there are, the first epoch first."""
+        """All that there are, the first epoch first; files of other names are somebody else's."""
         epochs = {
             path: int(match[2])
             for path in self.epochs.glob("epoch-*")
-            if (match := NUMBERED.fullmatch(path.name))
+            if (match := NUMBERED.fullmatch(path.name)) and path == self.epoch_file(int(match[2]))
         }
         return sorted(epochs, key=epochs.get)
 
