@@ -17,10 +17,9 @@ from pathlib import Path
 import _machine
 
 from minitransformer.cli import main as minitransformer
-from minitransformer.commands.train import PATHS
 from minitransformer.evaluation import score, table
 from minitransformer.run_folder import RunFolder
-from minitransformer.training.recipe import Recipe
+from minitransformer.training.recipe import PATHS, Recipe
 from minitransformer.training.session import load_split
 from minitransformer.translator import Translator
 

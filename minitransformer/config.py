@@ -110,6 +110,23 @@ class TransformerConfig:
         sizes = dict(source_vocabulary_size=vocabulary_size, target_vocabulary_size=vocabulary_size)
         return cls(**(sizes | PRESETS[name] | overrides))
 
+    def num_parameters(self):
+        """How many numbers such a model trains, known without building it."""
+        width, inner = self.d_model, self.d_ff
+        attention = 4 * width**2
+        feed_forward = 2 * width * inner + inner + width
+        layer_norm = 2 * width
+        encoder_layer = attention + feed_forward + 2 * layer_norm
+        decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
+        source, target = self.source_vocabulary_size, self.target_vocabulary_size
+        embedded = {"three-way": source, "two-way": source + target, "none": source + 2 * target}
+        return (
+            self.num_encoder_layers * encoder_layer
+            + self.num_decoder_layers * decoder_layer
+            + (2 * layer_norm if self.norm == "pre" else 0)
+            + embedded[self.tying] * width
+        )
+
     def __post_init__(self):
         for name in COUNTS:
             value = getattr(self, name)

@@ -3,10 +3,14 @@
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
 metrics.jsonl       one line a log entry, its ``kind`` "train" or "validation"
-checkpoints/        step-00001234.npz, all that a resume needs; the newest two
+checkpoints/        step-00001234.npz, all that a resume needs; the first before any step, the
+                    newest two are kept
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
 training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
+
+Each of the .npz files notes what it is bound to, its :class:`Binding`. What is read may be from
+anywhere: nothing in the folder is trusted, and only regular files are opened.
 
 The process that writes may be killed at any moment. So a file is written under another name first
 and then renamed, or, as the metrics are, only ever grows; and config.json, which makes the folder a
@@ -17,24 +21,41 @@ than what a run killed before its config.json leaves, and it only ever removes f
 names that it writes.
 """
 
+import hashlib
+import itertools
 import json
 import os
 import re
+import reprlib
+import shlex
+import warnings
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from minitransformer.checkpoint import (
+    Binding,
     CheckpointError,
+    NewerFormatError,
     checkpoint_path,
     checkpoints,
     load_checkpoint,
-    load_model_arrays,
+    load_newest,
+    load_state,
     model_arrays,
-    newest_checkpoint,
     prune,
+    require_size,
     save_checkpoint,
 )
+from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.config import TransformerConfig
+from minitransformer.regular_file import IrregularFileError, read_regular
+
+# Bytes that the files have at most: the largest vocabularies have a few MB, and a log of a million
+# steps 300.
+MOST = {"config.json": 10**6, "vocabulary.model": 10**8, "metrics.jsonl": 10**9}
+LOGGED = {"train": {"step": count}, "validation": dict(step=count, epoch=count, bleu=number)}
+NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
@@ -48,10 +69,16 @@ EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
 class RunFolder:
-    """The paths of a run folder, and what is read from and written to them."""
+    """The paths of a run folder, and what is read from and written to them.
+
+    Attributes:
+        bound: the Binding that all that is saved notes, and that all that is loaded has to have;
+            None as long as nobody has set it.
+    """
 
     def __init__(self, path):
         self.path = Path(path)
+        self.bound = None
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
         self.metrics = self.path / "metrics.jsonl"
@@ -103,26 +130,37 @@ class RunFolder:
             CheckpointError: this is no run folder, or its configuration is damaged.
         """
         try:
-            sections = json.loads(self.config.read_text(encoding="utf-8"))
+            sections = json.loads(_content(self.config).decode())
+            require_fields(self.config, sections, model=dict, recipe=dict)
             return TransformerConfig(**sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
             missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
             raise CheckpointError(f"{self.path} is no run folder: {missing}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise CheckpointError(f"{self.config} is damaged: {error}") from error
 
     def save_vocabulary(self, vocabulary):
         """Write a Vocabulary.
 
         Raises:
-            CheckpointError: there is another one.
+            CheckpointError: there is another one, or something that is no file.
         """
-        if self.vocabulary.exists() and self.vocabulary.read_bytes() != vocabulary.model:
+        if self.vocabulary.exists() and _content(self.vocabulary) != vocabulary.model:
             raise CheckpointError(
                 f"{self.vocabulary} is there already, and is not what this training has learned: "
                 "move it away, or choose another folder"
             )
         _write_whole(self.vocabulary, vocabulary.model)
+
+    def own_binding(self):
+        """The Binding of a model that is translated with: configuration and vocabulary as they are.
+
+        Raises:
+            CheckpointError: as for :meth:`load_config`.
+            OSError: there is no vocabulary.
+        """
+        config, _ = self.load_config()
+        return Binding(asdict(config), hashlib.sha256(_content(self.vocabulary)).hexdigest())
 
     def log(self, entry):
         """Append one entry to the metrics."""
@@ -132,19 +170,24 @@ class RunFolder:
     def log_entries(self):
         """All entries of the metrics, as a list of dicts; a last line cut short is left out.
 
+        One of kind "train" has a step, one of kind "validation" a step, an epoch and a BLEU.
+
         Raises:
             CheckpointError: another line is damaged.
         """
         if not self.metrics.exists():
             return []
         entries = []
-        for number, line in enumerate(self.metrics.read_bytes().split(b"\n")[:-1], start=1):
+        for line_number, line in enumerate(_content(self.metrics).split(b"\n")[:-1], start=1):
+            where = f"{self.metrics}, line {line_number}"
             try:
-                entries.append(json.loads(line))
-            except ValueError as error:
-                raise CheckpointError(
-                    f"{self.metrics}, line {number} is damaged: {error}; remove the line"
-                ) from error
+                entry = require_fields(where, json.loads(line), kind=str)
+            except (ValueError, RecursionError) as error:
+                raise CheckpointError(f"{where} is damaged: {error}; remove the line") from error
+            if entry["kind"] not in LOGGED:
+                raise CheckpointError(f"{where} is damaged: its kind is {entry['kind'][:99]!r}")
+            values = dict.fromkeys(entry.keys() - {"kind"}, number)
+            entries.append(require_fields(where, entry, **values | LOGGED[entry["kind"]]))
         return entries
 
     def forget_log_after(self, step, epoch):
@@ -163,41 +206,184 @@ class RunFolder:
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
-        save_checkpoint(checkpoint_path(self.checkpoints, state["step"]), arrays, state)
+        self._save(checkpoint_path(self.checkpoints, state["step"]), arrays, state)
         prune(self.checkpoints, keep=checkpoints(self.checkpoints)[-2:])
 
     def load_newest_checkpoint(self):
-        """(arrays, state) of the newest whole checkpoint, or None."""
-        path = newest_checkpoint(self.checkpoints)
-        return load_checkpoint(path) if path else None
+        """(arrays, state) of the newest whole checkpoint, or None.
+
+        Raises:
+            NewerFormatError: see :func:`load_newest`.
+            CheckpointError: it is of another run.
+        """
+        newest = load_newest(self.checkpoints)
+        if newest is None:
+            return None
+        path, arrays, state = newest
+        self._require_own(path, state)
+        return arrays, state
 
     def epoch_file(self, epoch):
         """Where the parameters after ``epoch``, counted from 1, are."""
         return self.epochs / f"epoch-{epoch:04}.npz"
 
-    def save_epoch(self, model, epoch, keep):
-        """Write the parameters after ``epoch``; remove those of earlier ones not in ``keep``."""
-        save_checkpoint(self.epoch_file(epoch), model_arrays(model), {"epoch": epoch})
-        for number in set(range(1, epoch)) - set(keep):
-            path = self.epoch_file(number)
+    def epoch_files(self):
+        """All that there are, the first epoch first; files of other names are somebody else's."""
+        epochs = {
+            path: int(match[2])
+            for path in self.epochs.glob("epoch-*")
+            if (match := NUMBERED.fullmatch(path.name)) and path == self.epoch_file(int(match[2]))
+        }
+        return sorted(epochs, key=epochs.get)
+
+    def save_epoch(self, model, epoch):
+        """Write the parameters after ``epoch``."""
+        self._save(self.epoch_file(epoch), model_arrays(model), {"epoch": epoch})
+
+    def prune_epochs(self, keep):
+        """Remove the parameters after the epochs before the last in ``keep`` that are not in it."""
+        for epoch in set(range(1, max(keep))) - set(keep):
+            path = self.epoch_file(epoch)
             if path.is_file():
                 path.unlink()
 
-    def load_model(self, model):
-        """Load the chosen parameters or, while training, those of the newest checkpoint.
+    def save_model(self, arrays, origin, validation_bleu):
+        """Write the chosen parameters, and in words where they are from."""
+        self._save(self.model, arrays, {"origin": origin, "validation_bleu": validation_bleu})
 
-        Returns:
-            The path they came from.
+    def load_chosen(self):
+        """(arrays, state) of the chosen parameters, or None as long as there are none.
 
         Raises:
-            CheckpointError: there are none, or they do not fit the model.
+            CheckpointError: the file is damaged, of another run, or no choice of parameters.
         """
-        path = self.model if self.model.exists() else newest_checkpoint(self.checkpoints)
-        if path is None:
+        if not self.model.exists():
+            return None
+        try:
+            arrays, state = load_checkpoint(self.model)
+            require_fields(self.model, state, origin=str, validation_bleu=number)
+        except NewerFormatError:
+            raise
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"{error}. Once it is out of the way, minitransformer train --resume "
+                f"{shlex.quote(str(self.path))} makes it again from the epochs"
+            ) from error
+        self._require_own(self.model, state)
+        return arrays, state
+
+    def load_parameters(self):
+        """(arrays, origin) of the chosen parameters or, while training, the newest checkpoint.
+
+        Raises:
+            CheckpointError: there are none, or they are not of the model of this folder.
+        """
+        chosen = self.load_chosen()
+        if chosen is not None:
+            arrays, state = chosen
+            origin = state["origin"]
+        elif (newest := self.load_newest_checkpoint()) is not None:
+            arrays, state = newest
+            origin = checkpoint_path(self.checkpoints, state["step"]).stem
+        else:
             raise CheckpointError(f"{self.path} has no model.npz and no whole checkpoint yet")
-        arrays, _ = load_checkpoint(path)
-        load_model_arrays(model, arrays)
-        return path
+        require_size(self.path, self.load_config()[0], arrays)
+        return arrays, origin
+
+    def load(self, path):
+        """(arrays, state) of one of the folder's checkpoints.
+
+        Raises:
+            CheckpointError: it is missing or damaged, or it is of another run.
+        """
+        try:
+            arrays, state = load_checkpoint(path)
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{path} is missing; take it from a copy of the run") from error
+        self._require_own(path, state)
+        return arrays, state
+
+    def require_own(self):
+        """Refuse to go on where any of the checkpoints is of another run; damaged ones aside.
+
+        Raises:
+            CheckpointError: which says what differs.
+        """
+        for path in [*checkpoints(self.checkpoints), *self.epoch_files(), self.model]:
+            try:
+                state = load_state(path)
+            except (CheckpointError, FileNotFoundError):
+                continue
+            self._require_own(path, state)
+
+    def require_untrained(self):
+        """Refuse to begin at the first step where there is something left of a training.
+
+        Raises:
+            CheckpointError: which says what is left, and how to begin again.
+        """
+        found = [*checkpoints(self.checkpoints), *self.epoch_files()]
+        if self.log_entries():
+            found.insert(0, self.metrics)
+        if found:
+            left = ", ".join(str(path.relative_to(self.path)) for path in found)
+            raise CheckpointError(
+                f"{self.path} was trained, and none of its checkpoints is whole or left; there is "
+                f"{left}. Put a checkpoint back from a copy, or begin at the first step: "
+                f"minitransformer train --resume {shlex.quote(str(self.path))} --start-over, which "
+                "sets these aside"
+            )
+
+    def set_aside(self):
+        """Move all that was trained into a new folder in this one, ``before-1``; returns its path.
+
+        With a copy of configuration and vocabulary it is a run folder of its own.
+        """
+        paths = (self.path / f"before-{number}" for number in itertools.count(1))
+        aside = RunFolder(next(path for path in paths if not path.exists()))
+        aside.path.mkdir()
+        for name in ("config", "vocabulary"):
+            getattr(aside, name).write_bytes(_content(getattr(self, name)))
+        # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
+        for name in ("checkpoints", "epochs", "metrics", "model"):
+            with suppress(FileNotFoundError):
+                getattr(self, name).rename(getattr(aside, name))
+        self.create()
+        return aside.path
+
+    def _save(self, path, arrays, state):
+        save_checkpoint(path, arrays, state | (self.bound.as_state() if self.bound else {}))
+
+    def _require_own(self, path, state):
+        """Refuse what has the name of another file, or is bound to something else."""
+        if match := NUMBERED.fullmatch(path.name):
+            counter, value = match[1], state.get(match[1])
+            if value != int(match[2]):
+                raise CheckpointError(
+                    f"{path} is of {counter} {reprlib.repr(value)}; give it its name back"
+                )
+        if self.bound is None:
+            return
+        noted = Binding.noted_in(path, state)
+        if noted is None:
+            warnings.warn(  # at the same place for every file, so that it is shown once
+                f"{self.path} is of an older release, which did not note what belongs to it: that "
+                "configuration, vocabulary and text are those of its training cannot be checked",
+                stacklevel=1,
+            )
+        elif differences := self.bound.differences(noted):
+            raise CheckpointError(
+                f"{self.path}: {'; '.join(differences)} (says {path.name}). Undo the change, or "
+                "take all files of the folder from one run"
+            )
+
+
+def _content(path):
+    """The bytes of one of the files of a folder; CheckpointError where they are none to read."""
+    try:
+        return read_regular(path, MOST[path.name])
+    except IrregularFileError as error:
+        raise CheckpointError(f"{path} is damaged: {error.strerror}") from error
 
 
 def _before_config(path):

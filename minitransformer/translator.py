@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minitransformer.backend import CPU, select_device
-from minitransformer.checkpoint import CheckpointError, load_checkpoint
+from minitransformer.checkpoint import CheckpointError, load_model_arrays
 from minitransformer.data.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
 from minitransformer.run_folder import RunFolder
@@ -69,6 +69,8 @@ class Translator:
             MissingLibraryError: there is no sentencepiece.
         """
         run = RunFolder(path)
+        run.bound = run.own_binding()
+        arrays, origin = run.load_parameters()
         config, _ = run.load_config()
         vocabulary = Vocabulary.load(run.vocabulary)
         if len(vocabulary) != config.source_vocabulary_size:
@@ -77,9 +79,7 @@ class Translator:
                 f"{config.source_vocabulary_size}; take both from one run"
             )
         model = Transformer(config, device=select_device(device))
-        parameters = run.load_model(model)
-        _, state = load_checkpoint(parameters)
-        origin = state.get("origin", parameters.stem)
+        load_model_arrays(model, arrays)
         return cls(model, vocabulary, origin, accelerate=accelerate, threads=threads)
 
     def translate(self, texts, *, beam_size=4, alpha=0.6):

@@ -230,9 +230,9 @@ from minitransformer.checkpoint import checkpoint_path, prune, save_checkpoint
 
 for step in itertools.count(1):
     arrays = {f"w{i}": np.full(100_000, step, np.float32) for i in range(5)}
-    print("saving", step, flush=True)
+    print(f"saving {step}", flush=True)
     save_checkpoint(checkpoint_path(sys.argv[1], step), arrays, {"step": step})
-    print("saved", step, flush=True)
+    print(f"saved {step}", flush=True)
     prune(sys.argv[1], [])
 """
 
@@ -420,7 +420,7 @@ def test_a_newer_format_is_an_error_that_names_both_versions_and_the_way_out(sav
 
 
 def test_a_newer_format_is_recognised_whatever_else_it_changed(saved):
-    manifest = json.dumps({"format": checkpoint.FORMAT, "version": 2})
+    manifest = json.dumps({"format": checkpoint.file.FORMAT, "version": 2})
     with zipfile.ZipFile(saved, "w") as archive:
         archive.writestr("checkpoint.json", manifest)
         archive.writestr("tensors.bin", bytes(99), zipfile.ZIP_DEFLATED)
@@ -457,7 +457,7 @@ def test_two_arrays_of_one_name_are_refused(saved):
 
 def forged(path, content, described, compression=zipfile.ZIP_STORED):
     """A checkpoint with one array of these bytes, and a list that agrees with them."""
-    manifest = dict(format=checkpoint.FORMAT, version=1, state={}, arrays={"w": described})
+    manifest = dict(format=checkpoint.file.FORMAT, version=1, state={}, arrays={"w": described})
     members = {"checkpoint.json": json.dumps(manifest), "w.npy": content}
     packed(path, members, compression)
 
@@ -543,7 +543,7 @@ def test_another_version_of_the_npy_format_is_refused(tmp_path):
 def test_sizes_that_lie_are_refused_before_memory_is_taken(compression, tmp_path):
     """The directory says that the array is small when unpacked, or large while packed."""
     content, told = npy(np.zeros(10_000_000, np.uint8)), 8000
-    manifest = dict(format=checkpoint.FORMAT, version=1, state={})
+    manifest = dict(format=checkpoint.file.FORMAT, version=1, state={})
     manifest["arrays"] = {"w": {"dtype": "|u1", "shape": [told]}}
     with zipfile.ZipFile(tmp_path / "a.npz", "w", compression) as archive:
         archive.writestr("checkpoint.json", json.dumps(manifest), zipfile.ZIP_STORED)
@@ -560,7 +560,9 @@ def test_a_zip_bomb_is_refused_before_it_unfolds(tmp_path):
     zeros = np.zeros(10_000_000, np.uint8)
     described = {"dtype": "|u1", "shape": [len(zeros)]}
     forged(tmp_path / "array.npz", npy(zeros), described, zipfile.ZIP_DEFLATED)
-    manifest = json.dumps({"format": checkpoint.FORMAT, "version": 1, "state": " " * len(zeros)})
+    manifest = json.dumps(
+        {"format": checkpoint.file.FORMAT, "version": 1, "state": " " * len(zeros)}
+    )
     packed(tmp_path / "list.npz", {"checkpoint.json": manifest}, zipfile.ZIP_DEFLATED)
     for path in tmp_path.iterdir():
         assert path.stat().st_size < 50_000
@@ -576,7 +578,7 @@ def test_members_that_overlap_to_be_more_than_the_file_are_refused(tmp_path):
         "outer": {"dtype": "|u1", "shape": [len(outer)]},
         "inner": {"dtype": "<f4", "shape": [len(inner)]},
     }
-    manifest = dict(format=checkpoint.FORMAT, version=1, state={}, arrays=described)
+    manifest = dict(format=checkpoint.file.FORMAT, version=1, state={}, arrays=described)
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("checkpoint.json", json.dumps(manifest))

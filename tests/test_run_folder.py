@@ -1,5 +1,4 @@
 import json
-import os
 
 import numpy as np
 import pytest
@@ -11,7 +10,9 @@ from minitransformer.gradcheck.cases import small_config
 from minitransformer.run_folder import RunFolder
 
 TRAIN = [{"kind": "train", "step": step, "epoch": (step - 1) // 2} for step in (1, 2, 3, 4)]
-VALIDATION = [{"kind": "validation", "step": 2 * epoch, "epoch": epoch} for epoch in (1, 2)]
+VALIDATION = [
+    {"kind": "validation", "step": 2 * epoch, "epoch": epoch, "bleu": 9.5} for epoch in (1, 2)
+]
 LOG = [*TRAIN[:2], VALIDATION[0], *TRAIN[2:], VALIDATION[1]]
 
 
@@ -132,25 +133,28 @@ def test_without_a_checkpoint_there_is_none_to_load(run):
 
 def test_parameters_of_epochs_are_kept_if_they_are_still_needed(run):
     model = Transformer(small_config())
-    for epoch, keep in [(1, [1]), (2, [1]), (3, [2, 1]), (10, [3, 1])]:
-        run.save_epoch(model, epoch, keep)
+    for epoch, keep in [(1, [1]), (2, [1, 2]), (3, [3, 2, 1]), (10, [10, 3, 1])]:
+        run.save_epoch(model, epoch)
+        run.prune_epochs(keep)
     assert names(run.epochs) == ["epoch-0001.npz", "epoch-0003.npz", "epoch-0010.npz"]
+    assert run.epoch_files() == [run.epoch_file(epoch) for epoch in (1, 3, 10)]
     arrays, state = load_checkpoint(run.epoch_file(10))
     assert state == {"epoch": 10}
     assert arrays.keys() == model_arrays(model).keys()
 
 
 def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpoint(run):
-    models = [Transformer(small_config(), seed=seed) for seed in range(3)]
+    run.save_config(small_config(), {})
+    first, second = (model_arrays(Transformer(small_config(), seed=seed)) for seed in (0, 1))
     with pytest.raises(CheckpointError, match=r"has no model\.npz and no whole checkpoint yet"):
-        run.load_model(models[2])
-    save(run, models[0], 5)
-    assert run.load_model(models[2]) == run.checkpoints / "step-00000005.npz"
-    np.testing.assert_array_equal(models[2].flat.data, models[0].flat.data)
-    run.save_epoch(models[1], 1, [])
-    os.replace(run.epoch_file(1), run.model)
-    assert run.load_model(models[2]) == run.model
-    np.testing.assert_array_equal(models[2].flat.data, models[1].flat.data)
+        run.load_parameters()
+    run.save_checkpoint(first, {"step": 5})
+    for expected, arrays in (("step-00000005", first), ("epoch 3", second)):
+        loaded, origin = run.load_parameters()
+        assert origin == expected
+        for name in arrays:
+            np.testing.assert_array_equal(loaded[name], arrays[name])
+        run.save_model(second, "epoch 3", 41.5)
 
 
 def test_what_a_killed_process_left_half_written_is_removed(logged):
@@ -243,7 +247,8 @@ def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(r
     run.create()
     for number in (1, 2, 3, 4):
         save(run, model, number)
-        run.save_epoch(model, number, [2])
+        run.save_epoch(model, number)
+        run.prune_epochs([2, number])
     assert all(path.read_bytes() == b"the user's" for path in users)
     ours = {"step-00000003.npz", "step-00000004.npz"}
     assert set(names(run.checkpoints)) - ours == set(LIKE_OURS["checkpoints"])
@@ -266,7 +271,8 @@ def test_a_folder_with_a_name_that_is_ours_stays_and_stops_nothing(run):
     run.create()
     for number in (2, 3, 4):
         save(run, model, number)
-        run.save_epoch(model, number, [])
+        run.save_epoch(model, number)
+        run.prune_epochs([number])
     assert all((folder / "inside").exists() for folder in folders)
     assert run.load_newest_checkpoint()[1] == {"step": 4}
     assert [path.name for path in checkpoints(run.checkpoints)] == [

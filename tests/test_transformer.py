@@ -41,6 +41,24 @@ def float_dtypes(x):
     return {str(dtype)} if dtype.kind == "f" else set()
 
 
+# Sizes
+
+
+@both_norms
+@every_tying
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_number_of_parameters_is_known_without_building_the_model(norm, tying, layers):
+    config = TransformerConfig(
+        *(9, 9 if tying == "three-way" else 7),
+        *(6, 3, 5),
+        num_encoder_layers=layers,
+        num_decoder_layers=3 - layers,
+        norm=norm,
+        tying=tying,
+    )
+    assert config.num_parameters() == Transformer(config).num_parameters()
+
+
 # Figure 1
 
 

@@ -1,9 +1,10 @@
 """``minitransformer evaluate``: BLEU and other scores of a run on a split."""
 
 import json
+from dataclasses import replace
 
 import minitransformer
-from minitransformer.checkpoint import load_checkpoint, load_model_arrays
+from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
@@ -52,12 +53,15 @@ def run(options):
     """Score as ``options`` say; returns the exit status."""
     sacrebleu_metrics()
     run_folder = RunFolder(options.run_folder)
-    recipe = Recipe.from_dict(run_folder.load_config()[1])
+    recipe = Recipe.of_run(run_folder)
     if options.data_dir:
         recipe = recipe.with_value("data_dir", options.data_dir)
     split = options.split or TEST_SPLITS[recipe.data.corpus]
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
+    # What is printed tells corpus and seed, too.
+    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
+    run_folder.require_own()
     translator = translator_of(options)
 
     def scored():
@@ -67,8 +71,8 @@ def run(options):
     texts, scores = scored()
     rows = {"chosen": scores}
     if options.checkpoints:
-        for path in sorted(run_folder.epochs.glob("epoch-*.npz")):
-            load_model_arrays(translator.model, load_checkpoint(path)[0])
+        for path in run_folder.epoch_files():
+            load_model_arrays(translator.model, run_folder.load(path)[0])
             rows[path.stem] = scored()[1]
 
     beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"

@@ -2,19 +2,19 @@
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 import minitransformer
 from minitransformer.backend import DeviceError, select_device
-from minitransformer.checkpoint import load_checkpoint
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
 from minitransformer.commands.train import resume_command
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
-from minitransformer.transformer import Transformer
+from minitransformer.training.recipe import Recipe
 from minitransformer.workers import available_cores
 
 
@@ -28,7 +28,7 @@ def add(parser):
 
 def run(options):
     """Print the information; returns the exit status."""
-    facts = _run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
+    facts = run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     for hint in [] if options.run_folder else hints():
@@ -77,20 +77,28 @@ def _data_folder():
     return folder if Path(folder).is_dir() else f"{folder}, which is no folder"
 
 
-def _run_facts(run_folder):
-    config, recipe = run_folder.load_config()
+def run_facts(run_folder):
+    """What stands in a RunFolder, as a dict from names to what is printed of each.
+
+    Raises:
+        CheckpointError, RecipeError, OSError: a file is damaged, missing, or of another run.
+    """
+    config, _ = run_folder.load_config()
+    recipe = Recipe.of_run(run_folder)
+    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
     entries = run_folder.log_entries()
     validations = [entry for entry in entries if entry["kind"] == "validation"]
     best = max(validations, key=lambda entry: entry["bleu"], default=None)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     facts = {
-        "corpus": recipe["data"]["corpus"],
-        "parameters": f"{Transformer(config).num_parameters():,}",
+        "corpus": recipe.data.corpus,
+        "parameters": f"{config.num_parameters():,}",
         "steps": max(state["step"] for state in [newest, *entries]),
         "best validation BLEU": f"{best['bleu']:.1f}, epoch {best['epoch']}" if best else "none",
     }
-    if not run_folder.model.exists():
+    chosen = run_folder.load_chosen()
+    if chosen is None:
         return facts | {"finished": f"no; go on: {resume_command(run_folder)}"}
-    _, state = load_checkpoint(run_folder.model)
+    _, state = chosen
     chosen = f"{state['origin']}, validation BLEU {state['validation_bleu']:.1f}"
     return facts | {"finished": f"yes; chosen: {chosen}"}

@@ -9,6 +9,7 @@ import shlex
 import sys
 import textwrap
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,12 +24,11 @@ from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import DataConfig, Recipe, RecipeError, settings
+from minitransformer.training.recipe import PATHS, DataConfig, Recipe, RecipeError, settings
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
 SECTIONS = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
-PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
@@ -49,6 +49,12 @@ def add(parser):
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
+    )
+    parser.add_argument(
+        "--start-over",
+        action="store_true",
+        help="with --resume: begin at the first step again; what was trained is moved into the "
+        "folder before-1 in the run's",
     )
     parser.add_argument(
         "--run-folder", metavar="FOLDER", help="where to train (default: runs/RECIPE)"
@@ -100,12 +106,14 @@ def run(options):
     with interrupts_raised():
         if options.dry_run:
             return _dry_run(recipe, device, progress)
-        if run_folder.model.exists():
+        if not options.start_over and _is_done(run_folder, recipe):
             progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
             return 0
         with _made(run_folder.path), only_training(run_folder.path):
             if not options.resume:
                 _require_free(run_folder)  # still: another training may have begun and ended
+            if options.start_over:
+                progress.say(f"what was trained is now in {run_folder.set_aside()}")
             return _train(recipe, run_folder, device, progress)
 
 
@@ -153,6 +161,14 @@ def _made(folder):
                 path.rmdir()
 
 
+def _is_done(run_folder, recipe):
+    """Whether a run has its model; raises a CheckpointError where that is damaged or another's."""
+    if not run_folder.model.exists():
+        return False
+    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
+    return run_folder.load_chosen() is not None
+
+
 def resume_command(run_folder):
     """What to type to go on with the run in a RunFolder."""
     return f"minitransformer train --resume {shlex.quote(str(run_folder.path))}"
@@ -165,10 +181,12 @@ def _resumed(options):
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
     run_folder = RunFolder(options.resume)
-    return run_folder, Recipe.from_dict(run_folder.load_config()[1])
+    return run_folder, Recipe.of_run(run_folder)
 
 
 def _new(options):
+    if options.start_over:
+        options.usage_error("--start-over goes with --resume; a new run starts anyway")
     recipe = Recipe.load(options.recipe)
     for name, value in _changes(options).items():
         recipe = recipe.with_value(name, value)

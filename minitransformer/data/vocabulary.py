@@ -17,8 +17,10 @@ import numpy as np
 
 from minitransformer.data.bpe_dropout import BPEDropout
 from minitransformer.libraries import library
+from minitransformer.regular_file import read_regular
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+LARGEST = 10**8  # bytes of a file; the largest vocabularies that people use have a few million
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
 RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of these from a text
@@ -102,10 +104,10 @@ class Vocabulary:
 
         Raises:
             VocabularyError: the file holds something else, or not all of it.
-            OSError: there is no such file.
+            OSError: there is no such file, or it is none to be read: see :func:`read_regular`.
         """
         try:
-            return cls(Path(path).read_bytes())
+            return cls(read_regular(path, LARGEST))
         except VocabularyError as error:
             raise VocabularyError(f"{path}: {error}") from error
 

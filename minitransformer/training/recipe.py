@@ -15,6 +15,9 @@ from minitransformer.training.config import TrainingConfig
 RECIPES = Path(__file__).parent / "recipes"
 CORPORA = ("toy", "multi30k", "files")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
+PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
+# What may be another when a run goes on: where its text is, what is logged and saved on the way.
+UNBOUND = (*PATHS, "log_every", "save_every")
 FROM_VOCABULARY = ("source_vocabulary_size", "target_vocabulary_size", "pad_id")
 
 
@@ -123,6 +126,20 @@ class Recipe:
             raise RecipeError(f"{path}: {error}") from error
 
     @classmethod
+    def of_run(cls, run):
+        """That of a RunFolder.
+
+        Raises:
+            RecipeError: its configuration has none.
+            CheckpointError: as for :meth:`RunFolder.load_config`.
+        """
+        _, sections = run.load_config()
+        try:
+            return cls.from_dict(sections)
+        except RecipeError as error:
+            raise RecipeError(f"{run.config}: {error}") from error
+
+    @classmethod
     def from_dict(cls, sections):
         """From ``{"data": {...}, "model": {...}, "training": {...}}``; the rest is as by default.
 
@@ -175,6 +192,11 @@ class Recipe:
             RecipeError: there is no such field.
         """
         return self.as_dict()[_setting(name).section][name]
+
+    def identity(self):
+        """The fields that decide what a training comes to, by name, those of the model aside."""
+        sections = asdict(self.data) | asdict(self.training)
+        return {name: value for name, value in sections.items() if name not in UNBOUND}
 
     def transformer_config(self, vocabulary_size):
         """The TransformerConfig of this recipe for a shared vocabulary.

@@ -1,10 +1,12 @@
 """From a recipe to a trainer: data, vocabulary, model and run folder put together."""
 
+from dataclasses import asdict, replace
 from functools import lru_cache
 
 import numpy as np
 
 from minitransformer.backend import CPU
+from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
 from minitransformer.data.multi30k import load_multi30k
@@ -90,7 +92,8 @@ def prepare(recipe, run, device, progress):
     if not validation:
         raise CorpusError("there are no validation pairs; give some, held out of training")
 
-    vocabulary = _vocabulary(recipe, run, pairs)
+    texts = {"training": fingerprint(pairs), "validation": fingerprint(validation)}
+    vocabulary = _vocabulary(recipe, run, pairs, texts)
     config = recipe.transformer_config(len(vocabulary))
     model = Transformer(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
@@ -126,6 +129,7 @@ def prepare(recipe, run, device, progress):
     if not run.config.exists():
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
+    run.bound = _binding(run, recipe, texts)
 
     def validate(model):
         threads = training.shards if model.device == CPU else 1
@@ -145,24 +149,39 @@ def prepare(recipe, run, device, progress):
 def _shards(recipe, run, device):
     """How many shards the run in the folder has, or how many a new one gets."""
     if run.config.exists():
-        return Recipe.from_dict(run.load_config()[1]).training.shards
+        return Recipe.of_run(run).training.shards
     return default_shards(device, recipe.training.batch_tokens)
 
 
-def _vocabulary(recipe, run, pairs):
+def _vocabulary(recipe, run, pairs, texts):
     """The vocabulary of the run in the folder, or one learned from ``pairs`` for a new run."""
     if not run.config.exists():
-        texts = [text for pair in pairs for text in pair]
-        return Vocabulary.train(texts, recipe.data.vocabulary_size)
+        learned_from = [text for pair in pairs for text in pair]
+        return Vocabulary.train(learned_from, recipe.data.vocabulary_size)
+    stored = Recipe.of_run(run)
+    run.bound = _binding(run, stored, texts)
+    run.require_own()
     vocabulary = Vocabulary.load(run.vocabulary)
-    config, stored = run.load_config()
-    same_model = config == recipe.transformer_config(len(vocabulary))
-    if not same_model or Recipe.from_dict(stored) != recipe:
+    config, _ = run.load_config()
+    wanted = recipe.transformer_config(len(vocabulary))
+    differences = [
+        *differing(asdict(wanted), asdict(config)),
+        *differing(asdict(recipe.data), asdict(stored.data)),
+        *differing(asdict(recipe.training), asdict(stored.training)),
+    ]
+    if differences:
+        named = ", ".join(
+            f"{name} is {then} there, and {here} here" for name, here, then in differences
+        )
         raise RecipeError(
-            f"{run.path} holds a run of another recipe; resume it with its own, which is in "
-            f"{run.config.name}, or choose another folder"
+            f"{run.path} holds a run of another recipe: {named}; resume it with its own, which is "
+            f"in {run.config.name}, or choose another folder"
         )
     return vocabulary
+
+
+def _binding(run, recipe, texts):
+    return replace(run.own_binding(), recipe=recipe.identity(), texts=texts)
 
 
 def mean_nll(model, batches):

@@ -15,11 +15,11 @@ from minitransformer.accelerate import keep_freed_memory
 from minitransformer.accelerate.cuda import matmul_precision, staged
 from minitransformer.backend import CPU, array_namespace
 from minitransformer.checkpoint import (
+    CheckpointError,
     average,
     load_model_arrays,
     model_arrays,
     newest_checkpoint,
-    save_checkpoint,
 )
 from minitransformer.data.batches import split
 from minitransformer.errors import ExplainedError
@@ -27,6 +27,7 @@ from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_r
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
 
@@ -99,6 +100,8 @@ class Trainer:
         with self.model.device.as_current():
             # An exception might hit amid an update.
             with self.workers.one_blas_thread(), interrupts_noted() as signals:
+                if not self.step:
+                    self.save()  # so that a folder without a checkpoint has lost what it had
                 while not (signals or self._trained()):
                     self._train_epoch(total_steps, signals)
                     self._finish_epoch()
@@ -112,6 +115,11 @@ class Trainer:
 
     def _train_epoch(self, total_steps, signals):
         batches = self.batches(self.epoch)
+        if self.position > len(batches):
+            raise CheckpointError(
+                f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
+                f"of {len(batches)}; take the whole folder from a copy of the run"
+            )
         sizes = self.model.config.source_vocabulary_size, self.model.config.target_vocabulary_size
         ahead = staged(batches[self.position :], self.model.device, *sizes)
         while self.position < len(batches):
@@ -126,6 +134,7 @@ class Trainer:
     def _finish_epoch(self):
         self._raise_if_lost()
         left_out = self.left_out(self.epoch)
+        keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
         scores = self.validate(self.model)
@@ -137,9 +146,9 @@ class Trainer:
         if self.best is None or scores["bleu"] > self.best["bleu"]:
             self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
         self.progress.validated(entry, self.best)
-        keep = [*self._epochs_to_average(), self.best["epoch"]]
-        self.run.save_epoch(self.model, self.epoch, keep)
+        self.run.save_epoch(self.model, self.epoch)
         self.save()
+        self.run.prune_epochs(keep | self._epochs_needed())
 
     def _elapsed(self):
         now = time.monotonic()
@@ -156,6 +165,10 @@ class Trainer:
     def _epochs_to_average(self):
         return range(max(1, self.epoch - self.config.average + 1), self.epoch + 1)
 
+    def _epochs_needed(self):
+        """The epochs whose parameters the end of the training may ask for, as a set."""
+        return {*self._epochs_to_average(), *([self.best["epoch"]] if self.best else [])}
+
     def _choose(self):
         """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
         origin, bleu = f"epoch {self.best['epoch']}", self.best["bleu"]
@@ -169,7 +182,7 @@ class Trainer:
                 origin, bleu = f"mean of epochs {last[0]} to {last[-1]}", mean_bleu
                 chosen = mean
         load_model_arrays(self.model, chosen)
-        save_checkpoint(self.run.model, chosen, {"origin": origin, "validation_bleu": bleu})
+        self.run.save_model(chosen, origin, bleu)
         self.progress.say(f"chosen by validation BLEU, {bleu:.1f}: {origin}")
 
     def take_step(self, batches, total_steps):
@@ -299,15 +312,25 @@ class Trainer:
         self.run.save_checkpoint(arrays, state)
 
     def resume(self):
-        """Go back to the newest whole checkpoint; returns whether there was one."""
+        """Go back to the newest whole checkpoint; returns whether there was one.
+
+        Raises:
+            CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
+                one is none of this training, or what it needs of earlier epochs is not there.
+        """
         loaded = self.run.load_newest_checkpoint()
-        if loaded is not None:
+        if loaded is None:
+            self.run.require_untrained()
+        else:
             arrays, state = loaded
+            require_sense(f"the newest checkpoint of {self.run.path}", state, self.config.epochs)
             load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
             self.adam.t = state["adam_t"]
             self.step, self.epoch = state["step"], state["epoch"]
             self.position, self.best = state["position"], state["best"]
             self.seconds = state["seconds"]
+            for epoch in self._epochs_needed():
+                self.run.load(self.run.epoch_file(epoch))
         self.run.forget_log_after(self.step, self.epoch)
         return loaded is not None
 

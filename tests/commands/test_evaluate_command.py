@@ -4,7 +4,7 @@ import pytest
 from tiny_translator import captions
 
 import minitransformer
-from minitransformer.checkpoint import model_arrays, save_checkpoint
+from minitransformer.checkpoint import load_checkpoint, model_arrays, save_checkpoint
 from minitransformer.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
 from minitransformer.data.toy import SIZES
@@ -81,7 +81,8 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
     last, spoilt = max((run_copy / "epochs").iterdir()), run_copy / "epochs" / "epoch-0099.npz"
     translator = Translator.load(run_copy)
     translator.model.flat.data[:] = 0
-    save_checkpoint(spoilt, model_arrays(translator.model), {})
+    _, state = load_checkpoint(last)
+    save_checkpoint(spoilt, model_arrays(translator.model), state | {"epoch": 99})
     assert evaluate(run_copy, "--checkpoints") == 0
     rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[4:-4]]
     scores = {row[1].strip(): float(row[2]) for row in rows}

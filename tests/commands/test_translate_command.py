@@ -321,7 +321,8 @@ def test_a_damaged_file_is_an_error_that_names_it(run_copy, name, capsys):
     assert main(["translate", str(run_copy), "Hallo"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"minitransformer: {run_copy / name}")
+    assert captured.err.startswith(f"minitransformer: {run_copy}")
+    assert name in captured.err
 
 
 def test_an_unknown_device_is_an_error_that_names_those_there_are(translate):

@@ -117,7 +117,7 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
     "moment",
     [
         "minitransformer.training.trainer.average",
-        "minitransformer.training.trainer.save_checkpoint",
+        "minitransformer.run_folder.RunFolder.save_model",
     ],
 )
 def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):

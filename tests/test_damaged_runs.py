@@ -1,0 +1,252 @@
+"""A fuzzer of run folders: whatever is done to the files, a run loads as it was or says why not.
+
+Never a wrong translation in silence, never an error that is not documented, never a hang, and never
+much memory. ``pytest tests/test_damaged_runs.py --fuzz 600`` goes on for ten minutes.
+"""
+
+import json
+import random
+import shutil
+import signal
+import warnings
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from tiny_run import tiny_recipe, tiny_trainer, trained
+
+from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.commands.info import run_facts
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.vocabulary import VocabularyError
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.translator import Translator
+
+DOCUMENTED = CheckpointError, VocabularyError, RecipeError, CorpusError, OSError
+SECONDS, BYTES = 20, 2**30  # far more than any of these folders has reason to take
+VALUES = [
+    *(None, True, False, -1, 0, 1, 2, 3, 7, 10**9, 2**63, 10**400, -(10**400)),
+    *(0.5, -1e-9, 1e308, float("nan"), float("inf"), "", "x", "\N{GRINNING FACE}" * 99, "\ud800"),
+    *([], [[]], {}, {"a": 1}, [1, 2, 3]),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two runs of the same sizes, on different texts."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, letter in (("one", "b"), ("other", "p")):
+        recipe = tiny_recipe(folder / name / "corpus")
+        for path in (folder / name / "corpus").iterdir():
+            path.write_text(path.read_text().replace("b", letter))
+        trained(recipe, folder / name / "run")
+    return folder / "one" / "run", folder / "other" / "run"
+
+
+# What is done to them
+
+
+def flip_a_bit(rng, run, other):
+    path = any_file(rng, run)
+    content = bytearray(path.read_bytes())
+    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def cut_short(rng, run, other):
+    path = any_file(rng, run)
+    content = path.read_bytes()
+    path.write_bytes(content[: rng.randrange(len(content))])
+
+
+def overwrite_a_stretch(rng, run, other):
+    path = any_file(rng, run)
+    content = path.read_bytes()
+    start = rng.randrange(len(content))
+    stop = start + rng.choice([1, 4, 64, 512])
+    stretch = rng.choice([bytes(stop - start), rng.randbytes(stop - start), content[:99], b""])
+    path.write_bytes(content[:start] + stretch + content[stop:])
+
+
+def exchange_two(rng, run, other):
+    first, second = any_file(rng, run), any_file(rng, run)
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(content)
+
+
+def take_one_of_another_run(rng, run, other):
+    path = any_file(rng, other)
+    shutil.copy(path, run / path.relative_to(other) if rng.random() < 0.7 else any_file(rng, run))
+
+
+def remove_one(rng, run, other):
+    any_file(rng, run).unlink()
+
+
+def edit_the_configuration(rng, run, other):
+    sections = json.loads((run / "config.json").read_text())
+    edit(rng, sections)
+    (run / "config.json").write_text(json.dumps(sections))
+
+
+def edit_the_log(rng, run, other):
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    number = rng.randrange(len(lines))
+    entry = json.loads(lines[number])
+    edit(rng, entry)
+    lines[number] = json.dumps(entry)
+    (run / "metrics.jsonl").write_text("\n".join([*lines, ""]))
+
+
+def edit_a_state(rng, run, other):
+    """With the right checksum, as only somebody who means it would."""
+    path = rng.choice(sorted(run.rglob("*.npz")))
+    arrays, state = load_checkpoint(path)
+    edit(rng, state)
+    with suppress(TypeError, ValueError):  # JSON has no word for all of it
+        save_checkpoint(path, arrays, state)
+
+
+HARM = [
+    flip_a_bit,
+    cut_short,
+    overwrite_a_stretch,
+    exchange_two,
+    take_one_of_another_run,
+    remove_one,
+    edit_the_configuration,
+    edit_the_log,
+    edit_a_state,
+]
+
+
+def any_file(rng, run):
+    return rng.choice(sorted(path for path in run.rglob("*") if path.is_file()))
+
+
+def edit(rng, record):
+    """Replace, remove or add something somewhere in a dict of dicts."""
+    name = rng.choice(sorted(record))
+    if isinstance(record[name], dict) and record[name] and rng.random() < 0.9:
+        edit(rng, record[name])
+    elif rng.random() < 0.2:
+        del record[name]
+    elif rng.random() < 0.1:
+        record[f"{name}s"] = rng.choice(VALUES)
+    else:
+        record[name] = rng.choice(VALUES)
+
+
+# What may come of it
+
+
+def translator(run):
+    """What is translated with; quicker to compare than translations."""
+    loaded = Translator.load(run, "cpu", threads=1)
+    return loaded.model.config, loaded.model.flat.data.tobytes(), loaded.vocabulary.model
+
+
+def information(run):
+    facts = run_facts(RunFolder(run))
+    return {name: str(fact).replace(str(run), "RUN") for name, fact in facts.items()}
+
+
+def resumed(run):
+    """What a training goes on from."""
+    trainer = tiny_trainer(Recipe.of_run(RunFolder(run)), run)
+    arrays = trainer.model.flat.data, trainer.adam.m, trainer.adam.v
+    state = trainer.step, trainer.epoch, trainer.position, trainer.adam.t, trainer.best
+    return [array.tobytes() for array in arrays], state
+
+
+def outcome(use, run):
+    """What ``use`` returns, or the documented error; and whether there was a warning."""
+    with warnings.catch_warnings(record=True) as told, bounded():
+        warnings.simplefilter("always")
+        try:
+            return use(run), bool(told)
+        except DOCUMENTED as error:
+            return error, bool(told)
+
+
+@contextmanager
+def bounded():
+    """The time and the memory that a folder may take."""
+    resource = pytest.importorskip("resource")
+
+    def late(signum, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    limits = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (data_in_use() + BYTES, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limits)
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def data_in_use():
+    """What counts against RLIMIT_DATA, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("VmData"))
+
+
+def acceptable(original, folder):
+    """What each use may return, by the use and whether there was a warning.
+
+    A warning says that the newest checkpoint was passed over, or that a note was missing.
+    """
+    found = {}
+    for finished in (True, False):
+        run = shutil.copytree(original, folder / str(finished))
+        if not finished:
+            (run / "model.npz").unlink()
+        for use in USES:
+            found[finished, use, False] = [outcome(use, run)[0]]
+        max((run / "checkpoints").iterdir()).unlink()
+        for use in USES:
+            found[finished, use, True] = [*found[finished, use, False], outcome(use, run)[0]]
+    assert not any(isinstance(result, DOCUMENTED) for each in found.values() for result in each)
+    return found
+
+
+USES = [translator, information, resumed]
+
+
+def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, tmp_path, fuzz_cases):
+    original, other = runs
+    expected = acceptable(original, tmp_path)
+    refused = dict.fromkeys(HARM, 0)
+    for seed in fuzz_cases(600):
+        rng = random.Random(seed)
+        run = shutil.copytree(original, tmp_path / "run")
+        finished = rng.random() < 0.5
+        if not finished:
+            (run / "model.npz").unlink()
+        harm = HARM[seed % len(HARM)]
+        harm(rng, run, other)
+        log = run / "metrics.jsonl"
+        log_as_it_was = log.exists() and log.read_bytes() == (original / log.name).read_bytes()
+        for use in USES if seed % 20 == 0 else USES[:1]:
+            found, warned = outcome(use, run)
+            if isinstance(found, DOCUMENTED):
+                refused[harm] += 1
+                problem = not str(found) or len(str(found)) > 3000
+            elif use is information and not log_as_it_was:
+                problem = False  # what the log says has no checksum
+            elif use is not translator and harm is edit_a_state:
+                problem = False  # whoever makes the checksum right, too, is believed
+            elif harm is remove_one:  # as in a run cut off earlier
+                problem = found not in expected[finished, use, False] + expected[False, use, True]
+            else:
+                problem = found not in expected[finished, use, warned]
+            told = f"seed {seed}: {use.__name__} after {harm.__name__}: {str(found)[:3000]}"
+            assert not problem, told
+        shutil.rmtree(run)
+    assert all(refused.values()), refused  # each of them does harm
