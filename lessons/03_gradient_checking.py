@@ -276,9 +276,8 @@ for size in (10, 1000, 100_000):
 # ### When are two gradients the same?
 #
 # An absolute difference says nothing: gradients may be of any size. The relative difference of each
-# entry is no better, for an entry may be zero, or happen to be small, and then its noise is large
-# against it. What every entry shares is the noise of the measurement, and that goes with the size of
-# the whole. So the package divides the largest difference by the largest entry:
+# entry alone is no better, for an entry may be zero, or happen to be small, and then its noise is
+# large against it. What is left is the largest difference over the largest entry:
 
 # %%
 host_x, host_dy, host_dx = to_host(x), to_host(dy), to_host(dx)
@@ -294,6 +293,11 @@ print(f"largest difference over largest entry   {difference.max() / abs(claimed)
 assert difference.max() < 1e-9 * abs(claimed).max()
 
 # %% [markdown]
+# That sums up how well two gradients agree, and the package prints it. To judge by it would let a
+# small entry be anything beside a large one. So each entry is judged by itself, with a floor: it is
+# wrong if the difference exceeds a tolerance times that entry, plus the noise of its own
+# measurement, about $u \sum \lvert f \, dy \rvert / h$.
+#
 # The tolerance is $10^{-7}$. It stands in a wide gap. On one side, the right backwards:
 
 # %%
@@ -676,7 +680,7 @@ print(check_exercise("ex03", globals()))
 # | central difference | $\sum_i (f(x + h e_j) - f(x - h e_j))_i \, dy_i \, / \, 2h$: subtract first, then sum |
 # | its error | $h^2 \lvert f''' \rvert / 6 + u \lvert f \rvert / h$, least at $h^* = (3 u \lvert f \rvert / \lvert f''' \rvert)^{1/3} \approx 10^{-5}$ |
 # | it leaves | ten digits in float64, five in float32 |
-# | compare | largest difference over largest entry, at most $10^{-7}$ |
+# | compare | entry by entry: a difference of at most $10^{-7}$ of it, plus the noise of its measurement |
 # | inputs | all sizes different, more than one row, repeated ids, both branches, parameters away from their start, no kink |
 # | large arrays | slopes along a few random directions |
 # | not proven | that the forward is the right function |

@@ -5,13 +5,17 @@ import contextlib
 import json
 import math
 import sys
+from collections import Counter
 
-from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck import CheckError, report
 from minitransformer.gradcheck.cases import CASES
-from minitransformer.gradcheck.learner import check_file
+from minitransformer.gradcheck.check import LONGEST
+from minitransformer.gradcheck.learner import check_file, did_you_mean
 from minitransformer.twins import accelerated
 
 RIGHT, WRONG, NOT_CHECKED = 0, 1, 2  # exit statuses
+STATUS = {report.RIGHT: RIGHT, report.WRONG: WRONG, report.UNTOLD: NOT_CHECKED}
+KNOWN = {report.RIGHT: True, report.WRONG: False, report.UNTOLD: None}  # whether it is right
 
 
 def add(parser):
@@ -32,9 +36,16 @@ def add(parser):
     parser.add_argument("--seed", type=_seed, default=0, help="of inputs and upstream gradients")
     parser.add_argument(
         "--directions",
-        type=int,
+        type=_positive,
         metavar="K",
         help="for large inputs of your own: compare slopes along K random directions, not entries",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_positive,
+        default=LONGEST,
+        metavar="SECONDS",
+        help="longest time that a check of a pair of your own may take",
     )
     parser.add_argument(
         "--accelerate",
@@ -52,6 +63,12 @@ def _seed(text):
     return int(text)
 
 
+def _positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
+    return int(text)
+
+
 def _layers():
     return list(dict.fromkeys(case.name.partition(",")[0] for case in CASES))
 
@@ -59,7 +76,7 @@ def _layers():
 def run(options):
     """Check what ``options.what`` names; returns the exit status."""
     try:
-        checks = _checks(options.what, options.directions)
+        checks = _checks(options.what, directions=options.directions, timeout=options.timeout)
         printed = contextlib.redirect_stdout(sys.stderr)  # whatever a learner's file prints
         with printed, accelerated(options.accelerate):
             reports = [(name, check(options.seed)) for name, check in checks]
@@ -72,10 +89,10 @@ def run(options):
         return NOT_CHECKED
 
 
-def _checks(what, directions):
-    """What to check, as (name, function from a seed to a Report)."""
+def _checks(what, **options):
+    """What to check, as (name, function from a seed to a Report); options for a learner's pair."""
     if ":" in what:
-        return [(what, lambda seed: check_file(what, seed, directions))]
+        return [(what, lambda seed: check_file(what, seed, **options))]
     checks = [
         (case.name, case.check) for case in CASES if what in ("all", case.name.partition(",")[0])
     ]
@@ -83,51 +100,67 @@ def _checks(what, directions):
         raise CheckError(f"say which function of the file: {what}:my_function")
     if not checks:
         raise CheckError(
-            f"there is no layer {what!r}; choose one of {', '.join(_layers())}, "
-            "or my_file.py:my_function for your own"
+            f"there is no layer {what!r}{did_you_mean(what, _layers())}; choose one of "
+            f"{', '.join(_layers())}, or my_file.py:my_function for your own"
         )
     return checks
 
 
 def _print_table(named_reports):
     print(f"{'layer':<52}{'largest error':>14}{'tensors':>9}{'seconds':>9}")
-    for name, report in named_reports:
-        mark = "" if report.right else "  WRONG"
-        row = f"{report.max_error:>14.1e}{len(report.tensors):>9}{report.seconds:>9.2f}{mark}"
+    for name, checked in named_reports:
+        mark = "" if checked.right else f"  {_shown(checked.verdict)}"
+        row = f"{checked.max_error:>14.1e}{len(checked.tensors):>9}{checked.seconds:>9.2f}{mark}"
         print(f"{name:<52}{row}")
-        if not report.right or ":" in name:
-            print(report)
-    wrong = sum(not report.right for _, report in named_reports)
-    seconds = sum(report.seconds for _, report in named_reports)
-    print(f"{len(named_reports) - wrong} right, {wrong} wrong, in {seconds:.1f} s")
-    return WRONG if wrong else RIGHT
+        if not checked.right or ":" in name:
+            print(checked)
+    counts = Counter(checked.verdict for _, checked in named_reports)
+    told = f"{counts[report.RIGHT]} right, {counts[report.WRONG]} wrong"
+    if counts[report.UNTOLD]:
+        told += f", {counts[report.UNTOLD]} that cannot be told"
+    print(f"{told}, in {sum(checked.seconds for _, checked in named_reports):.1f} s")
+    return STATUS[_verdict(named_reports)]
+
+
+def _shown(verdict):
+    return verdict.upper() if verdict == report.WRONG else verdict
+
+
+def _verdict(named_reports):
+    verdicts = {checked.verdict for _, checked in named_reports}
+    return next(v for v in (report.WRONG, report.UNTOLD, report.RIGHT) if v in verdicts)
 
 
 def _print_json(named_reports):
-    right = all(report.right for _, report in named_reports)
+    verdict = _verdict(named_reports)
     rows = [
         {
             "name": name,
-            "right": report.right,
-            "max_relative_error": _number(report.max_error),
-            "seconds": report.seconds,
+            "right": KNOWN[checked.verdict],
+            "verdict": checked.verdict,
+            "max_relative_error": _number(checked.max_error),
+            "seconds": checked.seconds,
+            "warnings": checked.warnings,
+            "unchecked": checked.unchecked,
             "tensors": [
                 {
                     "name": tensor.name,
-                    "right": tensor.right,
+                    "right": KNOWN[tensor.verdict],
+                    "verdict": tensor.verdict,
                     "relative_error": _number(tensor.error),
                     "worst_index": tensor.index,
                     "analytic": _number(tensor.analytic),
                     "numeric": _number(tensor.numeric),
                     "diagnosis": tensor.diagnosis,
+                    "zero_everywhere": tensor.vacuous,
                 }
-                for tensor in report.tensors
+                for tensor in checked.tensors
             ],
         }
-        for name, report in named_reports
+        for name, checked in named_reports
     ]
-    print(json.dumps({"right": right, "checks": rows}, indent=1, allow_nan=False))
-    return RIGHT if right else WRONG
+    print(json.dumps({"right": KNOWN[verdict], "checks": rows}, indent=1, allow_nan=False))
+    return STATUS[verdict]
 
 
 def _number(value):

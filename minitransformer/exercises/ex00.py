@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, read_only
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 PIECES = ["▁Heute", "▁kann", "▁die", "▁Frau", "▁einen", "▁Apfel", "▁kaufen", ".", "</s>"]
 ALIGNMENTS = {

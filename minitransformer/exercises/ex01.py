@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.exercises.far_machine import FarArray, FarMachine
 from minitransformer.exercises.parts import Part, expect, read_only
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 B, H, T, K, D = 3, 2, 5, 4, 7
 

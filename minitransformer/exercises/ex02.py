@@ -6,8 +6,8 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
 from minitransformer.gradcheck.numeric import numeric_gradient
+from minitransformer.gradcheck.pair import call
 
 N, B, T, D, F = 5, 2, 3, 4, 6
 

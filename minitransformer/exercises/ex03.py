@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, read_only
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.relu import relu, relu_backward

@@ -8,7 +8,7 @@ import numpy as np
 from minitransformer.data.bpe_dropout import BPEDropout
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.embedding import embedding, embedding_backward
 
 V, D = 9, 4

@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, y_and_cache
 from minitransformer.gradcheck import check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 B, H, T, K, D, LONGEST = 2, 3, 5, 6, 8, 7
 

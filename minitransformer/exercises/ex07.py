@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 
 B, T, D = 3, 5, 8

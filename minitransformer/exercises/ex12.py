@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 from minitransformer.training.adam import adam_update
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9

@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.evaluation import score
 from minitransformer.exercises.parts import Part, expect, read_only
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 HYPOTHESES = ["The old dog is sleeping.", "A cat ate the the fish!", "Seven horses", "xyzzyxyz"]
 REFERENCES = [

@@ -4,7 +4,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, array_of, expect, read_only
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 B, H, T, S, LAYERS = 2, 3, 5, 4, 3
 NUM_HEADS = 5

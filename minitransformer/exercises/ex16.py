@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.softmax import softmax
 
 B, T, F, K = 3, 5, 8, 4

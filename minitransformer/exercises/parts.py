@@ -3,7 +3,7 @@
 A file ``exNN.py`` beside this one has a table ``PARTS``. The check of a part takes the learner's
 functions and returns nothing, or a gradient check's Report, or raises a CheckError which says what
 is wrong. Learners' functions may do anything, so a check calls them through
-:func:`minitransformer.gradcheck.check.call` or hands them to ``check_pair``, and compares what they
+:func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares what they
 return by :func:`expect`.
 """
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.check import call
+from minitransformer.gradcheck.pair import call
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
 

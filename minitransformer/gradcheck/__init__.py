@@ -6,7 +6,8 @@
 and ``minitransformer gradcheck`` for all layers and the whole model.
 """
 
-from minitransformer.gradcheck.check import check_module, check_pair
+from minitransformer.gradcheck.check import check_pair
+from minitransformer.gradcheck.modules import check_module
 from minitransformer.gradcheck.report import CheckError, Report, TensorReport
 
 __all__ = ["CheckError", "Report", "TensorReport", "check_module", "check_pair"]

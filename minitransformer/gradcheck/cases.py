@@ -13,7 +13,8 @@ import numpy as np
 from minitransformer.backend import array_namespace
 from minitransformer.config import TransformerConfig
 from minitransformer.consistency import consistency, consistency_backward
-from minitransformer.gradcheck.check import check_pair, module_pair, moved_from_start
+from minitransformer.gradcheck.check import check_pair
+from minitransformer.gradcheck.modules import module_pair, moved_from_start
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minitransformer.backend import is_array
+
 REPLACED = "backward replaces what was in the gradient; it must add to it in place, with +="
 NONE_RETURNED = "backward returned None for it, but the output depends on it"
 AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
@@ -32,8 +34,8 @@ class Sizes:
         hold a batch; the others are taken for parameters."""
         named = []
         for position, (name, x) in enumerate(inputs.items()):
-            shape = np.shape(x)
-            if getattr(x, "dtype", None) is not None and x.dtype.kind in "iu" and len(shape) == 2:
+            shape = x.shape if is_array(x) else ()
+            if is_array(x) and x.dtype.kind in "iu" and len(shape) == 2:
                 named += zip(AXIS_NAMES[3], shape, strict=False)
                 named.append(("N, the number of positions", math.prod(shape)))
             elif len(shape) in AXIS_NAMES and (len(shape) > 2 or position == 0):
@@ -55,21 +57,18 @@ class Sizes:
         return f"{value:.6g} is {' or '.join(dict.fromkeys(names))}" if names else ""
 
 
-def diagnose(analytic, numeric, x, y, dy, sizes, others, slopes=False):
-    """The likeliest cause for ``analytic`` to differ from ``numeric``, in words.
+def diagnose(evidence):
+    """The likeliest cause for a gradient to be wrong, in words.
 
     Args:
-        analytic: the gradient under suspicion.
-        numeric: the right one.
-        x: the input both belong to.
-        y: the output of the forward function.
-        dy: the upstream gradient, of the shape of y.
-        sizes: of the inputs, to recognise a factor by.
-        others: the right gradients of the other inputs, by the inputs' names.
-        slopes: whether the slopes along some directions, 1-D arrays, stand for all of them.
+        evidence: an Evidence.
     """
-    marks = (mark for mark in _marks(analytic, numeric, x, y, dy, sizes, others, slopes) if mark)
-    return next(marks, "") or _where(analytic, numeric, slopes)
+    name, analytic, numeric = evidence.name, evidence.analytic, evidence.numeric
+    others = {other: array for other, array in evidence.numerics.items() if other != name}
+    x, sizes = evidence.inputs[name], Sizes.of(evidence.inputs)
+    arguments = analytic, numeric, x, evidence.y, evidence.dy, sizes, others, evidence.slopes
+    marks = (mark for mark in _marks(*arguments) if mark)
+    return next(marks, "") or _where(analytic, numeric, evidence.slopes)
 
 
 def _marks(analytic, numeric, x, y, dy, sizes, others, slopes):

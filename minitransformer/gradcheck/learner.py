@@ -7,21 +7,23 @@ The file defines
     my_norm_inputs(rng) -> inputs, a tuple of float64 arrays; other arguments pass unchecked
 """
 
+import difflib
 import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from minitransformer.gradcheck.check import call, check_pair
+from minitransformer.gradcheck.check import check_pair
+from minitransformer.gradcheck.pair import call
 from minitransformer.gradcheck.report import CheckError
 
 
-def check_file(place, seed=0, directions=None):
+def check_file(place, seed=0, **options):
     """Check the pair at ``place``, ``"my_file.py:my_norm"``; returns a Report.
 
     Args:
-        seed, directions: as for :func:`check_pair`; the inputs are drawn from the seed, too.
+        seed, options: as for :func:`check_pair`; the inputs are drawn from the seed, too.
 
     Raises:
         CheckError: the file or one of the three functions is missing or fails.
@@ -32,7 +34,11 @@ def check_file(place, seed=0, directions=None):
         _function(module, name + suffix, place) for suffix in ("", "_backward", "_inputs")
     )
     inputs = call(f"{name}_inputs", make_inputs, np.random.default_rng(seed))
-    return check_pair(forward, backward, inputs, seed=seed, directions=directions)
+    if inputs is None:
+        raise CheckError(f"{name}_inputs returned None: is its `return` missing?")
+    if isinstance(inputs, dict):
+        raise CheckError(f"{name}_inputs returned a dict: return a tuple of its values")
+    return check_pair(forward, backward, inputs, seed=seed, **options)
 
 
 def load_file(path):
@@ -57,8 +63,17 @@ def load_file(path):
     return module
 
 
+def did_you_mean(name, names):
+    """``; did you mean soft_max?`` for a misspelt name, empty if none is like it."""
+    alike = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {alike[0]}?" if alike else ""
+
+
 def _function(module, name, place):
     function = getattr(module, name, None)
     if not callable(function):
-        raise CheckError(f"{place.rpartition(':')[0]} defines no function {name}")
+        functions = [other for other, value in vars(module).items() if callable(value)]
+        raise CheckError(
+            f"{place.rpartition(':')[0]} defines no function {name}{did_you_mean(name, functions)}"
+        )
     return function

@@ -7,87 +7,175 @@ float64 precision, 1e-5 of the size of x, leaves about 1e-10 of both. The output
 *before* they are summed: outputs that x_i does not touch then cancel exactly, and an entry with no
 influence has gradient 0 and not some rounding noise.
 
-Where the function bends sharply, as √x does near 0, no one step is right for all entries. There
-:func:`refined_slope` extrapolates from a series of steps, at twenty times the cost.
+No one step is right for all entries. Where the function bends sharply, as √x does near 0, it has to
+be shorter; where outputs are large and rounding hides the slope, longer. :func:`refined_slope`
+looks at the slope with steps of all lengths, at twenty times the cost, and says how far off its
+result may be.
 """
+
+from itertools import chain, islice, pairwise
 
 import numpy as np
 
 from minitransformer.gradcheck.report import CheckError
 
 STEP = 1e-5
+EPS = np.finfo(np.float64).eps
+GROWTH = 5**0.5  # of steps; not 2, for rounding then often repeats itself and looks like none
+ORDERS = 4  # of Richardson's extrapolation: powers of h² that are removed
+STILL = 1 / 32  # of the size of x: where such a step does not change the output, none does nearby
+FIRST_LOOK = 7  # shortest steps, from whose scatter the rounding noise inside forward is told
 
 
 def numeric_gradient(function, x, dy):
     """Gradient of ``sum(function(x) * dy)`` for every entry of x, one central difference each.
 
+    An entry is NaN where the function is not defined on both sides.
+
     Args:
-        function: from an array like x to an array like dy.
+        function: from an array like x to an array like dy; where it is not defined it raises a
+            CheckError.
         x: float64, any shape; not written to.
         dy: upstream gradient.
     """
     gradient = np.empty_like(x)
     for index in np.ndindex(x.shape):
-        gradient[index] = slope(function, x, one_entry(x, index), dy, step_for(x[index]))
+        gradient[index] = slope_or_nan(function, x, index, dy, step_for(x[index]))
     return gradient
 
 
 def slope(function, x, direction, dy, step):
-    """Slope of ``sum(function(x) * dy)`` along ``direction``, one central difference."""
-    ahead, behind = _moved(x, step * direction), _moved(x, -step * direction)
-    width = np.linalg.norm(ahead - behind) / np.linalg.norm(direction)  # 2 h, as it was rounded
+    """Slope of ``sum(function(x) * dy)`` along ``direction``, one central difference.
+
+    Args:
+        direction: an array like x; or the index of an entry, a tuple, which alone is moved.
+    """
+    ahead, behind = moved(x, direction, step), moved(x, direction, -step)
+    width = distance(ahead, behind, direction)  # 2 h, as it was rounded
     return float(((function(ahead) - function(behind)) * dy).sum() / width)
+
+
+def slope_or_nan(function, x, direction, dy, step):
+    """The :func:`slope`, or NaN where the function is not defined on both sides."""
+    try:
+        return slope(function, x, direction, dy, step)
+    except CheckError:
+        return np.nan
 
 
 def one_sided_slopes(function, x, direction, dy, step):
     """The slopes just before and just after x, which differ at a kink."""
+    ahead, behind = moved(x, direction, step), moved(x, direction, -step)
+    width = distance(ahead, behind, direction)  # 2 h, as it was rounded
     here = function(x)
-    before = ((here - function(_moved(x, -step * direction))) * dy).sum() / step
-    after = ((function(_moved(x, step * direction)) - here) * dy).sum() / step
+    before = ((here - function(behind)) * dy).sum() / (width / 2)
+    after = ((function(ahead) - here) * dy).sum() / (width / 2)
     return float(before), float(after)
 
 
-def refined_slope(function, x, direction, dy, size, levels=14):
-    """The slope by Richardson's extrapolation to a step of zero (Ridders 1982).
+def rounding(y, dy):
+    """How far ``sum(y * dy)`` may be off because each y is rounded to its last bits."""
+    return 2 * EPS * float(np.abs(y * dy).sum())
 
-    From central differences with steps h, h/2, h/4, …, each column of the table removes one more
-    power of h² from the error; the entry that differs least from its neighbours is the best.
+
+def refined_slope(function, x, direction, dy, size, enough=1e-9):
+    """The slope, as exactly as it can be had, and a bound for its error.
+
+    Richardson's extrapolation to a step of zero (Ridders 1982): from central differences with steps
+    growing by √5 each column of the table removes one more power of h² from the error, and the next
+    entries' distance says what is left of it. What rounding adds is seen from the outputs' sizes
+    and, where forward rounds more inside, as ``(1e5 + tanh(x)) - 1e5`` does, from the scatter of
+    the shortest steps. A longer step is believed as long as it agrees with the shorter ones.
 
     Args:
-        size: of the entry of x that is moved; the first step is a thousandth of it, or of 1.
-        levels: number of steps; those at which the function fails are passed over.
+        size: of the entry of x that is moved, or of all.
+        enough: relative error at which to stop.
+
+    Returns:
+        slope, error: NaN and infinity where the function is not defined on both sides.
     """
-    best, least = np.nan, np.inf
-    row = []
-    for level in range(levels):
+    rows = _extrapolations(function, x, direction, dy, size)
+    first = list(islice(rows, 1))
+    if first and first[0][0] > STILL * _scale(size):
+        step, rounded, _ = first[0]
+        return 0.0, 2 * rounded / step
+    first += islice(rows, FIRST_LOOK - 1)
+    scatter = [
+        abs(row[order] - earlier[order]) * first[i - order][0]
+        for i, ((_, _, earlier), (_, _, row)) in enumerate(pairwise(first))
+        for order in range(2, len(earlier))
+    ]
+    if not scatter:
+        return np.nan, np.inf
+    inside = 10 * max(scatter)  # of few samples, which may all be small by chance
+    best, error = first[0][2][0], np.inf
+    earlier, steps = [], []
+    for step, rounded, row in chain(first, rows):
+        steps.append(step)
+        for order in range(1, len(row)):
+            left = max(abs(row[order] - near) for near in (row[order - 1], earlier[order - 1]))
+            left = max([4 * left, *(abs(row[order] - near) for near in row[order + 1 :])])
+            bound = left + 2 * max(rounded, inside) / steps[-1 - order]
+            if abs(row[order] - best) > bound + error:
+                return best, error
+            if bound < error:
+                best, error = row[order], bound
+        if error <= enough * abs(best):
+            break
+        earlier = row
+    return best, error
+
+
+def _extrapolations(function, x, direction, dy, size):
+    """Yield for growing steps (step, rounding of the outputs, slopes of growing order).
+
+    Starts where a step changes the output at all, or is as long as STILL, and ends where it is no
+    longer defined.
+    """
+    scale = _scale(size)
+    step = 1e-2 * STEP * scale
+    if size:
+        step = min(step, 1e-4 * abs(float(size)))
+    earlier = []
+    while step < 2 * scale:
+        ahead, behind = moved(x, direction, step), moved(x, direction, -step)
+        width = distance(ahead, behind, direction)
         try:
-            with np.errstate(all="ignore"):
-                new = [slope(function, x, direction, dy, 100 * step_for(size) / 2**level)]
-        except CheckError:  # so long a step leaves the place where the function is defined
-            row = []
-            continue
-        for power, earlier in enumerate(row, start=1):
-            new.append(new[-1] + (new[-1] - earlier) / (4**power - 1))
-            error = max(abs(new[-1] - new[-2]), abs(new[-1] - earlier))
-            if error < least:
-                best, least = new[-1], error
-        row = new
-    return best
+            ahead, behind = function(ahead), function(behind)
+        except CheckError:
+            return
+        difference = ahead - behind
+        if earlier or step > STILL * scale or difference.any():
+            row = [float((difference * dy).sum() / width)]
+            for power, shorter in enumerate(earlier[:ORDERS], start=1):
+                row.append(shorter + (shorter - row[-1]) / (GROWTH ** (2 * power) - 1))
+            yield step, rounding(np.maximum(np.abs(ahead), np.abs(behind)), dy), row
+            earlier = row
+        step *= GROWTH
 
 
 def step_for(size):
     """The step h for an entry of that size."""
-    return STEP * max(1.0, abs(float(size)))
+    return STEP * _scale(size)
 
 
-def one_entry(x, index):
-    """The direction along which only ``x[index]`` changes."""
-    direction = np.zeros_like(x)
-    direction[index] = 1
-    return direction
+def _scale(size):
+    return max(1.0, abs(float(size)))
 
 
-def _moved(x, by):
-    moved = np.asarray(x + by)
-    moved.flags.writeable = False
-    return moved
+def moved(x, direction, by):
+    """x moved by so much along ``direction``, an array like x or the index of one entry."""
+    if isinstance(direction, tuple):
+        to = x.copy()
+        to[direction] += by
+    else:
+        to = np.asarray(x + by * direction)
+    to.flags.writeable = False
+    return to
+
+
+def distance(ahead, behind, direction):
+    """How far two places on a line along ``direction`` are apart, in its lengths."""
+    if isinstance(direction, tuple):
+        return ahead[direction] - behind[direction]
+    return np.linalg.norm(ahead - behind) / np.linalg.norm(direction)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+RIGHT, WRONG, UNTOLD = "right", "wrong", "cannot be told"  # verdicts
+
 
 class CheckError(Exception):
     """The gradients could not be checked; the message says why and what to do."""
@@ -13,28 +15,36 @@ class TensorReport:
 
     Attributes:
         name: of the gradient, ``dx`` for input ``x``.
-        error: largest difference over the largest entry of either gradient; infinite where shapes
-            differ or an entry is not finite.
-        right: whether the error is within the tolerance.
-        index, analytic, numeric: the worst entry and its two values; None where shapes differ.
-        diagnosis: what looks wrong, in words; empty when right.
-        vacuous: whether both gradients are nowhere larger than central differences can resolve,
-            which proves little.
+        verdict: RIGHT, WRONG, or UNTOLD where rounding hides the gradient or a kink has two.
+        error: where wrong, the difference at the worst entry over the larger of its two values,
+            infinite where shapes differ or an entry is not finite; else the largest difference over
+            the largest entry.
+        index, analytic, numeric: the worst entry and its two values; None where shapes differ or
+            not the values are wrong, but how they came about.
+        diagnosis: what looks wrong or is missing, in words; empty when right.
+        vacuous: whether both gradients are zero everywhere, which proves little.
     """
 
     name: str
+    verdict: str
     error: float
-    right: bool
     index: tuple | None
     analytic: float | None
     numeric: float | None
     diagnosis: str = ""
     vacuous: bool = False
 
+    @property
+    def right(self):
+        """Whether the gradient is known to be right."""
+        return self.verdict == RIGHT
+
     def __str__(self):
         if self.right:
             note = "; zero everywhere, other inputs would prove more" if self.vacuous else ""
             return f"  right  {self.name}: relative error {self.error:.1e}{note}"
+        if self.verdict == UNTOLD:
+            return f"  cannot be told  {self.name}: {self.diagnosis}"
         lines = [f"  WRONG  {self.name}: {self.diagnosis}"]
         if self.index is not None:
             lines.append(
@@ -52,16 +62,26 @@ class Report:
         tensors: a TensorReport for each gradient.
         seconds: how long the check took.
         unchecked: names of the inputs that are no float64 arrays.
+        warnings: what the inputs would hide, and of what forward and backward warned.
     """
 
     tensors: list[TensorReport]
     seconds: float
     unchecked: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self):
+        """WRONG if anything is, RIGHT if all is, else UNTOLD."""
+        verdicts = {tensor.verdict for tensor in self.tensors}
+        if WRONG in verdicts:
+            return WRONG
+        return UNTOLD if UNTOLD in verdicts else RIGHT
 
     @property
     def right(self):
-        """Whether every gradient is right."""
-        return all(tensor.right for tensor in self.tensors)
+        """Whether everything is known to be right."""
+        return self.verdict == RIGHT
 
     @property
     def max_error(self):
@@ -70,11 +90,12 @@ class Report:
 
     def __str__(self):
         lines = [str(tensor) for tensor in self.tensors]
-        wrong = [tensor.name for tensor in self.tensors if not tensor.right]
+        wrong = [tensor.name for tensor in self.tensors if tensor.verdict == WRONG]
         if len(wrong) == 1 < len(self.tensors):
             lines.append(
                 f"  Only {wrong[0]} is wrong: look at what it does not share with the others."
             )
+        lines += [f"  warning: {warning}" for warning in self.warnings]
         if self.unchecked:
             lines.append(f"  not checked, as no float64 array: {', '.join(self.unchecked)}")
         return "\n".join(lines)

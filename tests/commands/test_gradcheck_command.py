@@ -64,7 +64,7 @@ def test_what_cannot_be_checked_exits_with_2_and_says_why(pair, capsys):
 def test_an_unknown_layer_exits_with_2_and_names_those_there_are(capsys):
     assert main(["gradcheck", "atention"]) == 2
     error = capsys.readouterr().err
-    assert "there is no layer 'atention'; choose one of linear, relu, softmax" in error
+    assert "no layer 'atention'; did you mean attention?; choose one of linear, relu" in error
 
 
 def test_a_file_without_a_function_is_told_how_to_name_one(capsys):
@@ -124,6 +124,78 @@ def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
     captured = capsys.readouterr()
     assert json.loads(captured.out)["right"] is True
     assert captured.err == "hello\n"
+
+
+HIDDEN = """
+import numpy as np
+import warnings
+def far(x, far):
+    warnings.warn("far away")
+    return far + np.tanh(x), x
+def far_backward(dy, x):
+    return {gradient}, dy
+def far_inputs(rng):
+    return rng.standard_normal((3, 4)), 1e15 + rng.standard_normal((3, 4)), 7
+"""
+
+
+@pytest.fixture
+def hidden(tmp_path):
+    def write(gradient="dy * (1 - np.tanh(x) ** 2)"):
+        text = HIDDEN.replace("def far(x, far)", "def far(x, far, ids)").format(gradient=gradient)
+        (tmp_path / "hidden.py").write_text(text)
+        return f"{tmp_path / 'hidden.py'}:far"
+
+    return write
+
+
+def test_what_cannot_be_told_exits_with_2_and_says_what_to_change(hidden, capsys):
+    assert main(["gradcheck", hidden()]) == 2
+    out = capsys.readouterr().out
+    assert "cannot be told  dx: rounding hides 12 of 12" in out
+    assert "far has entries up to 1e+15: subtract their mean" in out
+    assert "0 right, 0 wrong, 1 that cannot be told, in" in out
+
+
+def test_json_says_all_that_the_table_says(hidden, capsys):
+    assert main(["gradcheck", hidden(), "--json"]) == 2
+    result = json.loads(capsys.readouterr().out)
+    (check,) = result["checks"]
+    assert result["right"] is check["right"] is None
+    assert check["verdict"] == "cannot be told"
+    assert check["unchecked"] == ["ids"]
+    (warning,) = check["warnings"]
+    assert re.fullmatch(r"UserWarning: far away \(hidden.py, line \d+\)", warning)
+    assert [tensor["verdict"] for tensor in check["tensors"]] == ["cannot be told", "right"]
+    assert [tensor["right"] for tensor in check["tensors"]] == [None, True]
+    assert [tensor["zero_everywhere"] for tensor in check["tensors"]] == [False, False]
+    assert "subtract their mean" in check["tensors"][0]["diagnosis"]
+
+
+def test_what_is_wrong_is_wrong_beside_what_cannot_be_told(hidden, tmp_path, capsys):
+    place = hidden()
+    path = tmp_path / "hidden.py"
+    path.write_text(path.read_text().replace(", dy\n", ", 2 * dy\n"))
+    assert main(["gradcheck", place]) == 1
+    assert "0 right, 1 wrong, in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["--directions", "--timeout"])
+@pytest.mark.parametrize("value", ["-1", "0", "two"])
+def test_directions_and_seconds_are_1_or_more(flag, value, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["gradcheck", flag, value])
+    assert f"{value!r} is no whole number, 1 or more" in capsys.readouterr().err
+
+
+def test_a_check_may_take_so_many_seconds(pair, tmp_path, capsys):
+    place = pair("2 * dy")
+    path = tmp_path / "mine.py"
+    slow = path.read_text().replace("    return 2 * x", "    time.sleep(0.1)\n    return 2 * x")
+    path.write_text(f"import time\n{slow}")
+    assert main(["gradcheck", place, "--timeout", "1"]) == 2
+    assert re.search(r"would take about \d s, one of 0.1", capsys.readouterr().err)
+    assert main(["gradcheck", place, "--timeout", "60"]) == 0
 
 
 @pytest.mark.parametrize(("flags", "status"), [([], 0), (["--accelerate"], 1)])

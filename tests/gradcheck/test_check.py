@@ -62,8 +62,9 @@ def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, deriv
         return y
 
     one = np.ones(1)
-    found = refined_slope(forward, np.array([x]), one, one, size=x)
+    found, error = refined_slope(forward, np.array([x]), one, one, size=x)
     assert found == pytest.approx(derivative(x), rel=1e-8)
+    assert abs(found - derivative(x)) <= error <= 1e-8 * abs(derivative(x))
 
 
 @pytest.mark.parametrize("seed", range(5))

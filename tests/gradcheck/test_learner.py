@@ -71,9 +71,12 @@ def test_the_file_may_import_its_neighbours(file, tmp_path):
     ("text", "name", "message"),
     [
         (CUBE, "square", "defines no function square$"),
+        (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
         (CUBE.replace("cube_backward", "back"), "cube", "defines no function cube_backward"),
         (CUBE.replace("cube_inputs", "inputs"), "cube", "defines no function cube_inputs"),
         (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
+        (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
+        (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
         ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
         ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
     ],

@@ -1,0 +1,107 @@
+"""Check a module, which owns its parameters, as a pair of functions of inputs and parameters."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from minitransformer.backend import array_namespace
+from minitransformer.gradcheck.check import check_pair
+from minitransformer.gradcheck.diagnosis import REPLACED
+from minitransformer.gradcheck.pair import argument_names
+from minitransformer.gradcheck.report import WRONG, CheckError
+from minitransformer.gradcheck.trial import gradient_name
+from minitransformer.module import Module
+
+
+def check_module(module, *inputs, seed=0, **options):
+    """Check a module's backward for its inputs and each of its parameters.
+
+    The check is made on a float64 copy whose parameters are moved away from their initial values,
+    because a gain of exactly 1 hides a misplaced gain. Backward must add to the gradients, in
+    place.
+
+    Args:
+        module: any Module with ``forward(*inputs) -> (y, cache)`` and ``backward(dy, cache)``.
+        inputs, seed, options: as for :func:`check_pair`.
+    """
+    if not isinstance(module, Module):
+        raise CheckError(f"expected a Module, an instance of one, and got {module!r}")
+    module = moved_from_start(copy.deepcopy(module), np.random.default_rng(seed))
+    forward, backward, values, names = module_pair(module, inputs)
+    report = check_pair(forward, backward, values, names=names, seed=seed, **options)
+    replaced = {gradient_name(path) for path in _replaced_gradients(module, inputs)}
+    tensors = [
+        replace(tensor, verdict=WRONG, diagnosis=REPLACED) if tensor.name in replaced else tensor
+        for tensor in report.tensors
+    ]
+    return replace(report, tensors=tensors)
+
+
+def _replaced_gradients(module, inputs):
+    """The paths of the parameters whose gradient backward replaces, where it should add."""
+    named = list(module.named_parameters())
+    results = []
+    for start in (0.0, 1.0):
+        y, cache = module.forward(*inputs)
+        given = [np.full_like(parameter.data, start) for _, parameter in named]
+        for (_, parameter), grad in zip(named, given, strict=True):
+            parameter.grad = grad
+        module.backward(np.ones_like(y), cache)
+        kept = [p.grad is grad for (_, p), grad in zip(named, given, strict=True)]
+        results.append((kept, [p.grad - start for _, p in named]))
+    (_, alone), (kept, added) = results
+    return [
+        path
+        for (path, _), same, a, b in zip(named, kept, alone, added, strict=True)
+        if not (same and np.allclose(a, b, rtol=1e-9, atol=1e-9))
+    ]
+
+
+def moved_from_start(module, rng):
+    """The module itself, in float64 and each parameter changed by up to 0.4 either way."""
+    module.to(dtype=np.float64)
+    for parameter in module.parameters():
+        parameter.data = parameter.data + rng.uniform(-0.4, 0.4, parameter.data.shape)
+    return module
+
+
+def module_pair(module, inputs):
+    """A module as a pair of pure functions of its inputs and of its parameters.
+
+    Calling the pair replaces the parameters' arrays: hand over a module that is not used otherwise.
+
+    Args:
+        module: its parameters' present values become the last inputs of the pair.
+        inputs: the first ones, those of ``module.forward``.
+
+    Returns:
+        forward, backward, inputs, names: what :func:`check_pair` takes.
+    """
+    named = list(module.named_parameters())
+    names = (*argument_names(module.forward, len(inputs)), *(path for path, _ in named))
+
+    def put(values):
+        for (_, parameter), value in zip(named, values, strict=True):
+            parameter.data = value
+
+    def forward(*values):
+        put(values[len(inputs) :])
+        result = module.forward(*values[: len(inputs)])
+        if not isinstance(result, tuple) or len(result) != 2:
+            return result  # which is then said to be wrong
+        y, cache = result
+        return y, (cache, values[len(inputs) :])
+
+    def backward(dy, cache):
+        cache, values = cache
+        put(values)  # the parameters are no part of a cache: they are those of its forward
+        for _, parameter in named:
+            parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
+        dinputs = module.backward(dy, cache)
+        dinputs = tuple(dinputs) if isinstance(dinputs, tuple | list) else (dinputs,)
+        dinputs += (None,) * (len(inputs) - len(dinputs))
+        return *dinputs, *(parameter.grad for _, parameter in named)
+
+    values = (*inputs, *(parameter.data for _, parameter in named))
+    return forward, backward, values, names

@@ -1,0 +1,217 @@
+"""The pair under check, called with care: whatever it does wrong is said in words.
+
+Inputs and dy are handed over read-only, results are looked at before they are used, y is copied,
+because forward may write its next one into the same buffer, and whatever is raised becomes a
+CheckError that says where.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from minitransformer.backend import is_array
+from minitransformer.gradcheck.report import CheckError
+
+
+class Pair:
+    """Forward and backward, and what is asked of their results.
+
+    Args:
+        forward, backward: as for :func:`~minitransformer.gradcheck.check.check_pair`.
+        names: of all inputs.
+        checked: positions of the inputs whose gradients are checked.
+        deadline: time, as ``time.perf_counter()`` has it, after which forward is not called again.
+    """
+
+    def __init__(self, forward, backward, names, checked, deadline):
+        self._forward = forward
+        self._backward = backward
+        self.names = names
+        self.checked = checked
+        self.deadline = deadline
+
+    def forward(self, inputs):
+        """Call forward; returns y as a copy of its own, and what was returned, (y, cache)."""
+        if time.perf_counter() > self.deadline:
+            raise OutOfTime
+        result = call("forward", self._forward, *inputs)
+        if result is None:
+            raise CheckError("forward returned None: is its `return` missing?")
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CheckError(f"forward must return (y, cache); it returned {_described(result)}")
+        y = _as_array(result[0], "forward", "y")
+        if y.dtype != np.float64:
+            raise CheckError(f"forward must return a float64 y for float64 inputs; it is {y.dtype}")
+        if not np.isfinite(y).all():
+            raise CheckError("forward returned NaN or infinity: there is no gradient there")
+        return y, result
+
+    def backward(self, dy, cache):
+        """Call backward; returns the gradients of the checked inputs by name, None for none."""
+        gradients = call("backward", self._backward, dy, cache)
+        count = len(self.names)
+        if gradients is None:
+            gradients = (None,) * count
+        gradients = tuple(gradients) if isinstance(gradients, tuple | list) else (gradients,)
+        if not self.checked[-1] < len(gradients) <= count:
+            raise CheckError(
+                f"backward returned {len(gradients)} gradients for {count} inputs; "
+                "return one for each, in their order, and None for an input that has none"
+            )
+        return {
+            self.names[i]: None
+            if gradients[i] is None
+            else _as_array(gradients[i], "backward", "a gradient")
+            for i in self.checked
+        }
+
+    def output(self, inputs, position):
+        """A function from a value of the input at that position to y, the others as they are."""
+        before, after = inputs[:position], inputs[position + 1 :]
+        return lambda value: self.forward((*before, value, *after))[0]
+
+
+class OutOfTime(Exception):
+    """The check has taken as long as it may; no CheckError, which would say forward failed."""
+
+
+def call(what, function, *arguments):
+    """``function(*arguments)``, with anything it raises turned into a CheckError."""
+    try:
+        return function(*arguments)
+    except (Exception, SystemExit) as error:  # a learner's function may fail in any way
+        hint = "; a pair must not write to its inputs or to dy" if "read-only" in str(error) else ""
+        raise CheckError(
+            f"{what} raised {type(error).__name__}: {error}{_place(error)}{hint}"
+        ) from error
+
+
+@contextlib.contextmanager
+def heard():
+    """Within it warnings are not printed; yields a list that holds them in words at its end."""
+    said = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield said
+    for warning in caught:
+        place = f"({Path(warning.filename).name}, line {warning.lineno})"
+        said.append(f"{warning.category.__name__}: {warning.message} {place}")
+    said[:] = dict.fromkeys(said)
+
+
+@contextlib.contextmanager
+def unheard():
+    """Within it nobody hears of overflows and warnings: of places that a check alone goes to."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def read_only(value):
+    """An array as a copy that cannot be written to; anything else as it is."""
+    if not is_array(value):
+        return value
+    copy = np.array(value)
+    copy.flags.writeable = False
+    return copy
+
+
+def argument_names(function, count):
+    """The names of the first ``count`` arguments; ``input_1`` where the signature has too few."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    names = [parameter.name for parameter in parameters if parameter.kind in kinds]
+    names += [f"input_{i}" for i in range(len(names), count)]
+    return names[:count]
+
+
+def each_once(names):
+    """The names, those that come again told apart: ``x``, ``x (2)``."""
+    names = list(names)
+    counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
+    return [f"{name} ({n})" if n > 1 else name for name, n in zip(names, counts, strict=True)]
+
+
+def positions_to_check(inputs, names):
+    """Where the float64 arrays are.
+
+    Raises:
+        CheckError: there is none; or one is empty, of another floating type, or inside of a list.
+    """
+    positions = []
+    for i, (x, name) in enumerate(zip(inputs, names, strict=True)):
+        if not is_array(x):
+            _refuse_arrays_inside(x, name)
+        elif x.dtype == np.float64 and x.size == 0:
+            raise CheckError(f"{name} has no entries, its shape is {x.shape}")
+        elif x.dtype == np.float64:
+            positions.append(i)
+        elif x.dtype.kind == "f":
+            raise CheckError(
+                f"{name} is {x.dtype}; central differences need float64: .astype(np.float64)"
+            )
+    if not positions:
+        raise CheckError("no input is a float64 array: there is nothing to check")
+    return positions
+
+
+def _refuse_arrays_inside(x, name):
+    inside = x.values() if isinstance(x, dict) else x if isinstance(x, list | tuple) else ()
+    if any(is_array(value) and value.dtype.kind == "f" for value in inside):
+        raise CheckError(
+            f"{name} is a {type(x).__name__} that holds arrays, whose gradients would go "
+            "unchecked; make each of them an input of its own"
+        )
+
+
+def arrays_in(value):
+    """Yield the arrays in tuples, lists, dicts and dataclasses, however deep."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict):
+        yield from arrays_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from arrays_in(inner)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from arrays_in(list(vars(value).values()))
+
+
+def _as_array(value, who, what):
+    """A copy of ``value`` as an array of real numbers."""
+    try:
+        array = np.array(value)
+        if array.dtype.kind in "fiub":
+            return array
+        if array.dtype.kind == "c":
+            problem = "it is complex"
+        elif value is None:  # which would become NaN
+            problem = "is something missing?"
+        else:
+            return array.astype(np.float64)
+    except Exception as error:  # whatever an object's own conversion may raise
+        problem = error
+    raise CheckError(
+        f"{who} returned {_described(value)} where {what}, an array of real numbers, should be: "
+        f"{problem}"
+    )
+
+
+def _place(error):
+    """Where in the called file the error arose, `` (my_file.py, line 12)``."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the call above
+    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]  # the import
+    frames = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+
+
+def _described(value):
+    if value is None:
+        return "None"
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

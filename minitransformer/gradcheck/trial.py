@@ -1,0 +1,204 @@
+"""A pair on one set of inputs: its gradients judged one by one, and the evidence on wrong ones."""
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from minitransformer.backend import is_array
+from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
+from minitransformer.gradcheck.evidence import Evidence
+from minitransformer.gradcheck.pair import OutOfTime, Pair, read_only, unheard
+from minitransformer.gradcheck.report import RIGHT, WRONG, CheckError, TensorReport
+from minitransformer.gradcheck.verdict import Finding, Probe, judge
+
+FEWER_BITS = (
+    "it is {0}, though all that went in is float64: is something rounded to {0} on the way?"
+)
+LARGE = 100  # size of an entry above which an input is named as the likely source of rounding
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a pair returned for one set of inputs.
+
+    Attributes:
+        pair: a Pair.
+        inputs: all of its inputs, read-only.
+        y, dy: the output and its upstream gradient.
+        gradients: what backward returned, by name, None for None.
+        along: unit directions by name; empty where every entry is compared.
+        faults: what is wrong with how a gradient came about, in words, by name.
+    """
+
+    pair: Pair
+    inputs: tuple
+    y: np.ndarray
+    dy: np.ndarray
+    gradients: dict[str, np.ndarray | None]
+    along: dict[str, list[np.ndarray]]
+    faults: dict[str, str] = field(default_factory=dict)
+
+    def named(self):
+        """The inputs by name."""
+        return dict(zip(self.pair.names, self.inputs, strict=True))
+
+    def compare(self, tolerance):
+        """A TensorReport for each gradient.
+
+        Raises:
+            CheckError: an input lies at a kink or at an end, and nothing else is wrong.
+        """
+        findings = {}
+        for name in self.gradients:
+            given, probe = self._given(name), self._probe(name)
+            if given.shape == probe.x.shape:
+                rounded = partial(self._is_rounding, name)
+                findings[name] = judge(name, probe, given, tolerance, rounded, self._advice)
+            elif not self.along:
+                findings[name] = Finding(given, probe.numeric(), probe.floor(), tolerance)
+        tensors = [self._report(name, findings) for name in self.gradients]
+        edges = [finding.untold for finding in findings.values() if finding.at_edge]
+        if edges and not any(tensor.verdict == WRONG for tensor in tensors):
+            raise CheckError(edges[0])
+        return tensors
+
+    def _report(self, name, findings):
+        given, finding, called = self.gradients[name], findings.get(name), gradient_name(name)
+        right_shape = self.named()[name].shape
+        if given is not None and given.shape != right_shape:
+            cause = f"its shape is {given.shape} and should be {right_shape}"
+            if finding:
+                cause = diagnose(self._evidence(name, findings))
+            return TensorReport(called, WRONG, math.inf, None, None, None, cause)
+        verdict, cause, error = finding.verdict, finding.untold, finding.error()
+        if verdict == WRONG:
+            cause = self._cause(name, findings)
+        elif name in self.faults:
+            return TensorReport(called, WRONG, error, None, None, None, self.faults[name])
+        elif _in_fewer_bits(given):
+            verdict, cause = WRONG, FEWER_BITS.format(given.dtype)
+        values = (float(array[finding.index]) for array in (finding.analytic, finding.numeric))
+        vacuous = finding.vacuous and verdict == RIGHT
+        return TensorReport(called, verdict, error, finding.index, *values, cause, vacuous)
+
+    def _cause(self, name, findings):
+        given = self.gradients[name]
+        if given is None and all(gradient is None for gradient in self.gradients.values()):
+            return f"{NONE_RETURNED}: is a `return` missing?"
+        if given is None:
+            return NONE_RETURNED
+        if _in_fewer_bits(given) and findings[name].agrees(100 * np.finfo(given.dtype).eps):
+            return FEWER_BITS.format(given.dtype)
+        return diagnose(self._evidence(name, findings))
+
+    def _probe(self, name):
+        position = self.pair.names.index(name)
+        output = self.pair.output(self.inputs, position)
+        return Probe(output, self.inputs[position], self.y, self.dy, self.along.get(name))
+
+    def _given(self, name):
+        """What backward returned, as float64; zeros for None."""
+        gradient = self.gradients[name]
+        if gradient is None:
+            return np.zeros_like(self.named()[name])
+        return gradient.astype(np.float64)
+
+    def _is_rounding(self, name):
+        """Whether a gradient is zero but for backward's own rounding.
+
+        Backward is linear in dy: of a sum it returns the sum, and rounding alone does not.
+        """
+        first = self._given(name)
+        other = np.random.default_rng(0).standard_normal(self.dy.shape)
+        second, both = (self._gradient_for(name, dy) for dy in (other, self.dy + other))
+        size = max(np.abs(first).max(), np.abs(second).max())
+        return size == 0 or np.abs(both - first - second).max() > 1e-3 * size
+
+    def _gradient_for(self, name, dy):
+        _, (_, cache) = self.pair.forward(self.inputs)
+        gradient = self.pair.backward(read_only(dy), cache)[name]
+        return np.zeros_like(self.named()[name]) if gradient is None else gradient
+
+    def _advice(self):
+        """What to change where rounding hides a gradient."""
+        sizes = {
+            name: float(np.abs(x).max())
+            for name, x in self.named().items()
+            if is_array(x) and x.dtype.kind in "fiu" and x.size
+        }
+        largest = max(sizes, key=sizes.get)
+        if sizes[largest] > LARGE:
+            return (
+                f"{largest} has entries up to {sizes[largest]:.2g}: subtract their mean, or scale "
+                "them to about 1"
+            )
+        return "choose inputs with which forward computes with smaller numbers"
+
+    def _evidence(self, name, findings):
+        finding = findings[name]
+        return Evidence(
+            name,
+            finding.analytic,
+            finding.numeric,
+            finding.floor,
+            self.named(),
+            self.y,
+            self.dy,
+            self.gradients,
+            {other: finding.numeric for other, finding in findings.items()},
+            bool(self.along),
+            partial(self._again, name),
+        )
+
+    def _again(self, name, inputs, dy=None):
+        """The Evidence on the same gradient for other inputs; None where forward or backward fails.
+
+        Args:
+            inputs: all of them, by name.
+            dy: by default the same, or another draw where y has another shape.
+        """
+        inputs = tuple(read_only(inputs[name]) for name in self.pair.names)
+        rng = np.random.default_rng(2017)
+        try:
+            with unheard():
+                y, (_, cache) = self.pair.forward(inputs)
+                if dy is None:
+                    same = y.shape == self.dy.shape
+                    dy = self.dy if same else rng.standard_normal(y.shape)
+                dy = read_only(dy)
+                gradients = self.pair.backward(dy, cache)
+                count = len(self.along.get(name, ()))
+                along = unit_directions(self.pair, inputs, count, rng)
+                other = Trial(self.pair, inputs, y, dy, gradients, along)
+                return other._look_at(name)
+        except (CheckError, OutOfTime):
+            return None
+
+    def _look_at(self, name):
+        probe, given = self._probe(name), self._given(name)
+        if given.shape == probe.x.shape:
+            given = probe.projected(given)
+        numeric = probe.numeric()
+        if np.isnan(numeric).any():
+            return None
+        return self._evidence(name, {name: Finding(given, numeric, probe.floor(), 0)})
+
+
+def unit_directions(pair, inputs, count, rng):
+    """``count`` random directions of length 1 for each checked input, by name."""
+    along = {}
+    for i in pair.checked if count else ():
+        directions = (rng.standard_normal(inputs[i].shape) for _ in range(count))
+        along[pair.names[i]] = [u / np.linalg.norm(u) for u in directions]
+    return along
+
+
+def gradient_name(name):
+    """``dx`` for the input or parameter ``x``, ``layers.0.x.grad`` for a path."""
+    return f"{name}.grad" if "." in name else f"d{name}"
+
+
+def _in_fewer_bits(gradient):
+    return gradient is not None and gradient.dtype.kind == "f" and gradient.dtype != np.float64

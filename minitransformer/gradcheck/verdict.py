@@ -1,0 +1,247 @@
+"""Is one gradient right, wrong, or hidden by rounding? Every entry is judged by itself.
+
+An entry is wrong where
+
+    |analytic − numeric| > tolerance · max(|analytic|, |numeric|) + floor
+
+with the values of that entry alone and its own floor: what its central difference cannot resolve.
+A first look at all entries has one step and a floor from the sizes of the outputs. Only where that
+is not enough, because the two differ or because the floor is not far below them, the slope is
+refined, and its floor with it; nothing is called wrong before. Where the floor stays above the
+gradient a mistake as large as the gradient would not be seen, and none is denied.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from minitransformer.gradcheck.numeric import (
+    STEP,
+    moved,
+    numeric_gradient,
+    one_sided_slopes,
+    refined_slope,
+    rounding,
+    slope_or_nan,
+    step_for,
+)
+from minitransformer.gradcheck.report import RIGHT, UNTOLD, WRONG, CheckError
+
+RESOLVED = 1e-3  # floor of an entry, relative to it, up to which the first look is enough
+AFTER_A_WRONG_ONE = 25  # entries that are still refined, so that a diagnosis has good ones
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One input of a forward function, to be moved entry by entry or along directions.
+
+    Attributes:
+        output: from a value of the input to y.
+        x, y, dy: the input, the output and the upstream gradient.
+        along: unit directions like x, or None for entry by entry.
+    """
+
+    output: Callable
+    x: np.ndarray
+    y: np.ndarray
+    dy: np.ndarray
+    along: list[np.ndarray] | None = None
+
+    def numeric(self):
+        """The slopes, one step each; NaN where forward is not defined on both sides."""
+        if self.along is None:
+            return numeric_gradient(self.output, self.x, self.dy)
+        step = step_for(self._size(()))
+        slopes = [slope_or_nan(self.output, self.x, u, self.dy, step) for u in self.along]
+        return np.array(slopes)
+
+    def floor(self):
+        """What ``numeric`` cannot resolve because outputs are rounded, like it."""
+        sizes = np.abs(self.x) if self.along is None else np.full(len(self.along), self._size(()))
+        return np.array(rounding(self.y, self.dy) / (STEP * np.maximum(1.0, sizes)))
+
+    def projected(self, gradient):
+        """An analytic gradient in the form that ``numeric`` returns."""
+        if self.along is None:
+            return gradient
+        return np.array([(gradient * direction).sum() for direction in self.along])
+
+    def refined(self, index, enough):
+        """One entry of ``numeric``, as exactly as it can be had, and a bound for its error."""
+        direction, size = self._direction(index), self._size(index)
+        return refined_slope(self.output, self.x, direction, self.dy, size, enough)
+
+    def kink(self, name, index, value):
+        """In words, if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
+
+        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along.
+        """
+        if self.along is not None:
+            return ""
+        step = step_for(self.x[index])
+        arguments = self.output, self.x, index, self.dy
+        before, after = one_sided_slopes(*arguments, step)
+        nearer_before, nearer_after = one_sided_slopes(*arguments, step / 8)
+        jump, nearer_jump = abs(after - before), abs(nearer_after - nearer_before)
+        margin = 1e-3 * max(abs(before), abs(after)) + 8 * rounding(self.y, self.dy) / step
+        lowest, highest = sorted((before, after))
+        if not (jump > margin and nearer_jump > jump / 2):
+            return ""
+        if not lowest - margin < value < highest + margin:
+            return ""
+        return (
+            f"{name} has a kink at index {index}, value {self.x[index]:.3g}: its slope jumps "
+            f"from {before:.4g} to {after:.4g}, as that of a ReLU does at 0, and neither is "
+            "wrong; move the inputs away from it"
+        )
+
+    def end(self, name, index):
+        """In words, on which side of x at ``index`` forward is not defined any more."""
+        step = step_for(self._size(index))
+        for sign, by in (("-", -step), ("+", step)):
+            try:
+                self.output(moved(self.x, self._direction(index), by))
+            except CheckError as error:
+                along = f"index {index}" if self.along is None else f"direction {index[0]}"
+                return (
+                    f"{name} lies where forward stops being defined along {along}: at "
+                    f"{name} {sign} {step:.0e} {error}; move the inputs away from there"
+                )
+        return f"{name} lies too near to where forward stops being defined, at index {index}"
+
+    def _direction(self, index):
+        return index if self.along is None else self.along[index[0]]
+
+    def _size(self, index):
+        return self.x[index] if self.along is None else np.sqrt((self.x * self.x).mean())
+
+
+@dataclass
+class Finding:
+    """How an analytic gradient compares with its numeric counterpart.
+
+    Attributes:
+        analytic, numeric, floor: by entry, or by direction.
+        tolerance: largest relative error of an entry called right.
+        verdict: RIGHT, WRONG or UNTOLD.
+        index: of the worst entry.
+        vacuous: whether both are zero everywhere.
+        untold: why it cannot be told, in words.
+        at_edge: whether that is because of a kink, or an end of where forward is defined.
+    """
+
+    analytic: np.ndarray
+    numeric: np.ndarray
+    floor: np.ndarray
+    tolerance: float
+    verdict: str = RIGHT
+    index: tuple = ()
+    vacuous: bool = False
+    untold: str = ""
+    at_edge: bool = False
+
+    def difference(self):
+        """Of the two values of each entry; infinite where one is NaN."""
+        difference = np.abs(self.analytic - self.numeric)
+        return np.where(np.isnan(difference), np.inf, difference)
+
+    def size(self):
+        """The larger of the two values of each entry."""
+        return np.maximum(np.abs(self.analytic), np.abs(self.numeric))
+
+    def wrong(self):
+        """Which entries differ by more than tolerance and floor allow."""
+        return ~(self.difference() <= self.tolerance * self.size() + self.floor)
+
+    def agrees(self, tolerance):
+        """Whether all entries agree to within another tolerance."""
+        return not replace(self, tolerance=tolerance).wrong().any()
+
+    def error(self):
+        """The relative error, as in a TensorReport."""
+        difference, size = self.difference(), self.size()
+        if self.verdict != WRONG:
+            return float(difference.max() / size.max()) if size.any() else 0.0
+        error = float(difference[self.index] / size[self.index])
+        return np.inf if np.isnan(error) else error
+
+
+def judge(name, probe, gradient, tolerance, is_rounding, advice):
+    """Compare ``gradient``, of the shape of the input, with central differences.
+
+    Args:
+        name: of the input.
+        probe: its Probe.
+        gradient: what backward returned.
+        tolerance: largest relative error of an entry called right.
+        is_rounding: says, when it is called, whether the gradient is nothing but rounding.
+        advice: says, when it is called, what to change where rounding hides the gradient.
+
+    Returns:
+        Finding
+    """
+    finding = Finding(probe.projected(gradient), probe.numeric(), probe.floor(), tolerance)
+    if not np.isfinite(finding.analytic).all():
+        finding.verdict = WRONG
+        finding.index = _first(~np.isfinite(finding.analytic))
+        return finding
+    wrong, excuses = _settle(name, probe, finding)
+    if wrong:
+        finding.verdict = WRONG
+        finding.index = max(wrong, key=lambda index: finding.difference()[index])
+        return finding
+    finding.index = _first(finding.difference() == finding.difference().max())
+    idle = (finding.analytic == 0) & (finding.numeric == 0)
+    seen = finding.size() > 2 * finding.floor
+    hidden = ~seen & ~idle & (finding.floor > tolerance)  # of slopes of about 1, as dy is
+    if not hidden.any() and not seen.any() and not idle.all() and not is_rounding():
+        hidden = ~idle
+    if excuses:
+        finding.verdict, finding.untold, finding.at_edge = UNTOLD, excuses[0], True
+    elif hidden.any():
+        index = _first(hidden)
+        finding.verdict = UNTOLD
+        finding.untold = (
+            f"rounding hides {np.count_nonzero(hidden)} of {hidden.size}, such as at {index}: "
+            f"central differences resolve {finding.floor[index]:.1g} there, and yours is "
+            f"{finding.analytic[index]:.1g}; {advice()}"
+        )
+    finding.vacuous = finding.verdict == RIGHT and not seen.any()
+    return finding
+
+
+def _settle(name, probe, finding):
+    """Refine what the first look leaves open; returns the wrong indices and the excuses.
+
+    An excuse says why an entry has no one slope; that entry then counts as equal.
+    """
+    difference = finding.difference()
+    open_ = finding.wrong() | ((finding.floor > RESOLVED * finding.size()) & (finding.size() > 0))
+    indices = [tuple(map(int, index)) for index in np.argwhere(open_)]
+    indices.sort(key=lambda index: -difference[index])
+    first_look = finding.numeric.copy()
+    wrong, excuses = [], []
+    for count, index in enumerate(indices):
+        if wrong and count >= AFTER_A_WRONG_ONE:
+            break
+        finding.numeric[index], finding.floor[index] = probe.refined(index, finding.tolerance / 100)
+        if not finding.wrong()[index]:
+            continue
+        defined = not np.isnan(finding.numeric[index])
+        value = finding.analytic[index]
+        excuse = probe.kink(name, index, value) if defined else probe.end(name, index)
+        if excuse:
+            excuses.append(excuse)
+            finding.numeric[index], finding.floor[index] = finding.analytic[index], np.inf
+        else:
+            wrong.append(index)
+    if wrong:  # a diagnosis has what was not settled, but for excuses, as it was at first
+        unsettled = (finding.floor > RESOLVED * finding.size()) & np.isfinite(finding.floor)
+        finding.numeric[unsettled] = first_look[unsettled]
+    return wrong, excuses
+
+
+def _first(mask):
+    """The first index at which ``mask`` holds."""
+    return tuple(int(i) for i in np.unravel_index(np.argmax(mask), mask.shape))

@@ -1,0 +1,232 @@
+"""Every entry is judged against its own rounding noise: right, wrong, or told by nobody."""
+
+import re
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.numeric import refined_slope
+
+SEEDS = range(5)
+X = np.random.default_rng(0).standard_normal((3, 4))
+
+
+def mean_square_error(x, target):
+    return ((x - target) ** 2).mean(), x - target
+
+
+def mean_square_error_backward(dy, error):
+    return 2 * error * dy / error.size, -2 * error * dy / error.size
+
+
+def linear(x, w):
+    return x @ w, (x, w)
+
+
+def linear_backward(dy, cache):
+    x, w = cache
+    return dy @ w.T, x.T @ dy
+
+
+def tanh_backward(dy, x):
+    return dy * (1 - np.tanh(x) ** 2)
+
+
+def squares(x):
+    return (x * x).sum(), x
+
+
+LARGE = {
+    "tanh on 1e5": (
+        lambda x: (1e5 + np.tanh(x), x),
+        tanh_backward,
+        lambda rng: (rng.normal(size=9),),
+    ),
+    "tanh through 1e5": (
+        lambda x: ((1e5 + np.tanh(x)) - 1e5, x),
+        tanh_backward,
+        lambda rng: (rng.normal(size=9),),
+    ),
+    "targets around 1e5": (
+        mean_square_error,
+        mean_square_error_backward,
+        lambda rng: (rng.normal(size=(4, 3)), 1e5 + rng.normal(size=(4, 3))),
+    ),
+    "columns of 1 and 2e7": (
+        linear,
+        linear_backward,
+        lambda rng: (rng.normal(size=(5, 2)) * [1, 2e7], rng.normal(size=(2, 3))),
+    ),
+    "squares of house prices and of rooms": (
+        squares,
+        lambda dy, x: 2 * x * dy,
+        lambda rng: (rng.uniform(1e5, 2e6, 40) * np.repeat([1, 1e-5], 20),),
+    ),
+    "reciprocals": (
+        lambda x: (1 / x, x),
+        lambda dy, x: -dy / x**2,
+        lambda rng: (np.array([1e-6, 1e-4, 0.5, 1, 2]) * rng.uniform(0.9, 1.1, 5),),
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", LARGE)
+def test_rounding_of_large_numbers_is_not_called_a_mistake(name, seed):
+    forward, backward, inputs = LARGE[name]
+    report = check_pair(forward, backward, inputs(np.random.default_rng(seed)), seed=seed)
+    assert report.right, report
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", LARGE)
+def test_nor_does_it_hide_one(name, seed):
+    forward, backward, inputs = LARGE[name]
+
+    def tripled(dy, cache):
+        gradients = backward(dy, cache)
+        return tuple(3 * g for g in gradients) if isinstance(gradients, tuple) else 3 * gradients
+
+    report = check_pair(forward, tripled, inputs(np.random.default_rng(seed)), seed=seed)
+    assert {tensor.verdict for tensor in report.tensors} == {"wrong"}
+
+
+def test_a_small_entry_beside_a_large_one_is_judged_by_itself():
+    x = np.array([1e-4, 0.5, 1, 2])
+    report = check_pair(
+        lambda x: (1 / x, x), lambda dy, x: -dy / x**2 * np.where(x > 1e-3, -3, 1), (x,)
+    )
+    (tensor,) = report.tensors
+    assert tensor.verdict == "wrong"
+    assert tensor.index != (0,)
+    assert tensor.error == pytest.approx(4 / 3)
+    assert tensor.analytic == pytest.approx(-3 * tensor.numeric)
+
+
+def test_a_row_of_a_weight_may_not_be_zero_because_another_is_large():
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((5, 2)) * [1, 1e9], rng.standard_normal((2, 3))
+    assert check_pair(linear, linear_backward, (x, w)).right
+    report = check_pair(linear, lambda dy, c: (dy @ c[1].T, [[0], [1]] * (c[0].T @ dy)), (x, w))
+    assert [tensor.verdict for tensor in report.tensors] == ["right", "wrong"]
+    assert report.tensors[1].index[0] == 0
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1, "right"), (3, "wrong"), (0, "wrong")])
+def test_a_gradient_that_is_small_but_real_is_compared_by_a_longer_step(factor, verdict):
+    report = check_pair(
+        lambda x: (1 + 1e-12 * x, None), lambda dy, cache: factor * 1e-12 * dy, (X,)
+    )
+    assert report.tensors[0].verdict == verdict
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+def test_what_rounding_hides_cannot_be_told_and_what_to_change_is_said(factor):
+    def backward(dy, x):
+        return dy, factor * tanh_backward(dy, x)
+
+    report = check_pair(lambda far, x: (far + np.tanh(x), x), backward, (1e15 + X, X))
+    assert [tensor.verdict for tensor in report.tensors] == ["right", "cannot be told"]
+    assert report.verdict == "cannot be told"
+    assert not report.right
+    assert "far has entries up to 1e+15: subtract their mean" in str(report)
+
+
+def test_a_zero_that_is_but_the_rounding_of_backward_is_zero():
+    """A shift of all scores leaves a softmax as it is; its gradient is what rounding leaves."""
+
+    def forward(x, shift):
+        e = np.exp(x + shift)
+        y = e / e.sum(-1, keepdims=True)
+        return y, y
+
+    def backward(dy, y):
+        dx = y * (dy - (dy * y).sum(-1, keepdims=True))
+        return dx, dx.sum(-1, keepdims=True)
+
+    report = check_pair(forward, backward, (X, X[:, :1] * 0.7))
+    assert report.right
+    assert [tensor.vacuous for tensor in report.tensors] == [False, True]
+
+
+def test_a_kink_does_not_excuse_a_wrong_gradient_elsewhere():
+    def relu(x):
+        return np.maximum(x, 0), x
+
+    x = X.copy()
+    x[2, 1] = 0
+    report = check_pair(relu, lambda dy, x: dy * (x >= -1), (x,))
+    assert report.tensors[0].verdict == "wrong"
+    assert report.tensors[0].index != (2, 1)
+    with pytest.raises(CheckError, match="kink"):
+        check_pair(relu, lambda dy, x: dy * (x >= 0), (x,))
+
+
+def test_nor_does_it_hide_the_cause_of_one():
+    x = X.copy()
+    x[2, 1] = 0
+    report = check_pair(
+        lambda x: (np.abs(x) * x + np.maximum(x, 0), x),
+        lambda dy, x: dy * (2 * np.abs(x) + (x > 0)) * np.where(x == 0, 1, 3),
+        (x,),
+    )
+    assert report.tensors[0].diagnosis.startswith("it is 3 times too large")
+
+
+def test_nor_one_of_another_input():
+    x = X.copy()
+    x[2, 1] = 0
+    report = check_pair(
+        lambda x, w: (np.maximum(x, 0) + w * w, (x, w)),
+        lambda dy, cache: (dy * (cache[0] >= 0), 3 * cache[1] * dy),
+        (x, X),
+    )
+    assert [tensor.verdict for tensor in report.tensors] == ["cannot be told", "wrong"]
+    assert "has a kink at index (2, 1)" in report.tensors[0].diagnosis
+
+
+def test_where_forward_ends_to_be_defined_is_said_with_the_side():
+    x = np.array([0.3, 0.0, 2.0])
+    message = "x lies where forward stops being defined along index (1,): at x - 1e-05 forward"
+    with pytest.raises(CheckError, match=re.escape(message)):
+        check_pair(lambda x: (x * np.sqrt(x), x), lambda dy, x: 1.5 * np.sqrt(x) * dy, (x,))
+
+
+def test_near_such_an_end_shorter_steps_are_taken():
+    x = np.array([0.3, 3e-6, 2.0])
+    assert check_pair(lambda x: (np.sqrt(x), x), lambda dy, x: dy / (2 * np.sqrt(x)), (x,)).right
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_gradient_of_fewer_bits_than_its_input_is_wrong(dtype):
+    report = check_pair(lambda x: (x * x, x), lambda dy, x: (2 * x * dy).astype(dtype), (X,))
+    assert not report.right
+    assert f"it is {dtype}, though all that went in is float64" in report.tensors[0].diagnosis
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (np.round, 0.2, 0),  # a longer step sees 1
+        (lambda x: np.sin(16 * np.pi * x), 0.1, 16 * np.pi * np.cos(1.6 * np.pi)),  # steps of 1/8
+        (lambda x: np.maximum(x, 0), -0.05, 0),
+        (lambda x: (1e10 + np.tanh(x)) - 1e10, 0.3, 1 - np.tanh(0.3) ** 2),
+        (lambda x: 1e15 + np.tanh(x), 0.3, 1 - np.tanh(0.3) ** 2),
+        (np.tanh, 15.0, 1 / np.cosh(15.0) ** 2),
+        (lambda x: np.sin(1e5 * x), 0.7, 1e5 * np.cos(7e4)),
+    ],
+)
+def test_a_slope_is_never_farther_off_than_its_bound(function, x, slope):
+    found, error = refined_slope(function, np.array([x]), (0,), np.ones(1), x)
+    assert abs(found - slope) <= error
+
+
+def test_nor_is_it_for_any_of_many_draws_of_rounding_inside_of_forward():
+    """Rounding to multiples of 1.5e-11, which now and then repeats itself from step to step."""
+    x = np.random.default_rng(1).standard_normal(1000)
+    for value in x:
+        found, error = refined_slope(
+            lambda x: (1e5 + np.tanh(x)) - 1e5, np.array([value]), (0,), np.ones(1), value
+        )
+        assert abs(found - (1 - np.tanh(value) ** 2)) <= error < 1e-4
