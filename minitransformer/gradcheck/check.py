@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.backend import array_namespace, is_array
-from minitransformer.gradcheck.diagnosis import NONE_RETURNED, REPLACED, Sizes, diagnose
+from minitransformer.gradcheck.diagnosis import NONE_RETURNED, REPLACED, diagnose
+from minitransformer.gradcheck.evidence import Evidence
 from minitransformer.gradcheck.numeric import (
     STEP,
     numeric_gradient,
@@ -86,9 +87,63 @@ def check_pair(forward, backward, inputs, *, names=None, tolerance=1e-7, directi
         along = _unit_directions(rng, directions, x.shape) if directions and comparable else None
         probes[names[i]] = _Probe(output, x, y, dy, along)
     numeric = {name: probe.numeric() for name, probe in probes.items()}
-    sizes = Sizes.of(dict(zip(names, inputs, strict=True)))
+    analytics = {names[i]: gradients[i] for i in checked}
+
+    def evidence(name, given, dy=None, numerics=None, along=None):
+        i = names.index(name)
+        values = [_read_only(v) if is_array(v) else v for v in given.values()]
+        y, cache = _call_forward(forward, tuple(values))
+        if dy is None:
+            dy = rng.standard_normal(y.shape)
+        if dy.shape != y.shape:
+            raise CheckError("shape")
+        dy = _read_only(dy)
+        found = _call_backward(backward, dy, cache, tuple(values), checked)
+        x = values[i]
+
+        def output(value):
+            return _call_forward(forward, (*values[:i], value, *values[i + 1 :]))[0]
+
+        probe = _Probe(output, x, y, dy, along if along and along[0].shape == x.shape else None)
+        analytic = np.zeros_like(x) if found[i] is None else found[i]
+        if analytic.shape == x.shape:
+            analytic = probe.projected(analytic)
+        numeric = probe.numeric()
+        return Evidence(
+            name,
+            analytic,
+            numeric,
+            np.full_like(numeric, probe.resolution()),
+            dict(given),
+            y,
+            dy,
+            {names[j]: found[j] for j in checked},
+            {name: numeric},
+            probe.along is not None,
+            lambda g, d=None: again(name, g, d, along),
+        )
+
+    def again(name, given, dy, along):
+        try:
+            with np.errstate(all="ignore"):
+                return evidence(name, given, dy, along=along)
+        except CheckError:
+            return None
+
+    given = dict(zip(names, inputs, strict=True))
     tensors = [
-        _compare(names[i], gradients[i], probes[names[i]], numeric, tolerance, sizes)
+        _compare(
+            names[i],
+            gradients[i],
+            probes[names[i]],
+            numeric,
+            tolerance,
+            (
+                given,
+                analytics,
+                lambda g, d=None, i=i: again(names[i], g, d, probes[names[i]].along),
+            ),
+        )
         for i in checked
     ]
     if all(tensor.vacuous for tensor in tensors):
@@ -250,10 +305,28 @@ class _Probe:
 
 def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
     numeric = numeric_gradients[name]
-    others = {other: array for other, array in numeric_gradients.items() if other != name}
+    inputs, analytics, again = sizes
+
+    def said(analytic):
+        return diagnose(
+            Evidence(
+                name,
+                analytic,
+                numeric,
+                np.full_like(numeric, probe.resolution()),
+                inputs,
+                probe.y,
+                probe.dy,
+                analytics,
+                numeric_gradients,
+                probe.along is not None,
+                again,
+            )
+        )
+
     given = np.zeros_like(probe.x) if gradient is None else gradient
     if given.shape != probe.x.shape:
-        cause = diagnose(given, numeric, probe.x, probe.y, probe.dy, sizes, others)
+        cause = said(given)
         return TensorReport(gradient_name(name), math.inf, False, None, None, None, cause)
 
     analytic = probe.projected(given)
@@ -271,8 +344,7 @@ def _compare(name, gradient, probe, numeric_gradients, tolerance, sizes):
         cause = NONE_RETURNED
     elif not right:
         probe.raise_at_kink(name, index, analytic[index], np.abs(numeric).max())
-        slopes = probe.along is not None
-        cause = diagnose(analytic, numeric, probe.x, probe.y, probe.dy, sizes, others, slopes)
+        cause = said(analytic)
     values = float(analytic[index]), float(numeric[index])
     return TensorReport(gradient_name(name), error, right, index, *values, cause, vacuous)
 
