@@ -169,8 +169,12 @@ class Trial:
                     dy = self.dy if same else rng.standard_normal(y.shape)
                 dy = read_only(dy)
                 gradients = self.pair.backward(dy, cache)
-                count = len(self.along.get(name, ()))
-                along = unit_directions(self.pair, inputs, count, rng)
+                along = self.along
+                if any(
+                    np.shape(x) != np.shape(now) for x, now in zip(inputs, self.inputs, strict=True)
+                ):
+                    count = len(self.along.get(name, ()))
+                    along = unit_directions(self.pair, inputs, count, rng)
                 other = Trial(self.pair, inputs, y, dy, gradients, along)
                 return other._look_at(name)
         except (CheckError, OutOfTime):

@@ -48,7 +48,7 @@ def test_a_right_pair_of_ones_own_exits_with_0(pair, capsys):
 
 
 def test_a_wrong_pair_of_ones_own_exits_with_1_and_says_what_is_wrong(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy / 3")]) == 1
+    assert main(["gradcheck", pair("2 * dy / len(dy)")]) == 1
     out = capsys.readouterr().out
     assert "WRONG  dx: it is 3 times too small: 3 is the batch size" in out
     assert "0 right, 1 wrong" in out
@@ -73,7 +73,7 @@ def test_a_file_without_a_function_is_told_how_to_name_one(capsys):
 
 
 def test_json_holds_what_the_table_shows(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy / 3"), "--json"]) == 1
+    assert main(["gradcheck", pair("2 * dy / len(dy)"), "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert result["right"] is False
     (check,) = result["checks"]

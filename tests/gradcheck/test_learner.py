@@ -41,7 +41,7 @@ def test_inputs_may_be_a_list(file):
 def test_a_wrong_pair_is_wrong(file):
     report = check_file(f"{file(factor=6)}:cube")
     assert not report.right
-    assert "2 times too large: 2 is the batch size" in str(report)
+    assert "2 times too large: a factor of ½ is missing, or one of 2 is too many" in str(report)
 
 
 def test_another_seed_gives_other_inputs(file):

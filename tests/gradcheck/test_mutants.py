@@ -155,7 +155,7 @@ def linear_with(change):
 
 def attention_with(change):
     def backward(dy, cache):
-        return change(*scaled_dot_product_attention_backward(dy, cache))
+        return change(dy, *scaled_dot_product_attention_backward(dy, cache))
 
     return backward
 
@@ -163,7 +163,7 @@ def attention_with(change):
 def attention_softmax_over_batch(dy, cache):
     """Query and key gradients too small by B, the value gradient right."""
     dquery, dkey, dvalue = scaled_dot_product_attention_backward(dy, cache)
-    return dquery / B, dkey / B, dvalue
+    return dquery / len(dy), dkey / len(dy), dvalue
 
 
 def embedding_last_one_wins(dx, cache):
@@ -212,7 +212,7 @@ MUTANTS = [
     Mutant(
         "softmax: divided by the batch size",
         softmax,
-        lambda dy, cache: softmax_backward(dy, cache) / B,
+        lambda dy, cache: softmax_backward(dy, cache) / len(dy),
         (X,),
         {"dx"},
         "3 times too small: 3 is the batch size",
@@ -228,7 +228,9 @@ MUTANTS = [
     Mutant(
         "attention: scores not scaled",
         scaled_dot_product_attention,
-        attention_with(lambda dq, dk, dv: (dq * np.sqrt(K), dk * np.sqrt(K), dv)),
+        attention_with(
+            lambda dy, dq, dk, dv: (dq * dq.shape[-1] ** 0.5, dk * dq.shape[-1] ** 0.5, dv)
+        ),
         (QUERY, KEY, VALUE),
         {"dquery", "dkey"},
         "3.60555 times too large: 3.60555 is √13, the root of the head width d_k",
@@ -236,7 +238,7 @@ MUTANTS = [
     Mutant(
         "attention: key and value gradients swapped",
         scaled_dot_product_attention,
-        attention_with(lambda dq, dk, dv: (dq, dv, dk)),
+        attention_with(lambda dy, dq, dk, dv: (dq, dv, dk)),
         (QUERY, KEY, VALUE),
         {"dkey", "dvalue"},
         "were two gradients exchanged?",
@@ -244,7 +246,7 @@ MUTANTS = [
     Mutant(
         "attention: divided by the length",
         scaled_dot_product_attention,
-        attention_with(lambda dq, dk, dv: (dq, dk, dv / T)),
+        attention_with(lambda dy, dq, dk, dv: (dq, dk, dv / dv.shape[2])),
         (QUERY, KEY, VALUE),
         {"dvalue"},
         "5 times too small: 5 is the length",
@@ -252,7 +254,9 @@ MUTANTS = [
     Mutant(
         "attention: gradient reaches masked keys",
         lambda query, key, value: scaled_dot_product_attention(query, key, value, MASK),
-        attention_with(lambda dq, dk, dv: (dq, dk, dv + ~MASK[:, None] * 0.1)),
+        attention_with(
+            lambda dy, dq, dk, dv: (dq, dk, dv + ~MASK[:, None] * dy.mean(axis=2, keepdims=True))
+        ),
         (QUERY, KEY, VALUE),
         {"dvalue"},
         "leaks into padding",
@@ -311,7 +315,7 @@ MUTANTS = [
         layer_norm_dgamma_from_x,
         NORM[1],
         {"dgamma"},
-        "7 of its 7 entries are wrong",
+        "it is the sum of dy times (x − mean); it should be that of dy times x̂",
     ),
     Mutant(
         "gain: not applied",
@@ -388,7 +392,7 @@ MUTANTS = [
     Mutant(
         "linear: bias gradient a mean",
         linear,
-        linear_with(lambda dy, cache, dx, dw, db: (dx, dw, db / (B * T))),
+        linear_with(lambda dy, cache, dx, dw, db: (dx, dw, db / (dy.size // dy.shape[-1]))),
         (X, WEIGHT, BIAS),
         {"dbias"},
         "15 times too small: 15 is N, the number of rows",
@@ -431,7 +435,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dx, cache[0][-1].T @ dy[-1], db)),
         (X, WEIGHT, BIAS),
         {"dweight"},
-        "77 of its 77 entries are wrong",
+        "it sums over the last index of axis 0 of dy only, 2, and not over all 3",
     ),
     Mutant(
         "linear: NaN",
@@ -468,7 +472,7 @@ MUTANTS = [
     Mutant(
         "loss: divided by N twice",
         mean_loss,
-        lambda dloss, cache: cross_entropy_backward(dloss, cache) / (B * T),
+        lambda dloss, cache: cross_entropy_backward(dloss, cache) / cache[1].size,
         (LOGITS, FULL_LABELS),
         {"dlogits"},
         "15 times too small: 15 is N, the number of rows",
@@ -476,7 +480,7 @@ MUTANTS = [
     Mutant(
         "loss: divided by N twice, with padding",
         mean_loss,
-        lambda dloss, cache: cross_entropy_backward(dloss, cache) / 9,
+        lambda dloss, cache: cross_entropy_backward(dloss, cache) / (cache[1] > 0).sum(),
         (LOGITS, LABELS),
         {"dlogits"},
         "9 times too small: 9 is N, the number of rows with a gradient",
@@ -495,7 +499,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dx, dw + 0.1 * cache[1], db)),
         (X, WEIGHT, BIAS),
         {"dweight"},
-        "a multiple of x in each row",
+        "a term without dy is added to it: 0.1 times weight, as of weight decay",
     ),
     Mutant(
         "loss: gradient at padded positions",
@@ -511,7 +515,7 @@ MUTANTS = [
         lambda dloss, cache: np.roll(consistency_backward(dloss, cache), B, axis=0),
         (TWO_PASSES, LABELS),
         {"dlogits"},
-        "entries are wrong",
+        "it is the right gradient shifted along axis 0, 3 too far",
     ),
     Mutant(
         "projected_loss: weight of the consistency forgotten in backward",

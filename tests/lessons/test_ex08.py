@@ -63,14 +63,14 @@ def test_a_bias_that_is_scaled_with_the_scores_is_told_so():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda dbias: dbias / 2, "2 times too small: 2 is the batch size"),
-        (lambda dbias: np.stack([dbias, 0 * dbias]), "summed over the leading axes"),
+        (lambda dbias, batch: dbias / batch, "2 times too small: 2 is the batch size"),
+        (lambda dbias, batch: np.stack([dbias, 0 * dbias]), "summed over the leading axes"),
     ],
 )
 def test_a_bias_gradient_not_summed_over_the_batch_is_diagnosed(change, says):
     def backward(dy, cache):
         *others, dbias = SOLUTION["biased_attention_backward"](dy, cache)
-        return *others, change(dbias)
+        return *others, change(dbias, len(dy))
 
     assert says in only_wrong("ex08", "biased_attention", biased_attention_backward=backward)
 
@@ -87,7 +87,8 @@ def test_a_lean_attention_that_keeps_the_weights_is_not_lean():
 def test_a_lean_backward_that_forgets_the_scale_is_diagnosed():
     def unscaled(dy, cache):
         dquery, dkey, dvalue = SOLUTION["lean_attention_backward"](dy, cache)
-        return dquery * np.sqrt(5), dkey * np.sqrt(5), dvalue
+        scale = np.sqrt(dy.shape[-1])
+        return dquery * scale, dkey * scale, dvalue
 
     said = only_wrong("ex08", "lean_attention", lean_attention_backward=unscaled)
     assert "2.23607 is √5, the root of the head width d_k" in said

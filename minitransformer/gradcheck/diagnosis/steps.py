@@ -1,0 +1,129 @@
+"""Recurrent functions: which steps are left out, and whether the error is carried back."""
+
+import numpy as np
+
+from minitransformer.gradcheck.diagnosis.trials import arrays, right, same, trial
+from minitransformer.gradcheck.diagnosis.upstream import alone
+
+
+def steps(evidence):
+    """Only the last step, the first step left out, or nothing carried from a step to the one
+    before it: seen with dy at one step alone."""
+    axis = time_axis(evidence)
+    if axis is None:
+        return ""
+    size, dy = evidence.dy.shape[axis], evidence.dy
+    first, before_last, last = (
+        trial(evidence, dy=alone(dy, axis, place)) for place in (0, size - 2, size - 1)
+    )
+    if first is None or before_last is None or last is None:
+        return ""
+    if _nothing(first) and _nothing(before_last):
+        return "it is zero for the dy of all steps but the last: only the last step is counted"
+    if _nothing(first):
+        return "it is zero for the dy of the first step: the first step is left out"
+    if _nothing(last):
+        return "it is zero for the dy of the last step: the last step is left out"
+    if not right(first) or right(last) or not _carries(evidence, axis):
+        return ""
+    text = "it is right for the dy of the first step and wrong for those after it"
+    if last.analytic.ndim > axis and last.analytic.shape[axis] == size and not evidence.slopes:
+        index = (slice(None),) * axis
+        if same(last.analytic[(*index, -1)], last.numeric[(*index, -1)]):
+            text = "the dy of the last step reaches this input rightly at that step, not before it"
+            if not last.analytic[(*index, slice(0, -1))].any():
+                return f"{text}, where it is zero: the error is not carried back from step to step"
+    return f"{text}: what is carried back from step to step is missing or wrong"
+
+
+def overwritten(evidence):
+    """Assigned where it should be added to: only what comes last to an entry is left.
+
+    Seen with dy at one index of an axis alone: the last is right, and of the first all is right but
+    what later ones replaced by zeros.
+    """
+    if evidence.slopes or time_axis(evidence) is not None:
+        return ""
+    masks = {n: np.roll(x, 1, axis=0) for n, x in arrays(evidence).items() if x.dtype == bool}
+    moved = trial(evidence, **masks) if masks else evidence
+    return _overwritten(evidence) if moved is None or _overwritten(moved) else ""
+
+
+def _overwritten(evidence):
+    dy = evidence.dy
+    for axis in range(dy.ndim):
+        size = dy.shape[axis]
+        if size < 3:
+            continue
+        for order in (range(size - 1, size - 4, -1), range(3)):
+            parts = [trial(evidence, dy=alone(dy, axis, place)) for place in order]
+            if None in parts or not right(parts[0]):
+                continue
+            later = np.zeros(evidence.numeric.shape, bool)
+            lost = 0
+            for part in parts:
+                reached = np.abs(part.numeric) > 10 * part.noise
+                left = part.numeric * ~later
+                if not same(part.analytic, left, part.noise):
+                    break
+                lost += (reached & later).any()
+                later |= reached
+            else:
+                if lost:
+                    return (
+                        f"of what several indices of axis {axis} of dy give to the same entry "
+                        "only one is left, as if overwritten: it has to be added up, with +=, or "
+                        "a path is missing"
+                    )
+    return ""
+
+
+def _carries(evidence, axis):
+    """Whether the order of the first two steps is felt at the last: it is not for attention."""
+    for name, x in arrays(evidence).items():
+        if (
+            x.dtype == np.float64
+            and x.ndim > axis
+            and x.ndim > 1
+            and x.shape[axis] == evidence.y.shape[axis]
+        ):
+            order = np.arange(x.shape[axis])
+            order[[0, 1]] = 1, 0
+            other = trial(evidence, **{name: x.take(order, axis=axis)})
+            if other is not None and other.y.shape == evidence.y.shape:
+                return not same(other.y.take(-1, axis), evidence.y.take(-1, axis))
+    return False
+
+
+def _nothing(evidence):
+    return not evidence.analytic.any() and bool(evidence.numeric.any())
+
+
+def time_axis(evidence):
+    """The axis of y along which a change of an input is felt later and not earlier, or None."""
+    y = evidence.y
+    for name, x in arrays(evidence).items():
+        if x.dtype != np.float64 or x.ndim < 2 or y.ndim < 2:
+            continue
+        for axis in (1, 0):
+            if axis >= min(x.ndim, y.ndim) or x.shape[axis] != y.shape[axis] or y.shape[axis] < 3:
+                continue
+            if x.ndim == 2 and axis == 1:
+                continue
+            early, late = (_changed(evidence, name, x, axis, place) for place in (0, -1))
+            if early is None or late is None:
+                continue
+            if early[-1] and not late[:-1].any():
+                return axis
+    return None
+
+
+def _changed(evidence, name, x, axis, place):
+    """At which steps y changes when x does at one place."""
+    moved = x.copy()
+    moved[(slice(None),) * axis + (place,)] += 0.5
+    other = trial(evidence, **{name: moved})
+    if other is None or other.y.shape != evidence.y.shape:
+        return None
+    rest = tuple(a for a in range(evidence.y.ndim) if a != axis)
+    return (other.y != evidence.y).any(axis=rest)

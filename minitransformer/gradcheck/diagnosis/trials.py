@@ -1,0 +1,121 @@
+"""How a cause is put to the test: the same pair on changed inputs, and what counts as equal."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+SAME = 1e-5  # relative difference below which a mark fits: above numeric noise, below any mistake
+NOISE = 1e-10  # of the largest entry, where it is not known entry by entry
+TRIALS = 150  # of one diagnosis, at most
+WORK = 6000  # calls of forward in the trials of one diagnosis, about
+
+
+def same(a, b, noise=None):
+    """Whether two gradients agree in every entry, as far as central differences can tell.
+
+    Args:
+        noise: what they cannot resolve, entry by entry; by default a little of the largest entry.
+    """
+    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return False
+    size = np.maximum(np.abs(a), np.abs(b))
+    noise = NOISE * size.max(initial=0) if noise is None else noise
+    return bool((np.abs(a - b) <= SAME * size + noise).all())
+
+
+def right(evidence):
+    """Whether the gradient is right there, and proves something by not being zero."""
+    return same(evidence.analytic, evidence.numeric, evidence.noise) and bool(
+        (np.abs(evidence.numeric) > 10 * evidence.noise).any()
+    )
+
+
+def wrong_entries(evidence):
+    """Where the gradient is wrong, as booleans."""
+    a, b = evidence.analytic, evidence.numeric
+    size = np.maximum(np.abs(a), np.abs(b))
+    return np.abs(a - b) > SAME * size + evidence.noise
+
+
+def with_bounded_trials(evidence):
+    """The evidence with an ``again`` that gives up, and returns None, when it took long enough."""
+    left = [min(TRIALS, 10 + WORK // (2 * evidence.numeric.size))]
+
+    def again(inputs, dy=None):
+        if left[0] <= 0:
+            return None
+        found = evidence.again(inputs, dy)
+        left[0] -= found is not None  # a refusal takes one call of forward only
+        return found
+
+    return replace(evidence, again=again)
+
+
+def trial(evidence, dy=None, **changed):
+    """The evidence with another dy, or other values of some inputs; None where that fails."""
+    if changed and dy is None:
+        dy = evidence.dy
+    found = evidence.again({**evidence.inputs, **changed}, dy)
+    if found is None or found.analytic.shape != found.numeric.shape:
+        return None
+    finite = np.isfinite(found.analytic).all() and np.isfinite(found.numeric).all()
+    return found if finite else None
+
+
+def arrays(evidence):
+    """The inputs that are arrays, by name."""
+    return {name: np.asarray(x) for name, x in evidence.inputs.items() if hasattr(x, "dtype")}
+
+
+def others(evidence):
+    """The other inputs that are checked, by name: arrays of real numbers."""
+    return {name: x for name, x in arrays(evidence).items() if name != evidence.name and _real(x)}
+
+
+def _real(x):
+    return x.dtype == np.float64
+
+
+def resized(evidence, size, around=None):
+    """Yield (axes, evidence) for each smallest set of axes of that size that can be resized alone.
+
+    Args:
+        size: of the axes, at least 2.
+        around: only sets with this (name, axis), if given.
+    """
+    axes = [(n, i) for n, x in arrays(evidence).items() for i, s in enumerate(x.shape) if s == size]
+    found = []
+    for count in range(1, len(axes) + 1 if len(axes) <= 6 else 4):
+        for chosen in combinations(axes, count):
+            if any(set(smaller) <= set(chosen) for smaller in found):
+                continue
+            other = _with_axes(evidence, size, chosen)
+            if other is not None:
+                found.append(chosen)
+                if around is None or around in chosen:
+                    yield chosen, other
+
+
+def _with_axes(evidence, size, chosen):
+    for new in (size - 1, size + 1, size // 2, 2 * size):
+        if new < 2:  # an axis of size 1 would be broadcast
+            continue
+        changed = {}
+        for name, axis in chosen:
+            x = changed.get(name, np.asarray(evidence.inputs[name]))
+            places = np.arange(new) % size
+            longer = x.take(places, axis=axis)
+            if new > size and x.dtype.kind == "f":  # no two alike: they would share a maximum
+                shape = [-1 if a == axis else 1 for a in range(x.ndim)]
+                longer = longer * np.where(np.arange(new) < size, 1, 0.9).reshape(shape)
+            changed[name] = longer
+        found = evidence.again({**evidence.inputs, **changed}, None)
+        if found is not None and found.analytic.shape == found.numeric.shape:
+            return found
+    return None
+
+
+def rows(array):
+    """All but the last axis as one."""
+    return array.reshape(-1, array.shape[-1])
