@@ -84,9 +84,8 @@ def gelu_backward(dy, cache):
 GELU = Right("gelu with tanh", gelu, gelu_backward, normal((3, 5)))
 PAIRS += [
     GELU,
-    Wrong(
-        GELU, {" + x * (1 - t * t) * inner": ""}, "dx", "term missing", "x is not differentiated"
-    ),
+    Wrong(GELU, {" + x * (1 - t * t) * inner": ""}, "dx", "term missing",
+          "x is not differentiated"),
     Wrong(GELU, {" * inner": ""}, "dx", "inner derivative missing", "no derivative inside tanh"),
     Wrong(GELU, {"3 * ": ""}, "dx", "inner derivative missing", "the 3 of the cube is forgotten"),
     Wrong(GELU, {"dy * 0.5": "dy"}, "dx", "factor", "the half is forgotten"),
@@ -146,13 +145,8 @@ SOFTPLUS = Right("softplus", softplus, softplus_backward, normal((6, 2)))
 PAIRS += [
     SOFTPLUS,
     Wrong(SOFTPLUS, {"sigma(x)": "sigma(-x)"}, "dx", "sign", "σ(−x) for σ(x)"),
-    Wrong(
-        SOFTPLUS,
-        {"sigma(x)": "sigma(softplus(x)[0])"},
-        "dx",
-        "derivative at y",
-        "σ is taken at y",
-    ),
+    Wrong(SOFTPLUS, {"sigma(x)": "sigma(softplus(x)[0])"}, "dx", "derivative at y",
+          "σ is taken at y"),
     Wrong(SOFTPLUS, {"sigma(x)": "sigma(x) * (1 - sigma(x))"}, "dx", "differentiated twice", "σ′"),
     Wrong(SOFTPLUS, {"dy * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]
@@ -164,7 +158,7 @@ def tanh(x):
 
 
 def tanh_backward(dy, cache):
-    x, y = cache
+    _, y = cache
     return dy * (1 - y * y)
 
 
@@ -172,7 +166,7 @@ TANH = Right("tanh", tanh, tanh_backward, normal((3, 4)))
 PAIRS += [
     TANH,
     Wrong(TANH, {"y * y": "y"}, "dx", "power wrong", "1 − y for 1 − y²"),
-    Wrong(TANH, {"y * y": "x * x"}, "dx", "derivative at x", "1 − x² for 1 − y²"),
+    Wrong(TANH, {"y * y": "cache[0] ** 2"}, "dx", "derivative at x", "1 − x² for 1 − y²"),
     Wrong(TANH, {"y * y": "np.tanh(y) ** 2"}, "dx", "derivative at y", "tanh′ is taken at y"),
     Wrong(TANH, {"1 - y": "-y"}, "dx", "term missing", "−y² without the 1"),
     Wrong(TANH, {"1 - y": "1 + y"}, "dx", "sign of a term", "1 + y² for 1 − y²"),
@@ -188,7 +182,7 @@ def sigmoid(x):
 
 
 def sigmoid_backward(dy, cache):
-    x, y = cache
+    _, y = cache
     return dy * y * (1 - y)
 
 
@@ -197,14 +191,9 @@ PAIRS += [
     SIGMOID,
     Wrong(SIGMOID, {" * (1 - y)": ""}, "dx", "term missing", "1 − y is left out"),
     Wrong(SIGMOID, {"y * (1 - y)": "(1 - y)"}, "dx", "term missing", "y is left out"),
-    Wrong(SIGMOID, {"y * (1 - y)": "x * (1 - x)"}, "dx", "derivative at x", "x for y"),
-    Wrong(
-        SIGMOID,
-        {"y * (1 - y)": "sigma(y) * (1 - sigma(y))"},
-        "dx",
-        "derivative at y",
-        "σ′ is taken at y",
-    ),
+    Wrong(SIGMOID, {"_, y": "y, _"}, "dx", "derivative at x", "x for y"),
+    Wrong(SIGMOID, {"y * (1 - y)": "sigma(y) * (1 - sigma(y))"}, "dx", "derivative at y",
+          "σ′ is taken at y"),
     Wrong(SIGMOID, {"1 - y": "1 - y * y"}, "dx", "power wrong", "y (1 − y²)"),
     Wrong(SIGMOID, {"1 - y": "y - 1"}, "dx", "sign", "y (y − 1)"),
     Wrong(SIGMOID, {"dy * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
@@ -242,12 +231,10 @@ def around_one(rng):
 HARD_TANH = Right("clipping", hard_tanh, hard_tanh_backward, around_one)
 PAIRS += [
     HARD_TANH,
-    Wrong(
-        HARD_TANH, {"np.abs(x) < 1": "x < 1"}, "dx", "condition wrong", "only one side is clipped"
-    ),
-    Wrong(
-        HARD_TANH, {" * (np.abs(x) < 1)": ""}, "dx", "condition wrong", "the clipping is forgotten"
-    ),
+    Wrong(HARD_TANH, {"np.abs(x) < 1": "x < 1"}, "dx", "condition wrong",
+          "only one side is clipped"),
+    Wrong(HARD_TANH, {" * (np.abs(x) < 1)": ""}, "dx", "condition wrong",
+          "the clipping is forgotten"),
 ]
 
 
@@ -308,13 +295,8 @@ DROPOUT = Right("dropout", dropped, dropped_backward, dropout_inputs)
 PAIRS += [
     DROPOUT,
     Wrong(DROPOUT, {" / 0.6": ""}, "dx", "factor", "not divided by 1 − p"),
-    Wrong(
-        DROPOUT,
-        {"keep /": "(np.random.default_rng(5).random(keep.shape) < 0.6) /"},
-        "dx",
-        "mask drawn again",
-        "another mask is drawn in backward",
-    ),
+    Wrong(DROPOUT, {"keep /": "(np.random.default_rng(5).random(keep.shape) < 0.6) /"}, "dx",
+          "mask drawn again", "another mask is drawn in backward"),
     Wrong(DROPOUT, {" * keep": ""}, "dx", "mask missing", "the mask is forgotten"),
     Wrong(DROPOUT, {"* keep": "* ~keep"}, "dx", "mask inverted", "the mask is inverted"),
 ]

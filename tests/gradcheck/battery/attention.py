@@ -31,86 +31,31 @@ PAIRS += [
     SCALED,
     SQUARE,
     WIDE,
-    Wrong(
-        SCALED,
-        {" / math.sqrt(q.shape[-1])": ""},
-        "dq dk",
-        "factor of a size",
-        "the scores' scale is forgotten",
-    ),
-    Wrong(
-        SCALED,
-        {"softmax_backward(dp, p)": "dp"},
-        "dq dk",
-        "derivative left out",
-        "softmax is passed over",
-    ),
-    Wrong(
-        SCALED,
-        {"softmax_backward(dp, p)": "p * dp"},
-        "dq dk",
-        "sum term missing",
-        "softmax without its sum",
-    ),
-    Wrong(
-        SCALED,
-        {"dz @ k, dz.swapaxes(1, 2) @ q, dv": "dz @ k, dv, dz.swapaxes(1, 2) @ q"},
-        "dk dv",
-        "exchanged",
-        "dk and dv are exchanged",
-    ),
-    Wrong(
-        SCALED,
-        {"p.swapaxes(1, 2) @ dy": "(q @ k.swapaxes(1, 2)).swapaxes(1, 2) @ dy"},
-        "dv",
-        "input before activation",
-        "scores for weights in dv",
-    ),
-    Wrong(
-        SCALED,
-        {"dz.swapaxes(1, 2) @ q": "dz.swapaxes(1, 2) @ q / q.shape[1]"},
-        "dk",
-        "factor of a size",
-        "dk by the number of queries",
-    ),
-    Wrong(
-        SCALED,
-        {"dy @ v.swap": "np.ones_like(dy) @ v.swap"},
-        "dq dk",
-        "dy forgotten",
-        "dy is forgotten in dp",
-    ),
+    Wrong(SCALED, {" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root",
+          "the scores' scale is forgotten"),
+    Wrong(SCALED, {"softmax_backward(dp, p)": "dp"}, "dq dk", "derivative left out",
+          "softmax is passed over"),
+    Wrong(SCALED, {"softmax_backward(dp, p)": "p * dp"}, "dq dk", "sum term missing",
+          "softmax without its sum"),
+    Wrong(SCALED, {"dz @ k, dz.swapaxes(1, 2) @ q, dv": "dz @ k, dv, dz.swapaxes(1, 2) @ q"},
+          "dk dv", "exchanged", "dk and dv are exchanged"),
+    Wrong(SCALED, {"p.swapaxes(1, 2) @ dy": "(q @ k.swapaxes(1, 2)).swapaxes(1, 2) @ dy"}, "dv",
+          "input before activation", "scores for weights in dv"),
+    Wrong(SCALED, {"dz.swapaxes(1, 2) @ q": "dz.swapaxes(1, 2) @ q / q.shape[1]"}, "dk",
+          "factor of a size", "dk by the number of queries"),
+    Wrong(SCALED, {"dy @ v.swap": "np.ones_like(dy) @ v.swap"}, "dq dk", "dy forgotten",
+          "dy is forgotten in dp"),
     Wrong(SCALED, {"dz @ k,": "0 * dz @ k,"}, "dq", "zero", "the query has no gradient"),
     Wrong(SQUARE, {"p.swapaxes(1, 2) @ dy": "p @ dy"}, "dv", "transposed", "p is not transposed"),
-    Wrong(
-        SQUARE,
-        {"dz.swapaxes(1, 2) @ q": "dz @ q"},
-        "dk",
-        "transposed",
-        "dz is not transposed in dk",
-    ),
+    Wrong(SQUARE, {"dz.swapaxes(1, 2) @ q": "dz @ q"}, "dk", "transposed",
+          "dz is not transposed in dk"),
     Wrong(SQUARE, {"dz @ k,": "dz @ v,"}, "dq", "cache of the other", "v for k in dq"),
-    Wrong(
-        SQUARE,
-        {" / math.sqrt(q.shape[-1])": ""},
-        "dq dk",
-        "factor of a size",
-        "no scale, with sizes of 4",
-    ),
-    Wrong(
-        WIDE,
-        {"math.sqrt(q.shape[-1])": "q.shape[-1]"},
-        "dq dk",
-        "factor of a size",
-        "d for √d, with 16",
-    ),
-    Wrong(
-        WIDE,
-        {"softmax_backward(dp, p) /": "softmax_backward(dp, p) / len(p) /"},
-        "dq dk",
-        "factor of a size",
-        "softmax divided by the batch",
-    ),
+    Wrong(SQUARE, {" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root",
+          "no scale, with sizes of 4"),
+    Wrong(WIDE, {"math.sqrt(q.shape[-1])": "q.shape[-1]"}, "dq dk", "factor of a root",
+          "d for √d, with 16"),
+    Wrong(WIDE, {"softmax_backward(dp, p) /": "softmax_backward(dp, p) / len(p) /"}, "dq dk",
+          "factor of the batch", "softmax divided by the batch"),
 ]
 
 
@@ -132,38 +77,18 @@ def self_attention_backward(dy, cache):
     return dx, dw_q, dw_k, dw_v
 
 
-SELF = Right(
-    "causal self-attention",
-    self_attention,
-    self_attention_backward,
-    normal((2, 4, 3), (3, 5), (3, 5), (3, 5)),
-)
+SELF = Right("causal self-attention", self_attention, self_attention_backward,
+             normal((2, 4, 3), (3, 5), (3, 5), (3, 5)))
 PAIRS += [
     SELF,
-    Wrong(
-        SELF, {" + dv @ w_v.T": ""}, "dx", "path missing", "x's path through the values is missing"
-    ),
-    Wrong(
-        SELF,
-        {"dq @ w_q.T + dk @ w_k.T + ": ""},
-        "dx",
-        "path missing",
-        "x's paths through the scores are missing",
-    ),
-    Wrong(
-        SELF,
-        {"v.swapaxes(1, 2), p)": "v.swapaxes(1, 2), softmax(q @ k.swapaxes(1, 2))[0])"},
-        "dx dw_q dw_k",
-        "mask missing",
-        "the weights of the scores without a mask",
-    ),
-    Wrong(
-        SELF,
-        {"(dq, dk, dv)": "(dk, dq, dv)"},
-        "dw_q dw_k",
-        "exchanged",
-        "dw_q and dw_k are exchanged",
-    ),
+    Wrong(SELF, {" + dv @ w_v.T": ""}, "dx", "path missing",
+          "x's path through the values is missing"),
+    Wrong(SELF, {"dq @ w_q.T + dk @ w_k.T + ": ""}, "dx", "path missing",
+          "x's paths through the scores are missing"),
+    Wrong(SELF, {"v.swapaxes(1, 2), p)": "v.swapaxes(1, 2), softmax(q @ k.swapaxes(1, 2))[0])"},
+          "dx dw_q dw_k", "mask missing", "the weights of the scores without a mask"),
+    Wrong(SELF, {"(dq, dk, dv)": "(dk, dq, dv)"}, "dw_q dw_k", "exchanged",
+          "dw_q and dw_k are exchanged"),
     Wrong(SELF, {"dk @ w_k.T": "dk @ w_q.T"}, "dx", "cache of the other", "w_q for w_k"),
 ]
 
@@ -200,28 +125,13 @@ def merged(x):
 HEADS = Right("two heads", multi_head, multi_head_backward, normal((2, 4, 5), (5, 18), (6, 5)))
 PAIRS += [
     HEADS,
-    Wrong(HEADS, {"math.sqrt(3)": "math.sqrt(6)"}, "dx dw", "term wrong", "√d_model for √d_k"),
-    Wrong(
-        HEADS,
-        {"merged(dv)]": "dv.reshape(2, 4, 6)]"},
-        "dx dw",
-        "order wrong",
-        "heads are merged without turning",
-    ),
-    Wrong(
-        HEADS,
-        {"merged(dq), merged(dk)": "merged(dk), merged(dq)"},
-        "dx dw",
-        "halves exchanged",
-        "dq and dk are exchanged",
-    ),
-    Wrong(
-        HEADS,
-        {'"btd,bte->de", h, dy': '"btd,bte->de", h[:1], dy[:1]'},
-        "dw_o",
-        "one row only",
-        "dw_o of the first sentence",
-    ),
+    Wrong(HEADS, {"math.sqrt(3)": "math.sqrt(6)"}, "dx dw", "factor in a part", "√D for √d_k"),
+    Wrong(HEADS, {"merged(dv)]": "dv.reshape(2, 4, 6)]"}, "dx dw", "order wrong",
+          "heads are merged without turning"),
+    Wrong(HEADS, {"merged(dq), merged(dk)": "merged(dk), merged(dq)"}, "dx dw", "halves exchanged",
+          "dq and dk are exchanged"),
+    Wrong(HEADS, {'"btd,bte->de", h, dy': '"btd,bte->de", h[:1], dy[:1]'}, "dw_o", "one row only",
+          "dw_o of the first sentence"),
 ]
 
 
@@ -241,38 +151,22 @@ def additive_backward(dy, cache):
     return dh.sum(2), dh.sum(1), dv, da
 
 
-ADDITIVE = Right(
-    "additive attention", additive, additive_backward, normal((2, 3, 5), (2, 4, 5), (2, 4, 6), (5,))
-)
-SQUARE_ADDITIVE = Right(
-    "additive attention, 4 × 4",
-    additive,
-    additive_backward,
-    normal((2, 4, 4), (2, 4, 4), (2, 4, 4), (4,)),
-)
+ADDITIVE = Right("additive attention", additive, additive_backward,
+                 normal((2, 3, 5), (2, 4, 5), (2, 4, 6), (5,)))
+SQUARE_ADDITIVE = Right("additive attention, 4 × 4", additive, additive_backward,
+                        normal((2, 4, 4), (2, 4, 4), (2, 4, 4), (4,)))
 PAIRS += [
     ADDITIVE,
     SQUARE_ADDITIVE,
-    Wrong(
-        ADDITIVE,
-        {"dh.sum(2), dh.sum(1)": "dh.mean(2), dh.sum(1)"},
-        "dq",
-        "mean in place of sum",
-        "dq is a mean over keys",
-    ),
+    Wrong(ADDITIVE, {"dh.sum(2), dh.sum(1)": "dh.mean(2), dh.sum(1)"}, "dq", "mean in place of sum",
+          "dq is a mean over keys"),
     Wrong(ADDITIVE, {"(1 - h * h)": "(1 - h)"}, "dq dk", "power wrong", "1 − h for 1 − h²"),
     Wrong(ADDITIVE, {" * (1 - h * h)": ""}, "dq dk", "derivative left out", "tanh is passed over"),
     Wrong(ADDITIVE, {" * a *": " *"}, "dq dk", "gain missing", "a is forgotten"),
-    Wrong(
-        ADDITIVE, {"dh.sum(2)": "dh[:, :, 0]"}, "dq", "sum forgotten", "dq of the first key only"
-    ),
-    Wrong(
-        SQUARE_ADDITIVE,
-        {"dh.sum(2), dh.sum(1)": "dh.sum(1), dh.sum(2)"},
-        "dq dk",
-        "exchanged",
-        "the two sums are exchanged",
-    ),
+    Wrong(ADDITIVE, {"dh.sum(2)": "dh[:, :, 0]"}, "dq", "sum forgotten",
+          "dq of the first key only"),
+    Wrong(SQUARE_ADDITIVE, {"dh.sum(2), dh.sum(1)": "dh.sum(1), dh.sum(2)"}, "dq dk", "exchanged",
+          "the two sums are exchanged"),
 ]
 
 
@@ -307,7 +201,7 @@ def local(q, k, v):
 
 
 def local_backward(dy, cache):
-    q, k, v, p, near = cache
+    q, k, v, p, _ = cache
     dz = softmax_backward(dy @ v.swapaxes(1, 2), p)
     return dz @ k, dz.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dy
 
@@ -315,20 +209,10 @@ def local_backward(dy, cache):
 LOCAL = Right("local attention", local, local_backward, normal((2, 5, 3), (2, 5, 3), (2, 5, 3)))
 PAIRS += [
     LOCAL,
-    Wrong(
-        LOCAL,
-        {"p.swapaxes(1, 2) @ dy": "(p + 0.1 * ~near).swapaxes(1, 2) @ dy"},
-        "dv",
-        "mask missing",
-        "it leaks beyond the neighbours",
-    ),
-    Wrong(
-        LOCAL,
-        {"dz = softmax": "dz = np.tri(5) * softmax"},
-        "dq dk",
-        "mask too strict",
-        "nothing from the neighbour ahead",
-    ),
+    Wrong(LOCAL, {"p.swapaxes(1, 2) @ dy": "(p + 0.1 * ~cache[-1]).swapaxes(1, 2) @ dy"}, "dv",
+          "mask missing", "it leaks beyond the neighbours"),
+    Wrong(LOCAL, {"dz = softmax": "dz = np.tri(5) * softmax"}, "dq dk", "mask too strict",
+          "nothing from the neighbour ahead"),
 ]
 
 
@@ -350,28 +234,14 @@ def linear_attention_backward(dy, cache):
     return dq * q, dk * k, k @ (q.swapaxes(1, 2) @ dtop)
 
 
-LINEAR = Right(
-    "linear attention",
-    linear_attention,
-    linear_attention_backward,
-    normal((2, 3, 4), (2, 5, 4), (2, 5, 6)),
-)
+LINEAR = Right("linear attention", linear_attention, linear_attention_backward,
+               normal((2, 3, 4), (2, 5, 4), (2, 5, 6)))
 PAIRS += [
     LINEAR,
-    Wrong(
-        LINEAR,
-        {" + dnorm * total": ""},
-        "dq",
-        "statistics as constants",
-        "the norm is taken for a constant in dq",
-    ),
-    Wrong(
-        LINEAR,
-        {"dq * q, dk * k": "dq, dk * k"},
-        "dq",
-        "derivative left out",
-        "exp is passed over in dq",
-    ),
+    Wrong(LINEAR, {" + dnorm * total": ""}, "dq", "statistics as constants",
+          "the norm is taken for a constant in dq"),
+    Wrong(LINEAR, {"dq * q, dk * k": "dq, dk * k"}, "dq", "derivative left out",
+          "exp is passed over in dq"),
     Wrong(LINEAR, {"dnorm = -(": "dnorm = ("}, "dq dk", "sign of a term", "the norm's sign"),
 ]
 
@@ -395,19 +265,9 @@ def relative_backward(dp, cache):
 RELATIVE = Right("relative bias", relative, relative_backward, normal((2, 4, 3), (2, 4, 3), (7,)))
 PAIRS += [
     RELATIVE,
-    Wrong(
-        RELATIVE,
-        {"np.add.at(dbias, distance, dz.sum(0))": "dbias[distance] += dz.sum(0)"},
-        "dbias",
-        "repeated index",
-        "+= adds a distance once",
-    ),
-    Wrong(
-        RELATIVE,
-        {"dbias, distance,": "dbias, distance.T,"},
-        "dbias",
-        "time order",
-        "distances of the wrong sign",
-    ),
+    Wrong(RELATIVE, {"np.add.at(dbias, distance, dz.sum(0))": "dbias[distance] += dz.sum(0)"},
+          "dbias", "repeated index", "+= adds a distance once"),
+    Wrong(RELATIVE, {"dbias, distance,": "dbias, distance.T,"}, "dbias", "time order",
+          "distances of the wrong sign"),
     Wrong(RELATIVE, {"dz.sum(0)": "dz[0]"}, "dbias", "one row only", "dbias of the first sentence"),
 ]

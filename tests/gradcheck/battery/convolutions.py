@@ -32,38 +32,17 @@ PAIRS += [
     Wrong(CONV, {"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round"),
     Wrong(CONV, {"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
     Wrong(CONV, {"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
-    Wrong(
-        CONV,
-        {"in range(len(w))": "in range(1, len(w))"},
-        "dx dw",
-        "tap left out",
-        "the first tap is left out",
-    ),
-    Wrong(
-        CONV,
-        {"in range(len(w))": "in range(len(w) - 1)"},
-        "dx dw",
-        "tap left out",
-        "the last tap is left out",
-    ),
+    Wrong(CONV, {"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
+          "the first tap is left out"),
+    Wrong(CONV, {"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
+          "the last tap is left out"),
     Wrong(CONV, {"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
-    Wrong(
-        CONV,
-        {"x[:, k : k + steps], dy": "x[:, :steps], dy"},
-        "dw",
-        "tap wrong",
-        "every tap meets the first's steps",
-    ),
-    Wrong(
-        CONV,
-        {"dy.sum((0, 1))": "dy.sum(0).mean(0)"},
-        "db",
-        "mean in place of sum",
-        "db is a mean over time",
-    ),
-    Wrong(
-        CONV, {"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten", "db is not summed over time"
-    ),
+    Wrong(CONV, {"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
+          "every tap meets the first's steps"),
+    Wrong(CONV, {"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
+          "db is a mean over time"),
+    Wrong(CONV, {"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten",
+          "db is not summed over time"),
     Wrong(CONV, {"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
     Wrong(SQUARE_CONV, {"dy @ w[k].T": "dy @ w[k]"}, "dx", "transposed", "taps are not transposed"),
     Wrong(SQUARE_CONV, {"btc,btf->cf": "btf,btc->cf"}, "dw", "transposed", "dw is transposed"),
@@ -88,39 +67,18 @@ def causal_conv_backward(dy, cache):
     return dx, dw
 
 
-CAUSAL = Right(
-    "causal convolution", causal_conv, causal_conv_backward, normal((2, 5, 3), (3, 3, 4))
-)
+CAUSAL = Right("causal convolution", causal_conv, causal_conv_backward,
+               normal((2, 5, 3), (3, 3, 4)))
 PAIRS += [
     CAUSAL,
-    Wrong(
-        CAUSAL,
-        {"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"},
-        "dx",
-        "time order",
-        "backward is causal, too",
-    ),
-    Wrong(
-        CAUSAL,
-        {"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"},
-        "dw",
-        "time order",
-        "dw looks ahead",
-    ),
-    Wrong(
-        CAUSAL,
-        {"dy @ w[0].T, np": "0 * x, np"},
-        "dx",
-        "tap left out",
-        "the present step is left out",
-    ),
-    Wrong(
-        CAUSAL,
-        {"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"},
-        "dx",
-        "tap wrong",
-        "every tap reaches one step back",
-    ),
+    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "dx", "time order",
+          "backward is causal, too"),
+    Wrong(CAUSAL, {"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "dw", "time order",
+          "dw looks ahead"),
+    Wrong(CAUSAL, {"dy @ w[0].T, np": "0 * x, np"}, "dx", "tap left out",
+          "the present step is left out"),
+    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "dx", "tap wrong",
+          "every tap reaches one step back"),
 ]
 
 
@@ -141,25 +99,14 @@ def dilated_conv_backward(dy, cache):
     return dpadded[:, -length:], dw
 
 
-DILATED = Right(
-    "dilated convolution", dilated_conv, dilated_conv_backward, normal((2, 6, 2), (3, 2, 3))
-)
+DILATED = Right("dilated convolution", dilated_conv, dilated_conv_backward,
+                normal((2, 6, 2), (3, 2, 3)))
 PAIRS += [
     DILATED,
-    Wrong(
-        DILATED,
-        {"dpadded[:, -length:]": "dpadded[:, :length]"},
-        "dx",
-        "shifted",
-        "the padding is cut off at the wrong end",
-    ),
-    Wrong(
-        DILATED,
-        {"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"},
-        "dx",
-        "dilation ignored",
-        "backward is not dilated",
-    ),
+    Wrong(DILATED, {"dpadded[:, -length:]": "dpadded[:, :length]"}, "dx", "shifted",
+          "the padding is cut off at the wrong end"),
+    Wrong(DILATED, {"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dx",
+          "dilation ignored", "backward is not dilated"),
     Wrong(DILATED, {"w[-1 - k].T": "w[k].T"}, "dx", "tap order", "the taps are turned round"),
 ]
 
@@ -184,34 +131,14 @@ def depthwise_backward(dy, cache):
 DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal((2, 5, 4), (3, 4)))
 PAIRS += [
     DEPTHWISE,
-    Wrong(
-        DEPTHWISE,
-        {"dpadded[:, 1:-1]": "dpadded[:, :-2]"},
-        "dx",
-        "shifted",
-        "the padding is cut off at the end only",
-    ),
-    Wrong(
-        DEPTHWISE,
-        {"+= dy * w[k]": "+= dy * w[2 - k]"},
-        "dx",
-        "tap order",
-        "the taps are turned round",
-    ),
-    Wrong(
-        DEPTHWISE,
-        {".sum((0, 1))": ".sum()"},
-        "dw",
-        "sum over too much",
-        "dw is summed over channels",
-    ),
-    Wrong(
-        DEPTHWISE,
-        {"+= dy * w[k]": "+= dy * w.mean(1)[k]"},
-        "dx",
-        "channels mixed",
-        "all channels get the mean filter",
-    ),
+    Wrong(DEPTHWISE, {"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
+          "the padding is cut off at the end only"),
+    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order",
+          "the taps are turned round"),
+    Wrong(DEPTHWISE, {".sum((0, 1))": ".sum()"}, "dw", "sum over too much",
+          "dw is summed over channels"),
+    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
+          "all channels get the mean filter"),
 ]
 
 
@@ -241,44 +168,18 @@ def conv2d_backward(dy, cache):
 CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
 PAIRS += [
     CONV2D,
-    Wrong(
-        CONV2D,
-        {"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"},
-        "dx",
-        "tap order",
-        "filters are turned round in dx",
-    ),
-    Wrong(
-        CONV2D,
-        {"dx[window] += ": "dx[window] = "},
-        "dx",
-        "overwritten",
-        "= for += where windows overlap",
-    ),
-    Wrong(
-        CONV2D, {"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order", "dw is upside down"
-    ),
-    Wrong(
-        CONV2D,
-        {"in range(3)": "in range(2)"},
-        "dx dw",
-        "tap left out",
-        "the last column of taps is left out",
-    ),
-    Wrong(
-        CONV2D,
-        {"x[window], dy)": "x[window], dy) / len(x)"},
-        "dw",
-        "factor of a size",
-        "dw by the batch size",
-    ),
-    Wrong(
-        CONV2D,
-        {'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'},
-        "dw",
-        "one row only",
-        "dw of the first image",
-    ),
+    Wrong(CONV2D, {"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
+          "filters are turned round in dx"),
+    Wrong(CONV2D, {"dx[window] += ": "dx[window] = "}, "dx", "overwritten",
+          "= for += where windows overlap"),
+    Wrong(CONV2D, {"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order",
+          "dw is upside down"),
+    Wrong(CONV2D, {"in range(3)": "in range(2)"}, "dx dw", "tap left out",
+          "the last column of taps is left out"),
+    Wrong(CONV2D, {"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
+          "dw by the batch size"),
+    Wrong(CONV2D, {'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw",
+          "one row only", "dw of the first image"),
 ]
 
 
@@ -295,25 +196,14 @@ def strided_conv_backward(dy, cache):
     return dx, np.stack(dw)
 
 
-STRIDED = Right(
-    "strided convolution", strided_conv, strided_conv_backward, normal((3, 6, 2), (2, 2, 4))
-)
+STRIDED = Right("strided convolution", strided_conv, strided_conv_backward,
+                normal((3, 6, 2), (2, 2, 4)))
 PAIRS += [
     STRIDED,
-    Wrong(
-        STRIDED,
-        {"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="},
-        "dx",
-        "tap order",
-        "the taps are exchanged in dx",
-    ),
-    Wrong(
-        STRIDED,
-        {"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="},
-        "dx",
-        "stride ignored",
-        "halves for every second step",
-    ),
+    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "dx", "tap order",
+          "the taps are exchanged in dx"),
+    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "dx", "stride ignored",
+          "halves for every second step"),
     Wrong(STRIDED, {"x[:, k::2]": "x[:, k : k + 3]"}, "dw", "stride ignored", "dw knows no stride"),
 ]
 
@@ -331,37 +221,14 @@ def transposed_conv_backward(dy, cache):
     return dx, np.einsum("btc,btkf->kcf", x, dy)
 
 
-TRANSPOSED = Right(
-    "transposed convolution",
-    transposed_conv,
-    transposed_conv_backward,
-    normal((3, 4, 2), (2, 2, 5)),
-)
+TRANSPOSED = Right("transposed convolution", transposed_conv, transposed_conv_backward,
+                   normal((3, 4, 2), (2, 2, 5)))
 PAIRS += [
     TRANSPOSED,
-    Wrong(
-        TRANSPOSED,
-        {" + dy[:, :, 1] @ w[1].T": ""},
-        "dx",
-        "tap left out",
-        "the second tap is left out",
-    ),
-    Wrong(
-        TRANSPOSED,
-        {
-            "dy[:, :, 0] @ w[0].T + dy[:, :, 1] @ w[1].T": "dy[:, :, 0] @ w[1].T + dy[:, :, 1] @ w[0].T"
-        },
-        "dx",
-        "tap order",
-        "the taps are exchanged",
-    ),
-    Wrong(
-        TRANSPOSED,
-        {
-            "dy = dy.reshape(len(x), -1, 2, w.shape[-1])": "dy = dy.reshape(len(x), 2, -1, w.shape[-1]).swapaxes(1, 2)"
-        },
-        "dx dw",
-        "order wrong",
-        "the two steps are taken for halves",
-    ),
+    Wrong(TRANSPOSED, {" + dy[:, :, 1] @ w[1].T": ""}, "dx", "tap left out",
+          "the second tap is left out"),
+    Wrong(TRANSPOSED, {"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "dx",
+          "tap order", "the taps are exchanged"),
+    Wrong(TRANSPOSED, {"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "dx dw",
+          "order wrong", "the two steps are taken for halves"),
 ]

@@ -51,9 +51,8 @@ PAIRS += [
     FAR_MSE,
     Wrong(FAR_MSE, {"2 * error": "error"}, "dx dtarget", "factor", "the 2 is forgotten"),
     Wrong(FAR_MSE, {"dx, -dx": "-dx, dx"}, "dx dtarget", "sign", "both signs are wrong"),
-    Wrong(
-        FAR_MSE, {" / error.size": ""}, "dx dtarget", "factor of a size", "not divided by the size"
-    ),
+    Wrong(FAR_MSE, {" / error.size": ""}, "dx dtarget", "factor of a size",
+          "not divided by the size"),
 ]
 
 
@@ -69,7 +68,8 @@ PRICES = Right("squares of house prices", squares, squares_backward, uniform(1e5
 PAIRS += [
     PRICES,
     Wrong(PRICES, {"2 * x": "x"}, "dx", "factor", "the 2 is forgotten"),
-    Wrong(PRICES, {"x * dy": "dy"}, "dx", "factor x forgotten", "x is forgotten"),
+    Wrong(PRICES, {"2 * x * dy": "np.full(7, 2 * dy)"}, "dx", "factor x forgotten",
+          "x is forgotten"),
 ]
 
 
@@ -88,27 +88,12 @@ TALL = Right("linear, columns of 1 and 1e9", linear, linear_backward, columns(1e
 PAIRS += [
     COLUMNS,
     TALL,
-    Wrong(
-        COLUMNS,
-        {"x.T @ dy": "[[2], [1]] * (x.T @ dy)"},
-        "dw",
-        "some rows",
-        "the small feature's row doubled",
-    ),
-    Wrong(
-        TALL,
-        {"x.T @ dy": "[[0], [1]] * (x.T @ dy)"},
-        "dw",
-        "zero in places",
-        "the small feature's row is zero",
-    ),
-    Wrong(
-        COLUMNS,
-        {"dy.sum(0)": "dy.mean(0)"},
-        "db",
-        "mean in place of sum",
-        "db beside large numbers",
-    ),
+    Wrong(COLUMNS, {"x.T @ dy": "[[2], [1]] * (x.T @ dy)"}, "dw", "some rows",
+          "the small feature's row doubled"),
+    Wrong(TALL, {"x.T @ dy": "[[0], [1]] * (x.T @ dy)"}, "dw", "zero in places",
+          "the small feature's row is zero"),
+    Wrong(COLUMNS, {"dy.sum(0)": "dy.mean(0)"}, "db", "mean in place of sum",
+          "db beside large numbers"),
 ]
 
 
@@ -133,57 +118,27 @@ def spread(rng):
     return (np.array([1e-4, 0.5, 1, 2]) * rng.uniform(0.9, 1.1, 4),)
 
 
-LOG_PRICES = Right(
-    "logarithm of house prices, weighed",
-    lambda x, w: (w * np.log(x), (x, w)),
-    lambda dy, cache: (dy * cache[1] / cache[0], dy * np.log(cache[0])),
-    lambda rng: (rng.uniform(1e8, 1e9, 6), rng.standard_normal(6)),
-)
+LOG_PRICES = Right("logarithm of house prices, weighed", lambda x, w: (w * np.log(x), (x, w)),
+                   lambda dy, cache: (dy * cache[1] / cache[0], dy * np.log(cache[0])),
+                   lambda rng: (rng.uniform(1e8, 1e9, 6), rng.standard_normal(6)))
 PAIRS += [
     Right("reciprocal near zero", RECIPROCAL.forward, RECIPROCAL.backward, spread),
-    Wrong(
-        RECIPROCAL,
-        lambda dy, y: -dy * y * y * np.where(y > 100, 1, -3),
-        "dx",
-        "some entries",
-        "−3 times, except where the gradient is largest",
-        inputs=spread,
-    ),
-    Wrong(
-        RECIPROCAL,
-        lambda dy, y: -dy * y * y * (y > 100),
-        "dx",
-        "zero in places",
-        "zero, except where the gradient is largest",
-        inputs=spread,
-    ),
+    Wrong(RECIPROCAL, lambda dy, y: -dy * y * y * np.where(y > 100, 1, -3), "dx", "some entries",
+          "−3 times, except where the gradient is largest", inputs=spread),
+    Wrong(RECIPROCAL, lambda dy, y: -dy * y * y * (y > 100), "dx", "zero in places",
+          "zero, except where the gradient is largest", inputs=spread),
     LOG_PRICES,
-    Wrong(
-        LOG_PRICES,
-        lambda dy, cache: (0 * dy, dy * np.log(cache[0])),
-        "dx",
-        "zero",
-        "zeros, where the gradient is small",
-    ),
-    Wrong(
-        LOG_PRICES,
-        lambda dy, cache: (3 * dy * cache[1] / cache[0], dy * np.log(cache[0])),
-        "dx",
-        "factor",
-        "3 times a small gradient",
-    ),
+    Wrong(LOG_PRICES, lambda dy, cache: (0 * dy, dy * np.log(cache[0])), "dx", "zero",
+          "zeros, where the gradient is small"),
+    Wrong(LOG_PRICES, lambda dy, cache: (3 * dy * cache[1] / cache[0], dy * np.log(cache[0])), "dx",
+          "factor", "3 times a small gradient"),
     Right("logarithm of small numbers", LOG.forward, LOG.backward, uniform(1e-4, 1, (3, 5))),
     Right("standardised years", standardise, standardise_backward, uniform(1950, 2025, (3, 5))),
-    Right(
-        "log softmax of large scores", log_softmax, log_softmax_backward, uniform(-60, 60, (3, 5))
-    ),
+    Right("log softmax of large scores", log_softmax, log_softmax_backward,
+          uniform(-60, 60, (3, 5))),
     Right("names twice", product, product_backward, normal((3, 2), (3, 2)), names=("x", "x")),
-    Right(
-        "a list for a tuple",
-        product,
-        lambda dy, cache: list(product_backward(dy, cache)),
-        normal((3, 2), (3, 2)),
-    ),
+    Right("a list for a tuple", product, lambda dy, cache: list(product_backward(dy, cache)),
+          normal((3, 2), (3, 2))),
 ]
 
 
@@ -273,32 +228,16 @@ def counts_its_calls(dy, cache):
 
 MEMORY = Right("square, its slope kept", square, square_backward, normal((3, 5)))
 EXP = Right("exp, y kept", exp, exp_backward, normal((2, 6)))
-HELD = Right(
-    "square, its slope in a list",
-    lambda x: (x * x, [2 * x]),
-    lambda dy, cache: dy * cache[0],
-    normal((5, 2)),
-)
+HELD = Right("square, its slope in a list", lambda x: (x * x, [2 * x]),
+             lambda dy, cache: dy * cache[0], normal((5, 2)))
 PAIRS += [
     MEMORY,
     EXP,
     HELD,
-    Wrong(
-        MEMORY,
-        REMEMBERING.backward,
-        "dx",
-        "state",
-        "backward reads self",
-        forward=REMEMBERING.forward,
-    ),
-    Wrong(
-        MEMORY,
-        global_square_backward,
-        "dx",
-        "state",
-        "backward reads a global",
-        forward=global_square,
-    ),
+    Wrong(MEMORY, REMEMBERING.backward, "dx", "state", "backward reads self",
+          forward=REMEMBERING.forward),
+    Wrong(MEMORY, global_square_backward, "dx", "state", "backward reads a global",
+          forward=global_square),
     Wrong(MEMORY, writes_to_cache, "dx", "overwrites", "backward writes to its cache"),
     Wrong(MEMORY, clears_its_cache, "dx", "overwrites", "backward clears its cache"),
     Wrong(EXP, writes_to_y, "dx", "overwrites", "backward writes to the y that forward returned"),
@@ -337,20 +276,13 @@ def half_kinked(rng):
     return (x,)
 
 
-KINKED = Right(
-    "relu with a kink", lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * (x > 0), half_kinked
-)
+KINKED = Right("relu with a kink", lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * (x > 0),
+               half_kinked)
 PAIRS += [
-    Wrong(
-        KINKED, lambda dy, x: 3 * dy * (x > 0), "dx", "factor", "3 times, with one x at the kink"
-    ),
-    Wrong(
-        KINKED,
-        lambda dy, x: dy * (x >= -1),
-        "dx",
-        "condition wrong",
-        "an x at the kink, wrong ones elsewhere",
-    ),
+    Wrong(KINKED, lambda dy, x: 3 * dy * (x > 0), "dx", "factor",
+          "3 times, with one x at the kink"),
+    Wrong(KINKED, lambda dy, x: dy * (x >= -1), "dx", "condition wrong",
+          "an x at the kink, wrong ones elsewhere"),
 ]
 
 
@@ -365,26 +297,11 @@ def log_rows_backward(dy, x):
 ROWS = Right("sums of logarithms", log_rows, log_rows_backward, uniform(1, 3, (4, 6)))
 PAIRS += [
     ROWS,
-    Wrong(
-        ROWS,
-        {"dy[:, None] / x": "np.vstack([dy[:-1, None] / x[:-1], 0 * x[:1]])"},
-        "dx",
-        "zero in places",
-        "the last row is left out",
-    ),
-    Wrong(
-        ROWS,
-        {"dy[:, None]": "np.roll(dy, 1)[:, None]"},
-        "dx",
-        "order wrong",
-        "each row gets its neighbour's dy",
-    ),
-    Wrong(
-        ROWS,
-        {"dy[:, None]": "dy.mean()"},
-        "dx",
-        "sum over too much",
-        "every row gets the mean of dy",
-    ),
+    Wrong(ROWS, {"dy[:, None] / x": "np.vstack([dy[:-1, None] / x[:-1], 0 * x[:1]])"}, "dx",
+          "zero in places", "the last row is left out"),
+    Wrong(ROWS, {"dy[:, None]": "np.roll(dy, 1)[:, None]"}, "dx", "order wrong",
+          "each row gets its neighbour's dy"),
+    Wrong(ROWS, {"dy[:, None]": "dy.mean()"}, "dx", "sum over too much",
+          "every row gets the mean of dy"),
     Wrong(ROWS, {"dy[:, None] / x": "dy / x.T"}, "dx", "shape wrong", "transposed"),
 ]

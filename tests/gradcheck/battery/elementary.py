@@ -201,13 +201,8 @@ PAIRS += [
     Wrong(QUOTIENT, {"-dy": "dy"}, "dz", "sign", "the minus is forgotten"),
     Wrong(QUOTIENT, {"(z * z)": "z"}, "dz", "power wrong", "z for z² below"),
     Wrong(QUOTIENT, {"-dy * x": "-dy"}, "dz", "factor x forgotten", "x is forgotten above"),
-    Wrong(
-        QUOTIENT,
-        {"dy / z, -dy * x / (z * z)": "-dy * x / (z * z), dy / z"},
-        "dx dz",
-        "exchanged",
-        "dx and dz are exchanged",
-    ),
+    Wrong(QUOTIENT, {"dy / z, -dy * x / (z * z)": "-dy * x / (z * z), dy / z"}, "dx dz",
+          "exchanged", "dx and dz are exchanged"),
 ]
 
 

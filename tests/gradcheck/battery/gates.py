@@ -28,20 +28,13 @@ GLU = Right("glu", glu, glu_backward, normal((3, 8)))
 PAIRS += [
     GLU,
     Wrong(GLU, {"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged"),
-    Wrong(
-        GLU, {"[da, db]": "[da, 0 * db]"}, "dx", "gate left out", "nothing goes through the gate"
-    ),
+    Wrong(GLU, {"[da, db]": "[da, 0 * db]"}, "dx", "gate left out",
+          "nothing goes through the gate"),
     Wrong(GLU, {" * (1 - gate)": ""}, "dx", "term missing", "1 − gate is left out"),
-    Wrong(
-        GLU, {"dy * a *": "dy *"}, "dx", "gate left out", "a is forgotten in the gate's gradient"
-    ),
-    Wrong(
-        GLU,
-        {"da = dy * gate": "da = dy"},
-        "dx",
-        "gate left out",
-        "dy passes as if the gate were open",
-    ),
+    Wrong(GLU, {"dy * a *": "dy *"}, "dx", "gate left out",
+          "a is forgotten in the gate's gradient"),
+    Wrong(GLU, {"da = dy * gate": "da = dy"}, "dx", "gate left out",
+          "dy passes as if the gate were open"),
 ]
 
 
@@ -87,12 +80,10 @@ HIGHWAY = Right("highway", highway, highway_backward, normal((3, 4), (4, 4), (4,
 PAIRS += [
     HIGHWAY,
     Wrong(HIGHWAY, {"dy * (1 - t) + ": ""}, "dx", "path missing", "the path around is forgotten"),
-    Wrong(
-        HIGHWAY, {" + dt @ u.T": ""}, "dx", "path missing", "the path through the gate is forgotten"
-    ),
-    Wrong(
-        HIGHWAY, {"dy * (h - x) *": "dy * h *"}, "dx du", "term missing", "−x is forgotten in dt"
-    ),
+    Wrong(HIGHWAY, {" + dt @ u.T": ""}, "dx", "path missing",
+          "the path through the gate is forgotten"),
+    Wrong(HIGHWAY, {"dy * (h - x) *": "dy * h *"}, "dx du", "term missing",
+          "−x is forgotten in dt"),
     Wrong(HIGHWAY, {"h - x": "h + x"}, "dx du", "sign of a term", "h + x for h − x"),
     Wrong(HIGHWAY, {"dh @ w.T": "dh @ w"}, "dx", "transposed", "w is not transposed"),
 ]
@@ -111,9 +102,8 @@ def residual_backward(dy, cache):
 RESIDUAL = Right("residual", residual, residual_backward, normal((3, 4), (4, 4)))
 PAIRS += [
     RESIDUAL,
-    Wrong(
-        RESIDUAL, {"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing", "the residual is forgotten"
-    ),
+    Wrong(RESIDUAL, {"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing",
+          "the residual is forgotten"),
     Wrong(RESIDUAL, {"dy + dz @ w.T": "dy"}, "dx", "path missing", "the sublayer is forgotten"),
     Wrong(RESIDUAL, {"dy + dz": "2 * dy + dz"}, "dx", "term twice", "the residual counts twice"),
     Wrong(RESIDUAL, {"dy + dz": "dz + dz"}, "dx", "path missing", "dz for dy in the residual"),
@@ -135,20 +125,10 @@ PRE_NORM = Right("residual around a norm", pre_norm, pre_norm_backward, normal((
 PAIRS += [
     PRE_NORM,
     Wrong(PRE_NORM, {"dy + standardise": "standardise"}, "dx", "path missing", "no residual"),
-    Wrong(
-        PRE_NORM,
-        {"dy + standardise_backward(dh": "standardise_backward(dy + dh"},
-        "dx",
-        "order wrong",
-        "the residual goes through the norm, too",
-    ),
-    Wrong(
-        PRE_NORM,
-        {"standardise_backward(dh, h_cache)": "dh"},
-        "dx",
-        "derivative left out",
-        "the norm is passed over",
-    ),
+    Wrong(PRE_NORM, {"dy + standardise_backward(dh": "standardise_backward(dy + dh"}, "dx",
+          "order wrong", "the residual goes through the norm, too"),
+    Wrong(PRE_NORM, {"standardise_backward(dh, h_cache)": "dh"}, "dx", "derivative left out",
+          "the norm is passed over"),
 ]
 
 
@@ -173,18 +153,8 @@ PAIRS += [
     MIXTURE,
     Wrong(MIXTURE, {"dz @ g.T + ": ""}, "dx", "path missing", "no path through the gates"),
     Wrong(MIXTURE, {"softmax_backward(dp, p)": "dp"}, "dx dg", "derivative left out", "no softmax"),
-    Wrong(
-        MIXTURE,
-        {"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"},
-        "dx dw",
-        "gate left out",
-        "experts are not weighted",
-    ),
-    Wrong(
-        MIXTURE,
-        {"softmax_backward(dp, p)": "p * dp"},
-        "dx dg",
-        "sum term missing",
-        "softmax without its sum",
-    ),
+    Wrong(MIXTURE, {"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"}, "dx dw",
+          "gate left out", "experts are not weighted"),
+    Wrong(MIXTURE, {"softmax_backward(dp, p)": "p * dp"}, "dx dg", "sum term missing",
+          "softmax without its sum"),
 ]

@@ -73,9 +73,8 @@ DENSE = RightModule("dense module", Dense, normal((4, 3)))
 PAIRS += [
     DENSE,
     RightModule("dense module, a list for a tuple", DenseReturningAList, normal((4, 3))),
-    WrongModule(
-        DENSE, DenseReplacing, "dw", "gradient replaced", "w.grad is replaced, not added to"
-    ),
+    WrongModule(DENSE, DenseReplacing, "dw", "gradient replaced",
+                "w.grad is replaced, not added to"),
     WrongModule(DENSE, DenseWithoutBias, "db", "gradient left out", "b.grad is left as it is"),
     WrongModule(DENSE, DenseAddingTwice, "dw", "factor", "w.grad is added to twice"),
     WrongModule(DENSE, DenseWithMean, "db", "mean in place of sum", "b.grad gets a mean"),
@@ -121,7 +120,7 @@ class Twice(Module):
 
 class TwiceWithoutTheFirst(Twice):
     def backward(self, dy, cache):
-        x, h = cache
+        _, h = cache
         self.w.grad += h.T @ dy
         dz = dy @ self.w.data.T * (1 - h * h)
         return dz @ self.w.data.T
@@ -136,9 +135,8 @@ class TwiceWithoutTranspose(Twice):
 TWICE = RightModule("one matrix at two places", Twice, normal((4, 3)))
 PAIRS += [
     TWICE,
-    WrongModule(
-        TWICE, TwiceWithoutTheFirst, "dw", "second use forgotten", "the first use is forgotten"
-    ),
+    WrongModule(TWICE, TwiceWithoutTheFirst, "dw", "second use forgotten",
+                "the first use is forgotten"),
     WrongModule(TWICE, TwiceWithoutTranspose, "dx", "transposed", "w is not transposed at the end"),
 ]
 
@@ -178,11 +176,6 @@ SCALED = RightModule("module of modules", Scaled, normal((5, 4)))
 PAIRS += [
     SCALED,
     WrongModule(SCALED, ScaledWithoutGain, "dx", "gain missing", "the gain is forgotten in dx"),
-    WrongModule(
-        SCALED,
-        ScaledOverwriting,
-        "dgain",
-        "gradient replaced",
-        "gain.grad is written, not added to",
-    ),
+    WrongModule(SCALED, ScaledOverwriting, "dgain", "gradient replaced",
+                "gain.grad is written, not added to"),
 ]

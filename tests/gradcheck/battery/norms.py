@@ -34,37 +34,17 @@ STANDARDISE = Right("standardised rows", standardise, standardise_backward, norm
 PAIRS += [
     STANDARDISE,
     Wrong(STANDARDISE, {" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
-    Wrong(
-        STANDARDISE,
-        {" - x_hat * overlap": ""},
-        "dx",
-        "sigma term missing",
-        "no gradient through sigma",
-    ),
-    Wrong(
-        STANDARDISE,
-        {" - mean - x_hat * overlap": ""},
-        "dx",
-        "statistics as constants",
-        "mean and sigma are taken for constants",
-    ),
+    Wrong(STANDARDISE, {" - x_hat * overlap": ""}, "dx", "sigma term missing",
+          "no gradient through sigma"),
+    Wrong(STANDARDISE, {" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
+          "mean and sigma are taken for constants"),
     Wrong(STANDARDISE, {" / sigma": ""}, "dx", "sigma forgotten", "the division is forgotten"),
     Wrong(STANDARDISE, {"/ sigma": "/ sigma**2"}, "dx", "sigma forgotten", "σ² for σ"),
     Wrong(STANDARDISE, {"- mean": "+ mean"}, "dx", "sign of a term", "the mean is added"),
-    Wrong(
-        STANDARDISE,
-        {"mean = dy.mean": "mean = dy.sum"},
-        "dx",
-        "term wrong",
-        "the sum of dy is subtracted, not the mean",
-    ),
-    Wrong(
-        STANDARDISE,
-        {"mean(-1, keepdims=True)\n    overlap": "mean(0, keepdims=True)\n    overlap"},
-        "dx",
-        "axis wrong",
-        "the mean of dy is taken over the batch",
-    ),
+    Wrong(STANDARDISE, {"mean = dy.mean": "mean = dy.sum"}, "dx", "term wrong",
+          "the sum of dy is subtracted, not the mean"),
+    Wrong(STANDARDISE, {"dy.mean(-1, keepdims=True)": "dy.mean(0)"},
+          "dx", "axis wrong", "the mean of dy is taken over the batch"),
 ]
 
 
@@ -88,71 +68,32 @@ SQUARE_LAYER = Right("layer norm, 4 × 4", layer_norm, layer_norm_backward, gain
 PAIRS += [
     LAYER,
     SQUARE_LAYER,
-    Wrong(
-        LAYER,
-        {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("},
-        "dx",
-        "gain misplaced",
-        "γ multiplies after the mean terms",
-    ),
+    Wrong(LAYER, {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "dx",
+          "gain misplaced", "γ multiplies after the mean terms"),
     Wrong(LAYER, {"dy * gamma": "dy"}, "dx", "gain missing", "γ is forgotten"),
     Wrong(LAYER, {"dy * gamma": "dy * gamma * gamma"}, "dx", "gain twice", "γ² for γ"),
     Wrong(LAYER, {"dy * gamma": "dy / gamma"}, "dx", "upside down", "divided by γ"),
     Wrong(LAYER, {" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
-    Wrong(
-        LAYER, {" - x_hat * overlap": ""}, "dx", "sigma term missing", "no gradient through sigma"
-    ),
-    Wrong(
-        LAYER,
-        {" - mean - x_hat * overlap": ""},
-        "dx",
-        "statistics as constants",
-        "mean and sigma are taken for constants",
-    ),
-    Wrong(
-        LAYER,
-        {"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"},
-        "dgamma",
-        "input not normalised",
-        "dγ is made with x − μ, not with x̂",
-    ),
-    Wrong(
-        LAYER, {"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum", "dβ is a mean"
-    ),
-    Wrong(
-        LAYER,
-        {"dy.sum(rows)": "dy.sum(0)"},
-        "dbeta",
-        "sum forgotten",
-        "dβ is not summed over the length",
-    ),
-    Wrong(
-        LAYER,
-        {"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"},
-        "dgamma dbeta",
-        "exchanged",
-        "dγ and dβ are exchanged",
-    ),
-    Wrong(
-        LAYER,
-        {"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"},
-        "dgamma",
-        "gain twice",
-        "dγ is made with dx̂, which has γ in it",
-    ),
-    Wrong(
-        LAYER, {"x_hat * overlap": "overlap"}, "dx", "term wrong", "x̂ before the overlap is lost"
-    ),
-    Wrong(
-        SQUARE_LAYER,
-        {"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"},
-        "dgamma",
-        "axis wrong",
-        "dγ is summed over features, which are as many as rows",
-    ),
-    Wrong(
-        SQUARE_LAYER, {"(dx_hat - mean": "4 * (dx_hat - mean"}, "dx", "factor", "4 times too large"
-    ),
+    Wrong(LAYER, {" - x_hat * overlap": ""}, "dx", "sigma term missing",
+          "no gradient through sigma"),
+    Wrong(LAYER, {" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
+          "mean and sigma are taken for constants"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"}, "dgamma",
+          "input not normalised", "dγ is made with x − μ, not with x̂"),
+    Wrong(LAYER, {"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum",
+          "dβ is a mean"),
+    Wrong(LAYER, {"dy.sum(rows)": "dy.sum(0)"}, "dbeta", "sum forgotten",
+          "dβ is not summed over the length"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"},
+          "dgamma dbeta", "exchanged", "dγ and dβ are exchanged"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"}, "dgamma", "gain twice",
+          "dγ is made with dx̂, which has γ in it"),
+    Wrong(LAYER, {"x_hat * overlap": "overlap"}, "dx", "term wrong",
+          "x̂ before the overlap is lost"),
+    Wrong(SQUARE_LAYER, {"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"}, "dgamma", "axis wrong",
+          "dγ is summed over features, which are as many as rows"),
+    Wrong(SQUARE_LAYER, {"(dx_hat - mean": "4 * (dx_hat - mean"}, "dx", "factor",
+          "4 times too large"),
 ]
 
 
@@ -175,36 +116,17 @@ BATCH = Right("batch norm", batch_norm, batch_norm_backward, gained((5, 3), widt
 PAIRS += [
     BATCH,
     Wrong(BATCH, {"- dbeta / count": "- dbeta"}, "dx", "term wrong", "Σ dy for its mean"),
-    Wrong(
-        BATCH,
-        {" - dbeta / count - x_hat * dgamma / count": ""},
-        "dx",
-        "statistics as constants",
-        "as at test time, the statistics are constants",
-    ),
-    Wrong(
-        BATCH,
-        {" - x_hat * dgamma / count": ""},
-        "dx",
-        "sigma term missing",
-        "nothing through sigma",
-    ),
+    Wrong(BATCH, {" - dbeta / count - x_hat * dgamma / count": ""}, "dx", "statistics as constants",
+          "as at test time, the statistics are constants"),
+    Wrong(BATCH, {" - x_hat * dgamma / count": ""}, "dx", "sigma term missing",
+          "nothing through sigma"),
     Wrong(BATCH, {" - dbeta / count": ""}, "dx", "mean term missing", "nothing through the mean"),
-    Wrong(
-        BATCH,
-        {"count = len(dy)": "count = len(dy) - 1"},
-        "dx",
-        "term wrong",
-        "N − 1 where forward divides by N",
-    ),
+    Wrong(BATCH, {"count = len(dy)": "count = len(dy) - 1"}, "dx", "term wrong",
+          "N − 1 where forward divides by N"),
     Wrong(BATCH, {"gamma / sigma": "1 / sigma"}, "dx", "gain missing", "γ is forgotten"),
-    Wrong(
-        BATCH,
-        {"(dy * x_hat).sum(0), dy.sum(0)": "(dy * x_hat).mean(0), dy.mean(0)", "len(dy)": "1"},
-        "dgamma dbeta",
-        "mean in place of sum",
-        "dγ and dβ are means over the batch",
-    ),
+    Wrong(BATCH,
+          {"(dy * x_hat).sum(0), dy.sum(0)": "(dy * x_hat).mean(0), dy.mean(0)", "len(dy)": "1"},
+          "dgamma dbeta", "mean in place of sum", "dγ and dβ are means over the batch"),
 ]
 
 
@@ -228,39 +150,18 @@ def to_images(rows, shape):
     return np.moveaxis(rows.reshape(batch, height, width, channels), -1, 1)
 
 
-IMAGE = Right(
-    "batch norm of images", image_norm, image_norm_backward, gained((2, 3, 4, 5), width=3)
-)
+IMAGE = Right("batch norm of images", image_norm, image_norm_backward,
+              gained((2, 3, 4, 5), width=3))
 PAIRS += [
     IMAGE,
-    Wrong(
-        IMAGE,
-        {"dgamma, dbeta\n": "dgamma / len(dy), dbeta / len(dy)\n"},
-        "dgamma dbeta",
-        "factor of a size",
-        "divided by the batch size",
-    ),
-    Wrong(
-        IMAGE,
-        {"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"},
-        "dgamma dbeta",
-        "factor of a size",
-        "divided by the size of an image",
-    ),
-    Wrong(
-        IMAGE,
-        {"to_images(dx,": "to_images(dx / cache[2],"},
-        "dx",
-        "gain missing",
-        "γ, one for each channel, is forgotten",
-    ),
-    Wrong(
-        IMAGE,
-        {"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"},
-        "dx",
-        "order wrong",
-        "channels last are taken for channels first",
-    ),
+    Wrong(IMAGE, {"dgamma, dbeta\n": "dgamma / len(dy), dbeta / len(dy)\n"}, "dgamma dbeta",
+          "factor of the batch", "divided by the batch size"),
+    Wrong(IMAGE, {"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"}, "dgamma dbeta",
+          "factor of a size", "divided by the size of an image"),
+    Wrong(IMAGE, {"to_images(dx,": "to_images(dx / cache[2],"}, "dx", "gain missing",
+          "γ, one for each channel, is forgotten"),
+    Wrong(IMAGE, {"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"}, "dx", "order wrong",
+          "channels last are taken for channels first"),
 ]
 
 
@@ -284,39 +185,18 @@ def rms_inputs(rng):
 RMS = Right("rms norm", rms_norm, rms_norm_backward, rms_inputs)
 PAIRS += [
     RMS,
-    Wrong(
-        RMS,
-        {" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""},
-        "dx",
-        "statistics as constants",
-        "the root mean square is taken for a constant",
-    ),
+    Wrong(RMS, {" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""}, "dx",
+          "statistics as constants", "the root mean square is taken for a constant"),
     Wrong(RMS, {"x_hat).mean": "x_hat).sum"}, "dx", "term wrong", "a sum for the mean"),
-    Wrong(
-        RMS,
-        {"x_hat * (dx_hat": "x * (dx_hat"},
-        "dx",
-        "input not normalised",
-        "x for x̂ in the second term",
-    ),
-    Wrong(
-        RMS,
-        {"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("},
-        "dx",
-        "gain misplaced",
-        "the gain multiplies after the mean term",
-    ),
-    Wrong(
-        RMS, {"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "dgain", "input not normalised", "x for x̂"
-    ),
+    Wrong(RMS, {"x_hat * (dx_hat": "x * (dx_hat"}, "dx", "input not normalised",
+          "x for x̂ in the second term"),
+    Wrong(RMS, {"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("}, "dx",
+          "gain misplaced", "the gain multiplies after the mean term"),
+    Wrong(RMS, {"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "dgain", "input not normalised",
+          "x for x̂"),
     Wrong(RMS, {"scale * (": "("}, "dx", "sigma forgotten", "the division is forgotten"),
-    Wrong(
-        RMS,
-        {"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"},
-        "dx",
-        "term too many",
-        "the mean is subtracted as in LayerNorm",
-    ),
+    Wrong(RMS, {"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"}, "dx",
+          "term too many", "the mean is subtracted as in LayerNorm"),
 ]
 
 
@@ -344,13 +224,8 @@ GROUP = Right("group norm", group_norm, group_norm_backward, normal((3, 4, 5)))
 PAIRS += [
     GROUP,
     Wrong(GROUP, each_channel, "dx", "axis wrong", "the means are over channels, not groups"),
-    Wrong(
-        GROUP,
-        {"standardise_backward(dy_groups, cache)": "(dy_groups / cache[1])"},
-        "dx",
-        "statistics as constants",
-        "mean and sigma of a group are taken for constants",
-    ),
+    Wrong(GROUP, {"standardise_backward(dy_groups, cache)": "(dy_groups / cache[1])"}, "dx",
+          "statistics as constants", "mean and sigma of a group are taken for constants"),
 ]
 
 
@@ -372,18 +247,12 @@ def weight_norm_backward(dy, cache):
 WEIGHT = Right("weight norm", weight_norm, weight_norm_backward, normal((5, 3), (3, 4), (4,)))
 PAIRS += [
     WEIGHT,
-    Wrong(
-        WEIGHT, {" - unit * dg": ""}, "dv", "statistics as constants", "‖v‖ is taken for a constant"
-    ),
+    Wrong(WEIGHT, {" - unit * dg": ""}, "dv", "statistics as constants",
+          "‖v‖ is taken for a constant"),
     Wrong(WEIGHT, {"g / length *": "1 / length *"}, "dv", "gain missing", "g is forgotten in dv"),
     Wrong(WEIGHT, {"g / length *": "g *"}, "dv", "sigma forgotten", "‖v‖ is forgotten in dv"),
-    Wrong(
-        WEIGHT,
-        {"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"},
-        "dg",
-        "gain twice",
-        "dg is made with w, which has g in it",
-    ),
+    Wrong(WEIGHT, {"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"}, "dg",
+          "gain twice", "dg is made with w, which has g in it"),
 ]
 
 
@@ -400,13 +269,8 @@ def unit_rows_backward(dy, cache):
 UNIT = Right("rows of length 1", unit_rows, unit_rows_backward, normal((4, 4)))
 PAIRS += [
     UNIT,
-    Wrong(
-        UNIT,
-        {" - y * (dy * y).sum(-1, keepdims=True)": ""},
-        "dx",
-        "statistics as constants",
-        "the length is taken for a constant",
-    ),
+    Wrong(UNIT, {" - y * (dy * y).sum(-1, keepdims=True)": ""}, "dx", "statistics as constants",
+          "the length is taken for a constant"),
     Wrong(UNIT, {"y).sum": "y).mean"}, "dx", "term wrong", "a mean for the sum"),
     Wrong(UNIT, {"sum(-1": "sum(0"}, "dx", "axis wrong", "the overlap is taken over the batch"),
 ]
@@ -426,25 +290,10 @@ def cosine_backward(dy, cache):
 COSINE = Right("cosine of rows", cosine, cosine_backward, normal((3, 5), (3, 5)))
 PAIRS += [
     COSINE,
-    Wrong(
-        COSINE,
-        {"unit_rows_backward(du, u_cache)": "du / u_cache[1]"},
-        "dx",
-        "statistics as constants",
-        "the length of x is taken for a constant",
-    ),
-    Wrong(
-        COSINE,
-        {"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"},
-        "dx dz",
-        "zero",
-        "each goes back along itself",
-    ),
-    Wrong(
-        COSINE,
-        {"(du, u_cache)": "(du, v_cache)"},
-        "dx",
-        "cache of the other",
-        "the cache of z is used for x",
-    ),
+    Wrong(COSINE, {"unit_rows_backward(du, u_cache)": "du / u_cache[1]"}, "dx",
+          "statistics as constants", "the length of x is taken for a constant"),
+    Wrong(COSINE, {"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"}, "dx dz", "zero",
+          "each goes back along itself"),
+    Wrong(COSINE, {"(du, u_cache)": "(du, v_cache)"}, "dx", "cache of the other",
+          "the cache of z is used for x"),
 ]

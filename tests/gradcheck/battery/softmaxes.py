@@ -26,35 +26,22 @@ SQUARE = Right("softmax, 4 × 4", softmax, softmax_backward, normal((4, 4)))
 PAIRS += [
     SOFTMAX,
     SQUARE,
-    Wrong(
-        SOFTMAX,
-        {" - (dw * w).sum(-1, keepdims=True)": ""},
-        "dx",
-        "sum term missing",
-        "the sum is not subtracted",
-    ),
-    Wrong(
-        SOFTMAX,
-        whole_jacobian_diagonal,
-        "dx",
-        "diagonal only",
-        "w (1 − w), the Jacobian's diagonal alone",
-    ),
+    Wrong(SOFTMAX, {" - (dw * w).sum(-1, keepdims=True)": ""}, "dx", "sum term missing",
+          "the sum is not subtracted"),
+    Wrong(SOFTMAX, whole_jacobian_diagonal, "dx", "diagonal only",
+          "w (1 − w), the Jacobian's diagonal alone"),
     Wrong(SOFTMAX, {"w).sum": "w).mean"}, "dx", "term wrong", "a mean for the sum"),
     Wrong(SOFTMAX, {"(dw * w).sum": "dw.sum"}, "dx", "term wrong", "dw is summed without w"),
     Wrong(SOFTMAX, {"sum(-1": "sum((1, 2)"}, "dx", "axis wrong", "summed over two axes"),
-    Wrong(
-        SOFTMAX, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of a size", "divided by the batch"
-    ),
+    Wrong(SOFTMAX, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch",
+          "divided by the batch"),
     Wrong(SOFTMAX, {"dw - (": "dw + ("}, "dx", "sign of a term", "the sum is added"),
-    Wrong(
-        SOFTMAX, {"w * (dw -": "(dw -"}, "dx", "factor y forgotten", "w before the bracket is lost"
-    ),
+    Wrong(SOFTMAX, {"w * (dw -": "(dw -"}, "dx", "factor y forgotten",
+          "w before the bracket is lost"),
     Wrong(SOFTMAX, {"w * (dw": "0 * (dw"}, "dx", "zero", "zeros"),
     Wrong(SQUARE, {"sum(-1": "sum(0"}, "dx", "axis wrong", "summed over the batch"),
-    Wrong(
-        SQUARE, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of a size", "divided by the batch"
-    ),
+    Wrong(SQUARE, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch",
+          "divided by the batch"),
 ]
 
 
@@ -71,23 +58,13 @@ def log_softmax_backward(dy, y):
 LOG_SOFTMAX = Right("log softmax", log_softmax, log_softmax_backward, normal((5, 3)))
 PAIRS += [
     LOG_SOFTMAX,
-    Wrong(
-        LOG_SOFTMAX,
-        {" * dy.sum(-1, keepdims=True)": ""},
-        "dx",
-        "term wrong",
-        "dy − p, which is right for one label only",
-    ),
+    Wrong(LOG_SOFTMAX, {" * dy.sum(-1, keepdims=True)": ""}, "dx", "term wrong",
+          "dy − p, which is right for one label only"),
     Wrong(LOG_SOFTMAX, {"dy.sum(-1, keepdims=True)": "dy"}, "dx", "diagonal only", "no sum of dy"),
     Wrong(LOG_SOFTMAX, {"np.exp(y)": "y"}, "dx", "term wrong", "log p for p"),
     Wrong(LOG_SOFTMAX, {"dy.sum": "dy.mean"}, "dx", "term wrong", "a mean for the sum"),
-    Wrong(
-        LOG_SOFTMAX,
-        {" - np.exp(y) * dy.sum(-1, keepdims=True)": ""},
-        "dx",
-        "term missing",
-        "the normaliser is taken for a constant",
-    ),
+    Wrong(LOG_SOFTMAX, {" - np.exp(y) * dy.sum(-1, keepdims=True)": ""}, "dx", "term missing",
+          "the normaliser is taken for a constant"),
 ]
 
 
@@ -112,9 +89,8 @@ PAIRS += [
     Wrong(TEMPERED, {"dz / tau": "dz"}, "dx", "factor", "τ is forgotten in dx"),
     Wrong(TEMPERED, {"-(dz": "(dz"}, "dtau", "sign", "the minus is forgotten"),
     Wrong(TEMPERED, {"tau**2": "tau"}, "dtau", "factor", "τ for τ²"),
-    Wrong(
-        TEMPERED, {"(dz * x).sum()": "(dz * x).sum(-1)"}, "dtau", "sum forgotten", "dτ of each row"
-    ),
+    Wrong(TEMPERED, {"(dz * x).sum()": "(dz * x).sum(-1)"}, "dtau", "sum forgotten",
+          "dτ of each row"),
 ]
 
 
@@ -124,7 +100,7 @@ def masked_softmax(x, mask):
 
 
 def masked_softmax_backward(dw, cache):
-    w, mask = cache
+    w, _ = cache
     return softmax_backward(dw, w)
 
 
@@ -135,16 +111,10 @@ def masked_inputs(rng):
 MASKED = Right("masked softmax", masked_softmax, masked_softmax_backward, masked_inputs)
 PAIRS += [
     MASKED,
-    Wrong(
-        MASKED, {"dw, w)": "dw, w) + 0.1 * ~mask"}, "dx", "mask missing", "it leaks into padding"
-    ),
-    Wrong(
-        MASKED,
-        {"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~mask"},
-        "dx",
-        "zero",
-        "the mask is inverted, which leaves nothing",
-    ),
+    Wrong(MASKED, {"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "dx", "mask missing",
+          "it leaks into padding"),
+    Wrong(MASKED, {"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "dx", "zero",
+          "the mask is inverted, which leaves nothing"),
 ]
 
 
@@ -157,24 +127,13 @@ def log_sum_exp_backward(dy, x):
     return dy[:, None] * softmax(x)[0]
 
 
-LOG_SUM_EXP = Right(
-    "log of a sum of exponentials", log_sum_exp, log_sum_exp_backward, normal((3, 4))
-)
+LOG_SUM_EXP = Right("log of a sum of exponentials", log_sum_exp, log_sum_exp_backward,
+                    normal((3, 4)))
 PAIRS += [
     LOG_SUM_EXP,
-    Wrong(
-        LOG_SUM_EXP,
-        {"softmax(x)[0]": "np.exp(x)"},
-        "dx",
-        "inner derivative missing",
-        "not divided by the sum",
-    ),
-    Wrong(
-        LOG_SUM_EXP,
-        {"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"},
-        "dx",
-        "derivative of another function",
-        "as if it were the maximum",
-    ),
+    Wrong(LOG_SUM_EXP, {"softmax(x)[0]": "np.exp(x)"}, "dx", "inner derivative missing",
+          "not divided by the sum"),
+    Wrong(LOG_SUM_EXP, {"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "dx",
+          "derivative of another function", "as if it were the maximum"),
     Wrong(LOG_SUM_EXP, {"dy[:, None] * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]

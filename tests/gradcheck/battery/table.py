@@ -14,7 +14,7 @@ import numpy as np
 from minitransformer.gradcheck import check_module, check_pair
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Right:
     """A backward that is the derivative of its forward.
 
@@ -41,7 +41,7 @@ class Right:
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Wrong:
     """A backward with a slip.
 
@@ -74,7 +74,7 @@ class Wrong:
         return f"{self.right}: {self.truth}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RightModule:
     """As Right; ``module`` makes a Module from a NumPy generator."""
 
@@ -90,7 +90,7 @@ class RightModule:
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WrongModule:
     """As Wrong; ``module`` makes a Module from a NumPy generator."""
 
