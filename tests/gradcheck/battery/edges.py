@@ -172,6 +172,8 @@ class Remembering:
 
 
 REMEMBERING = Remembering()
+REMEMBERS = Right("forward leaves x on self, backward reads its cache", REMEMBERING.forward,
+                  squares_backward, normal((3, 5)))
 LATEST = {}
 
 
@@ -231,11 +233,11 @@ EXP = Right("exp, y kept", exp, exp_backward, normal((2, 6)))
 HELD = Right("square, its slope in a list", lambda x: (x * x, [2 * x]),
              lambda dy, cache: dy * cache[0], normal((5, 2)))
 PAIRS += [
+    REMEMBERS,
     MEMORY,
     EXP,
     HELD,
-    Wrong(MEMORY, REMEMBERING.backward, "dx", "state", "backward reads self",
-          forward=REMEMBERING.forward),
+    Wrong(REMEMBERS, REMEMBERING.backward, "dx", "state", "backward reads self"),
     Wrong(MEMORY, global_square_backward, "dx", "state", "backward reads a global",
           forward=global_square),
     Wrong(MEMORY, writes_to_cache, "dx", "overwrites", "backward writes to its cache"),

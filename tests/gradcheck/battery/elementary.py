@@ -23,6 +23,7 @@ PAIRS += [
     Wrong(SQUARE, {" * dy": ""}, "dx", "dy forgotten", "dy is forgotten"),
     Wrong(SQUARE, {"2 * x": "2 * x * x"}, "dx", "derivative at y", "2 y for 2 x"),
     Wrong(SQUARE, {"2 * x": "-2 * x"}, "dx", "sign", "the sign is wrong"),
+    Wrong(SQUARE, {"return ": ""}, "dx", "gradient left out", "the return is forgotten"),
     Wrong(SQUARE, {"* dy": "* dy * dy"}, "dx", "dy twice", "dy comes in twice"),
 ]
 

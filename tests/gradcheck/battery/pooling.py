@@ -55,7 +55,7 @@ PAIRS += [
     Wrong(MAX_POOL, {"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum",
           "the other of the two"),
     Wrong(MAX_POOL, {"largest *": "0.5 * largest *"}, "dx", "factor",
-          "half, as that of a mean of two windows"),
+          "halved, as if it were a mean"),
     Wrong(MAX_POOL, {"largest *": "largest[:, :1] *"}, "dx", "index of the maximum",
           "the first window's for all"),
 ]

@@ -26,15 +26,24 @@ STEPS = r"step to step|(earlier|later) steps?|steps? (before|after)|carried|recu
 MOVED = r"\border\b|permut|moved|shifted|another place|other places|exchanged|rearranged"
 TURNED = r"revers|turned round|flipped|other way round|backwards|forwards"
 
+
+def forgotten(name):
+    """What may be said where the factor of that name is forgotten."""
+    return (
+        rf"\b{name} (is |was )?{MISSING}",
+        rf"(divided by|multiplied by|factor|factor of) {name}\b",
+    )
+
+
 SAYS = {
     # What comes from above
-    "dy forgotten": (rf"\bdy\b.*({MISSING}|not multiplied)", r"\bwithout dy\b"),
+    "dy forgotten": (rf"\bdy\b(?! itself).*{MISSING}", r"(without|not multiplied by) dy\b"),
     "dy twice": (r"\bdy\b.*(twice|squared|once too often)", r"dy²"),
     "zero": (r"zero everywhere",),
     "gradient left out": (r"zero everywhere", r"None", r"\breturn\b"),
     "gradient replaced": (r"replace", r"\+="),
     "zero in places": (r"zero (where|in|at)(?!.*mask)", r"axis"),
-    "some rows": (TIMES, r"\baxis\b|\brow\b"),
+    "some rows": (BARE, r"\brow\b"),
     "some entries": (BARE, r"sign"),
     "shape wrong": (r"shape", r"transpos"),
     # Factors
@@ -46,9 +55,9 @@ SAYS = {
     "mean in place of sum": (BARE, rf"{TIMES}.*({SIZE})", r"\bmean\b.*\bsum"),
     "factor in a branch": (TIMES, r"negative|branch|condition|where x"),
     "factor in a part": (r"\bpart\b|some of|columns", TIMES),
-    "factor x forgotten": (rf"\bx\b.*{MISSING}", r"(factor|divided by|multiplied by).*\bx\b"),
-    "factor y forgotten": (rf"\by\b.*{MISSING}", r"(factor|divided by|multiplied by).*\by\b"),
-    "factor p forgotten": (rf"\bp\b.*{MISSING}", r"each feature is off by a factor", BARE),
+    "factor x forgotten": forgotten("x"),
+    "factor y forgotten": forgotten("y"),
+    "factor p forgotten": (*forgotten("p"), r"each feature is off by a factor", BARE),
     "counts of rows": (r"each row is off by a factor", r"\bcount|divided"),
     "sign": (r"\bsign\b", r"negat", r"minus"),
     "upside down": (r"multiplied.*divi", r"divi.*multipl", r"upside down|reciprocal|inverse"),
@@ -90,7 +99,7 @@ SAYS = {
     "gain misplaced": (r"gain .*(after|outside)",),
     "gain missing": (r"gain of 1", rf"gain.*({MISSING}|misplaced)", r"factor.*forgotten"),
     "gain twice": (r"gain.*(twice|squared|again|once too often)", r"factor of its own"),
-    "sigma forgotten": (r"1/σ|sigma|divided",),
+    "scale forgotten": (r"1/σ|sigma|divided|each (row|feature) is off by a factor",),
     "input not normalised": (r"x̂|normalis|wrong factor|factor of its own",),
     "input before activation": (r"before|activation",),
     "label left out": (r"label|target|one-hot",),

@@ -68,7 +68,7 @@ PAIRS += [
     Wrong(BROADCAST, {"(dy * x).sum(-1, keepdims=True)": "(dy * x)[..., :1]"}, "ds",
           "sum forgotten", "ds of the first feature"),
     Wrong(BROADCAST, {"(dy * x)": "dy"}, "ds", "factor x forgotten", "x is forgotten in ds"),
-    Wrong(BROADCAST, {"dy * s,": "dy,"}, "dx", "derivative left out", "s is forgotten in dx"),
+    Wrong(BROADCAST, {"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx"),
     Wrong(BROADCAST, {"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "ds", "mean in place of sum",
           "ds is a mean"),
     Wrong(SQUARE_BROADCAST, lambda dy, cache: (dy, dy.sum(1)), "db", "axis wrong",
