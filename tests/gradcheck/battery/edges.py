@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from battery.activations import TANH
 from battery.elementary import LOG, PRODUCT, RECIPROCAL, product, product_backward
 from battery.linear import LINEAR, linear, linear_backward
 from battery.losses import mse, mse_backward
@@ -84,7 +85,8 @@ def columns(large):
 
 
 COLUMNS = Right("linear, columns of 1 and 2e7", linear, linear_backward, columns(2e7))
-TALL = Right("linear, columns of 1 and 1e9", linear, linear_backward, columns(1e9))
+TALL = Right("linear, columns of 1 and 1e9", linear, linear_backward, columns(1e9),
+             "cannot be told")
 PAIRS += [
     COLUMNS,
     TALL,
@@ -259,16 +261,12 @@ def in_float32(backward):
     return rounded
 
 
-def dy_in_float32(backward):
-    """dy is rounded to float32 on the way; what comes back is float64."""
-    return lambda dy, cache: backward(dy.astype("f4").astype(float), cache)
-
-
 PAIRS += [
     Wrong(MEMORY, in_float32(square_backward), "dx", "float32", "returned in float32"),
     Wrong(LINEAR, in_float32(linear_backward), "dx dw db", "float32", "all three in float32"),
     Wrong(PRODUCT, {"dy * x": "(dy * x).astype(np.float32)"}, "dz", "float32", "dz in float32"),
-    Wrong(LINEAR, dy_in_float32(linear_backward), "dx dw db", "float32", "dy rounded on the way"),
+    Wrong(TANH, {"y * y": "y.astype(np.float32).astype(float) ** 2"}, "dx", "float32",
+          "y is rounded, which shows in 1 − y²", inputs=uniform(0, 4, (3, 4))),
 ]
 
 
