@@ -170,7 +170,7 @@ def hinge_backward(dy, cache):
 
 def hinge_inputs(rng):
     grid = rng.permuted(np.tile(np.arange(5) * 0.4, (3, 1)), axis=1)
-    return grid + rng.uniform(0, 0.05, (3, 5)), np.array([1, 4, 0])
+    return grid + rng.uniform(0, 0.05, (3, 5)), grid.argmax(1)  # two of four come within 1
 
 
 HINGE = Right("hinge", hinge, hinge_backward, hinge_inputs)
