@@ -1,0 +1,273 @@
+"""Attention: scaled, masked, additive, bilinear, local, linear, and with several heads."""
+
+import math
+
+import numpy as np
+
+from battery.softmaxes import softmax, softmax_backward
+from battery.table import Right, Wrong, normal
+
+PAIRS = []
+
+
+def attention(q, k, v):
+    """q (B, T, K), k and v (B, S, K)."""
+    p, _ = softmax(q @ k.swapaxes(1, 2) / math.sqrt(q.shape[-1]))
+    return p @ v, (q, k, v, p)
+
+
+def attention_backward(dy, cache):
+    q, k, v, p = cache
+    dv = p.swapaxes(1, 2) @ dy
+    dp = dy @ v.swapaxes(1, 2)
+    dz = softmax_backward(dp, p) / math.sqrt(q.shape[-1])
+    return dz @ k, dz.swapaxes(1, 2) @ q, dv
+
+
+SCALED = Right("attention", attention, attention_backward, normal((2, 3, 6), (2, 5, 6), (2, 5, 6)))
+SQUARE = Right("attention, all sizes 4", attention, attention_backward, normal(*[(4, 4, 4)] * 3))
+WIDE = Right("attention of width 16", attention, attention_backward, normal(*[(2, 4, 16)] * 3))
+PAIRS += [
+    SCALED,
+    SQUARE,
+    WIDE,
+    Wrong(SCALED, {" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root",
+          "the scores' scale is forgotten"),
+    Wrong(SCALED, {"softmax_backward(dp, p)": "dp"}, "dq dk", "derivative left out",
+          "softmax is passed over"),
+    Wrong(SCALED, {"softmax_backward(dp, p)": "p * dp"}, "dq dk", "sum term missing",
+          "softmax without its sum"),
+    Wrong(SCALED, {"dz @ k, dz.swapaxes(1, 2) @ q, dv": "dz @ k, dv, dz.swapaxes(1, 2) @ q"},
+          "dk dv", "exchanged", "dk and dv are exchanged"),
+    Wrong(SCALED, {"p.swapaxes(1, 2) @ dy": "(q @ k.swapaxes(1, 2)).swapaxes(1, 2) @ dy"}, "dv",
+          "input before activation", "scores for weights in dv"),
+    Wrong(SCALED, {"dz.swapaxes(1, 2) @ q": "dz.swapaxes(1, 2) @ q / q.shape[1]"}, "dk",
+          "factor of a size", "dk by the number of queries"),
+    Wrong(SCALED, {"dy @ v.swap": "np.ones_like(dy) @ v.swap"}, "dq dk", "dy forgotten",
+          "dy is forgotten in dp"),
+    Wrong(SCALED, {"dz @ k,": "0 * dz @ k,"}, "dq", "zero", "the query has no gradient"),
+    Wrong(SQUARE, {"p.swapaxes(1, 2) @ dy": "p @ dy"}, "dv", "transposed", "p is not transposed"),
+    Wrong(SQUARE, {"dz.swapaxes(1, 2) @ q": "dz @ q"}, "dk", "transposed",
+          "dz is not transposed in dk"),
+    Wrong(SQUARE, {"dz @ k,": "dz @ v,"}, "dq", "cache of the other", "v for k in dq"),
+    Wrong(SQUARE, {" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root",
+          "no scale, with sizes of 4"),
+    Wrong(WIDE, {"math.sqrt(q.shape[-1])": "q.shape[-1]"}, "dq dk", "factor of a root",
+          "d for √d, with 16"),
+    Wrong(WIDE, {"softmax_backward(dp, p) /": "softmax_backward(dp, p) / len(p) /"}, "dq dk",
+          "factor of the batch", "softmax divided by the batch"),
+]
+
+
+def self_attention(x, w_q, w_k, w_v):
+    """x is used three times; nobody sees the future."""
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    future = np.triu(np.ones((x.shape[1], x.shape[1]), bool), 1)
+    p, _ = softmax(np.where(future, -1e30, q @ k.swapaxes(1, 2)))
+    return p @ v, (x, w_q, w_k, w_v, (q, k, v, p))
+
+
+def self_attention_backward(dy, cache):
+    x, w_q, w_k, w_v, (q, k, v, p) = cache
+    dv = p.swapaxes(1, 2) @ dy
+    dz = softmax_backward(dy @ v.swapaxes(1, 2), p)
+    dq, dk = dz @ k, dz.swapaxes(1, 2) @ q
+    dx = dq @ w_q.T + dk @ w_k.T + dv @ w_v.T
+    dw_q, dw_k, dw_v = (np.einsum("btd,btk->dk", x, d) for d in (dq, dk, dv))
+    return dx, dw_q, dw_k, dw_v
+
+
+SELF = Right("causal self-attention", self_attention, self_attention_backward,
+             normal((2, 4, 3), (3, 5), (3, 5), (3, 5)))
+PAIRS += [
+    SELF,
+    Wrong(SELF, {" + dv @ w_v.T": ""}, "dx", "path missing",
+          "x's path through the values is missing"),
+    Wrong(SELF, {"dq @ w_q.T + dk @ w_k.T + ": ""}, "dx", "path missing",
+          "x's paths through the scores are missing"),
+    Wrong(SELF, {"v.swapaxes(1, 2), p)": "v.swapaxes(1, 2), softmax(q @ k.swapaxes(1, 2))[0])"},
+          "dx dw_q dw_k", "mask missing", "the weights of the scores without a mask"),
+    Wrong(SELF, {"(dq, dk, dv)": "(dk, dq, dv)"}, "dw_q dw_k", "exchanged",
+          "dw_q and dw_k are exchanged"),
+    Wrong(SELF, {"dk @ w_k.T": "dk @ w_q.T"}, "dx", "cache of the other", "w_q for w_k"),
+]
+
+
+def multi_head(x, w, w_o):
+    """Two heads of width 3; w (D, 18) makes queries, keys and values."""
+    q, k, v = (heads(part) for part in np.split(x @ w, 3, axis=-1))
+    p, _ = softmax(q @ k.swapaxes(-1, -2) / math.sqrt(3))
+    h = merged(p @ v)
+    return h @ w_o, (x, w, w_o, q, k, v, p, h)
+
+
+def multi_head_backward(dy, cache):
+    x, w, w_o, q, k, v, p, h = cache
+    dh = heads(dy @ w_o.T)
+    dv = p.swapaxes(-1, -2) @ dh
+    dz = softmax_backward(dh @ v.swapaxes(-1, -2), p) / math.sqrt(3)
+    dq, dk = dz @ k, dz.swapaxes(-1, -2) @ q
+    dqkv = np.concatenate([merged(dq), merged(dk), merged(dv)], axis=-1)
+    dw_o = np.einsum("btd,bte->de", h, dy)
+    return dqkv @ w.T, np.einsum("btd,bte->de", x, dqkv), dw_o
+
+
+def heads(x):
+    batch, length, width = x.shape
+    return x.reshape(batch, length, 2, width // 2).swapaxes(1, 2)
+
+
+def merged(x):
+    batch, _, length, _ = x.shape
+    return x.swapaxes(1, 2).reshape(batch, length, -1)
+
+
+HEADS = Right("two heads", multi_head, multi_head_backward, normal((2, 4, 5), (5, 18), (6, 5)))
+PAIRS += [
+    HEADS,
+    Wrong(HEADS, {"math.sqrt(3)": "math.sqrt(6)"}, "dx dw", "factor in a part", "√D for √d_k"),
+    Wrong(HEADS, {"merged(dv)]": "dv.reshape(2, 4, 6)]"}, "dx dw", "order wrong",
+          "heads are merged without turning"),
+    Wrong(HEADS, {"merged(dq), merged(dk)": "merged(dk), merged(dq)"}, "dx dw", "halves exchanged",
+          "dq and dk are exchanged"),
+    Wrong(HEADS, {'"btd,bte->de", h, dy': '"btd,bte->de", h[:1], dy[:1]'}, "dw_o", "one row only",
+          "dw_o of the first sentence"),
+]
+
+
+def additive(q, k, v, a):
+    """Bahdanau's: scores a · tanh(q_t + k_s)."""
+    h = np.tanh(q[:, :, None] + k[:, None])  # (B, T, S, K)
+    p, _ = softmax(h @ a)
+    return p @ v, (v, a, h, p)
+
+
+def additive_backward(dy, cache):
+    v, a, h, p = cache
+    dv = p.swapaxes(1, 2) @ dy
+    dz = softmax_backward(dy @ v.swapaxes(1, 2), p)
+    da = np.einsum("bts,btsk->k", dz, h)
+    dh = dz[..., None] * a * (1 - h * h)
+    return dh.sum(2), dh.sum(1), dv, da
+
+
+ADDITIVE = Right("additive attention", additive, additive_backward,
+                 normal((2, 3, 5), (2, 4, 5), (2, 4, 6), (5,)))
+SQUARE_ADDITIVE = Right("additive attention, 4 × 4", additive, additive_backward,
+                        normal((2, 4, 4), (2, 4, 4), (2, 4, 4), (4,)))
+PAIRS += [
+    ADDITIVE,
+    SQUARE_ADDITIVE,
+    Wrong(ADDITIVE, {"dh.sum(2), dh.sum(1)": "dh.mean(2), dh.sum(1)"}, "dq", "mean in place of sum",
+          "dq is a mean over keys"),
+    Wrong(ADDITIVE, {"(1 - h * h)": "(1 - h)"}, "dq dk", "power wrong", "1 − h for 1 − h²"),
+    Wrong(ADDITIVE, {" * (1 - h * h)": ""}, "dq dk", "derivative left out", "tanh is passed over"),
+    Wrong(ADDITIVE, {" * a *": " *"}, "dq dk", "gain missing", "a is forgotten"),
+    Wrong(ADDITIVE, {"dh.sum(2)": "dh[:, :, 0]"}, "dq", "sum forgotten",
+          "dq of the first key only"),
+    Wrong(SQUARE_ADDITIVE, {"dh.sum(2), dh.sum(1)": "dh.sum(1), dh.sum(2)"}, "dq dk", "exchanged",
+          "the two sums are exchanged"),
+]
+
+
+def general(q, k, w):
+    """Weights alone, of scores q W k."""
+    p, _ = softmax(np.einsum("bti,ij,bsj->bts", q, w, k))
+    return p, (q, k, w, p)
+
+
+def general_backward(dp, cache):
+    q, k, w, p = cache
+    dz = softmax_backward(dp, p)
+    dw = np.einsum("bti,bts,bsj->ij", q, dz, k)
+    return dz @ k @ w.T, dz.swapaxes(1, 2) @ q @ w, dw
+
+
+GENERAL = Right("bilinear scores", general, general_backward, normal((2, 3, 4), (2, 5, 4), (4, 4)))
+PAIRS += [
+    GENERAL,
+    Wrong(GENERAL, {"k @ w.T": "k @ w"}, "dq", "transposed", "w is not transposed in dq"),
+    Wrong(GENERAL, {"q @ w,": "q @ w.T,"}, "dk", "transposed", "w is transposed in dk"),
+    Wrong(GENERAL, {"bsj->ij": "bsj->ji"}, "dw", "transposed", "dw is transposed"),
+]
+
+
+def local(q, k, v):
+    """Each position sees itself and one neighbour on either side."""
+    length = q.shape[1]
+    near = np.abs(np.arange(length)[:, None] - np.arange(length)) <= 1
+    p, _ = softmax(np.where(near, q @ k.swapaxes(1, 2), -1e30))
+    return p @ v, (q, k, v, p, near)
+
+
+def local_backward(dy, cache):
+    q, k, v, p, _ = cache
+    dz = softmax_backward(dy @ v.swapaxes(1, 2), p)
+    return dz @ k, dz.swapaxes(1, 2) @ q, p.swapaxes(1, 2) @ dy
+
+
+LOCAL = Right("local attention", local, local_backward, normal((2, 5, 3), (2, 5, 3), (2, 5, 3)))
+PAIRS += [
+    LOCAL,
+    Wrong(LOCAL, {"p.swapaxes(1, 2) @ dy": "(p + 0.1 * ~cache[-1]).swapaxes(1, 2) @ dy"}, "dv",
+          "mask missing", "it leaks beyond the neighbours"),
+    Wrong(LOCAL, {"dz = softmax": "dz = np.tri(5) * softmax"}, "dq dk", "mask too strict",
+          "nothing from the neighbour ahead"),
+]
+
+
+def linear_attention(q, k, v):
+    """No softmax: q (kᵀ v), with q and k made positive by exp."""
+    q, k = np.exp(q), np.exp(k)
+    total = k.sum(1)[:, None]  # (B, 1, K)
+    norm = (q * total).sum(-1, keepdims=True)
+    y = q @ (k.swapaxes(1, 2) @ v) / norm
+    return y, (q, k, v, y, total, norm)
+
+
+def linear_attention_backward(dy, cache):
+    q, k, v, y, total, norm = cache
+    dtop = dy / norm
+    dnorm = -(dtop * y).sum(-1, keepdims=True)
+    dq = dtop @ v.swapaxes(1, 2) @ k + dnorm * total
+    dk = v @ dtop.swapaxes(1, 2) @ q + (dnorm * q).sum(1)[:, None]
+    return dq * q, dk * k, k @ (q.swapaxes(1, 2) @ dtop)
+
+
+LINEAR = Right("linear attention", linear_attention, linear_attention_backward,
+               normal((2, 3, 4), (2, 5, 4), (2, 5, 6)))
+PAIRS += [
+    LINEAR,
+    Wrong(LINEAR, {" + dnorm * total": ""}, "dq", "statistics as constants",
+          "the norm is taken for a constant in dq"),
+    Wrong(LINEAR, {"dq * q, dk * k": "dq, dk * k"}, "dq", "derivative left out",
+          "exp is passed over in dq"),
+    Wrong(LINEAR, {"dnorm = -(": "dnorm = ("}, "dq dk", "sign of a term", "the norm's sign"),
+]
+
+
+def relative(q, k, bias):
+    """Scores with a bias for each distance; weights alone."""
+    length = q.shape[1]
+    distance = np.arange(length)[:, None] - np.arange(length) + length - 1
+    p, _ = softmax(q @ k.swapaxes(1, 2) + bias[distance])
+    return p, (q, k, bias, distance, p)
+
+
+def relative_backward(dp, cache):
+    q, k, bias, distance, p = cache
+    dz = softmax_backward(dp, p)
+    dbias = np.zeros_like(bias)
+    np.add.at(dbias, distance, dz.sum(0))
+    return dz @ k, dz.swapaxes(1, 2) @ q, dbias
+
+
+RELATIVE = Right("relative bias", relative, relative_backward, normal((2, 4, 3), (2, 4, 3), (7,)))
+PAIRS += [
+    RELATIVE,
+    Wrong(RELATIVE, {"np.add.at(dbias, distance, dz.sum(0))": "dbias[distance] += dz.sum(0)"},
+          "dbias", "repeated index", "+= adds a distance once"),
+    Wrong(RELATIVE, {"dbias, distance,": "dbias, distance.T,"}, "dbias", "time order",
+          "distances of the wrong sign"),
+    Wrong(RELATIVE, {"dz.sum(0)": "dz[0]"}, "dbias", "one row only", "dbias of the first sentence"),
+]

@@ -1,0 +1,234 @@
+"""Convolutions over time (B, T, C) and over images (B, C, height, width), tap by tap."""
+
+import numpy as np
+
+from battery.table import Right, Wrong, normal
+
+PAIRS = []
+
+
+def conv(x, w, b):
+    """Taps w (K, C, F), of which the first meets the earliest step; no padding."""
+    taps, steps = len(w), x.shape[1] - len(w) + 1
+    y = sum(x[:, k : k + steps] @ w[k] for k in range(taps)) + b
+    return y, (x, w)
+
+
+def conv_backward(dy, cache):
+    x, w = cache
+    dx, dw = np.zeros_like(x), np.zeros_like(w)
+    steps = dy.shape[1]
+    for k in range(len(w)):
+        dx[:, k : k + steps] += dy @ w[k].T
+        dw[k] = np.einsum("btc,btf->cf", x[:, k : k + steps], dy)
+    return dx, dw, dy.sum((0, 1))
+
+
+CONV = Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,)))
+SQUARE_CONV = Right("convolution, all 4", conv, conv_backward, normal((4, 6, 4), (3, 4, 4), (4,)))
+PAIRS += [
+    CONV,
+    SQUARE_CONV,
+    Wrong(CONV, {"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round"),
+    Wrong(CONV, {"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
+    Wrong(CONV, {"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
+    Wrong(CONV, {"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
+          "the first tap is left out"),
+    Wrong(CONV, {"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
+          "the last tap is left out"),
+    Wrong(CONV, {"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
+    Wrong(CONV, {"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
+          "every tap meets the first's steps"),
+    Wrong(CONV, {"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
+          "db is a mean over time"),
+    Wrong(CONV, {"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten",
+          "db is not summed over time"),
+    Wrong(CONV, {"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
+    Wrong(SQUARE_CONV, {"dy @ w[k].T": "dy @ w[k]"}, "dx", "transposed", "taps are not transposed"),
+    Wrong(SQUARE_CONV, {"btc,btf->cf": "btf,btc->cf"}, "dw", "transposed", "dw is transposed"),
+]
+
+
+def causal_conv(x, w):
+    """Tap k sees the step k before; the past of the first is zero."""
+    y = x @ w[0]
+    for k in range(1, len(w)):
+        y[:, k:] += x[:, :-k] @ w[k]
+    return y, (x, w)
+
+
+def causal_conv_backward(dy, cache):
+    x, w = cache
+    dx, dw = dy @ w[0].T, np.zeros_like(w)
+    dw[0] = np.einsum("btc,btf->cf", x, dy)
+    for k in range(1, len(w)):
+        dx[:, :-k] += dy[:, k:] @ w[k].T
+        dw[k] = np.einsum("btc,btf->cf", x[:, :-k], dy[:, k:])
+    return dx, dw
+
+
+CAUSAL = Right("causal convolution", causal_conv, causal_conv_backward,
+               normal((2, 5, 3), (3, 3, 4)))
+PAIRS += [
+    CAUSAL,
+    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "dx", "time order",
+          "backward is causal, too"),
+    Wrong(CAUSAL, {"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "dw", "time order",
+          "dw looks ahead"),
+    Wrong(CAUSAL, {"dy @ w[0].T, np": "0 * x, np"}, "dx", "tap left out",
+          "the present step is left out"),
+    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "dx", "tap wrong",
+          "every tap reaches one step back"),
+]
+
+
+def dilated_conv(x, w):
+    """Causal, tap k sees the step 2k before."""
+    padded = np.concatenate([np.zeros_like(x[:, : 2 * len(w) - 2]), x], axis=1)
+    length = x.shape[1]
+    y = sum(padded[:, 2 * k : 2 * k + length] @ w[-1 - k] for k in range(len(w)))
+    return y, (padded, w, length)
+
+
+def dilated_conv_backward(dy, cache):
+    padded, w, length = cache
+    dpadded, dw = np.zeros_like(padded), np.zeros_like(w)
+    for k in range(len(w)):
+        dpadded[:, 2 * k : 2 * k + length] += dy @ w[-1 - k].T
+        dw[-1 - k] = np.einsum("btc,btf->cf", padded[:, 2 * k : 2 * k + length], dy)
+    return dpadded[:, -length:], dw
+
+
+DILATED = Right("dilated convolution", dilated_conv, dilated_conv_backward,
+                normal((2, 6, 2), (3, 2, 3)))
+PAIRS += [
+    DILATED,
+    Wrong(DILATED, {"dpadded[:, -length:]": "dpadded[:, :length]"}, "dx", "shifted",
+          "the padding is cut off at the wrong end"),
+    Wrong(DILATED, {"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dx",
+          "dilation ignored", "backward is not dilated"),
+    Wrong(DILATED, {"w[-1 - k].T": "w[k].T"}, "dx", "tap order", "the taps are turned round"),
+]
+
+
+def depthwise(x, w):
+    """One filter (K, C) for each channel, padded so that the length stays."""
+    padded = np.pad(x, ((0, 0), (1, 1), (0, 0)))
+    length = x.shape[1]
+    return sum(padded[:, k : k + length] * w[k] for k in range(3)), (padded, w)
+
+
+def depthwise_backward(dy, cache):
+    padded, w = cache
+    length = dy.shape[1]
+    dpadded, dw = np.zeros_like(padded), np.zeros_like(w)
+    for k in range(3):
+        dpadded[:, k : k + length] += dy * w[k]
+        dw[k] = (dy * padded[:, k : k + length]).sum((0, 1))
+    return dpadded[:, 1:-1], dw
+
+
+DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal((2, 5, 4), (3, 4)))
+PAIRS += [
+    DEPTHWISE,
+    Wrong(DEPTHWISE, {"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
+          "the padding is cut off at the end only"),
+    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order",
+          "the taps are turned round"),
+    Wrong(DEPTHWISE, {".sum((0, 1))": ".sum()"}, "dw", "sum over too much",
+          "dw is summed over channels"),
+    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
+          "all channels get the mean filter"),
+]
+
+
+def conv2d(x, w):
+    """Images (B, C, height, width) with filters (F, C, 2, 3); no padding."""
+    height, width = x.shape[2] - 1, x.shape[3] - 2
+    y = sum(
+        np.einsum("bchw,fc->bfhw", x[:, :, i : i + height, j : j + width], w[:, :, i, j])
+        for i in range(2)
+        for j in range(3)
+    )
+    return y, (x, w)
+
+
+def conv2d_backward(dy, cache):
+    x, w = cache
+    height, width = dy.shape[2:]
+    dx, dw = np.zeros_like(x), np.zeros_like(w)
+    for i in range(2):
+        for j in range(3):
+            window = (slice(None), slice(None), slice(i, i + height), slice(j, j + width))
+            dx[window] += np.einsum("bfhw,fc->bchw", dy, w[:, :, i, j])
+            dw[:, :, i, j] = np.einsum("bchw,bfhw->fc", x[window], dy)
+    return dx, dw
+
+
+CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
+PAIRS += [
+    CONV2D,
+    Wrong(CONV2D, {"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
+          "filters are turned round in dx"),
+    Wrong(CONV2D, {"dx[window] += ": "dx[window] = "}, "dx", "overwritten",
+          "= for += where windows overlap"),
+    Wrong(CONV2D, {"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order",
+          "dw is upside down"),
+    Wrong(CONV2D, {"in range(3)": "in range(2)"}, "dx dw", "tap left out",
+          "the last column of taps is left out"),
+    Wrong(CONV2D, {"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
+          "dw by the batch size"),
+    Wrong(CONV2D, {'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw",
+          "one row only", "dw of the first image"),
+]
+
+
+def strided_conv(x, w):
+    """Taps (2, C, F) at every second step."""
+    return x[:, ::2] @ w[0] + x[:, 1::2] @ w[1], (x, w)
+
+
+def strided_conv_backward(dy, cache):
+    x, w = cache
+    dx = np.empty_like(x)
+    dx[:, ::2], dx[:, 1::2] = dy @ w[0].T, dy @ w[1].T
+    dw = [np.einsum("btc,btf->cf", x[:, k::2], dy) for k in range(2)]
+    return dx, np.stack(dw)
+
+
+STRIDED = Right("strided convolution", strided_conv, strided_conv_backward,
+                normal((3, 6, 2), (2, 2, 4)))
+PAIRS += [
+    STRIDED,
+    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "dx", "tap order",
+          "the taps are exchanged in dx"),
+    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "dx", "stride ignored",
+          "halves for every second step"),
+    Wrong(STRIDED, {"x[:, k::2]": "x[:, k : k + 3]"}, "dw", "stride ignored", "dw knows no stride"),
+]
+
+
+def transposed_conv(x, w):
+    """Each step of x gives two of y: taps (2, C, F)."""
+    y = np.stack([x @ w[0], x @ w[1]], axis=2)  # (B, T, 2, F)
+    return y.reshape(len(x), -1, w.shape[-1]), (x, w)
+
+
+def transposed_conv_backward(dy, cache):
+    x, w = cache
+    dy = dy.reshape(len(x), -1, 2, w.shape[-1])
+    dx = dy[:, :, 0] @ w[0].T + dy[:, :, 1] @ w[1].T
+    return dx, np.einsum("btc,btkf->kcf", x, dy)
+
+
+TRANSPOSED = Right("transposed convolution", transposed_conv, transposed_conv_backward,
+                   normal((3, 4, 2), (2, 2, 5)))
+PAIRS += [
+    TRANSPOSED,
+    Wrong(TRANSPOSED, {" + dy[:, :, 1] @ w[1].T": ""}, "dx", "tap left out",
+          "the second tap is left out"),
+    Wrong(TRANSPOSED, {"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "dx",
+          "tap order", "the taps are exchanged"),
+    Wrong(TRANSPOSED, {"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "dx dw",
+          "order wrong", "the two steps are taken for halves"),
+]

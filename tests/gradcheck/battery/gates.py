@@ -1,0 +1,160 @@
+"""Gated and residual units: several paths from x to y."""
+
+import numpy as np
+
+from battery.activations import sigma
+from battery.norms import standardise, standardise_backward
+from battery.softmaxes import softmax, softmax_backward
+from battery.table import Right, Wrong, normal
+
+PAIRS = []
+
+
+def glu(x):
+    """Half of the features gate the other half."""
+    a, b = np.split(x, 2, axis=-1)
+    gate = sigma(b)
+    return a * gate, (a, gate)
+
+
+def glu_backward(dy, cache):
+    a, gate = cache
+    da = dy * gate
+    db = dy * a * gate * (1 - gate)
+    return np.concatenate([da, db], axis=-1)
+
+
+GLU = Right("glu", glu, glu_backward, normal((3, 8)))
+PAIRS += [
+    GLU,
+    Wrong(GLU, {"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged"),
+    Wrong(GLU, {"[da, db]": "[da, 0 * db]"}, "dx", "gate left out",
+          "nothing goes through the gate"),
+    Wrong(GLU, {" * (1 - gate)": ""}, "dx", "term missing", "1 − gate is left out"),
+    Wrong(GLU, {"dy * a *": "dy *"}, "dx", "gate left out",
+          "a is forgotten in the gate's gradient"),
+    Wrong(GLU, {"da = dy * gate": "da = dy"}, "dx", "gate left out",
+          "dy passes as if the gate were open"),
+]
+
+
+def swiglu(x, w, v):
+    a, b = x @ w, x @ v
+    s = sigma(a)
+    return a * s * b, (x, w, v, a, b, s)
+
+
+def swiglu_backward(dy, cache):
+    x, w, v, a, b, s = cache
+    da = dy * b * (s + a * s * (1 - s))
+    db = dy * a * s
+    return da @ w.T + db @ v.T, x.T @ da, x.T @ db
+
+
+SWIGLU = Right("swiglu", swiglu, swiglu_backward, normal((3, 4), (4, 5), (4, 5)))
+PAIRS += [
+    SWIGLU,
+    Wrong(SWIGLU, {" + db @ v.T": ""}, "dx", "path missing", "the second path to x is missing"),
+    Wrong(SWIGLU, {"da @ w.T + ": ""}, "dx", "path missing", "the first path to x is missing"),
+    Wrong(SWIGLU, {"dy * b *": "dy *"}, "dx dw", "gate left out", "b is forgotten in da"),
+    Wrong(SWIGLU, {"x.T @ da, x.T @ db": "x.T @ db, x.T @ da"}, "dw dv", "exchanged", "dw and dv"),
+    Wrong(SWIGLU, {"dy * a * s\n": "dy * a\n"}, "dx dv", "term missing", "σ is forgotten in db"),
+]
+
+
+def highway(x, w, u):
+    """A gate between x and what a layer makes of it."""
+    h, t = np.tanh(x @ w), sigma(x @ u)
+    return t * h + (1 - t) * x, (x, w, u, h, t)
+
+
+def highway_backward(dy, cache):
+    x, w, u, h, t = cache
+    dh = dy * t * (1 - h * h)
+    dt = dy * (h - x) * t * (1 - t)
+    dx = dy * (1 - t) + dh @ w.T + dt @ u.T
+    return dx, x.T @ dh, x.T @ dt
+
+
+HIGHWAY = Right("highway", highway, highway_backward, normal((3, 4), (4, 4), (4, 4)))
+PAIRS += [
+    HIGHWAY,
+    Wrong(HIGHWAY, {"dy * (1 - t) + ": ""}, "dx", "path missing", "the path around is forgotten"),
+    Wrong(HIGHWAY, {" + dt @ u.T": ""}, "dx", "path missing",
+          "the path through the gate is forgotten"),
+    Wrong(HIGHWAY, {"dy * (h - x) *": "dy * h *"}, "dx du", "term missing",
+          "−x is forgotten in dt"),
+    Wrong(HIGHWAY, {"h - x": "h + x"}, "dx du", "sign of a term", "h + x for h − x"),
+    Wrong(HIGHWAY, {"dh @ w.T": "dh @ w"}, "dx", "transposed", "w is not transposed"),
+]
+
+
+def residual(x, w):
+    return x + np.tanh(x @ w), (x, w)
+
+
+def residual_backward(dy, cache):
+    x, w = cache
+    dz = dy * (1 - np.tanh(x @ w) ** 2)
+    return dy + dz @ w.T, x.T @ dz
+
+
+RESIDUAL = Right("residual", residual, residual_backward, normal((3, 4), (4, 4)))
+PAIRS += [
+    RESIDUAL,
+    Wrong(RESIDUAL, {"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing",
+          "the residual is forgotten"),
+    Wrong(RESIDUAL, {"dy + dz @ w.T": "dy"}, "dx", "path missing", "the sublayer is forgotten"),
+    Wrong(RESIDUAL, {"dy + dz": "2 * dy + dz"}, "dx", "term twice", "the residual counts twice"),
+    Wrong(RESIDUAL, {"dy + dz": "dz + dz"}, "dx", "path missing", "dz for dy in the residual"),
+]
+
+
+def pre_norm(x, w):
+    h, h_cache = standardise(x)
+    return x + h @ w, (h, h_cache, w)
+
+
+def pre_norm_backward(dy, cache):
+    h, h_cache, w = cache
+    dh = dy @ w.T
+    return dy + standardise_backward(dh, h_cache), h.T @ dy
+
+
+PRE_NORM = Right("residual around a norm", pre_norm, pre_norm_backward, normal((4, 5), (5, 5)))
+PAIRS += [
+    PRE_NORM,
+    Wrong(PRE_NORM, {"dy + standardise": "standardise"}, "dx", "path missing", "no residual"),
+    Wrong(PRE_NORM, {"dy + standardise_backward(dh": "standardise_backward(dy + dh"}, "dx",
+          "order wrong", "the residual goes through the norm, too"),
+    Wrong(PRE_NORM, {"standardise_backward(dh, h_cache)": "dh"}, "dx", "derivative left out",
+          "the norm is passed over"),
+]
+
+
+def mixture(x, g, w):
+    """Three linear experts (3, D, F), weighted by a softmax of x @ g."""
+    p, _ = softmax(x @ g)
+    experts = np.einsum("bd,kdf->bkf", x, w)
+    return np.einsum("bk,bkf->bf", p, experts), (x, g, w, p, experts)
+
+
+def mixture_backward(dy, cache):
+    x, g, w, p, experts = cache
+    dp = np.einsum("bf,bkf->bk", dy, experts)
+    dz = softmax_backward(dp, p)
+    dexperts = p[:, :, None] * dy[:, None]
+    dx = dz @ g.T + np.einsum("bkf,kdf->bd", dexperts, w)
+    return dx, x.T @ dz, np.einsum("bd,bkf->kdf", x, dexperts)
+
+
+MIXTURE = Right("mixture of experts", mixture, mixture_backward, normal((4, 5), (5, 3), (3, 5, 2)))
+PAIRS += [
+    MIXTURE,
+    Wrong(MIXTURE, {"dz @ g.T + ": ""}, "dx", "path missing", "no path through the gates"),
+    Wrong(MIXTURE, {"softmax_backward(dp, p)": "dp"}, "dx dg", "derivative left out", "no softmax"),
+    Wrong(MIXTURE, {"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"}, "dx dw",
+          "gate left out", "experts are not weighted"),
+    Wrong(MIXTURE, {"softmax_backward(dp, p)": "p * dp"}, "dx dg", "sum term missing",
+          "softmax without its sum"),
+]

@@ -1,0 +1,308 @@
+"""Losses: a number, or one for each row."""
+
+import numpy as np
+
+from battery.activations import sigma
+from battery.norms import unit_rows, unit_rows_backward
+from battery.softmaxes import softmax
+from battery.table import Right, Wrong, away, normal
+
+PAIRS = []
+
+
+def log_p_of(x):
+    z = x - x.max(-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(-1, keepdims=True))
+
+
+def mse(x, target):
+    error = x - target
+    return (error * error).mean(), error
+
+
+def mse_backward(dy, error):
+    dx = 2 * error / error.size * dy
+    return dx, -dx
+
+
+MSE = Right("mean square error", mse, mse_backward, normal((3, 5), (3, 5)))
+SQUARE_MSE = Right("mean square error, 2 × 4", mse, mse_backward, normal((2, 4), (2, 4)))
+PAIRS += [
+    MSE,
+    SQUARE_MSE,
+    Wrong(MSE, {"2 * error": "error"}, "dx dtarget", "factor", "the 2 is forgotten"),
+    Wrong(MSE, {" / error.size": ""}, "dx dtarget", "factor of a size", "not divided by the size"),
+    Wrong(MSE, {"error.size": "len(error)"}, "dx dtarget", "factor of a size", "only by the batch"),
+    Wrong(MSE, {" * dy": ""}, "dx dtarget", "dy forgotten", "dy is forgotten"),
+    Wrong(MSE, {"-dx": "dx"}, "dtarget", "sign", "the target's sign is wrong"),
+    Wrong(MSE, {"dx, -dx": "-dx, dx"}, "dx dtarget", "sign", "target − x for x − target"),
+    Wrong(MSE, {"dx, -dx": "dx, None"}, "dtarget", "gradient left out", "the target has none"),
+    Wrong(SQUARE_MSE, {"2 * error": "error"}, "dx dtarget", "factor", "the 2, with a batch of 2"),
+]
+
+
+def cross_entropy(logits, labels):
+    """The mean over the batch of − log p of the label."""
+    log_p = log_p_of(logits)
+    return -log_p[np.arange(len(labels)), labels].mean(), (log_p, labels)
+
+
+def cross_entropy_backward(dy, cache):
+    log_p, labels = cache
+    dlogits = np.exp(log_p)
+    dlogits[np.arange(len(labels)), labels] -= 1
+    return dlogits / len(labels) * dy
+
+
+def labelled(shape):
+    return lambda rng: (rng.standard_normal(shape), rng.integers(shape[-1], size=shape[:-1]))
+
+
+CE = Right("cross-entropy", cross_entropy, cross_entropy_backward, labelled((3, 5)))
+SQUARE_CE = Right("cross-entropy, 4 × 4", cross_entropy, cross_entropy_backward, labelled((4, 4)))
+PAIRS += [
+    CE,
+    SQUARE_CE,
+    Wrong(CE, {" / len(labels)": ""}, "dlogits", "factor of the batch", "not divided by the batch"),
+    Wrong(CE, {"-= 1": "-= 0"}, "dlogits", "label left out", "1 is not subtracted at the label"),
+    Wrong(CE, {"-= 1": "+= 1"}, "dlogits", "sign of a term", "1 is added at the label"),
+    Wrong(CE, {"np.exp(log_p)": "0 * log_p"}, "dlogits", "term missing", "p is left out"),
+    Wrong(CE, {"np.exp(log_p)": "log_p.copy()"}, "dlogits", "term wrong", "log p for p"),
+    Wrong(CE, {" * dy": ""}, "dlogits", "dy forgotten", "dy is forgotten"),
+    Wrong(CE, {"dlogits[np.arange(len(labels)), labels] -= 1": "dlogits[:, labels] -= 1"},
+          "dlogits", "index wrong", "[:, labels] takes the labels of all rows"),
+    Wrong(SQUARE_CE, {"dlogits / len": "-dlogits / len"}, "dlogits", "sign", "the sign is wrong"),
+    Wrong(SQUARE_CE, {" / len(labels)": ""}, "dlogits", "factor of the batch", "not by the batch"),
+]
+
+
+def smoothed(logits, labels):
+    """Cross-entropy with a tenth of the label's share spread over all classes."""
+    log_p = log_p_of(logits)
+    share = 0.9 * np.eye(logits.shape[-1])[labels] + 0.1 / logits.shape[-1]
+    return -(share * log_p).sum(-1), (log_p, share)
+
+
+def smoothed_backward(dy, cache):
+    log_p, share = cache
+    return (np.exp(log_p) - share) * dy[:, None]
+
+
+SMOOTHED = Right("cross-entropy with smoothing", smoothed, smoothed_backward, labelled((4, 6)))
+PAIRS += [
+    SMOOTHED,
+    Wrong(SMOOTHED, {"- share": "- (share > 0.5)"}, "dlogits", "smoothing forgotten",
+          "the gradient is that of the label alone"),
+    Wrong(SMOOTHED, {"- share": "- (share - 0.1 / 6)"}, "dlogits", "smoothing forgotten",
+          "0.9, no rest"),
+    Wrong(SMOOTHED, {"[:, None]": ".sum()"}, "dlogits", "sum over too much", "dy is summed"),
+]
+
+
+def padded(logits, labels):
+    """The mean cross-entropy of the labels that are not 0, which is padding."""
+    log_p = log_p_of(logits)
+    real = labels != 0
+    picked = np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+    return -(picked * real).sum() / real.sum(), (log_p, labels, real)
+
+
+def padded_backward(dy, cache):
+    log_p, labels, real = cache
+    dlogits = np.exp(log_p) - np.eye(log_p.shape[-1])[labels]
+    return dlogits * real[..., None] / real.sum() * dy
+
+
+def padded_inputs(rng):
+    return rng.standard_normal((2, 4, 5)), np.array([[3, 1, 4, 0], [2, 0, 0, 0]])
+
+
+PADDED = Right("cross-entropy with padding", padded, padded_backward, padded_inputs)
+PAIRS += [
+    PADDED,
+    Wrong(PADDED, {" * real[..., None]": ""}, "dlogits", "mask missing", "padding has a gradient"),
+    Wrong(PADDED, {"real.sum()": "real.size"}, "dlogits", "factor of a size",
+          "divided by all positions, not by the real ones"),
+    Wrong(PADDED, {"real[..., None]": "~real[..., None]"}, "dlogits", "mask inverted", "inverted"),
+]
+
+
+def binary(x, target):
+    """Binary cross-entropy of logits."""
+    return (np.logaddexp(0, x) - target * x).mean(), (x, target)
+
+
+def binary_backward(dy, cache):
+    x, target = cache
+    s = sigma(x)
+    return (s - target) / x.size * dy, -x / x.size * dy
+
+
+def binary_inputs(rng):
+    return rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))
+
+
+BINARY = Right("binary cross-entropy", binary, binary_backward, binary_inputs)
+PAIRS += [
+    BINARY,
+    Wrong(BINARY, {"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice",
+          "σ′"),
+    Wrong(BINARY, {"s - target": "target - s"}, "dx", "sign", "target − σ for σ − target"),
+    Wrong(BINARY, {"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)"),
+    Wrong(BINARY, {"-x / x.size": "-s / x.size"}, "dtarget", "derivative at y", "σ(x) for x"),
+]
+
+
+def hinge(x, labels):
+    """Multi-class hinge: how far other scores come within 1 of the label's."""
+    rows = np.arange(len(labels))
+    margin = x - x[rows, labels][:, None] + 1
+    margin[rows, labels] = 0
+    return np.maximum(margin, 0).sum(), (margin > 0, rows, labels)
+
+
+def hinge_backward(dy, cache):
+    within, rows, labels = cache
+    dx = within * dy
+    dx[rows, labels] -= dx.sum(-1)
+    return dx
+
+
+def hinge_inputs(rng):
+    grid = rng.permuted(np.tile(np.arange(5) * 0.4, (3, 1)), axis=1)
+    return grid + rng.uniform(0, 0.05, (3, 5)), grid.argmax(1)  # two of four come within 1
+
+
+HINGE = Right("hinge", hinge, hinge_backward, hinge_inputs)
+PAIRS += [
+    HINGE,
+    Wrong(HINGE, {"-= dx.sum(-1)": "-= 0"}, "dx", "label left out",
+          "the label's score has no gradient"),
+    Wrong(HINGE, {"-= dx.sum(-1)": "= -dy"}, "dx", "label left out",
+          "the label's counts once only"),
+    Wrong(HINGE, {"within * dy": "np.ones_like(within) * dy"}, "dx", "condition wrong",
+          "all count"),
+]
+
+
+def huber(x, target):
+    error = x - target
+    small = np.abs(error) < 1
+    return np.where(small, error**2 / 2, np.abs(error) - 0.5).sum(-1), (error, small)
+
+
+def huber_backward(dy, cache):
+    error, small = cache
+    dx = np.where(small, error, np.sign(error)) * dy[:, None]
+    return dx, -dx
+
+
+def huber_inputs(rng):
+    error = rng.choice([-1, 1], (4, 6)) * rng.choice([0.5, 1.5], (4, 6))
+    target = rng.standard_normal((4, 6))
+    return target + error + rng.uniform(-0.3, 0.3, (4, 6)), target
+
+
+HUBER = Right("Huber", huber, huber_backward, huber_inputs)
+PAIRS += [
+    HUBER,
+    Wrong(HUBER, {"np.sign(error))": "error)"}, "dx dtarget", "condition wrong", "never clipped"),
+    Wrong(HUBER, {"small, error,": "small, 2 * error,"}, "dx dtarget", "factor in a branch", "2 e"),
+    Wrong(HUBER, {"np.sign(error))": "1.0)"}, "dx dtarget", "condition wrong", "1 for the sign"),
+    Wrong(HUBER, {"where(small,": "where(~small,"}, "dx dtarget", "condition wrong", "exchanged"),
+]
+
+
+def kl(x, z):
+    """KL(p ‖ q) of p = softmax(x), q = softmax(z)."""
+    log_p, log_q = log_p_of(x), log_p_of(z)
+    divergence = (np.exp(log_p) * (log_p - log_q)).sum(-1)
+    return divergence, (log_p, log_q, divergence)
+
+
+def kl_backward(dy, cache):
+    log_p, log_q, divergence = cache
+    p, q = np.exp(log_p), np.exp(log_q)
+    dx = p * (log_p - log_q - divergence[:, None])
+    return dx * dy[:, None], (q - p) * dy[:, None]
+
+
+KL = Right("KL divergence", kl, kl_backward, normal((3, 5), (3, 5)))
+PAIRS += [
+    KL,
+    Wrong(KL, {" - divergence[:, None]": ""}, "dx", "sum term missing",
+          "the divergence is left out"),
+    Wrong(KL, {"(q - p)": "(p - q)"}, "dz", "sign", "p − q for q − p"),
+    Wrong(KL, {"(q - p)": "(-p / q)"}, "dz", "derivative left out", "with respect to q, not to z"),
+    Wrong(KL, {"p * (log_p": "(log_p"}, "dx", "factor y forgotten", "p before the bracket is lost"),
+]
+
+
+def contrastive(x, z):
+    """InfoNCE: row i of x should be nearest to row i of z."""
+    (u, u_cache), (v, v_cache) = unit_rows(x), unit_rows(z)
+    p, _ = softmax(u @ v.T / 0.5)
+    return -np.log(np.diag(p)).mean(), (u, v, u_cache, v_cache, p)
+
+
+def contrastive_backward(dy, cache):
+    u, v, u_cache, v_cache, p = cache
+    dscores = (p - np.eye(len(p))) / len(p) / 0.5 * dy
+    return unit_rows_backward(dscores @ v, u_cache), unit_rows_backward(dscores.T @ u, v_cache)
+
+
+CONTRASTIVE = Right("contrastive", contrastive, contrastive_backward, normal((4, 3), (4, 3)))
+PAIRS += [
+    CONTRASTIVE,
+    Wrong(CONTRASTIVE, {"dscores.T": "dscores"}, "dz", "transposed", "scores are not transposed"),
+    Wrong(CONTRASTIVE, {" / 0.5": ""}, "dx dz", "factor", "the temperature is forgotten"),
+    Wrong(CONTRASTIVE, {" / len(p)": ""}, "dx dz", "factor of the batch",
+          "not divided by the batch"),
+    Wrong(CONTRASTIVE, {"unit_rows_backward(dscores @ v, u_cache)": "dscores @ v"}, "dx",
+          "derivative left out", "the normalisation of x is passed over"),
+    Wrong(CONTRASTIVE, {"p - np.eye(len(p))": "p"}, "dx dz", "label left out", "no 1 at the pairs"),
+]
+
+
+def triplet(x, near, far):
+    """Squared distance to near minus that to far, plus 50, where that is positive, as it is."""
+    a, b = x - near, x - far
+    return np.maximum((a * a).sum(-1) - (b * b).sum(-1) + 50, 0), (a, b)
+
+
+def triplet_backward(dy, cache):
+    a, b = cache
+    dy = dy[:, None]
+    return 2 * (a - b) * dy, -2 * a * dy, 2 * b * dy
+
+
+TRIPLET = Right("triplet", triplet, triplet_backward, away((2, 3), (2, 3), (2, 3)))
+PAIRS += [
+    TRIPLET,
+    Wrong(TRIPLET, {"(a - b)": "a"}, "dx", "second use forgotten", "x's second use is forgotten"),
+    Wrong(TRIPLET, {", 2 * b * dy": ", -2 * b * dy"}, "dfar", "sign", "the sign of far"),
+    Wrong(TRIPLET, {"2 * (a - b)": "(a - b)"}, "dx", "factor", "the 2 is forgotten in dx only"),
+]
+
+
+def gaussian(mean, log_variance, target):
+    """Minus the log likelihood, up to a constant."""
+    error = mean - target
+    precision = np.exp(-log_variance)
+    return (error**2 * precision + log_variance).sum() / 2, (error, precision)
+
+
+def gaussian_backward(dy, cache):
+    error, precision = cache
+    dmean = error * precision * dy
+    return dmean, (1 - error**2 * precision) / 2 * dy, -dmean
+
+
+GAUSSIAN = Right("Gaussian likelihood", gaussian, gaussian_backward, normal((5,), (5,), (5,)))
+PAIRS += [
+    GAUSSIAN,
+    Wrong(GAUSSIAN, {"(1 - error": "(-error"}, "dlog_variance", "term missing", "the 1 is missing"),
+    Wrong(GAUSSIAN, {"(1 - error": "(1 + error"}, "dlog_variance", "sign of a term", "1 +"),
+    Wrong(GAUSSIAN, {"error * precision * dy": "error * dy"}, "dmean dtarget", "gain missing",
+          "1/σ²"),
+]

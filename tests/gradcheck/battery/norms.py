@@ -1,0 +1,297 @@
+"""Normalisations, over features, batches, groups and weights."""
+
+import numpy as np
+
+from battery.table import Right, Wrong, normal
+
+PAIRS = []
+
+
+def gained(x_shape, *, width):
+    """x of that shape, a gain between 0.5 and 1.5 and a shift, each of that width."""
+
+    def inputs(rng):
+        gamma = rng.uniform(0.5, 1.5, width)
+        return rng.standard_normal(x_shape), gamma, rng.standard_normal(width)
+
+    return inputs
+
+
+def standardise(x):
+    centred = x - x.mean(-1, keepdims=True)
+    sigma = np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    return centred / sigma, (centred / sigma, sigma)
+
+
+def standardise_backward(dy, cache):
+    x_hat, sigma = cache
+    mean = dy.mean(-1, keepdims=True)
+    overlap = (dy * x_hat).mean(-1, keepdims=True)
+    return (dy - mean - x_hat * overlap) / sigma
+
+
+STANDARDISE = Right("standardised rows", standardise, standardise_backward, normal((3, 7)))
+PAIRS += [
+    STANDARDISE,
+    Wrong(STANDARDISE, {" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
+    Wrong(STANDARDISE, {" - x_hat * overlap": ""}, "dx", "sigma term missing",
+          "no gradient through sigma"),
+    Wrong(STANDARDISE, {" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
+          "mean and sigma are taken for constants"),
+    Wrong(STANDARDISE, {" / sigma": ""}, "dx", "scale forgotten", "the division is forgotten"),
+    Wrong(STANDARDISE, {"/ sigma": "/ sigma**2"}, "dx", "scale forgotten", "σ² for σ"),
+    Wrong(STANDARDISE, {"- mean": "+ mean"}, "dx", "sign of a term", "the mean is added"),
+    Wrong(STANDARDISE, {"mean = dy.mean": "mean = dy.sum"}, "dx", "term wrong",
+          "the sum of dy is subtracted, not the mean"),
+    Wrong(STANDARDISE, {"dy.mean(-1, keepdims=True)": "dy.mean(0)"},
+          "dx", "axis wrong", "the mean of dy is taken over the batch"),
+]
+
+
+def layer_norm(x, gamma, beta):
+    x_hat, (_, sigma) = standardise(x)
+    return gamma * x_hat + beta, (x_hat, sigma, gamma)
+
+
+def layer_norm_backward(dy, cache):
+    x_hat, sigma, gamma = cache
+    dx_hat = dy * gamma
+    mean = dx_hat.mean(-1, keepdims=True)
+    overlap = (dx_hat * x_hat).mean(-1, keepdims=True)
+    dx = (dx_hat - mean - x_hat * overlap) / sigma
+    rows = tuple(range(dy.ndim - 1))
+    return dx, (dy * x_hat).sum(rows), dy.sum(rows)
+
+
+LAYER = Right("layer norm", layer_norm, layer_norm_backward, gained((3, 5, 7), width=7))
+SQUARE_LAYER = Right("layer norm, 4 × 4", layer_norm, layer_norm_backward, gained((4, 4), width=4))
+PAIRS += [
+    LAYER,
+    SQUARE_LAYER,
+    Wrong(LAYER, {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "dx",
+          "gain misplaced", "γ multiplies after the mean terms"),
+    Wrong(LAYER, {"dy * gamma": "dy"}, "dx", "gain missing", "γ is forgotten"),
+    Wrong(LAYER, {"dy * gamma": "dy * gamma * gamma"}, "dx", "gain twice", "γ² for γ"),
+    Wrong(LAYER, {"dy * gamma": "dy / gamma"}, "dx", "upside down", "divided by γ"),
+    Wrong(LAYER, {" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
+    Wrong(LAYER, {" - x_hat * overlap": ""}, "dx", "sigma term missing",
+          "no gradient through sigma"),
+    Wrong(LAYER, {" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
+          "mean and sigma are taken for constants"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"}, "dgamma",
+          "input not normalised", "dγ is made with x − μ, not with x̂"),
+    Wrong(LAYER, {"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum",
+          "dβ is a mean"),
+    Wrong(LAYER, {"dy.sum(rows)": "dy.sum(0)"}, "dbeta", "sum forgotten",
+          "dβ is not summed over the length"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"},
+          "dgamma dbeta", "exchanged", "dγ and dβ are exchanged"),
+    Wrong(LAYER, {"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"}, "dgamma", "gain twice",
+          "dγ is made with dx̂, which has γ in it"),
+    Wrong(LAYER, {"x_hat * overlap": "overlap"}, "dx", "term wrong",
+          "x̂ before the overlap is lost"),
+    Wrong(SQUARE_LAYER, {"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"}, "dgamma", "axis wrong",
+          "dγ is summed over features, which are as many as rows"),
+]
+
+
+def batch_norm(x, gamma, beta):
+    centred = x - x.mean(0)
+    sigma = np.sqrt((centred * centred).mean(0) + 1e-5)
+    x_hat = centred / sigma
+    return gamma * x_hat + beta, (x_hat, sigma, gamma)
+
+
+def batch_norm_backward(dy, cache):
+    x_hat, sigma, gamma = cache
+    dgamma, dbeta = (dy * x_hat).sum(0), dy.sum(0)
+    count = len(dy)
+    dx = gamma / sigma * (dy - dbeta / count - x_hat * dgamma / count)
+    return dx, dgamma, dbeta
+
+
+BATCH = Right("batch norm", batch_norm, batch_norm_backward, gained((5, 3), width=3))
+PAIRS += [
+    BATCH,
+    Wrong(BATCH, {"- dbeta / count": "- dbeta"}, "dx", "term wrong", "Σ dy for its mean"),
+    Wrong(BATCH, {" - dbeta / count - x_hat * dgamma / count": ""}, "dx", "statistics as constants",
+          "as at test time, the statistics are constants"),
+    Wrong(BATCH, {" - x_hat * dgamma / count": ""}, "dx", "sigma term missing",
+          "nothing through sigma"),
+    Wrong(BATCH, {" - dbeta / count": ""}, "dx", "mean term missing", "nothing through the mean"),
+    Wrong(BATCH, {"count = len(dy)": "count = len(dy) - 1"}, "dx", "term wrong",
+          "N − 1 where forward divides by N"),
+    Wrong(BATCH, {"gamma / sigma": "1 / sigma"}, "dx", "gain missing", "γ is forgotten"),
+    Wrong(BATCH,
+          {"(dy * x_hat).sum(0), dy.sum(0)": "(dy * x_hat).mean(0), dy.mean(0)", "len(dy)": "1"},
+          "dgamma dbeta", "mean in place of sum", "dγ and dβ are means over the batch"),
+]
+
+
+def image_norm(x, gamma, beta):
+    """Batch norm of images (B, C, height, width), a mean and a gain for each channel."""
+    x_hat, cache = batch_norm(by_channel(x), gamma, beta)
+    return to_images(x_hat, x.shape), cache
+
+
+def image_norm_backward(dy, cache):
+    dx, dgamma, dbeta = batch_norm_backward(by_channel(dy), cache)
+    return to_images(dx, dy.shape), dgamma, dbeta
+
+
+def by_channel(x):
+    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def to_images(rows, shape):
+    batch, channels, height, width = shape
+    return np.moveaxis(rows.reshape(batch, height, width, channels), -1, 1)
+
+
+IMAGE = Right("batch norm of images", image_norm, image_norm_backward,
+              gained((2, 3, 4, 5), width=3))
+PAIRS += [
+    IMAGE,
+    Wrong(IMAGE, {"dgamma, dbeta\n": "dgamma / len(dy), dbeta / len(dy)\n"}, "dgamma dbeta",
+          "factor of the batch", "divided by the batch size"),
+    Wrong(IMAGE, {"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"}, "dgamma dbeta",
+          "factor of a size", "divided by the size of an image"),
+    Wrong(IMAGE, {"to_images(dx,": "to_images(dx / cache[2],"}, "dx", "gain missing",
+          "γ, one for each channel, is forgotten"),
+    Wrong(IMAGE, {"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"}, "dx", "order wrong",
+          "channels last are taken for channels first"),
+]
+
+
+def rms_norm(x, gain):
+    scale = 1 / np.sqrt((x * x).mean(-1, keepdims=True))
+    return gain * x * scale, (x, gain, scale)
+
+
+def rms_norm_backward(dy, cache):
+    x, gain, scale = cache
+    dx_hat = dy * gain
+    x_hat = x * scale
+    dx = scale * (dx_hat - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True))
+    return dx, (dy * x_hat).sum(0)
+
+
+def rms_inputs(rng):
+    return rng.standard_normal((4, 6)), rng.uniform(0.5, 1.5, 6)
+
+
+RMS = Right("rms norm", rms_norm, rms_norm_backward, rms_inputs)
+PAIRS += [
+    RMS,
+    Wrong(RMS, {" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""}, "dx",
+          "statistics as constants", "the root mean square is taken for a constant"),
+    Wrong(RMS, {"x_hat).mean": "x_hat).sum"}, "dx", "term wrong", "a sum for the mean"),
+    Wrong(RMS, {"x_hat * (dx_hat": "x * (dx_hat"}, "dx", "input not normalised",
+          "x for x̂ in the second term"),
+    Wrong(RMS, {"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("}, "dx",
+          "gain misplaced", "the gain multiplies after the mean term"),
+    Wrong(RMS, {"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "dgain", "input not normalised",
+          "x for x̂"),
+    Wrong(RMS, {"scale * (": "("}, "dx", "scale forgotten", "the division is forgotten"),
+    Wrong(RMS, {"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"}, "dx",
+          "term too many", "the mean is subtracted as in LayerNorm"),
+]
+
+
+def group_norm(x):
+    """Two groups of channels, each standardised: x (B, C, T)."""
+    batch, channels, length = x.shape
+    y, cache = standardise(x.reshape(batch, 2, channels // 2 * length))
+    return y.reshape(x.shape), cache
+
+
+def group_norm_backward(dy, cache):
+    batch, channels, length = dy.shape
+    dy_groups = dy.reshape(batch, 2, channels // 2 * length)
+    return standardise_backward(dy_groups, cache).reshape(dy.shape)
+
+
+def each_channel(dy, cache):
+    """Standardises backward over each channel in place of each group."""
+    x_hat, sigma = cache
+    channel_sigma = np.repeat(sigma[..., 0], 2, axis=1)[..., None]
+    return standardise_backward(dy, (x_hat.reshape(dy.shape), channel_sigma))
+
+
+GROUP = Right("group norm", group_norm, group_norm_backward, normal((3, 4, 5)))
+PAIRS += [
+    GROUP,
+    Wrong(GROUP, each_channel, "dx", "axis wrong", "the means are over channels, not groups"),
+    Wrong(GROUP, {"standardise_backward(dy_groups, cache)": "(dy_groups / cache[1])"}, "dx",
+          "statistics as constants", "mean and sigma of a group are taken for constants"),
+]
+
+
+def weight_norm(x, v, g):
+    """x @ w with w = g v / ‖v‖, a length g for each column of v."""
+    length = np.sqrt((v * v).sum(0))
+    w = g * v / length
+    return x @ w, (x, w, v / length, length, g)
+
+
+def weight_norm_backward(dy, cache):
+    x, w, unit, length, g = cache
+    dw = x.T @ dy
+    dg = (dw * unit).sum(0)
+    dv = g / length * (dw - unit * dg)
+    return dy @ w.T, dv, dg
+
+
+WEIGHT = Right("weight norm", weight_norm, weight_norm_backward, normal((5, 3), (3, 4), (4,)))
+PAIRS += [
+    WEIGHT,
+    Wrong(WEIGHT, {" - unit * dg": ""}, "dv", "statistics as constants",
+          "‖v‖ is taken for a constant"),
+    Wrong(WEIGHT, {"g / length *": "1 / length *"}, "dv", "gain missing", "g is forgotten in dv"),
+    Wrong(WEIGHT, {"g / length *": "g *"}, "dv", "scale forgotten", "‖v‖ is forgotten in dv"),
+    Wrong(WEIGHT, {"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"}, "dg",
+          "gain twice", "dg is made with w, which has g in it"),
+]
+
+
+def unit_rows(x):
+    length = np.sqrt((x * x).sum(-1, keepdims=True))
+    return x / length, (x / length, length)
+
+
+def unit_rows_backward(dy, cache):
+    y, length = cache
+    return (dy - y * (dy * y).sum(-1, keepdims=True)) / length
+
+
+UNIT = Right("rows of length 1", unit_rows, unit_rows_backward, normal((4, 4)))
+PAIRS += [
+    UNIT,
+    Wrong(UNIT, {" - y * (dy * y).sum(-1, keepdims=True)": ""}, "dx", "statistics as constants",
+          "the length is taken for a constant"),
+    Wrong(UNIT, {"y).sum": "y).mean"}, "dx", "term wrong", "a mean for the sum"),
+    Wrong(UNIT, {"sum(-1": "sum(0"}, "dx", "axis wrong", "the overlap is taken over the batch"),
+]
+
+
+def cosine(x, z):
+    (u, u_cache), (v, v_cache) = unit_rows(x), unit_rows(z)
+    return (u * v).sum(-1), (u, v, u_cache, v_cache)
+
+
+def cosine_backward(dy, cache):
+    u, v, u_cache, v_cache = cache
+    du, dv = dy[:, None] * v, dy[:, None] * u
+    return unit_rows_backward(du, u_cache), unit_rows_backward(dv, v_cache)
+
+
+COSINE = Right("cosine of rows", cosine, cosine_backward, normal((3, 5), (3, 5)))
+PAIRS += [
+    COSINE,
+    Wrong(COSINE, {"unit_rows_backward(du, u_cache)": "du / u_cache[1]"}, "dx",
+          "statistics as constants", "the length of x is taken for a constant"),
+    Wrong(COSINE, {"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"}, "dx dz", "zero",
+          "each goes back along itself"),
+    Wrong(COSINE, {"(du, u_cache)": "(du, v_cache)"}, "dx", "cache of the other",
+          "the cache of z is used for x"),
+]

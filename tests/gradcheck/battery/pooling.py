@@ -1,0 +1,180 @@
+"""Pooling over windows, over time and over images."""
+
+import numpy as np
+
+from battery.softmaxes import softmax, softmax_backward
+from battery.table import Right, Wrong, apart, normal
+
+PAIRS = []
+
+
+def global_max(x):
+    """The largest over time of each feature: (B, T, D) to (B, D)."""
+    return x.max(1), (x, x.argmax(1))
+
+
+def global_max_backward(dy, cache):
+    x, where = cache
+    dx = np.zeros_like(x)
+    np.put_along_axis(dx, where[:, None], dy[:, None], axis=1)
+    return dx
+
+
+GLOBAL_MAX = Right("maximum over time", global_max, global_max_backward, apart((3, 5, 2)))
+PAIRS += [
+    GLOBAL_MAX,
+    Wrong(GLOBAL_MAX, {"where[:, None]": "(where[:, None] + 1) % 5"}, "dx", "index of the maximum",
+          "the step after the maximum"),
+    Wrong(GLOBAL_MAX, {"where[:, None]": "0 * where[:, None]"}, "dx", "index of the maximum",
+          "always the first step"),
+    Wrong(GLOBAL_MAX, {"where[:, None]": "x.argmin(1)[:, None]"}, "dx", "index of the maximum",
+          "the minimum"),
+    Wrong(GLOBAL_MAX, {"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "dx",
+          "condition wrong", "every step gets dy"),
+    Wrong(GLOBAL_MAX, {"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"},
+          "dx", "derivative of another function", "that of a mean"),
+    Wrong(GLOBAL_MAX, {"dy[:, None], axis": "1.0, axis"}, "dx", "dy forgotten", "dy is forgotten"),
+]
+
+
+def max_pool(x):
+    """The larger of each two steps."""
+    pairs = x.reshape(len(x), -1, 2, x.shape[-1])  # (B, T / 2, 2, D)
+    return pairs.max(2), pairs == pairs.max(2, keepdims=True)
+
+
+def max_pool_backward(dy, largest):
+    dpairs = largest * dy[:, :, None]
+    return dpairs.reshape(len(dy), -1, dy.shape[-1])
+
+
+MAX_POOL = Right("max-pooling", max_pool, max_pool_backward, apart((2, 6, 3)))
+PAIRS += [
+    MAX_POOL,
+    Wrong(MAX_POOL, {"largest *": "~largest *"}, "dx", "index of the maximum", "the smaller one"),
+    Wrong(MAX_POOL, {"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum",
+          "the other of the two"),
+    Wrong(MAX_POOL, {"largest *": "0.5 * largest *"}, "dx", "factor",
+          "halved, as if it were a mean"),
+    Wrong(MAX_POOL, {"largest *": "largest[:, :1] *"}, "dx", "index of the maximum",
+          "the first window's for all"),
+]
+
+
+def max_pool2d(x):
+    """Windows of 2 × 2 of images (B, C, height, width)."""
+    batch, channels, height, width = x.shape
+    windows = x.reshape(batch, channels, height // 2, 2, width // 2, 2).swapaxes(3, 4)
+    windows = windows.reshape(batch, channels, height // 2, width // 2, 4)
+    return windows.max(-1), (windows.argmax(-1), x.shape)
+
+
+def max_pool2d_backward(dy, cache):
+    where, shape = cache
+    dwindows = (np.arange(4) == where[..., None]) * dy[..., None]
+    return dwindows.reshape(*dy.shape, 2, 2).swapaxes(3, 4).reshape(shape)
+
+
+MAX_POOL2D = Right("max-pooling of images", max_pool2d, max_pool2d_backward, apart((2, 3, 4, 6)))
+PAIRS += [
+    MAX_POOL2D,
+    Wrong(MAX_POOL2D, {".swapaxes(3, 4)": ""}, "dx", "order wrong",
+          "windows are not put back in rows"),
+    Wrong(MAX_POOL2D, {"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "dx",
+          "index of the maximum", "columns first within a window"),
+    Wrong(MAX_POOL2D, {"where[..., None]": "where[:1, :, :, :, None]"}, "dx",
+          "index of the maximum", "the first image's maxima for all"),
+]
+
+
+def average_pool(x):
+    """The mean of each two steps."""
+    return (x[:, ::2] + x[:, 1::2]) / 2, None
+
+
+def average_pool_backward(dy, cache):
+    return np.repeat(dy, 2, axis=1) / 2
+
+
+AVERAGE = Right("average pooling, windows of 2", average_pool, average_pool_backward,
+                normal((2, 4, 3)))
+PAIRS += [
+    AVERAGE,
+    Wrong(AVERAGE, {" / 2": ""}, "dx", "factor of a window",
+          "not divided by the window, with a batch of 2"),
+    Wrong(AVERAGE, {" / 2": " / 4"}, "dx", "factor of a window", "divided twice"),
+    Wrong(AVERAGE, {"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "dx", "order wrong",
+          "tile for repeat"),
+]
+
+
+def global_average(x):
+    return x.mean((2, 3)), x.shape
+
+
+def global_average_backward(dy, shape):
+    return np.broadcast_to(dy[:, :, None, None], shape) / (shape[2] * shape[3])
+
+
+GLOBAL_AVERAGE = Right("global average", global_average, global_average_backward,
+                       normal((2, 3, 4, 5)))
+PAIRS += [
+    GLOBAL_AVERAGE,
+    Wrong(GLOBAL_AVERAGE, {" / (shape[2] * shape[3])": ""}, "dx", "factor of a size",
+          "not divided by the pixels"),
+    Wrong(GLOBAL_AVERAGE, {"shape[2] * shape[3]": "shape[2]"}, "dx", "factor of a size",
+          "divided by the height only"),
+]
+
+
+def masked_mean(x, mask):
+    """The mean over the real steps of each sentence."""
+    count = mask.sum(1)[:, None]
+    return (x * mask[..., None]).sum(1) / count, (mask, count)
+
+
+def masked_mean_backward(dy, cache):
+    mask, count = cache
+    return mask[..., None] * (dy / count)[:, None]
+
+
+def masked_inputs(rng):
+    return rng.standard_normal((3, 4, 2)), np.arange(4) < np.array([[4], [2], [3]])
+
+
+MASKED_MEAN = Right("mean of real steps", masked_mean, masked_mean_backward, masked_inputs)
+PAIRS += [
+    MASKED_MEAN,
+    Wrong(MASKED_MEAN, {"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx",
+          "mask missing", "padding has a gradient"),
+    Wrong(MASKED_MEAN, {"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",
+          "divided by the length of the padded"),
+]
+
+
+def attentive(x, q):
+    """Steps weighted by a softmax of their product with q."""
+    p, _ = softmax(x @ q)
+    return np.einsum("bt,btd->bd", p, x), (x, q, p)
+
+
+def attentive_backward(dy, cache):
+    x, q, p = cache
+    dp = np.einsum("bd,btd->bt", dy, x)
+    dz = softmax_backward(dp, p)
+    dx = p[..., None] * dy[:, None] + dz[..., None] * q
+    return dx, np.einsum("bt,btd->d", dz, x)
+
+
+ATTENTIVE = Right("attention pooling", attentive, attentive_backward, normal((3, 4, 5), (5,)))
+PAIRS += [
+    ATTENTIVE,
+    Wrong(ATTENTIVE, {" + dz[..., None] * q": ""}, "dx", "second use forgotten",
+          "x in the scores is forgotten"),
+    Wrong(ATTENTIVE, {"p[..., None] * dy[:, None] + ": ""}, "dx", "second use forgotten",
+          "x as value is forgotten"),
+    Wrong(ATTENTIVE, {"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing",
+          "softmax without its sum"),
+    Wrong(ATTENTIVE, {'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "dq", "one row only",
+          "dq of the last sentence"),
+]

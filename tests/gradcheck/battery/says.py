@@ -1,0 +1,143 @@
+"""What may be said of each kind of slip; a cause that matches none of its patterns is a wrong one.
+
+Where several causes fit the numbers and all of them are printed, one must be this one. A factor may
+be called a size only where it is that size; elsewhere it may stand alone, or among other causes.
+"""
+
+MISSING = r"(missing|forgotten|left out|passed over|lacks|without)"
+SIZE = r"batch|length|number of|\broot\b|√|width|size of|\bN\b"
+TIMES = r"times too (large|small)"
+BARE = rf"{TIMES}(?!.*({SIZE}))"
+HEDGED = rf"{TIMES}.*(square|twice|second use|constant|window|other causes?|several causes)"
+
+# Facts without a cause are silence; what is wrong whatever the slip comes first.
+NEVER = r"√(4|9|16|25)\b"  # the root of a perfect square is no size that anybody would divide by
+SILENT = (
+    r"^\d+ of (its \d+ entries|the slopes along \d+ directions) are (wrong|NaN or infinite)",
+    rf"^it is [\d.e+-]+ {TIMES}$",
+    r"^it is zero everywhere$",
+    r"^its shape is \(.*\) and should be \([^:]*\)$",
+)
+
+# Kinds of which it may also be said that they cannot be checked: what is wrong is not the numbers.
+CANNOT_BE_CHECKED = {"state", "overwrites"}
+
+STEPS = r"step to step|(earlier|later) steps?|steps? (before|after)|carried|recurren|state"
+MOVED = r"\border\b|permut|moved|shifted|another place|other places|exchanged|rearranged"
+TURNED = r"revers|turned round|flipped|other way round|backwards|forwards"
+
+
+def forgotten(name):
+    """What may be said where the factor of that name is forgotten."""
+    return (
+        rf"\b{name} (is |was )?{MISSING}",
+        rf"(divided by|multiplied by|factor|factor of) {name}\b",
+    )
+
+
+SAYS = {
+    # What comes from above
+    "dy forgotten": (rf"\bdy\b(?! itself).*{MISSING}", r"(without|not multiplied by) dy\b"),
+    "dy twice": (r"\bdy\b.*(twice|squared|once too often)", r"dy²"),
+    "zero": (r"zero everywhere",),
+    "gradient left out": (r"zero everywhere", r"None", r"\breturn\b"),
+    "gradient replaced": (r"replace", r"\+="),
+    "zero in places": (r"zero (where|in|at)(?!.*mask)", r"axis"),
+    "some rows": (BARE, r"\brow\b"),
+    "some entries": (BARE, r"sign"),
+    "shape wrong": (r"shape", r"transpos"),
+    # Factors
+    "factor": (BARE, HEDGED),
+    "factor of the batch": (BARE, rf"{TIMES}.*batch"),
+    "factor of a size": (BARE, rf"{TIMES}.*(length|number of|(?<!head )width|size of|\bN\b|steps)"),
+    "factor of a root": (BARE, rf"{TIMES}.*(√|root)", rf"{TIMES}.*width"),
+    "factor of a window": (BARE, HEDGED),
+    "mean in place of sum": (BARE, rf"{TIMES}.*({SIZE})", r"\bmean\b.*\bsum"),
+    "factor in a branch": (TIMES, r"negative|branch|condition|where x"),
+    "factor in a part": (r"\bpart\b|some of|columns", TIMES),
+    "factor x forgotten": forgotten("x"),
+    "factor y forgotten": forgotten("y"),
+    "factor p forgotten": (*forgotten("p"), r"each feature is off by a factor", BARE),
+    "counts of rows": (r"each row is off by a factor", r"\bcount|divided"),
+    "sign": (r"\bsign\b", r"negat", r"minus"),
+    "upside down": (r"multiplied.*divi", r"divi.*multipl", r"upside down|reciprocal|inverse"),
+    # Sums and axes
+    "sum forgotten": (r"\bsum",),
+    "sum over too much": (r"\bsum", r"same for|constant over"),
+    "sum of products": (r"\bsum",),
+    "axis wrong": (r"\b(axis|axes)\b", r"wrong factor"),
+    "one row only": (r"\bonly (the|one)\b", r"\bsum"),
+    "transposed": (r"transpos",),
+    "exchanged": (r"exchanged|swapped",),
+    "own factor": (r"factor|multipl", r"in place of"),
+    "halves exchanged": (r"exchanged|swapped|\border\b|half|halves",),
+    "order wrong": (MOVED,),
+    "index wrong": (r"index|indices",),
+    "repeated index": (r"repeat|more than once|several times|occurs",),
+    "product wrong": (r"product|@|matrix",),
+    "cache of the other": (r"cache|other input|in place of",),
+    # Derivatives
+    "derivative at y": (r"\bat y\b|\bof y\b|y (for|in place of) x|output",),
+    "derivative at x": (r"\bat x\b|\bof x\b|x (for|in place of) y",),
+    "derivative of another function": (r"derivative", r"\bmean\b", r"\bmask is missing"),
+    "derivative left out": (rf"derivative.*{MISSING}", r"handed on|passed on|equals dy|dy itself,"),
+    "differentiated twice": (r"differentiated|second derivative|once too often|σ′|1 − [yσ]",),
+    "inner derivative missing": (rf"(inner|chain).*{MISSING}", r"factor of its own", BARE),
+    "power wrong": (r"square|power|1 − y\b|y²",),
+    "term missing": (rf"(\bterm\b|product rule|derivative|constant|1 −|α).*{MISSING}",),
+    "term too many": (r"\bterm\b|constant in each row",),
+    "term twice": (r"twice|\bdy\b",),
+    "term wrong": (r"wrong factor|\bterm\b",),
+    "sign of a term": (r"\bsign\b|plus|minus|added|subtracted|wrong factor",),
+    "condition wrong": (r"condition|where x|branch|negative|positive|mask is missing",),
+    # Norms and softmax
+    "mean term missing": (rf"constant in each (row|column).*{MISSING}", rf"\bmean\b.*{MISSING}"),
+    "sigma term missing": (rf"multiple of (x̂|x|y)\b.*{MISSING}", rf"(sigma|σ).*{MISSING}"),
+    "statistics as constants": (rf"(both mean|multiple of).*{MISSING}", r"statistic|as constants?"),
+    "sum term missing": (rf"(multiple of|\bsum\b|Σ).*{MISSING}",),
+    "diagonal only": (r"diagonal|Jacobian|\bsum\b|Σ",),
+    "gain misplaced": (r"gain .*(after|outside)",),
+    "gain missing": (r"gain of 1", rf"gain.*({MISSING}|misplaced)", r"factor.*forgotten"),
+    "gain twice": (r"gain.*(twice|squared|again|once too often)", r"factor of its own"),
+    "scale forgotten": (r"1/σ|sigma|divided|each (row|feature) is off by a factor",),
+    "input not normalised": (r"x̂|normalis|wrong factor|factor of its own",),
+    "input before activation": (r"before|activation",),
+    "label left out": (r"label|target|one-hot",),
+    "smoothing forgotten": (r"smooth|constant in each row|label|target",),
+    # Masks, gates and paths
+    "mask missing": (r"(?<!dropout )mask|padding|forbidden",),
+    "mask inverted": (r"inverted|(?<!dropout )mask|padding",),
+    "mask too strict": (r"(?<!dropout )mask",),
+    "mask drawn again": (r"drawn again|another mask",),
+    "path missing": (rf"\bpath|second use|used twice|residual|\bdy itself.*{MISSING}",),
+    "second use forgotten": (r"second use|used (twice|more than once|several times)|\bpath",),
+    "gate left out": (rf"\bgate.*{MISSING}|\bgates?\b|\bpath|second use|half|halves",),
+    "gates exchanged": (r"exchanged|swapped|\border\b",),
+    "gate derivative": (r"\bgates?\b|quarter|derivative",),
+    "sign in a gate": (r"\bsign\b|\bgates?\b|quarter",),
+    # Time
+    "carry forgotten": (STEPS, r"only .*last step"),
+    "carry wrong": (STEPS,),
+    "matrix forgotten": (STEPS, r"matrix|weight"),
+    "factor between steps": (STEPS,),
+    "last step only": (r"last (step|position|index)|only .*\blast\b|(earlier|other) steps",),
+    "first step only": (r"(first|one) (step|position)|overwritten|\+=",),
+    "first step left out": (r"first (step|position)|ends early|stops|step 0",),
+    "later steps forgotten": (r"later|steps? after|cumulative|\bsum\b",),
+    "shifted": (r"shifted|one (step|place|position)|neighbour|dy itself.*missing|\btaps?\b",),
+    "time order": (TURNED, r"\border\b|transpos|shifted"),
+    "stale cache": (r"cache", STEPS),
+    # Windows and indices
+    "tap order": (TURNED, r"\border\b|exchanged|transpos"),
+    "tap wrong": (r"\btaps?\b",),
+    "tap left out": (r"\btaps?\b",),
+    "overwritten": (r"\+=|overwritten|overlap",),
+    "dilation ignored": (r"dilat|stride|shifted|\btaps?\b", MOVED),
+    "stride ignored": (r"stride|\btaps?\b", MOVED),
+    "channels mixed": (r"channel|\baxis\b|mixed",),
+    "index of the maximum": (r"maxim|largest|another entry", MOVED),
+    # What is not in the numbers
+    "state": (r"\bself\b|global|\bcache\b|another call",),
+    "overwrites": (r"writes|overwr|destroy|changed?s?\b|second (time|call)|called again",),
+    "float32": (r"float32|single precision",),
+}

@@ -1,0 +1,66 @@
+"""Pairs that the checker was not written for: is it right about them, and about what is wrong?
+
+``run_battery.py`` takes more seeds, and prints what is said of each wrong pair. These take 5 s.
+"""
+
+import functools
+
+import pytest
+from battery import PAIRS, RIGHT, WRONG
+from battery.says import SAYS
+from battery.table import slipped
+from battery.verdicts import Verdict, fault, verdict
+
+found = functools.cache(verdict)
+
+
+def test_there_are_200_wrong_pairs_at_least_and_60_right_ones_and_no_two_are_the_same():
+    assert len(WRONG) >= 200
+    assert len(RIGHT) >= 60
+    assert len({str(pair) for pair in PAIRS}) == len(PAIRS)
+
+
+def test_every_kind_of_slip_has_words_that_name_it():
+    assert {pair.tag for pair in WRONG} == set(SAYS)
+
+
+@pytest.mark.parametrize("pair", RIGHT, ids=str)
+def test_no_right_pair_is_rejected(pair):
+    assert not fault(pair, found(pair))
+
+
+@pytest.mark.parametrize("pair", WRONG, ids=str)
+def test_every_wrong_pair_is_rejected_and_its_right_gradients_are_not(pair):
+    assert not fault(pair, found(pair))
+
+
+@pytest.mark.parametrize("pair", WRONG, ids=str)
+def test_no_wrong_cause_is_named(pair):
+    assert found(pair).judged(pair.tag) != "wrongly named", str(found(pair))
+
+
+def test_four_of_five_causes_are_named():
+    silent = [str(pair) for pair in WRONG if found(pair).judged(pair.tag) == "silence"]
+    assert len(silent) < len(WRONG) / 5, silent
+
+
+def test_a_slip_must_change_something():
+    with pytest.raises(ValueError, match="'x \\+ x' stands 0 times"):
+        slipped(test_a_slip_must_change_something, {"x " + "+ x": "x"})
+
+
+@pytest.mark.parametrize(
+    ("tag", "cause", "judged"),
+    [
+        ("sign", "its sign is wrong", "named"),
+        ("sign", "it is 2 times too large: 2 is the batch size", "wrongly named"),
+        ("sign", "5 of its 5 entries are wrong", "silence"),
+        ("factor", "it is 2 times too small", "named"),
+        ("factor", "it is 2 times too small: 2 is the batch size", "wrongly named"),
+        ("factor of the batch", "it is 2 times too small: 2 is the batch size", "named"),
+        ("factor of a root", "it is 2 times too large: 2 is √4, the root of d", "wrongly named"),
+        ("dy forgotten", "it is 1.52576 times too small", "silence"),
+    ],
+)
+def test_what_is_said_is_judged(tag, cause, judged):
+    assert Verdict("wrong", (("dx", cause),)).judged(tag) == judged
