@@ -170,9 +170,7 @@ class Trial:
                 dy = read_only(dy)
                 gradients = self.pair.backward(dy, cache)
                 along = self.along
-                if any(
-                    np.shape(x) != np.shape(now) for x, now in zip(inputs, self.inputs, strict=True)
-                ):
+                if _shapes(inputs) != _shapes(self.inputs):
                     count = len(self.along.get(name, ()))
                     along = unit_directions(self.pair, inputs, count, rng)
                 other = Trial(self.pair, inputs, y, dy, gradients, along)
@@ -188,6 +186,10 @@ class Trial:
         if np.isnan(numeric).any():
             return None
         return self._evidence(name, {name: Finding(given, numeric, probe.floor(), 0)})
+
+
+def _shapes(inputs):
+    return [getattr(x, "shape", None) for x in inputs]
 
 
 def unit_directions(pair, inputs, count, rng):

@@ -54,7 +54,7 @@ def known_functions(evidence):
     found |= {f"exp({n})": np.exp(x), f"exp(−{n})": np.exp(-x), f"sin({n})": np.sin(x)}
     found |= {f"cos({n})": np.cos(x), f"log|{n}|": np.log(np.abs(x)), f"√|{n}|": np.abs(x) ** 0.5}
     if y.shape == x.shape:
-        found |= {"exp(y)": np.exp(y), "(y/x)": y / x, "(1 − y/x)": 1 - y / x}
+        found |= {"exp(y)": np.exp(y), f"(y/{n})": y / x, f"(1 − y/{n})": 1 - y / x}
         found |= {"(1 − exp(y))": 1 - np.exp(y)}
     for name, a in list(arguments.items())[1:]:
         found |= {f"(σ({n}) − {name})": s - a}

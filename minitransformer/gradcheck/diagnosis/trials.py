@@ -5,6 +5,8 @@ from itertools import combinations
 
 import numpy as np
 
+from minitransformer.backend import is_array
+
 SAME = 1e-5  # relative difference below which a mark fits: above numeric noise, below any mistake
 NOISE = 1e-10  # of the largest entry, where it is not known entry by entry
 TRIALS = 150  # of one diagnosis, at most
@@ -65,7 +67,7 @@ def trial(evidence, dy=None, **changed):
 
 def arrays(evidence):
     """The inputs that are arrays, by name."""
-    return {name: np.asarray(x) for name, x in evidence.inputs.items() if hasattr(x, "dtype")}
+    return {name: np.asarray(x) for name, x in evidence.inputs.items() if is_array(x)}
 
 
 def others(evidence):

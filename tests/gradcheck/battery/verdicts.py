@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from battery.says import CANNOT_BE_CHECKED, NEVER, SAYS, SILENT
+from battery.says import CANNOT_BE_CHECKED, FORMULAS, NEVER, PLACES, SAYS, SILENT
 from minitransformer.gradcheck import CheckError
 
 
@@ -67,6 +67,7 @@ def _word(tensor):
 def _judged(cause, tag):
     if re.search(NEVER, cause):
         return "wrongly named"
-    if any(re.search(pattern, cause) for pattern in SAYS[tag]):
+    if any(re.search(pattern, cause) for pattern in (*SAYS[tag], *FORMULAS)):
         return "named"
-    return "silence" if any(re.search(fact, cause) for fact in SILENT) else "wrongly named"
+    said = any(re.search(fact, cause) for fact in (*SILENT, *PLACES))
+    return "silence" if said else "wrongly named"
