@@ -103,9 +103,8 @@ def _two_slopes(evidence):
             slopes.append(float(c) if abs(c) > 1e-9 else 0.0)
     for (name, _), now, should_be in zip(sides, slopes[::2], slopes[1::2], strict=True):
         if abs(now - should_be) > SAME:
-            words.append(
-                f"where {evidence.name} is {name} it is {now:.5g} dy and should be {should_be:.5g} dy"
-            )
+            where = f"where {evidence.name} is {name}"
+            words.append(f"{where} it is {now:.5g} dy and should be {should_be:.5g} dy")
     crossed = np.allclose(slopes[::2], slopes[:0:-2], atol=1e-5) and len(words) == 2
     return ", ".join(words) + (": the condition is the wrong way round" if crossed else "")
 
