@@ -31,6 +31,7 @@ PLACES = (
 # What stands there and what should, as formulas that give every entry: true whatever the slip is.
 FORMULAS = (
     r"^(where .* )?it is (the sum of )?dy times .*; it should be (that of )?dy times .*",
+    r"^(where .* )?the term .*, times dy, is missing or has a wrong factor or sign",
 )
 
 # Kinds of which it may also be said that they cannot be checked: what is wrong is not the numbers.
