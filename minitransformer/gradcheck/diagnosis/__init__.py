@@ -47,7 +47,7 @@ from minitransformer.gradcheck.diagnosis.terms import (
     sum_of_dy,
     sum_over_wrong_axis,
 )
-from minitransformer.gradcheck.diagnosis.trials import same, with_bounded_trials
+from minitransformer.gradcheck.diagnosis.experiments import same, with_bounded_trials
 from minitransformer.gradcheck.diagnosis.upstream import not_linear, only_some_of_dy
 from minitransformer.gradcheck.diagnosis.where import counted, repeated_ids, where
 

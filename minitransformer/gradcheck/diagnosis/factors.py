@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import SAME, arrays, resized, rows, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import SAME, arrays, resized, rows, same, trial
 
 AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
     2: ["the batch size", "the width d"],

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.steps import time_axis
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
     right,

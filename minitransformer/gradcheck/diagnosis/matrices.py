@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
     right,

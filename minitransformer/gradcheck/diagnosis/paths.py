@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
     others,

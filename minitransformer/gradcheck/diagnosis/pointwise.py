@@ -9,7 +9,7 @@ from minitransformer.gradcheck.diagnosis.derivatives import (
     looked_up,
     named,
 )
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
     same,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.pointwise import threshold
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     wrong_entries,
 )
