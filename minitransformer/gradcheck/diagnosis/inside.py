@@ -4,7 +4,6 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.steps import time_axis
 from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
@@ -13,6 +12,7 @@ from minitransformer.gradcheck.diagnosis.experiments import (
     trial,
     wrong_entries,
 )
+from minitransformer.gradcheck.diagnosis.steps import time_axis
 from minitransformer.gradcheck.diagnosis.where import has_gates
 
 

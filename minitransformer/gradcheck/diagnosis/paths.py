@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
 from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
@@ -12,6 +11,7 @@ from minitransformer.gradcheck.diagnosis.experiments import (
     same,
     trial,
 )
+from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
 
 
 def missing_residual(evidence):
