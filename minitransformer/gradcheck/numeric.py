@@ -88,6 +88,7 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     entries' distance says what is left of it. What rounding adds is seen from the outputs' sizes
     and, where forward rounds more inside, as ``(1e5 + tanh(x)) - 1e5`` does, from the scatter of
     the shortest steps. A longer step is believed as long as it agrees with the shorter ones.
+    Where the shortest ones change nothing, the slope is 0 if the function is flat there.
 
     Args:
         size: of the entry of x that is moved, or of all.
@@ -98,12 +99,12 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     """
     rows = _extrapolations(function, x, direction, dy, size)
     first = list(islice(rows, 1))
-    if first and first[0][0] > STILL * _scale(size):
+    if first:
         step, rounded, _ = first[0]
-        return 0.0, 2 * rounded / step
-    if first and _flat_before(first[0][0], function, x, direction, dy):
-        step, rounded, _ = first[0]
-        return 0.0, 2 * rounded / (step / GROWTH)
+        if step > STILL * _scale(size):
+            return 0.0, 2 * rounded / step
+        if _flat_before(step, function, x, direction, dy):
+            return 0.0, 2 * rounded / (step / GROWTH)
     first += islice(rows, FIRST_LOOK - 1)
     scatter = [
         abs(row[order] - earlier[order]) * first[i - order][0]
