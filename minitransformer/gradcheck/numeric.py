@@ -20,10 +20,12 @@ import numpy as np
 from minitransformer.gradcheck.report import CheckError
 
 STEP = 1e-5
+SHORTEST = 1e-9  # a shorter one can only be needed near 0
 EPS = np.finfo(np.float64).eps
 GROWTH = 5**0.5  # of steps; not 2, for rounding then often repeats itself and looks like none
 ORDERS = 4  # of Richardson's extrapolation: powers of h² that are removed
 STILL = 1 / 32  # of the size of x: where such a step does not change the output, none does nearby
+HALVINGS = 12  # to find where an output begins to change
 FIRST_LOOK = 7  # shortest steps, from whose scatter the rounding noise inside forward is told
 
 
@@ -86,6 +88,7 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     entries' distance says what is left of it. What rounding adds is seen from the outputs' sizes
     and, where forward rounds more inside, as ``(1e5 + tanh(x)) - 1e5`` does, from the scatter of
     the shortest steps. A longer step is believed as long as it agrees with the shorter ones.
+    Where the shortest ones change nothing, the slope is 0 if the function is flat there.
 
     Args:
         size: of the entry of x that is moved, or of all.
@@ -96,9 +99,12 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     """
     rows = _extrapolations(function, x, direction, dy, size)
     first = list(islice(rows, 1))
-    if first and first[0][0] > STILL * _scale(size):
+    if first:
         step, rounded, _ = first[0]
-        return 0.0, 2 * rounded / step
+        if step > STILL * _scale(size):
+            return 0.0, 2 * rounded / step
+        if _flat_before(step, function, x, direction, dy):
+            return 0.0, 2 * rounded / (step / GROWTH)
     first += islice(rows, FIRST_LOOK - 1)
     scatter = [
         abs(row[order] - earlier[order]) * first[i - order][0]
@@ -126,6 +132,33 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     return best, error
 
 
+def _flat_before(step, function, x, direction, dy):
+    """Whether shorter steps change nothing because the function is flat there.
+
+    So is ReLU up to its kink, from where it changes little by little. Where rounding hides small
+    changes, the first that is seen is a jump.
+    """
+
+    def change(by):
+        ahead, behind = (function(moved(x, direction, sign * by)) for sign in (1, -1))
+        return np.abs((ahead - behind) * dy).max()
+
+    try:
+        if change(step / GROWTH):
+            return False
+        low, high = step / GROWTH, step
+        first = change(high)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            if nearer := change(middle):
+                high, first = middle, nearer
+            else:
+                low = middle
+        return first < 1e-2 * change(2 * step)
+    except CheckError:
+        return False
+
+
 def _extrapolations(function, x, direction, dy, size):
     """Yield for growing steps (step, rounding of the outputs, slopes of growing order).
 
@@ -133,7 +166,7 @@ def _extrapolations(function, x, direction, dy, size):
     longer defined.
     """
     scale = _scale(size)
-    step = 1e-2 * STEP * scale
+    step = SHORTEST * scale
     if size:
         step = min(step, 1e-4 * abs(float(size)))
     earlier = []

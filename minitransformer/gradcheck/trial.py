@@ -9,6 +9,7 @@ import numpy as np
 from minitransformer.backend import is_array
 from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
 from minitransformer.gradcheck.evidence import Evidence
+from minitransformer.gradcheck.faults import UNSTEADY
 from minitransformer.gradcheck.pair import OutOfTime, Pair, read_only, unheard
 from minitransformer.gradcheck.report import RIGHT, WRONG, CheckError, TensorReport
 from minitransformer.gradcheck.verdict import Finding, Probe, judge
@@ -89,6 +90,8 @@ class Trial:
             return f"{NONE_RETURNED}: is a `return` missing?"
         if given is None:
             return NONE_RETURNED
+        if self.faults.get(name) == UNSTEADY:  # no experiment would mean anything
+            return UNSTEADY
         if _in_fewer_bits(given) and findings[name].agrees(100 * np.finfo(given.dtype).eps):
             return FEWER_BITS.format(given.dtype)
         return diagnose(self._evidence(name, findings))

@@ -81,8 +81,11 @@ class Probe:
             return ""
         step = step_for(self.x[index])
         arguments = self.output, self.x, index, self.dy
-        before, after = one_sided_slopes(*arguments, step)
-        nearer_before, nearer_after = one_sided_slopes(*arguments, step / 8)
+        try:
+            before, after = one_sided_slopes(*arguments, step)
+            nearer_before, nearer_after = one_sided_slopes(*arguments, step / 8)
+        except CheckError:  # an end of where forward is defined is nearer than that
+            return ""
         jump, nearer_jump = abs(after - before), abs(nearer_after - nearer_before)
         margin = 1e-3 * max(abs(before), abs(after)) + 8 * rounding(self.y, self.dy) / step
         lowest, highest = sorted((before, after))

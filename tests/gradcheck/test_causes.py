@@ -601,3 +601,19 @@ def test_a_diagnosis_takes_less_than_a_second_though_it_tries_much():
     report = check_pair(forward, backward, RNN)
     assert not report.right
     assert time.perf_counter() - start < 1.0 * len(report.tensors)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
+def test_a_factor_is_named_at_any_size(size):
+    report = check_pair(
+        lambda x: (size * np.tanh(x), x), lambda dy, x: 3 * size * dy * (1 - np.tanh(x) ** 2), (X,)
+    )
+    assert report.tensors[0].diagnosis == "it is 3 times too large"
+
+
+def test_a_function_of_single_entries_is_known_as_one_next_to_its_kink():
+    """Entries there have been refined, and the trials that tell it have not."""
+    report = check_pair(
+        lambda x: (np.maximum(x, 0), x), lambda dy, x: 2 * dy * (x > 0), (1e-6 * X,)
+    )
+    assert "each output depends on several entries" not in report.tensors[0].diagnosis

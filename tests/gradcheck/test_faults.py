@@ -66,11 +66,12 @@ def writes_to_y(dy, y):
 
 
 class Unsteady:
-    def __init__(self):
+    def __init__(self, size=1e-12):
+        self.size = size
         self.rng = np.random.default_rng(0)
 
     def backward(self, dy, x):
-        return 2 * x * dy + 1e-12 * self.rng.random(x.shape)
+        return 2 * x * dy + self.size * self.rng.random(x.shape)
 
 
 def exp(x):
@@ -100,6 +101,11 @@ def test_a_gradient_that_is_right_once_is_wrong(forward, backward, says):
     assert tensor.verdict == "wrong"
     assert says in tensor.diagnosis
     assert says in str(report)
+
+
+def test_what_differs_from_call_to_call_gets_no_other_cause_when_it_is_wrong_each_time():
+    report = check_pair(square, Unsteady(size=1).backward, (X,))
+    assert report.tensors[0].diagnosis.startswith("backward is not deterministic")
 
 
 def test_only_the_gradient_that_reads_elsewhere_is_wrong():

@@ -186,6 +186,20 @@ def test_nor_one_of_another_input():
     assert "has a kink at index (2, 1)" in report.tensors[0].diagnosis
 
 
+@pytest.mark.parametrize("near", [1e-3, 5e-6, 1e-8])
+def test_a_kink_nearby_does_not_make_a_right_gradient_wrong(near):
+    """Short steps change nothing on ReLU's flat side, and longer ones step over the kink."""
+    x = np.array([near, -near, 1, -1])
+    assert check_pair(lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * (x > 0), (x,)).right
+    report = check_pair(lambda x: (np.maximum(x, 0), x), lambda dy, x: dy, (x,))
+    assert report.verdict == "wrong"
+
+
+def test_nor_does_a_maximum_that_is_nearly_reached_by_others():
+    x = np.array([1, 1 - 1e-6, 0, -1])
+    assert check_pair(lambda x: (x.max(), x), lambda dy, x: dy * (x == x.max()), (x,)).right
+
+
 def test_where_forward_ends_to_be_defined_is_said_with_the_side():
     x = np.array([0.3, 0.0, 2.0])
     message = "x lies where forward stops being defined along index (1,): at x - 1e-05 forward"
@@ -196,6 +210,12 @@ def test_where_forward_ends_to_be_defined_is_said_with_the_side():
 def test_near_such_an_end_shorter_steps_are_taken():
     x = np.array([0.3, 3e-6, 2.0])
     assert check_pair(lambda x: (np.sqrt(x), x), lambda dy, x: dy / (2 * np.sqrt(x)), (x,)).right
+
+
+def test_nor_does_such_an_end_excuse_a_wrong_gradient():
+    x = np.array([0.3, 1e-7, 2.0])
+    report = check_pair(lambda x: (np.log(x), x), lambda dy, x: 2 * dy / x, (x,))
+    assert report.verdict == "wrong"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -215,6 +235,9 @@ def test_a_gradient_of_fewer_bits_than_its_input_is_wrong(dtype):
         (lambda x: 1e15 + np.tanh(x), 0.3, 1 - np.tanh(0.3) ** 2),
         (np.tanh, 15.0, 1 / np.cosh(15.0) ** 2),
         (lambda x: np.sin(1e5 * x), 0.7, 1e5 * np.cos(7e4)),
+        (lambda x: np.sin(1e6 * x), 0.7, 1e6 * np.cos(7e5)),
+        (lambda x: np.maximum(x, 0), -5e-6, 0),
+        (lambda x: 1e5 + np.maximum(x, 0), -5e-6, 0),
     ],
 )
 def test_a_slope_is_never_farther_off_than_its_bound(function, x, slope):

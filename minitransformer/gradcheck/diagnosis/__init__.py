@@ -1,14 +1,15 @@
-"""What is wrong with a gradient, from the two gradients and from trials of the pair.
+"""What is wrong with a gradient, from the two gradients and from experiments with the pair.
 
 Each common mistake leaves a mark: a wrong mean a constant factor, a forgotten term a difference of
 one shape in every row, a forgotten transpose the right numbers in the wrong places. ``diagnose``
-looks for the marks in turn and names the first that explains *every* entry. A cause that a trial
-can disprove is put to the test: the pair is run again with another dy or with other inputs. What
-has no mark is located.
+looks for the marks in turn and names the first that explains *every* entry. A cause that can be
+disproved is put to the test, by ``experiments``: the pair is run again with another dy or other
+inputs. What has no mark is located, by ``where``.
 """
 
 import numpy as np
 
+from minitransformer.gradcheck.diagnosis.experiments import same, with_bounded_trials
 from minitransformer.gradcheck.diagnosis.factors import constant_factor
 from minitransformer.gradcheck.diagnosis.inside import inner_derivative, within_itself
 from minitransformer.gradcheck.diagnosis.matrices import (
@@ -47,14 +48,11 @@ from minitransformer.gradcheck.diagnosis.terms import (
     sum_of_dy,
     sum_over_wrong_axis,
 )
-from minitransformer.gradcheck.diagnosis.trials import same, with_bounded_trials
 from minitransformer.gradcheck.diagnosis.upstream import not_linear, only_some_of_dy
 from minitransformer.gradcheck.diagnosis.where import counted, repeated_ids, where
 
 REPLACED = "backward replaces what was in the gradient; it must add to it in place, with +="
 NONE_RETURNED = "backward returned None for it, but the output depends on it"
-
-
 ROUNDING = 1e-12  # of the right gradient: what is left of a sum whose terms cancel
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     same,
 )

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import SAME, arrays, resized, rows, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import SAME, arrays, resized, rows, same, trial
 
 AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
     2: ["the batch size", "the width d"],
@@ -49,10 +49,11 @@ def constant_factor(evidence):
 
 def factor_of(evidence):
     """The one factor between the two gradients, if there is one other than 0."""
-    power = (evidence.numeric * evidence.numeric).sum()
-    if not power:
+    size = np.abs(evidence.numeric).max(initial=0)
+    if not size:
         return None
-    factor = float((evidence.analytic * evidence.numeric).sum() / power)
+    numeric = evidence.numeric / size  # whose square neither overflows nor vanishes
+    factor = float((evidence.analytic / size * numeric).sum() / (numeric * numeric).sum())
     fits = factor and same(evidence.analytic / factor, evidence.numeric, evidence.noise)
     return factor if fits else None
 

@@ -4,8 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.steps import time_axis
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
     right,
@@ -13,6 +12,7 @@ from minitransformer.gradcheck.diagnosis.trials import (
     trial,
     wrong_entries,
 )
+from minitransformer.gradcheck.diagnosis.steps import time_axis
 from minitransformer.gradcheck.diagnosis.where import has_gates
 
 

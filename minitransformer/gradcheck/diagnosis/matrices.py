@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
     right,
@@ -37,18 +37,15 @@ def product_transposed(evidence):
     """
     if evidence.slopes or evidence.numeric.ndim < 2:
         return ""
-    known = {"dy": evidence.dy, **others(evidence)}
-    for name, b in known.items():
-        for g, w in ((evidence.numeric, evidence.analytic),):
-            if b.ndim != g.ndim or b.shape[:-2] != g.shape[:-2] or b.shape[-1] != g.shape[-1]:
-                continue
-            if b.shape[-2] != g.shape[-2] or b.shape[-1] < b.shape[-2]:
-                continue
-            inverse = np.linalg.pinv(b)
-            true, wrong = g @ inverse, w @ inverse
-            exact = same(true @ b, g) and same(wrong @ b, w)
-            if exact and same(wrong, true.swapaxes(-1, -2), 1e-6 * np.abs(true).max()):
-                return f"what {name} is multiplied by from the left is transposed, or has to be"
+    analytic, numeric = evidence.analytic, evidence.numeric
+    for name, b in {"dy": evidence.dy, **others(evidence)}.items():
+        if b.shape != numeric.shape or b.shape[-1] < b.shape[-2]:
+            continue
+        inverse = np.linalg.pinv(b)
+        true, wrong = numeric @ inverse, analytic @ inverse
+        exact = same(true @ b, numeric) and same(wrong @ b, analytic)
+        if exact and same(wrong, true.swapaxes(-1, -2), 1e-6 * np.abs(true).max()):
+            return f"what {name} is multiplied by from the left is transposed, or has to be"
     return ""
 
 

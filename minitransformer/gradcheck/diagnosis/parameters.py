@@ -10,7 +10,7 @@ from minitransformer.gradcheck.diagnosis.derivatives import (
     named,
     product_in_words,
 )
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     others,
     trial,

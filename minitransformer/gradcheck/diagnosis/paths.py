@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
     others,
@@ -12,6 +11,7 @@ from minitransformer.gradcheck.diagnosis.trials import (
     same,
     trial,
 )
+from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
 
 
 def missing_residual(evidence):

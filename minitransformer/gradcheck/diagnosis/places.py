@@ -4,8 +4,8 @@ from itertools import permutations
 
 import numpy as np
 
+from minitransformer.gradcheck.diagnosis.experiments import arrays, same, trial, wrong_entries
 from minitransformer.gradcheck.diagnosis.pointwise import threshold
-from minitransformer.gradcheck.diagnosis.trials import arrays, same, trial, wrong_entries
 from minitransformer.gradcheck.diagnosis.where import has_gates
 
 

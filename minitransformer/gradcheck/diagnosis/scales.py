@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from minitransformer.gradcheck.diagnosis.experiments import SAME, others, same
 from minitransformer.gradcheck.diagnosis.factors import like_attention
 from minitransformer.gradcheck.diagnosis.terms import gain_missing
-from minitransformer.gradcheck.diagnosis.trials import SAME, others, same
 from minitransformer.gradcheck.diagnosis.where import has_gates
 
 

@@ -2,7 +2,7 @@
 
 from itertools import combinations, permutations
 
-from minitransformer.gradcheck.diagnosis.trials import same
+from minitransformer.gradcheck.diagnosis.experiments import same
 
 
 def wrong_shape(evidence):

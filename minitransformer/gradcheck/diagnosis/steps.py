@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import arrays, right, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import arrays, right, same, trial
 from minitransformer.gradcheck.diagnosis.upstream import alone
 
 

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.trials import others, right, rows, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import others, right, rows, same, trial
 
 
 def missing_term(evidence):

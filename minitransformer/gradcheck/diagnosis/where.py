@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.pointwise import threshold
-from minitransformer.gradcheck.diagnosis.trials import (
+from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     wrong_entries,
 )
+from minitransformer.gradcheck.diagnosis.pointwise import threshold
 
 
 def has_gates(evidence):
