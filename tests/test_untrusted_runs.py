@@ -118,6 +118,27 @@ def test_a_checkpoint_that_is_no_regular_file_is_passed_over(unfinished, replace
         load_checkpoint(newest)
 
 
+@needs_pipes
+@pytest.mark.parametrize("replace", [replace_by_pipe, replace_by_endless_device])
+def test_a_text_that_is_no_regular_file_is_refused_at_once(unfinished, replace, tmp_path, capsys):
+    """Where it is, the configuration says."""
+    replace(tmp_path / "text")
+    config, recipe = unfinished.load_config()
+    recipe["data"]["train_source"] = str(tmp_path / "text")
+    unfinished.save_config(config, recipe)
+    error = refused("train", unfinished, capsys)
+    assert error == f"minitransformer: {tmp_path / 'text'}: this is no regular file"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", f"metrics.jsonl.{os.getpid()}.tmp"])
+def test_a_training_writes_nothing_to_where_a_link_leads(unfinished, name, tmp_path):
+    (unfinished.path / name).unlink(missing_ok=True)
+    (unfinished.path / name).symlink_to(tmp_path / "elsewhere")
+    unfinished.forget_log_after(0, 0)
+    unfinished.log({"kind": "train", "step": 1})
+    assert not (tmp_path / "elsewhere").exists()
+
+
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.model", "metrics.jsonl"])
 def test_a_file_without_reason_to_be_so_large_is_refused(run, name, capsys):
     with open(run.path / name, "wb") as file:
