@@ -49,7 +49,7 @@ from minitransformer.checkpoint import (
 )
 from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.config import TransformerConfig
-from minitransformer.regular_file import IrregularFileError, read_regular
+from minitransformer.regular_file import IrregularFileError, read_regular, written_whole
 
 # Bytes that the files have at most: the largest vocabularies have a few MB, and a log of a million
 # steps 300.
@@ -59,12 +59,12 @@ NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
-    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz\.\d+)\.tmp",
+    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
 # What is there before config.json makes the folder a run; both folders are still empty then.
-BEFORE_CONFIG = {"training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"}
+BEFORE_CONFIG = r"training\.lock|vocabulary\.model(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
 EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
@@ -195,7 +195,7 @@ class RunFolder:
 
         A validation is told by its epoch: a checkpoint of the same step may come before it.
         """
-        if self.metrics.exists():
+        if os.path.lexists(self.metrics):  # what a link leads to is not ours to append to
             done = {"train": ("step", step), "validation": ("epoch", epoch)}
             lines = []
             for entry in self.log_entries():
@@ -390,14 +390,10 @@ def _before_config(path):
     """Whether this may be in the folder of a run that was killed before it wrote config.json."""
     if path.name in EMPTY_BEFORE_CONFIG:
         return path.is_dir() and not any(path.iterdir())
-    return path.name in BEFORE_CONFIG and path.is_file() and not path.is_symlink()
+    ours = re.fullmatch(BEFORE_CONFIG, path.name)
+    return bool(ours) and path.is_file() and not path.is_symlink()
 
 
 def _write_whole(path, content):
-    """Write a small file that is there whole or not at all, as :func:`save_checkpoint` does."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
+    with written_whole(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

@@ -160,7 +160,7 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
 def test_what_a_killed_process_left_half_written_is_removed(logged):
     leftovers = [
         logged.path / "model.npz.123.tmp",
-        logged.path / "config.json.tmp",
+        logged.path / "config.json.123.tmp",
         logged.epochs / "epoch-0001.npz.123.tmp",
         logged.checkpoints / "step-00000001.npz.123.tmp",
     ]
@@ -190,7 +190,7 @@ def put(path):
         "epochs/epoch-0001.npz",
         "epochs/mine/thesis.tex",
         "vocabulary.model/folder",
-        "config.json.tmp/folder",
+        "config.json.1.tmp/folder",
     ],
 )
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
@@ -217,7 +217,8 @@ def test_a_new_run_begins_where_nothing_is(tmp_path):
 
 
 def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
-    for name in ("training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"):
+    leftovers = ["vocabulary.model.1.tmp", "config.json.1.tmp"]
+    for name in ("training.lock", "vocabulary.model", *leftovers):
         put(run.path / name)
     run.require_free()
 
@@ -230,7 +231,7 @@ def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
 
 
 LIKE_OURS = {
-    "": "notes.tmp, config.json.tmp.bak, model.npz.old.tmp, loss.png.tmp",
+    "": "notes.tmp, config.json.1.tmp.bak, model.npz.old.tmp, loss.png.tmp",
     "checkpoints": "step-1.npz, step-000000001.npz, step-00000001.npz.bak, step-best.npz, all.tmp, "
     "step-00000001.npz.tmp, step-00000001 copy.npz, step-00000001.npz.1.tmp.gz",
     "epochs": "epoch-best.npz, epoch-1.npz, epoch-00001.npz, epoch-0001 copy.npz, epoch-9999.npz, "
@@ -257,7 +258,7 @@ def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(r
 
 def test_a_folder_with_a_name_that_is_ours_stays_and_stops_nothing(run):
     folders = [
-        run.path / "config.json.tmp",
+        run.path / "config.json.123.tmp",
         run.path / "notes.tmp",
         run.checkpoints / "step-00000001.npz",
         run.checkpoints / "step-99999999.npz",

@@ -3,7 +3,10 @@
 from minitransformer import plots
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.arguments import add_run_folder
+from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
+
+PICTURES = {"loss.png": plots.loss_curves, "learning_rate.png": plots.learning_rate}
 
 
 def add(parser):
@@ -27,7 +30,8 @@ def run(options):
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
     entries = run_folder.log_entries()
-    losses, rates = run_folder.path / "loss.png", run_folder.path / "learning_rate.png"
-    plots.loss_curves(entries, losses)
-    plots.learning_rate(entries, rates)
-    return losses, rates
+    paths = [run_folder.path / name for name in PICTURES]
+    for path, picture in zip(paths, PICTURES.values(), strict=True):
+        with written_whole(path) as file:
+            picture(entries, file)
+    return paths
