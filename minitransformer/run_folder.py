@@ -49,11 +49,11 @@ from minitransformer.checkpoint import (
 )
 from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.config import TransformerConfig
+from minitransformer.data.vocabulary import LARGEST
 from minitransformer.regular_file import IrregularFileError, read_regular, written_whole
 
-# Bytes that the files have at most: the largest vocabularies have a few MB, and a log of a million
-# steps 300.
-MOST = {"config.json": 10**6, "vocabulary.model": 10**8, "metrics.jsonl": 10**9}
+# Bytes that the files have at most: a log of a million steps has 300 MB.
+MOST = {"config.json": 10**6, "vocabulary.model": LARGEST, "metrics.jsonl": 10**9}
 LOGGED = {"train": {"step": count}, "validation": dict(step=count, epoch=count, bleu=number)}
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
@@ -73,7 +73,7 @@ class RunFolder:
 
     Attributes:
         bound: the Binding that all that is saved notes, and that all that is loaded has to have;
-            None as long as nobody has set it.
+            None until :meth:`bind`.
     """
 
     def __init__(self, path):
@@ -109,6 +109,10 @@ class RunFolder:
                 "If it is a run, put its config.json back; if not, a new run would mix its files "
                 "with these"
             )
+
+    def resume_command(self):
+        """What to type to go on with the run."""
+        return f"minitransformer train --resume {shlex.quote(str(self.path))}"
 
     def create(self):
         """Make the folder and those in it, where missing; remove what a killed process left."""
@@ -152,15 +156,19 @@ class RunFolder:
             )
         _write_whole(self.vocabulary, vocabulary.model)
 
-    def own_binding(self):
-        """The Binding of a model that is translated with: configuration and vocabulary as they are.
+    def bind(self, recipe=None, texts=None):
+        """Set what is ``bound``: configuration and vocabulary as they are in the folder, and these.
+
+        Args:
+            recipe, texts: as for :class:`Binding`; None where they do not matter.
 
         Raises:
             CheckpointError: as for :meth:`load_config`.
             OSError: there is no vocabulary.
         """
         config, _ = self.load_config()
-        return Binding(asdict(config), hashlib.sha256(_content(self.vocabulary)).hexdigest())
+        vocabulary = hashlib.sha256(_content(self.vocabulary)).hexdigest()
+        self.bound = Binding(asdict(config), vocabulary, recipe, texts)
 
     def log(self, entry):
         """Append one entry to the metrics."""
@@ -266,8 +274,8 @@ class RunFolder:
             raise
         except CheckpointError as error:
             raise CheckpointError(
-                f"{error}. Once it is out of the way, minitransformer train --resume "
-                f"{shlex.quote(str(self.path))} makes it again from the epochs"
+                f"{error}. Once it is out of the way, {self.resume_command()} makes it again from "
+                "the epochs"
             ) from error
         self._require_own(self.model, state)
         return arrays, state
@@ -330,8 +338,7 @@ class RunFolder:
             raise CheckpointError(
                 f"{self.path} was trained, and none of its checkpoints is whole or left; there is "
                 f"{left}. Put a checkpoint back from a copy, or begin at the first step: "
-                f"minitransformer train --resume {shlex.quote(str(self.path))} --start-over, which "
-                "sets these aside"
+                f"{self.resume_command()} --start-over, which sets these aside"
             )
 
     def set_aside(self):
