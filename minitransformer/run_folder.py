@@ -2,7 +2,7 @@
 
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
-metrics.jsonl       one line a log entry, its ``kind`` "train" or "validation"
+metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs; the first before any step, the
                     newest two are kept
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
@@ -24,7 +24,6 @@ names that it writes.
 import hashlib
 import itertools
 import json
-import os
 import re
 import reprlib
 import shlex
@@ -47,14 +46,13 @@ from minitransformer.checkpoint import (
     require_size,
     save_checkpoint,
 )
-from minitransformer.checkpoint.fields import count, number, require_fields
+from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.config import TransformerConfig
 from minitransformer.data.vocabulary import LARGEST
-from minitransformer.regular_file import IrregularFileError, read_regular, written_whole
+from minitransformer.regular_file import read_regular, written_whole
+from minitransformer.run_log import RunLog
 
-# Bytes that the files have at most: a log of a million steps has 300 MB.
-MOST = {"config.json": 10**6, "vocabulary.model": LARGEST, "metrics.jsonl": 10**9}
-LOGGED = {"train": {"step": count}, "validation": dict(step=count, epoch=count, bleu=number)}
+MOST_CONFIG = 10**6  # bytes
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
@@ -81,7 +79,7 @@ class RunFolder:
         self.bound = None
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
-        self.metrics = self.path / "metrics.jsonl"
+        self.log = RunLog(self.path / "metrics.jsonl")
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
@@ -132,9 +130,10 @@ class RunFolder:
 
         Raises:
             CheckpointError: this is no run folder, or its configuration is damaged.
+            OSError: config.json is no file to be read: see :func:`read_regular`.
         """
         try:
-            sections = json.loads(_content(self.config).decode())
+            sections = json.loads(self._config_content().decode())
             require_fields(self.config, sections, model=dict, recipe=dict)
             return TransformerConfig(**sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
@@ -147,9 +146,10 @@ class RunFolder:
         """Write a Vocabulary.
 
         Raises:
-            CheckpointError: there is another one, or something that is no file.
+            CheckpointError: there is another one.
+            OSError: there is something that is no file to be read: see :func:`read_regular`.
         """
-        if self.vocabulary.exists() and _content(self.vocabulary) != vocabulary.model:
+        if self.vocabulary.exists() and self._vocabulary_content() != vocabulary.model:
             raise CheckpointError(
                 f"{self.vocabulary} is there already, and is not what this training has learned: "
                 "move it away, or choose another folder"
@@ -164,53 +164,11 @@ class RunFolder:
 
         Raises:
             CheckpointError: as for :meth:`load_config`.
-            OSError: there is no vocabulary.
+            OSError: there is no vocabulary, or it is no file to be read.
         """
         config, _ = self.load_config()
-        vocabulary = hashlib.sha256(_content(self.vocabulary)).hexdigest()
+        vocabulary = hashlib.sha256(self._vocabulary_content()).hexdigest()
         self.bound = Binding(asdict(config), vocabulary, recipe, texts)
-
-    def log(self, entry):
-        """Append one entry to the metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry, allow_nan=False) + "\n")
-
-    def log_entries(self):
-        """All entries of the metrics, as a list of dicts; a last line cut short is left out.
-
-        One of kind "train" has a step, one of kind "validation" a step, an epoch and a BLEU.
-
-        Raises:
-            CheckpointError: another line is damaged.
-        """
-        if not self.metrics.exists():
-            return []
-        entries = []
-        for line_number, line in enumerate(_content(self.metrics).split(b"\n")[:-1], start=1):
-            where = f"{self.metrics}, line {line_number}"
-            try:
-                entry = require_fields(where, json.loads(line), kind=str)
-            except (ValueError, RecursionError) as error:
-                raise CheckpointError(f"{where} is damaged: {error}; remove the line") from error
-            if entry["kind"] not in LOGGED:
-                raise CheckpointError(f"{where} is damaged: its kind is {entry['kind'][:99]!r}")
-            values = dict.fromkeys(entry.keys() - {"kind"}, number)
-            entries.append(require_fields(where, entry, **values | LOGGED[entry["kind"]]))
-        return entries
-
-    def forget_log_after(self, step, epoch):
-        """Drop the entries that a run resumed after ``step``, with ``epoch`` epochs done, repeats.
-
-        A validation is told by its epoch: a checkpoint of the same step may come before it.
-        """
-        if os.path.lexists(self.metrics):  # what a link leads to is not ours to append to
-            done = {"train": ("step", step), "validation": ("epoch", epoch)}
-            lines = []
-            for entry in self.log_entries():
-                counter, last = done[entry["kind"]]
-                if entry[counter] <= last:
-                    lines.append(json.dumps(entry) + "\n")
-            _write_whole(self.metrics, "".join(lines).encode())
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
@@ -331,8 +289,8 @@ class RunFolder:
             CheckpointError: which says what is left, and how to begin again.
         """
         found = [*checkpoints(self.checkpoints), *self.epoch_files()]
-        if self.log_entries():
-            found.insert(0, self.metrics)
+        if self.log.entries():
+            found.insert(0, self.log.path)
         if found:
             left = ", ".join(str(path.relative_to(self.path)) for path in found)
             raise CheckpointError(
@@ -349,14 +307,20 @@ class RunFolder:
         paths = (self.path / f"before-{number}" for number in itertools.count(1))
         aside = RunFolder(next(path for path in paths if not path.exists()))
         aside.path.mkdir()
-        for name in ("config", "vocabulary"):
-            getattr(aside, name).write_bytes(_content(getattr(self, name)))
+        aside.config.write_bytes(self._config_content())
+        aside.vocabulary.write_bytes(self._vocabulary_content())
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
-        for name in ("checkpoints", "epochs", "metrics", "model"):
+        for path in (self.checkpoints, self.epochs, self.log.path, self.model):
             with suppress(FileNotFoundError):
-                getattr(self, name).rename(getattr(aside, name))
+                path.rename(aside.path / path.name)
         self.create()
         return aside.path
+
+    def _config_content(self):
+        return read_regular(self.config, MOST_CONFIG)
+
+    def _vocabulary_content(self):
+        return read_regular(self.vocabulary, LARGEST)
 
     def _save(self, path, arrays, state):
         save_checkpoint(path, arrays, state | (self.bound.as_state() if self.bound else {}))
@@ -383,14 +347,6 @@ class RunFolder:
                 f"{self.path}: {'; '.join(differences)} (says {path.name}). Undo the change, or "
                 "take all files of the folder from one run"
             )
-
-
-def _content(path):
-    """The bytes of one of the files of a folder; CheckpointError where they are none to read."""
-    try:
-        return read_regular(path, MOST[path.name])
-    except IrregularFileError as error:
-        raise CheckpointError(f"{path} is damaged: {error.strerror}") from error
 
 
 def _before_config(path):

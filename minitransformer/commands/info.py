@@ -84,7 +84,7 @@ def run_facts(run_folder):
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
     run_folder.bind(recipe.identity())
-    entries = run_folder.log_entries()
+    entries = run_folder.log.entries()
     validations = [entry for entry in entries if entry["kind"] == "validation"]
     best = max(validations, key=lambda entry: entry["bleu"], default=None)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})

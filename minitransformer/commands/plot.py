@@ -20,7 +20,7 @@ def add(parser):
 def run(options):
     """Draw the curves into the run folder and print where; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
-    if not run_folder.metrics.exists():
+    if not run_folder.log.path.exists():
         raise CheckpointError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
     for path in draw(run_folder):
         print(path)
@@ -29,7 +29,7 @@ def run(options):
 
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
-    entries = run_folder.log_entries()
+    entries = run_folder.log.entries()
     paths = [run_folder.path / name for name in PICTURES]
     for path, picture in zip(paths, PICTURES.values(), strict=True):
         with written_whole(path) as file:
