@@ -66,7 +66,7 @@ def main(arguments=None):
 def scored(run, splits, command):
     """Scores of the finished run in a RunFolder, and how it was made, as a dict."""
     _, recipe = run.load_config()
-    validations = [entry for entry in run.log_entries() if entry["kind"] == "validation"]
+    validations = [entry for entry in run.log.entries() if entry["kind"] == "validation"]
     translator = Translator.load(run.path)
     scores = {}
     for split in splits:

@@ -1,9 +1,9 @@
 """Pictures: where the model looked, how training went, what the positional encodings look like.
 
 Each function takes plain arrays or the rows of ``metrics.jsonl``, returns a matplotlib Figure and,
-given a path, also saves it there, as PNG, PDF or SVG by its suffix. No pyplot: no window opens and
-no figure stays behind. A notebook that shows the returned figures needs ``%matplotlib inline``.
-Without matplotlib they raise a MissingLibraryError.
+given a path, also saves it there, as PNG, PDF or SVG by its suffix; into an open file, as PNG. No
+pyplot: no window opens and no figure stays behind. A notebook that shows the returned figures needs
+``%matplotlib inline``. Without matplotlib they raise a MissingLibraryError.
 """
 
 import math

@@ -1,12 +1,16 @@
-"""Reading files that somebody else may have put there: regular ones only, and no larger than told.
+"""Files in folders that somebody else may have put together: what is read, and how one is written.
 
 Under the name of a file, a folder from elsewhere can hold a pipe, which waits for ever for somebody
-to write into it, or a link to a device that never ends.
+to write into it, a link to a device that never ends, or one to a file that is none of its business.
+So only regular files are read, and no larger than told. A file that is written is another one at
+first, which takes the name, from whatever had it, when it is whole.
 """
 
 import errno
 import os
 import stat
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class IrregularFileError(OSError):
@@ -37,6 +41,29 @@ def read_regular(path, most):
                 errno.EFBIG, f"such a file has {most:,} bytes at most, and this one more", str(path)
             )
         return file.read(size)
+
+
+@contextmanager
+def written_whole(path):
+    """A file to write bytes to, at ``path`` only when all of them are on the disk.
+
+    Until then it has a longer name, which ends with the number of the process and ``.tmp``: all
+    that a process killed in between leaves.
+
+    Raises:
+        OSError: it cannot be written. What was there before is untouched.
+    """
+    path = Path(path)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)  # it is there only after a failure
 
 
 def _regular(path, flags):

@@ -2,7 +2,7 @@
 
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
-metrics.jsonl       one line a log entry, its ``kind`` "train" or "validation"
+metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs; the first before any step, the
                     newest two are kept
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
@@ -24,7 +24,6 @@ names that it writes.
 import hashlib
 import itertools
 import json
-import os
 import re
 import reprlib
 import shlex
@@ -47,24 +46,23 @@ from minitransformer.checkpoint import (
     require_size,
     save_checkpoint,
 )
-from minitransformer.checkpoint.fields import count, number, require_fields
+from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.config import TransformerConfig
-from minitransformer.regular_file import IrregularFileError, read_regular
+from minitransformer.data.vocabulary import LARGEST
+from minitransformer.regular_file import read_regular, written_whole
+from minitransformer.run_log import RunLog
 
-# Bytes that the files have at most: the largest vocabularies have a few MB, and a log of a million
-# steps 300.
-MOST = {"config.json": 10**6, "vocabulary.model": 10**8, "metrics.jsonl": 10**9}
-LOGGED = {"train": {"step": count}, "validation": dict(step=count, epoch=count, bleu=number)}
+MOST_CONFIG = 10**6  # bytes
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
-    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz\.\d+)\.tmp",
+    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
 # What is there before config.json makes the folder a run; both folders are still empty then.
-BEFORE_CONFIG = {"training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"}
+BEFORE_CONFIG = r"training\.lock|vocabulary\.model(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
 EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
@@ -73,7 +71,7 @@ class RunFolder:
 
     Attributes:
         bound: the Binding that all that is saved notes, and that all that is loaded has to have;
-            None as long as nobody has set it.
+            None until :meth:`bind`.
     """
 
     def __init__(self, path):
@@ -81,7 +79,7 @@ class RunFolder:
         self.bound = None
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
-        self.metrics = self.path / "metrics.jsonl"
+        self.log = RunLog(self.path / "metrics.jsonl")
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
@@ -110,6 +108,10 @@ class RunFolder:
                 "with these"
             )
 
+    def resume_command(self):
+        """What to type to go on with the run."""
+        return f"minitransformer train --resume {shlex.quote(str(self.path))}"
+
     def create(self):
         """Make the folder and those in it, where missing; remove what a killed process left."""
         for folder, leftover in LEFTOVERS.items():
@@ -128,9 +130,10 @@ class RunFolder:
 
         Raises:
             CheckpointError: this is no run folder, or its configuration is damaged.
+            OSError: config.json is no file to be read: see :func:`read_regular`.
         """
         try:
-            sections = json.loads(_content(self.config).decode())
+            sections = json.loads(self._config_content().decode())
             require_fields(self.config, sections, model=dict, recipe=dict)
             return TransformerConfig(**sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
@@ -143,66 +146,29 @@ class RunFolder:
         """Write a Vocabulary.
 
         Raises:
-            CheckpointError: there is another one, or something that is no file.
+            CheckpointError: there is another one.
+            OSError: there is something that is no file to be read: see :func:`read_regular`.
         """
-        if self.vocabulary.exists() and _content(self.vocabulary) != vocabulary.model:
+        if self.vocabulary.exists() and self._vocabulary_content() != vocabulary.model:
             raise CheckpointError(
                 f"{self.vocabulary} is there already, and is not what this training has learned: "
                 "move it away, or choose another folder"
             )
         _write_whole(self.vocabulary, vocabulary.model)
 
-    def own_binding(self):
-        """The Binding of a model that is translated with: configuration and vocabulary as they are.
+    def bind(self, recipe=None, texts=None):
+        """Set what is ``bound``: configuration and vocabulary as they are in the folder, and these.
+
+        Args:
+            recipe, texts: as for :class:`Binding`; None where they do not matter.
 
         Raises:
             CheckpointError: as for :meth:`load_config`.
-            OSError: there is no vocabulary.
+            OSError: there is no vocabulary, or it is no file to be read.
         """
         config, _ = self.load_config()
-        return Binding(asdict(config), hashlib.sha256(_content(self.vocabulary)).hexdigest())
-
-    def log(self, entry):
-        """Append one entry to the metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry, allow_nan=False) + "\n")
-
-    def log_entries(self):
-        """All entries of the metrics, as a list of dicts; a last line cut short is left out.
-
-        One of kind "train" has a step, one of kind "validation" a step, an epoch and a BLEU.
-
-        Raises:
-            CheckpointError: another line is damaged.
-        """
-        if not self.metrics.exists():
-            return []
-        entries = []
-        for line_number, line in enumerate(_content(self.metrics).split(b"\n")[:-1], start=1):
-            where = f"{self.metrics}, line {line_number}"
-            try:
-                entry = require_fields(where, json.loads(line), kind=str)
-            except (ValueError, RecursionError) as error:
-                raise CheckpointError(f"{where} is damaged: {error}; remove the line") from error
-            if entry["kind"] not in LOGGED:
-                raise CheckpointError(f"{where} is damaged: its kind is {entry['kind'][:99]!r}")
-            values = dict.fromkeys(entry.keys() - {"kind"}, number)
-            entries.append(require_fields(where, entry, **values | LOGGED[entry["kind"]]))
-        return entries
-
-    def forget_log_after(self, step, epoch):
-        """Drop the entries that a run resumed after ``step``, with ``epoch`` epochs done, repeats.
-
-        A validation is told by its epoch: a checkpoint of the same step may come before it.
-        """
-        if self.metrics.exists():
-            done = {"train": ("step", step), "validation": ("epoch", epoch)}
-            lines = []
-            for entry in self.log_entries():
-                counter, last = done[entry["kind"]]
-                if entry[counter] <= last:
-                    lines.append(json.dumps(entry) + "\n")
-            _write_whole(self.metrics, "".join(lines).encode())
+        vocabulary = hashlib.sha256(self._vocabulary_content()).hexdigest()
+        self.bound = Binding(asdict(config), vocabulary, recipe, texts)
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
@@ -266,8 +232,8 @@ class RunFolder:
             raise
         except CheckpointError as error:
             raise CheckpointError(
-                f"{error}. Once it is out of the way, minitransformer train --resume "
-                f"{shlex.quote(str(self.path))} makes it again from the epochs"
+                f"{error}. Once it is out of the way, {self.resume_command()} makes it again from "
+                "the epochs"
             ) from error
         self._require_own(self.model, state)
         return arrays, state
@@ -323,15 +289,14 @@ class RunFolder:
             CheckpointError: which says what is left, and how to begin again.
         """
         found = [*checkpoints(self.checkpoints), *self.epoch_files()]
-        if self.log_entries():
-            found.insert(0, self.metrics)
+        if self.log.entries():
+            found.insert(0, self.log.path)
         if found:
             left = ", ".join(str(path.relative_to(self.path)) for path in found)
             raise CheckpointError(
                 f"{self.path} was trained, and none of its checkpoints is whole or left; there is "
                 f"{left}. Put a checkpoint back from a copy, or begin at the first step: "
-                f"minitransformer train --resume {shlex.quote(str(self.path))} --start-over, which "
-                "sets these aside"
+                f"{self.resume_command()} --start-over, which sets these aside"
             )
 
     def set_aside(self):
@@ -342,14 +307,20 @@ class RunFolder:
         paths = (self.path / f"before-{number}" for number in itertools.count(1))
         aside = RunFolder(next(path for path in paths if not path.exists()))
         aside.path.mkdir()
-        for name in ("config", "vocabulary"):
-            getattr(aside, name).write_bytes(_content(getattr(self, name)))
+        aside.config.write_bytes(self._config_content())
+        aside.vocabulary.write_bytes(self._vocabulary_content())
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
-        for name in ("checkpoints", "epochs", "metrics", "model"):
+        for path in (self.checkpoints, self.epochs, self.log.path, self.model):
             with suppress(FileNotFoundError):
-                getattr(self, name).rename(getattr(aside, name))
+                path.rename(aside.path / path.name)
         self.create()
         return aside.path
+
+    def _config_content(self):
+        return read_regular(self.config, MOST_CONFIG)
+
+    def _vocabulary_content(self):
+        return read_regular(self.vocabulary, LARGEST)
 
     def _save(self, path, arrays, state):
         save_checkpoint(path, arrays, state | (self.bound.as_state() if self.bound else {}))
@@ -378,26 +349,14 @@ class RunFolder:
             )
 
 
-def _content(path):
-    """The bytes of one of the files of a folder; CheckpointError where they are none to read."""
-    try:
-        return read_regular(path, MOST[path.name])
-    except IrregularFileError as error:
-        raise CheckpointError(f"{path} is damaged: {error.strerror}") from error
-
-
 def _before_config(path):
     """Whether this may be in the folder of a run that was killed before it wrote config.json."""
     if path.name in EMPTY_BEFORE_CONFIG:
         return path.is_dir() and not any(path.iterdir())
-    return path.name in BEFORE_CONFIG and path.is_file() and not path.is_symlink()
+    ours = re.fullmatch(BEFORE_CONFIG, path.name)
+    return bool(ours) and path.is_file() and not path.is_symlink()
 
 
 def _write_whole(path, content):
-    """Write a small file that is there whole or not at all, as :func:`save_checkpoint` does."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
+    with written_whole(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

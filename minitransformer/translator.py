@@ -69,7 +69,7 @@ class Translator:
             MissingLibraryError: there is no sentencepiece.
         """
         run = RunFolder(path)
-        run.bound = run.own_binding()
+        run.bind()
         arrays, origin = run.load_parameters()
         config, _ = run.load_config()
         vocabulary = Vocabulary.load(run.vocabulary)

@@ -95,14 +95,14 @@ def test_a_training_saves_and_ends_with_the_status_that_a_shell_reports(name, ru
 def test_senders_that_repeat_themselves_do_not_hinder_the_saving(run, corpus):
     """As a shell and the system do when a terminal is closed."""
     trainer = tiny_trainer(corpus, run)
-    log = trainer.run.log
+    log = trainer.run.log.append
 
     def log_and_signal(entry):
         log(entry)
         for name in ("SIGINT", "SIGHUP", "SIGHUP", "SIGTERM", "SIGTERM"):
             signal.raise_signal(getattr(signal, name))
 
-    trainer.run.log = log_and_signal
+    trainer.run.log.append = log_and_signal
     with pytest.raises(Stopped) as stop:
         trainer.train()
     assert stop.value.signum == signal.SIGINT

@@ -1,9 +1,10 @@
 import json
+import os
 
 import numpy as np
 import pytest
 
-from minitransformer import Transformer, run_folder
+from minitransformer import Transformer
 from minitransformer.checkpoint import CheckpointError, checkpoints, load_checkpoint, model_arrays
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.gradcheck.cases import small_config
@@ -26,7 +27,7 @@ def run(tmp_path):
 @pytest.fixture
 def logged(run):
     for entry in LOG:
-        run.log(entry)
+        run.log.append(entry)
     return run
 
 
@@ -58,53 +59,53 @@ def test_a_damaged_configuration_is_an_error_that_names_it(run, text):
 
 @pytest.mark.parametrize("write", [
     lambda run: run.save_config(small_config(), {"new": 1}),
-    lambda run: run.forget_log_after(1, 0),
+    lambda run: run.log.forget_after(1, 0),
 ])  # fmt: skip
 def test_a_write_that_fails_leaves_the_file_as_it_was(logged, monkeypatch, write):
     logged.save_config(small_config(), {"old": 1})
-    before = logged.config.read_bytes(), logged.metrics.read_bytes()
+    before = logged.config.read_bytes(), logged.log.path.read_bytes()
 
     def full(descriptor):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(run_folder.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         write(logged)
-    assert (logged.config.read_bytes(), logged.metrics.read_bytes()) == before
+    assert (logged.config.read_bytes(), logged.log.path.read_bytes()) == before
 
 
 def test_the_log_is_one_json_line_an_entry(logged):
-    assert [json.loads(line) for line in logged.metrics.read_text().splitlines()] == LOG
-    assert logged.log_entries() == LOG
+    assert [json.loads(line) for line in logged.log.path.read_text().splitlines()] == LOG
+    assert logged.log.entries() == LOG
 
 
 def test_there_is_no_log_before_the_first_entry(run):
-    assert run.log_entries() == []
-    run.forget_log_after(0, 0)
-    assert not run.metrics.exists()
+    assert run.log.entries() == []
+    run.log.forget_after(0, 0)
+    assert not run.log.path.exists()
 
 
 def test_a_number_that_json_has_no_word_for_is_not_logged(run):
     with pytest.raises(ValueError, match="JSON"):
-        run.log({"kind": "train", "loss": float("nan")})
-    assert run.log_entries() == []
+        run.log.append({"kind": "train", "loss": float("nan")})
+    assert run.log.entries() == []
 
 
 def test_a_last_line_cut_short_is_left_out_and_then_forgotten(logged):
-    with logged.metrics.open("a") as file:
+    with logged.log.path.open("a") as file:
         file.write('{"kind": "train", "st')
-    assert logged.log_entries() == LOG
-    logged.forget_log_after(4, 2)
-    logged.log(TRAIN[0])
-    assert logged.log_entries() == [*LOG, TRAIN[0]]
+    assert logged.log.entries() == LOG
+    logged.log.forget_after(4, 2)
+    logged.log.append(TRAIN[0])
+    assert logged.log.entries() == [*LOG, TRAIN[0]]
 
 
 def test_another_damaged_line_is_an_error_that_names_it(logged):
-    lines = logged.metrics.read_bytes().split(b"\n")
+    lines = logged.log.path.read_bytes().split(b"\n")
     lines[2] = b"\xff"
-    logged.metrics.write_bytes(b"\n".join(lines))
+    logged.log.path.write_bytes(b"\n".join(lines))
     with pytest.raises(CheckpointError, match=r"metrics\.jsonl, line 3 is damaged"):
-        logged.log_entries()
+        logged.log.entries()
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ def test_another_damaged_line_is_an_error_that_names_it(logged):
 )
 def test_what_a_resumed_run_will_log_again_is_forgotten(logged, step, epoch, kept):
     """After step 2 with no epoch done, the run validates again; with one done, it does not."""
-    logged.forget_log_after(step, epoch)
-    assert logged.log_entries() == LOG[:kept]
+    logged.log.forget_after(step, epoch)
+    assert logged.log.entries() == LOG[:kept]
 
 
 def test_the_newest_two_checkpoints_are_kept(run):
@@ -160,7 +161,7 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
 def test_what_a_killed_process_left_half_written_is_removed(logged):
     leftovers = [
         logged.path / "model.npz.123.tmp",
-        logged.path / "config.json.tmp",
+        logged.path / "config.json.123.tmp",
         logged.epochs / "epoch-0001.npz.123.tmp",
         logged.checkpoints / "step-00000001.npz.123.tmp",
     ]
@@ -168,7 +169,7 @@ def test_what_a_killed_process_left_half_written_is_removed(logged):
         path.write_bytes(b"half")
     logged.create()
     assert not any(path.exists() for path in leftovers)
-    assert logged.log_entries() == LOG
+    assert logged.log.entries() == LOG
 
 
 # What else is in the folder
@@ -190,7 +191,7 @@ def put(path):
         "epochs/epoch-0001.npz",
         "epochs/mine/thesis.tex",
         "vocabulary.model/folder",
-        "config.json.tmp/folder",
+        "config.json.1.tmp/folder",
     ],
 )
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
@@ -217,7 +218,8 @@ def test_a_new_run_begins_where_nothing_is(tmp_path):
 
 
 def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
-    for name in ("training.lock", "vocabulary.model", "vocabulary.model.tmp", "config.json.tmp"):
+    leftovers = ["vocabulary.model.1.tmp", "config.json.1.tmp"]
+    for name in ("training.lock", "vocabulary.model", *leftovers):
         put(run.path / name)
     run.require_free()
 
@@ -230,7 +232,7 @@ def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
 
 
 LIKE_OURS = {
-    "": "notes.tmp, config.json.tmp.bak, model.npz.old.tmp, loss.png.tmp",
+    "": "notes.tmp, config.json.1.tmp.bak, model.npz.old.tmp, loss.png.tmp",
     "checkpoints": "step-1.npz, step-000000001.npz, step-00000001.npz.bak, step-best.npz, all.tmp, "
     "step-00000001.npz.tmp, step-00000001 copy.npz, step-00000001.npz.1.tmp.gz",
     "epochs": "epoch-best.npz, epoch-1.npz, epoch-00001.npz, epoch-0001 copy.npz, epoch-9999.npz, "
@@ -257,7 +259,7 @@ def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(r
 
 def test_a_folder_with_a_name_that_is_ours_stays_and_stops_nothing(run):
     folders = [
-        run.path / "config.json.tmp",
+        run.path / "config.json.123.tmp",
         run.path / "notes.tmp",
         run.checkpoints / "step-00000001.npz",
         run.checkpoints / "step-99999999.npz",

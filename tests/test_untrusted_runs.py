@@ -101,7 +101,7 @@ def test_what_is_no_regular_file_is_refused_at_once(run, replace, name, capsys):
 @needs_pipes
 @pytest.mark.parametrize("replace", [replace_by_pipe, replace_by_endless_device])
 def test_a_log_that_is_no_regular_file_is_refused_at_once(unfinished, replace, capsys):
-    replace(unfinished.metrics)
+    replace(unfinished.log.path)
     for command in ("info", "plot", "train"):
         assert "this is no regular file" in refused(command, unfinished, capsys)
 
@@ -116,6 +116,27 @@ def test_a_checkpoint_that_is_no_regular_file_is_passed_over(unfinished, replace
     assert Translator.load(unfinished.path, "cpu").translate(["bao"]) == expected
     with pytest.raises(CheckpointError, match="is no checkpoint: this is no regular file"):
         load_checkpoint(newest)
+
+
+@needs_pipes
+@pytest.mark.parametrize("replace", [replace_by_pipe, replace_by_endless_device])
+def test_a_text_that_is_no_regular_file_is_refused_at_once(unfinished, replace, tmp_path, capsys):
+    """Where it is, the configuration says."""
+    replace(tmp_path / "text")
+    config, recipe = unfinished.load_config()
+    recipe["data"]["train_source"] = str(tmp_path / "text")
+    unfinished.save_config(config, recipe)
+    error = refused("train", unfinished, capsys)
+    assert error == f"minitransformer: {tmp_path / 'text'}: this is no regular file"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", f"metrics.jsonl.{os.getpid()}.tmp"])
+def test_a_training_writes_nothing_to_where_a_link_leads(unfinished, name, tmp_path):
+    (unfinished.path / name).unlink(missing_ok=True)
+    (unfinished.path / name).symlink_to(tmp_path / "elsewhere")
+    unfinished.log.forget_after(0, 0)
+    unfinished.log.append({"kind": "train", "step": 1})
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.model", "metrics.jsonl"])
@@ -201,10 +222,10 @@ def test_sizes_beyond_any_machine_are_no_configuration(run, name, capsys):
     ids=lambda line: line[:40],
 )
 def test_an_entry_of_another_kind_is_an_error_that_names_its_line(unfinished, line, capsys):
-    lines = unfinished.metrics.read_bytes().splitlines()
-    unfinished.metrics.write_bytes(b"\n".join([*lines[:3], line, *lines[3:], b""]))
+    lines = unfinished.log.path.read_bytes().splitlines()
+    unfinished.log.path.write_bytes(b"\n".join([*lines[:3], line, *lines[3:], b""]))
     for command in ("info", "plot", "train"):
-        assert f"{unfinished.metrics}, line 4 is damaged: " in refused(command, unfinished, capsys)
+        assert f"{unfinished.log.path}, line 4 is damaged: " in refused(command, unfinished, capsys)
 
 
 def test_a_piece_that_is_no_text_makes_a_vocabulary_none(run):
@@ -308,12 +329,12 @@ def test_a_training_without_a_whole_checkpoint_never_begins_again_by_itself(unfi
 
 def test_metrics_or_epochs_alone_tell_that_there_was_a_training(unfinished):
     shutil.rmtree(unfinished.checkpoints)
-    metrics = unfinished.metrics.read_bytes()
-    unfinished.metrics.unlink()
+    metrics = unfinished.log.path.read_bytes()
+    unfinished.log.path.unlink()
     with pytest.raises(CheckpointError, match="there is epochs"):
         resume(unfinished)
     shutil.rmtree(unfinished.epochs)
-    unfinished.metrics.write_bytes(metrics)
+    unfinished.log.path.write_bytes(metrics)
     with pytest.raises(CheckpointError, match=r"there is metrics\.jsonl\."):
         resume(unfinished)
 

@@ -78,7 +78,7 @@ def trained(recipe, folder):
 def record(folder):
     """What a run in ``folder`` leaves, but for its speed: log entries and bytes of the model."""
     run = RunFolder(folder)
-    entries = [json.loads(line) for line in run.metrics.read_text().splitlines()]
+    entries = [json.loads(line) for line in run.log.path.read_text().splitlines()]
     for entry in entries:
         for time in ("tokens_per_second", "seconds"):
             entry.pop(time, None)

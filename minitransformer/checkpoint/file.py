@@ -7,7 +7,8 @@ It is an uncompressed ``.npz`` file that anyone with NumPy can read::
     >>> json.loads(file["checkpoint.json"])  # format, version, state, list of the arrays
 
 Writing: everything goes to a temporary file beside it, is flushed to the disk, and only then takes
-the final name. Whoever is killed in between leaves a temporary file that nobody reads.
+the final name, see :func:`written_whole`. Whoever is killed in between leaves a temporary file that
+nobody reads.
 
 Reading: format and version come first, then every claimed size, then every checksum (the CRC-32 of
 each member), and the list in ``checkpoint.json`` must be exactly what is there. Nothing is ever
@@ -23,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.errors import ExplainedError
-from minitransformer.regular_file import IrregularFileError, open_regular
+from minitransformer.regular_file import IrregularFileError, open_regular, written_whole
 
 FORMAT = "minitransformer checkpoint"
 VERSION = 1
@@ -54,21 +55,15 @@ def save_checkpoint(path, arrays, state):
     """
     path = Path(path)
     manifest = _manifest_of(arrays, state)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        with written_whole(path) as file:
             _write(file, manifest, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
     except OSError as error:
         size = sum(array.nbytes for array in arrays.values()) / 1e6
         raise CheckpointError(
             f"{path} could not be written: {error}; what was there before is untouched. "
             f"It takes {size:.1f} MB: make room for it, or choose another folder"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)  # it is there only after a failure
     _flush_folder(path.parent)
 
 

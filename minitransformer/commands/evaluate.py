@@ -1,7 +1,6 @@
 """``minitransformer evaluate``: BLEU and other scores of a run on a split."""
 
 import json
-from dataclasses import replace
 
 import minitransformer
 from minitransformer.checkpoint import load_model_arrays
@@ -60,7 +59,7 @@ def run(options):
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     # What is printed tells corpus and seed, too.
-    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
+    run_folder.bind(recipe.identity())
     run_folder.require_own()
     translator = translator_of(options)
 

@@ -2,7 +2,6 @@
 
 import os
 import platform
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import minitransformer
 from minitransformer.backend import DeviceError, select_device
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
-from minitransformer.commands.train import resume_command
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
@@ -85,8 +83,8 @@ def run_facts(run_folder):
     """
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
-    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
-    entries = run_folder.log_entries()
+    run_folder.bind(recipe.identity())
+    entries = run_folder.log.entries()
     validations = [entry for entry in entries if entry["kind"] == "validation"]
     best = max(validations, key=lambda entry: entry["bleu"], default=None)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
@@ -98,7 +96,7 @@ def run_facts(run_folder):
     }
     chosen = run_folder.load_chosen()
     if chosen is None:
-        return facts | {"finished": f"no; go on: {resume_command(run_folder)}"}
+        return facts | {"finished": f"no; go on: {run_folder.resume_command()}"}
     _, state = chosen
     chosen = f"{state['origin']}, validation BLEU {state['validation_bleu']:.1f}"
     return facts | {"finished": f"yes; chosen: {chosen}"}

@@ -3,7 +3,10 @@
 from minitransformer import plots
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.arguments import add_run_folder
+from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
+
+PICTURES = {"loss.png": plots.loss_curves, "learning_rate.png": plots.learning_rate}
 
 
 def add(parser):
@@ -17,7 +20,7 @@ def add(parser):
 def run(options):
     """Draw the curves into the run folder and print where; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
-    if not run_folder.metrics.exists():
+    if not run_folder.log.path.exists():
         raise CheckpointError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
     for path in draw(run_folder):
         print(path)
@@ -26,8 +29,9 @@ def run(options):
 
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
-    entries = run_folder.log_entries()
-    losses, rates = run_folder.path / "loss.png", run_folder.path / "learning_rate.png"
-    plots.loss_curves(entries, losses)
-    plots.learning_rate(entries, rates)
-    return losses, rates
+    entries = run_folder.log.entries()
+    paths = [run_folder.path / name for name in PICTURES]
+    for path, picture in zip(paths, PICTURES.values(), strict=True):
+        with written_whole(path) as file:
+            picture(entries, file)
+    return paths

@@ -9,7 +9,6 @@ import shlex
 import sys
 import textwrap
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -132,10 +131,10 @@ def _train(recipe, run_folder, device, progress):
     try:
         trainer.train()
     except Stopped as stop:
-        progress.say(f"stopped after step {trainer.step}; go on: {resume_command(run_folder)}")
+        progress.say(f"stopped after step {trainer.step}; go on: {run_folder.resume_command()}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        progress.say(f"stopped; go on from the last checkpoint: {resume_command(run_folder)}")
+        progress.say(f"stopped; go on from the last checkpoint: {run_folder.resume_command()}")
         return exit_status(interrupt)
     finally:
         progress.close()
@@ -165,13 +164,8 @@ def _is_done(run_folder, recipe):
     """Whether a run has its model; raises a CheckpointError where that is damaged or another's."""
     if not run_folder.model.exists():
         return False
-    run_folder.bound = replace(run_folder.own_binding(), recipe=recipe.identity())
+    run_folder.bind(recipe.identity())
     return run_folder.load_chosen() is not None
-
-
-def resume_command(run_folder):
-    """What to type to go on with the run in a RunFolder."""
-    return f"minitransformer train --resume {shlex.quote(str(run_folder.path))}"
 
 
 def _resumed(options):
@@ -209,7 +203,7 @@ def _require_free(run_folder):
             if not os.path.lexists(path := f"{run_folder.path}-{number}")
         )
         unfinished = run_folder.config.exists() and not run_folder.model.exists()
-        go_on = f"go on with it: {resume_command(run_folder)}, or " if unfinished else ""
+        go_on = f"go on with it: {run_folder.resume_command()}, or " if unfinished else ""
         raise CheckpointError(
             f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
         ) from error

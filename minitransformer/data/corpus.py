@@ -10,6 +10,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from minitransformer.regular_file import open_regular
+
 # Bytes that are not UTF-8 where they are let in: Python's surrogateescape, which no text has.
 ESCAPED = re.compile("[\udc80-\udcff]")
 UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # how such a file begins
@@ -39,7 +41,8 @@ def read_parallel(source_path, target_path, *, strict=True):
 
     Raises:
         CorpusError: a file is no UTF-8 or no whole gzip file, or the files differ in length.
-        OSError: a file is missing or cannot be read.
+        OSError: a file is missing, cannot be read, or is none, as the pipe of ``<(...)``: a
+            training that goes on reads its text again.
     """
     source, target = _lines(source_path, strict), _lines(target_path, strict)
     if len(source) != len(target):
@@ -73,7 +76,8 @@ def _refuse(path, number, line):
 
 
 def _bytes(path):
-    data = Path(path).read_bytes()
+    with open_regular(path) as file:
+        data = file.read()
     if Path(path).suffix != ".gz":
         return data
     try:

@@ -1,6 +1,6 @@
 """From a recipe to a trainer: data, vocabulary, model and run folder put together."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
@@ -129,7 +129,7 @@ def prepare(recipe, run, device, progress):
     if not run.config.exists():
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
-    run.bound = _binding(run, recipe, texts)
+    run.bind(recipe.identity(), texts)
 
     def validate(model):
         threads = training.shards if model.device == CPU else 1
@@ -159,7 +159,7 @@ def _vocabulary(recipe, run, pairs, texts):
         learned_from = [text for pair in pairs for text in pair]
         return Vocabulary.train(learned_from, recipe.data.vocabulary_size)
     stored = Recipe.of_run(run)
-    run.bound = _binding(run, stored, texts)
+    run.bind(stored.identity(), texts)
     run.require_own()
     vocabulary = Vocabulary.load(run.vocabulary)
     config, _ = run.load_config()
@@ -178,10 +178,6 @@ def _vocabulary(recipe, run, pairs, texts):
             f"in {run.config.name}, or choose another folder"
         )
     return vocabulary
-
-
-def _binding(run, recipe, texts):
-    return replace(run.own_binding(), recipe=recipe.identity(), texts=texts)
 
 
 def mean_nll(model, batches):

@@ -142,7 +142,7 @@ class Trainer:
         entry = {"kind": "validation", **counters, **scores}
         if left_out:
             entry["left_out"] = left_out
-        self.run.log(entry)
+        self.run.log.append(entry)
         if self.best is None or scores["bleu"] > self.best["bleu"]:
             self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
         self.progress.validated(entry, self.best)
@@ -225,7 +225,7 @@ class Trainer:
                 "learning_rate": learning_rate,
                 "tokens_per_second": self._tokens / self._seconds,
             }
-            self.run.log(entry)
+            self.run.log.append(entry)
             self.progress.stepped(entry, total_steps)
             self._tokens, self._seconds = 0, 0.0
 
@@ -331,7 +331,7 @@ class Trainer:
             self.seconds = state["seconds"]
             for epoch in self._epochs_needed():
                 self.run.load(self.run.epoch_file(epoch))
-        self.run.forget_log_after(self.step, self.epoch)
+        self.run.log.forget_after(self.step, self.epoch)
         return loaded is not None
 
 

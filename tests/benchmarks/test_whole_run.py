@@ -33,7 +33,7 @@ def test_the_result_says_how_it_was_made_and_what_it_scored(train):
     assert result["command"].startswith("minitransformer train")
     assert result["command"].endswith("--data-dir DIR --epochs 2")
     assert result["epochs"] == 2
-    last = RunFolder(folder / "run").log_entries()[-1]
+    last = RunFolder(folder / "run").log.entries()[-1]
     assert 0 < result["wall_seconds"] == last["seconds"]
     assert set(result["splits"]["validation"]) == {"greedy", "beam 5, alpha 1"}
     _, chosen = load_checkpoint(folder / "run" / "model.npz")

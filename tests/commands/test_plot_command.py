@@ -1,3 +1,7 @@
+import os
+
+import pytest
+
 from minitransformer.cli import main
 
 PNG = b"\x89PNG\r\n"
@@ -21,3 +25,18 @@ def test_a_run_under_way_can_be_drawn(unfinished):
 def test_where_nothing_was_trained_there_is_nothing_to_draw(tmp_path, capsys):
     assert main(["plot", str(tmp_path)]) == 1
     assert "has no metrics.jsonl: nothing was trained there" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
+def test_a_picture_takes_the_place_of_a_link_or_a_pipe_and_writes_into_neither(run_copy, tmp_path):
+    """A folder from elsewhere may hold both."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    files = [run_copy / "loss.png", run_copy / "learning_rate.png"]
+    for file in files:
+        file.unlink()
+    files[0].symlink_to(mine)
+    os.mkfifo(files[1])
+    assert main(["plot", str(run_copy)]) == 0
+    assert all(file.read_bytes().startswith(PNG) for file in files)
+    assert mine.read_text() == "mine"

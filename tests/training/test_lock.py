@@ -182,7 +182,7 @@ def test_of_two_trainings_that_begin_together_exactly_one_trains(tmp_path):
         taken = "holds a run already" in said  # where the winner was faster
         assert taken or f"process {winner} on " in said
         run = RunFolder(tmp_path / f"run-{trial}")
-        steps = [entry["step"] for entry in run.log_entries() if entry["kind"] == "train"]
+        steps = [entry["step"] for entry in run.log.entries() if entry["kind"] == "train"]
         assert steps == list(range(1, len(steps) + 1))
         assert run.model.exists()
         assert not (run.path / "training.lock").exists()

@@ -84,7 +84,7 @@ def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(
 
 def interrupt_at(trainer, moment, times=1):
     """Let Ctrl-C be pressed while the entry number ``moment`` of the log is written."""
-    log, entries = trainer.run.log, []
+    log, entries = trainer.run.log.append, []
 
     def log_and_interrupt(entry):
         entries.append(entry)
@@ -93,7 +93,7 @@ def interrupt_at(trainer, moment, times=1):
             for _ in range(times):
                 signal.raise_signal(signal.SIGINT)
 
-    trainer.run.log = log_and_interrupt
+    trainer.run.log.append = log_and_interrupt
 
 
 def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_path):
@@ -243,9 +243,9 @@ def test_a_run_without_a_checkpoint_yet_begins_again(corpus, whole, tmp_path):
     interrupt_at(trainer, 1, times=2)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
-    assert len(trainer.run.log_entries()) == 2
+    assert len(trainer.run.log.entries()) == 2
     trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
-    assert (trainer.step, trainer.run.log_entries()) == (0, [])
+    assert (trainer.step, trainer.run.log.entries()) == (0, [])
     trainer.train()
     assert record(tmp_path) == whole
 

@@ -235,7 +235,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     assert always > 0
     assert f"training: 40 pairs encoded, {always} dropped" in report
 
-    validations = [e for e in trainer.run.log_entries() if e["kind"] == "validation"]
+    validations = [e for e in trainer.run.log.entries() if e["kind"] == "validation"]
     for entry in validations:
         kept = sum(len(batch.source) for batch in trainer.batches(entry["epoch"] - 1))
         assert entry["left_out"] == 40 - always - kept > 0
@@ -245,7 +245,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
 
 def test_an_epoch_with_all_pairs_says_nothing_of_those_left_out(recipe, tmp_path):
     trainer = trained(recipe, tmp_path)
-    assert not any("left_out" in entry for entry in trainer.run.log_entries())
+    assert not any("left_out" in entry for entry in trainer.run.log.entries())
     assert "left out" not in trainer.progress.stream.getvalue()
 
 
@@ -314,7 +314,7 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
     for side in ("source", "target"):
         recipe = recipe.with_value(f"validation_{side}", recipe.value(f"train_{side}"))
     trained(recipe, tmp_path / "run")
-    entries = RunFolder(tmp_path / "run").log_entries()
+    entries = RunFolder(tmp_path / "run").log.entries()
     losses = [entry["loss"] for entry in entries if entry["kind"] == "train"]
     validations = [entry for entry in entries if entry["kind"] == "validation"]
     assert losses[0] > 3

@@ -54,7 +54,7 @@ def test_accumulated_batches_have_the_gradient_of_one_large_batch(tmp_path):
         trainer = double_trainer(tmp_path)
         trainer.take_step(batches, 100)
         gradients.append(trainer.model.flat.grad.copy())
-        norm = trainer.run.log_entries()[-1]["gradient_norm"]
+        norm = trainer.run.log.entries()[-1]["gradient_norm"]
         assert math.isclose(norm, np.linalg.norm(gradients[-1]), rel_tol=1e-12)
     assert len(batches) > 3
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-9, atol=1e-14)
@@ -65,7 +65,7 @@ def test_the_log_tells_the_mean_loss_over_all_tokens_of_a_step(tmp_path):
     for max_tokens in (1000, 60):
         trainer = double_trainer(tmp_path / str(max_tokens))
         trainer.take_step(make_batches(PAIRS, max_tokens), 100)
-        entries += trainer.run.log_entries()
+        entries += trainer.run.log.entries()
     whole, parts = entries
     assert math.isclose(whole["loss"], parts["loss"], rel_tol=1e-12)
     assert math.isclose(whole["nll"], parts["nll"], rel_tol=1e-12)
@@ -80,7 +80,7 @@ def test_the_gradient_that_updates_is_the_clipped_one(tmp_path):
     trainer.take_step(make_batches(PAIRS, 1000), 100)
     norm = np.linalg.norm(trainer.model.flat.grad)
     assert math.isclose(scales[0] * norm, 0.25, rel_tol=1e-12)
-    assert trainer.run.log_entries()[0]["gradient_norm"] > 0.25
+    assert trainer.run.log.entries()[0]["gradient_norm"] > 0.25
 
 
 @pytest.mark.parametrize("schedule", ["linear", "inverse-sqrt", "noam"])
@@ -91,7 +91,7 @@ def test_each_step_is_taken_with_its_learning_rate_of_the_schedule(tmp_path, sch
     for _ in range(4):
         trainer.take_step(make_batches(PAIRS, 1000), total_steps=4)
     assert rates == [trainer.config.learning_rate(step, 4, 8) for step in (1, 2, 3, 4)]
-    assert [entry["learning_rate"] for entry in trainer.run.log_entries()] == rates
+    assert [entry["learning_rate"] for entry in trainer.run.log.entries()] == rates
 
 
 def test_steps_draw_different_dropout_masks_and_the_same_ones_again(tmp_path):
@@ -100,10 +100,10 @@ def test_steps_draw_different_dropout_masks_and_the_same_ones_again(tmp_path):
     def losses():
         trainer = double_trainer(tmp_path, dropout=0.5, log_every=1)
         trainer.adam.step = lambda *_: None
-        trainer.run.metrics.unlink(missing_ok=True)
+        trainer.run.log.path.unlink(missing_ok=True)
         for _ in range(3):
             trainer.take_step(batches, 100)
-        return [entry["loss"] for entry in trainer.run.log_entries()]
+        return [entry["loss"] for entry in trainer.run.log.entries()]
 
     first = losses()
     assert len(set(first)) == 3
@@ -121,7 +121,7 @@ def test_only_some_steps_are_logged_and_their_speed_is_that_of_all_since(tmp_pat
     batches = make_batches(PAIRS, 1000)
     for _ in range(9):
         trainer.take_step(batches, 100)
-    entries = trainer.run.log_entries()
+    entries = trainer.run.log.entries()
     assert [entry["step"] for entry in entries] == [1, 4, 8]
     steps_per_second = [1 / 1, 3 / (2 + 3 + 4), 4 / (5 + 6 + 7 + 8)]
     np.testing.assert_allclose(
@@ -140,14 +140,14 @@ def test_only_a_step_that_is_logged_waits_for_the_device(tmp_path, consistency):
     with strict.record() as record:
         trainer.take_step(batches, 100)
     assert record.waits == 0
-    assert len(trainer.run.log_entries()) == 1
+    assert len(trainer.run.log.entries()) == 1
     trainer.save()
     resumed = double_trainer(tmp_path, device=device, **fields)
     assert resumed.resume()
     for one in (trainer, resumed):
         one.config = replace(one.config, log_every=1)
         one.take_step(batches, 100)
-    *_, entry, again = trainer.run.log_entries()
+    *_, entry, again = trainer.run.log.entries()
     assert entry["loss"] == again["loss"]
 
 
@@ -160,10 +160,10 @@ BATCHES = make_batches(PAIRS, 60)[::-1]  # from long pairs, few in a batch, to s
 def steps(folder, shards, **fields):
     """The trainer after three steps on the same batches, and its log."""
     trainer = double_trainer(folder / str(shards), shards=shards, log_every=1, **fields)
-    trainer.run.metrics.unlink(missing_ok=True)
+    trainer.run.log.path.unlink(missing_ok=True)
     for _ in range(3):
         trainer.take_step(BATCHES, 100)
-    return trainer, trainer.run.log_entries()
+    return trainer, trainer.run.log.entries()
 
 
 @pytest.mark.parametrize("consistency", [0.0, 2.0])
@@ -260,7 +260,7 @@ def test_the_two_passes_of_a_step_have_different_dropout_and_their_distance_is_i
             nlls += list(-np.log(right[real]))
     distance, nll = np.mean(distances), np.mean(nlls)
     assert distance > 0.001
-    entry = trainer.run.log_entries()[0]
+    entry = trainer.run.log.entries()[0]
     assert math.isclose(entry["nll"], nll, rel_tol=1e-12)
     assert math.isclose(entry["loss"], nll + 2.0 * distance, rel_tol=1e-12)
 
@@ -278,7 +278,7 @@ def test_the_gradient_of_a_step_with_two_passes_is_the_slope_of_its_loss(tmp_pat
         data += shift * direction
         trainer.step = 0  # so that the step draws the same masks
         trainer.take_step(batches, 100)
-        losses.append(trainer.run.log_entries()[-1]["loss"])
+        losses.append(trainer.run.log.entries()[-1]["loss"])
     assert math.isclose((losses[0] - losses[1]) / 2e-6, math.sqrt(slope), rel_tol=1e-6)
 
 
@@ -465,7 +465,7 @@ def test_the_last_step_of_the_schedule_is_the_last_step_of_the_training(recipe, 
     assert len(batches) == 3
     trainer.batches = lambda epoch: batches
     trainer.train()
-    entries = [e for e in trainer.run.log_entries() if e["kind"] == "train"]
+    entries = [e for e in trainer.run.log.entries() if e["kind"] == "train"]
     assert [(e["step"], e["epoch"]) for e in entries] == [
         (1, 0), (2, 0), (3, 1), (4, 1), (5, 2), (6, 2)
     ]  # fmt: skip
