@@ -531,7 +531,7 @@ shape_table(
 # | figures 3 to 5 | what heads look at | `minitransformer/plots.py` | [15](15_looking_inside.ipynb) |
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
-# | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint.py` | [13](13_training_for_real.ipynb) |
+# | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |
 #
 # A map is worth something if it is right. Every file on it has to exist, every layer has to be on it; and where the lessons lie
 # beside this one, the same for them.

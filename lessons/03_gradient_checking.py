@@ -249,8 +249,9 @@ plt.show()
 source_of(slope, numeric_gradient)
 
 # %% [markdown]
-# `one_entry` is a direction with a 1 in one place, and `step_for` gives $h$: $10^{-5}$, times the size of the
-# entry if that is above 1. Two lines deserve a look.
+# `moved` copies $x$ and adds $h$ to one entry, `step_for` gives $h$: $10^{-5}$, times the size of the entry if
+# that is above 1. `slope_or_nan` is `slope`, but for an $f$ that is not defined on both sides, as $\sqrt x$ is not
+# at 0. Two lines deserve a look.
 #
 # **The width is measured, not assumed.** $x + h$ is rounded as well, so the two points are not exactly
 # $2h$ apart. `slope` divides by the distance they really have.
@@ -296,7 +297,9 @@ assert difference.max() < 1e-9 * abs(claimed).max()
 # That sums up how well two gradients agree, and the package prints it. To judge by it would let a
 # small entry be anything beside a large one. So each entry is judged by itself, with a floor: it is
 # wrong if the difference exceeds a tolerance times that entry, plus the noise of its own
-# measurement, about $u \sum \lvert f \, dy \rvert / h$.
+# measurement, about $u \sum \lvert f \, dy \rvert / h$. What is printed for a wrong gradient is the relative
+# difference of its worst entry. And where a whole mistake could hide in the noise, the report says neither
+# "right" nor "WRONG" but "cannot be told".
 #
 # The tolerance is $10^{-7}$. It stands in a wide gap. On one side, the right backwards:
 

@@ -384,7 +384,9 @@ assert not report.right
 print(report)
 
 # %% [markdown]
-# A check at initial values passes, and the gradient grows wrong as γ learns.
+# A check at initial values passes, and the gradient grows wrong as γ learns. The two warnings of the first
+# report say why its "right" is worth little: a γ of 1 hides where it is multiplied, and a β of 0 whatever
+# is multiplied by it.
 #
 # ## 6 · Why not BatchNorm?
 #

@@ -532,8 +532,8 @@ for name, curve in zip(("without", "with"), curves.values(), strict=True):
     )
 
 # %% [markdown]
-# Both can learn it. Without the scaling, the learning rate has to be right within a factor of some tens;
-# with it within some thousands, and the best error is smaller. A Transformer has many attentions, and
+# Both can learn it. Without the scaling, the learning rate has to be right within a factor of a hundred or
+# less; with it within some thousands, and the best error is smaller. A Transformer has many attentions, and
 # all of them share one learning rate.
 #
 # **Is it not a mere matter of initial weights?** It is: smaller ones could do without the root, and learning may
@@ -624,7 +624,7 @@ print("first row of the package:", ours_cache[-1][0, 0, 0])
 # peak, one for the sum.
 
 # %%
-inputs = rng.standard_normal((3, 1, 1, 6, 4))
+inputs = rng.standard_normal((3, 2, 1, 6, 4))  # two sequences, both with this mask
 report = check_pair(
     scaled_dot_product_attention, scaled_dot_product_attention_backward, (*inputs, both)
 )
