@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -44,8 +44,19 @@ def check_rms_norm(forward, backward):
     rng = np.random.default_rng(7)
     x, gamma = rng.standard_normal((B, T, D)) + 1, rng.uniform(0.5, 1.5, D)
     y, _ = y_and_cache("rms_norm", forward, x, gamma)
-    rms = np.sqrt((x**2).mean(axis=-1, keepdims=True) + EPSILON)
-    expect("y", y, x / rms * gamma, hint="RMSNorm subtracts no mean")
+    mean_square = (x**2).mean(axis=-1, keepdims=True)
+    expected = x / np.sqrt(mean_square + EPSILON) * gamma
+    mistakes = {
+        "ε belongs inside the root": x / (np.sqrt(mean_square) + EPSILON) * gamma,
+        "RMSNorm subtracts no mean": layer_norm(x, gamma, np.zeros(D), EPSILON)[0],
+    }
+    given = array_of(y, x.shape)
+    hints = [
+        hint
+        for hint, wrong in mistakes.items()
+        if given is not None and np.allclose(given, wrong, rtol=1e-9)
+    ]
+    expect("y", y, expected, hint="".join(hints))
     return check_pair(forward, backward, (x, gamma), names=("x", "gamma"))
 
 

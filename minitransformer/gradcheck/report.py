@@ -88,6 +88,9 @@ class Report:
         """The largest relative error of all."""
         return max(tensor.error for tensor in self.tensors)
 
+    def __bool__(self):
+        return self.right  # so that ``assert check_pair(...)`` is a test
+
     def __str__(self):
         lines = [str(tensor) for tensor in self.tensors]
         wrong = [tensor.name for tensor in self.tensors if tensor.verdict == WRONG]

@@ -89,7 +89,7 @@ class Trial:
         if given is None and all(gradient is None for gradient in self.gradients.values()):
             return f"{NONE_RETURNED}: is a `return` missing?"
         if given is None:
-            return NONE_RETURNED
+            return f"{NONE_RETURNED}; if {name} is a constant, hand it over as integers or booleans"
         if self.faults.get(name) == UNSTEADY:  # no experiment would mean anything
             return UNSTEADY
         if _in_fewer_bits(given) and findings[name].agrees(100 * np.finfo(given.dtype).eps):

@@ -526,7 +526,25 @@ CAUSES = [
         "",
     ),
     ("a gate", gates, gates_backward(1), CELL, "dw", "at 2, 3 on axis 1", "dropout"),
+    (
+        "weights not transposed",
+        lambda q, v: ((p := softmax(q @ q.swapaxes(1, 2))[0]) @ v, p),
+        lambda dy, p: (None, p @ dy),
+        (SEQUENCE, SEQUENCE[::-1] ** 2),
+        "dv",
+        "the mistake lies in what is computed with it",
+        "path",
+    ),
     # Taps and windows
+    (
+        "a small kernel turned round",
+        lambda x, w: (x[:, :-2] * w[0] + x[:, 1:-1] * w[1] + x[:, 2:] * w[2], w),
+        lambda dy, w: (sum(np.pad(dy * w[2 - i], ((0, 0), (i, 2 - i))) for i in range(3)), None),
+        (X, GAIN[:3]),
+        "dx",
+        "",
+        "gain",
+    ),
     (
         "a tap",
         convolution,

@@ -161,3 +161,16 @@ def test_a_module_may_return_a_list():
             return [super().backward(dy, cache)]
 
     assert check_module(Norm(4), X).right
+
+
+def test_a_report_is_true_where_every_gradient_is_right():
+    x = np.array([0.3, -0.7, 1.2])
+    assert check_pair(lambda x: (np.tanh(x), x), lambda dy, x: dy / np.cosh(x) ** 2, (x,))
+    assert not check_pair(lambda x: (np.tanh(x), x), lambda dy, x: dy, (x,))
+
+
+def test_none_for_an_input_that_matters_says_how_to_hand_over_a_constant():
+    x, mask = np.array([0.3, -0.7, 1.2]), np.array([1.0, 0.0, 1.0])
+    report = check_pair(lambda x, m: (x * m, m), lambda dy, m: (dy * m, None), (x, mask))
+    (_, dm) = report.tensors
+    assert "if m is a constant, hand it over as integers or booleans" in dm.diagnosis

@@ -37,6 +37,16 @@ def test_an_rms_norm_that_subtracts_the_mean_is_told_not_to():
     assert "subtracts no mean" in only_wrong("ex07", "rms_norm", rms_norm=subtracts)
 
 
+def test_an_rms_norm_with_epsilon_outside_the_root_is_told_where_it_belongs():
+    def outside(x, gamma):
+        rms = np.sqrt((x**2).mean(-1, keepdims=True)) + 1e-5
+        return x / rms * gamma, None
+
+    said = only_wrong("ex07", "rms_norm", rms_norm=outside)
+    assert "ε belongs inside the root" in said
+    assert "mean" not in said
+
+
 def test_an_rms_backward_without_its_mean_term_is_diagnosed():
     def without(dy, cache):
         x_hat, rms, gamma = cache

@@ -81,9 +81,9 @@ def through_another(evidence):
         elif x.ndim and (part := _part_that_matters(evidence, name, x)):
             causes.append(f"where {part} is 0")
     if causes:
-        return f"it is right {' or '.join(causes)}: the path through it is missing or wrong"
+        return f"it is right {' or '.join(causes)}: the mistake lies in what is computed with it"
     for name, x in others(evidence).items():
-        if x.ndim < 2:  # ones for a batch would make all its rows alike
+        if x.shape in ((), evidence.y.shape[-1:]):  # as a gain is
             other = trial(evidence, **{name: np.ones_like(x)})
             if other is not None and right(other):
                 return (

@@ -91,7 +91,7 @@ def sum_of_dy(evidence):
     if y.ndim == 0 or y.shape[-1] < 2:
         return ""
     for vector, words in (
-        (y, "Σ(dy y), as of a softmax's backward,"),
+        (y, "Σ(dy y), as in the backward of a softmax or a norm,"),
         (np.ones_like(y), "Σ dy"),
         (np.exp(y - y.max(axis=-1, keepdims=True)), "Σ(dy exp(y))"),
     ):

@@ -21,8 +21,8 @@ SILENT = (
 
 # A place that a trial has shown, and what is there: where to look, but not yet what was done.
 PLACES = (
-    r"^it is right (where|as soon as) .*: (the path through it|the sum over it, or what one entry "
-    r"gives to another,) is missing or wrong$",
+    r"^it is right (where|as soon as) .*: (the mistake lies in what is computed with it|"
+    r"the sum over it, or what one entry gives to another, is missing or wrong)$",
     r"^it is right for one step: what is carried back from step to step, or the sum over the "
     r"steps, is missing or wrong$",
     r"^it is right wherever both are not zero, but zero where it should not be\b(?!.*step)",
