@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.1, *Training Data and Batching*; 5.2 and 5.3 for steps and schedule |
-# | In the package | `minitransformer/data/`, `training/`, `run_folder.py`, `checkpoint.py` |
+# | In the package | `minitransformer/data/`, `training/`, `run_folder.py`, `checkpoint/` |
 # | You need | what a loss and a gradient are; nothing about the layers of the model |
 # | Time | an hour to read, two for the exercises |
 
@@ -507,10 +507,11 @@ for path in sorted(run.path.rglob("*")):
 
 # %% [markdown]
 # `model.npz` has the parameters that scored best in validation: those of one epoch, or the mean of the last five, which
-# are in `epochs/`. (The number of steps announced is an estimate: noise in the lengths gives each epoch other batches.)
-# A checkpoint is about three times as large, because Adam's $m$ and $v$ are as large as the parameters. Every file is
-# written under another name first and renamed when it is whole: a process may be killed at any moment, and what is
-# there is then the old file or the new one, never half of one. The log only ever grows:
+# are in `epochs/`. So is one more, which the older checkpoint will need if the newer one gets lost. (The number of
+# steps announced is an estimate: noise in the lengths gives each epoch other batches.) A checkpoint is about three
+# times as large, because Adam's $m$ and $v$ are as large as the parameters. Every file is written under another name
+# first and renamed when it is whole: a process may be killed at any moment, and what is there is then the old file or
+# the new one, never half of one. The log only ever grows:
 
 # %%
 log = run.log_entries()
@@ -541,13 +542,18 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 # The last row is a decision. One could store the state of each random generator. Here none has a state that
 # outlives a step: the generator of dropout is made from (seed, step, worker), that of the batches from (seed, epoch).
 # So step 1000 draws the same numbers whether 999 steps came before it in this process or not.
+#
+# `resume` is also the place to be suspicious. `require_untrained` refuses to begin at step 1 in a folder that was trained and
+# has lost its checkpoints, `require_sense` a state that no training was ever in; and the parameters of earlier epochs that
+# the end of the training will ask for have to be there. (`forget_log_after` takes the steps after the checkpoint out of
+# the log, for they will be made again.)
 
 # %%
 source_of(step_seed, Trainer.save, Trainer.resume)
 
 # %% [markdown]
-# Now the power fails in step 28 of a small training. Checkpoints were written every ten steps and at the end of each
-# epoch, so some steps are lost. Another trainer, with no memory of the first, resumes. So does a third, which is denied the
+# Now the power fails in step 28 of a small training. Checkpoints were written at the start, every ten steps and at the end
+# of each epoch, so some steps are lost. Another trainer, with no memory of the first, resumes. So does a third, which is denied the
 # moments, as if only the parameters had been saved:
 
 
