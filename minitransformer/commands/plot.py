@@ -20,6 +20,7 @@ def add(parser):
 def run(options):
     """Draw the curves into the run folder and print where; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
+    run_folder.load_config()  # is it a run folder at all?
     if not run_folder.log.path.exists():
         raise CheckpointError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
     for path in draw(run_folder):

@@ -18,6 +18,12 @@ from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.gradcheck.report import CheckError
 
+PARTS = {  # of a pair: what follows its name, and what to write where that is missing
+    "": "",
+    "_backward": "; write one: from (dy, cache) to the gradients",
+    "_inputs": "; write one: from (rng), a NumPy generator, to the inputs, a tuple",
+}
+
 
 def check_file(place, seed=0, **options):
     """Check the pair at ``place``, ``"my_file.py:my_norm"``; returns a Report.
@@ -30,9 +36,7 @@ def check_file(place, seed=0, **options):
     """
     path, _, name = place.rpartition(":")
     module = load_file(Path(path))
-    forward, backward, make_inputs = (
-        _function(module, name + suffix, place) for suffix in ("", "_backward", "_inputs")
-    )
+    forward, backward, make_inputs = (_function(module, path, name, part) for part in PARTS)
     inputs = call(f"{name}_inputs", make_inputs, np.random.default_rng(seed))
     if inputs is None:
         raise CheckError(f"{name}_inputs returned None: is its `return` missing?")
@@ -69,11 +73,11 @@ def did_you_mean(name, names):
     return f"; did you mean {alike[0]}?" if alike else ""
 
 
-def _function(module, name, place):
-    function = getattr(module, name, None)
+def _function(module, path, name, part):
+    function = getattr(module, name + part, None)
     if not callable(function):
-        functions = [other for other, value in vars(module).items() if callable(value)]
-        raise CheckError(
-            f"{place.rpartition(':')[0]} defines no function {name}{did_you_mean(name, functions)}"
-        )
+        of_this = f"{name}_" if part else ""  # another layer's backward is not meant
+        functions = [n for n, f in vars(module).items() if callable(f) and n.startswith(of_this)]
+        hint = did_you_mean(name + part, {*functions} - {name})
+        raise CheckError(f"{path} defines no function {name + part}{hint or PARTS[part]}")
     return function

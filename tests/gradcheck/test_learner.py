@@ -72,8 +72,9 @@ def test_the_file_may_import_its_neighbours(file, tmp_path):
     [
         (CUBE, "square", "defines no function square$"),
         (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
-        (CUBE.replace("cube_backward", "back"), "cube", "defines no function cube_backward"),
-        (CUBE.replace("cube_inputs", "inputs"), "cube", "defines no function cube_inputs"),
+        (CUBE.replace("cube_backward", "back"), "cube", "no function cube_backward; write one: "),
+        (CUBE.replace("cube_inputs", "inputs"), "cube", "no function cube_inputs; write one: "),
+        (CUBE + CUBE.replace("cube", "cub").replace("cub_inputs", "x"), "cub", "cub_inputs; write"),
         (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
         (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
         (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
