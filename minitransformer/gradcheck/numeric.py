@@ -136,11 +136,14 @@ def _flat_before(step, function, x, direction, dy):
     """Whether shorter steps change nothing because the function is flat there.
 
     So is ReLU up to its kink, from where it changes little by little. Where rounding hides small
-    changes, the first that is seen is a jump.
+    changes, the first that is seen is a jump, and one in the last bits of an output.
     """
 
+    def outputs(by):
+        return [function(moved(x, direction, sign * by)) for sign in (1, -1)]
+
     def change(by):
-        ahead, behind = (function(moved(x, direction, sign * by)) for sign in (1, -1))
+        ahead, behind = outputs(by)
         return np.abs((ahead - behind) * dy).max()
 
     try:
@@ -154,7 +157,10 @@ def _flat_before(step, function, x, direction, dy):
                 high, first = middle, nearer
             else:
                 low = middle
-        return first < 1e-2 * change(2 * step)
+        ahead, behind = outputs(high)
+        jump = np.abs(ahead - behind)
+        in_last_bits = (jump > 0) & (jump <= 8 * EPS * np.maximum(np.abs(ahead), np.abs(behind)))
+        return not in_last_bits.any() and first < 1e-2 * change(2 * step)
     except CheckError:
         return False
 

@@ -113,6 +113,14 @@ def test_a_row_of_a_weight_may_not_be_zero_because_another_is_large():
     assert report.tensors[1].index[0] == 0
 
 
+def test_outputs_of_different_sizes_are_not_taken_for_a_kink():
+    """The first of them to change does so in its last bits, of which it has more than the others."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x, w = rng.standard_normal((5, 2)) * [1, 2e7], rng.standard_normal((2, 3))
+        assert check_pair(linear, linear_backward, (x, w), seed=seed).right
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(1, "right"), (3, "wrong"), (0, "wrong")])
 def test_a_gradient_that_is_small_but_real_is_compared_by_a_longer_step(factor, verdict):
     report = check_pair(
