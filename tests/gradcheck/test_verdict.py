@@ -113,12 +113,18 @@ def test_a_row_of_a_weight_may_not_be_zero_because_another_is_large():
     assert report.tensors[1].index[0] == 0
 
 
-def test_outputs_of_different_sizes_are_not_taken_for_a_kink():
-    """The first of them to change does so in its last bits, of which it has more than the others."""
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        x, w = rng.standard_normal((5, 2)) * [1, 2e7], rng.standard_normal((2, 3))
-        assert check_pair(linear, linear_backward, (x, w), seed=seed).right
+@pytest.mark.parametrize("seed", [149, 152])
+def test_outputs_of_different_sizes_are_not_taken_for_a_kink(seed):
+    """Of outputs about 1e7 the smallest changes first, in its last bits, and little beside others."""
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal((5, 2)) * [1, 2e7], rng.standard_normal((2, 3))
+    report = check_pair(
+        lambda x, w, b: (x @ w + b, (x, w)),
+        lambda dy, cache: (*linear_backward(dy, cache), dy.sum(axis=0)),
+        (x, w, rng.standard_normal(3)),
+        seed=seed,
+    )
+    assert report.right
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1, "right"), (3, "wrong"), (0, "wrong")])
