@@ -115,7 +115,7 @@ def test_a_row_of_a_weight_may_not_be_zero_because_another_is_large():
 
 @pytest.mark.parametrize("seed", [149, 152])
 def test_outputs_of_different_sizes_are_not_taken_for_a_kink(seed):
-    """Of outputs about 1e7 the smallest changes first, in its last bits, and little beside others."""
+    """Of outputs about 1e7 the smallest changes first: in its last bits, little beside others."""
     rng = np.random.default_rng(seed)
     x, w = rng.standard_normal((5, 2)) * [1, 2e7], rng.standard_normal((2, 3))
     report = check_pair(
