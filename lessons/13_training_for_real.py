@@ -514,7 +514,7 @@ for path in sorted(run.path.rglob("*")):
 # the new one, never half of one. The log only ever grows:
 
 # %%
-log = run.log_entries()
+log = run.log.entries()
 for entry in (log[0], next(entry for entry in log if entry["kind"] == "validation")):
     print({name: round(x, 4) if isinstance(x, float) else x for name, x in entry.items()})
 guess = np.log(800)
@@ -545,7 +545,7 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 #
 # `resume` is also the place to be suspicious. `require_untrained` refuses to begin at step 1 in a folder that was trained and
 # has lost its checkpoints, `require_sense` a state that no training was ever in; and the parameters of earlier epochs that
-# the end of the training will ask for have to be there. (`forget_log_after` takes the steps after the checkpoint out of
+# the end of the training will ask for have to be there. (`forget_after` takes the steps after the checkpoint out of
 # the log, for they will be made again.)
 
 # %%
@@ -621,7 +621,7 @@ for name in ("resumed", "without moments"):
 
 # %%
 losses = {
-    name: {entry["step"]: entry["loss"] for entry in run.log_entries() if entry["kind"] == "train"}
+    name: {entry["step"]: entry["loss"] for entry in run.log.entries() if entry["kind"] == "train"}
     for name, run in runs.items()
 }
 assert losses["resumed"] == losses["uninterrupted"]
