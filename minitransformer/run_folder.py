@@ -3,8 +3,7 @@
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
 metrics.jsonl       the log, see :class:`RunLog`
-checkpoints/        step-00001234.npz, all that a resume needs; the first before any step, the
-                    newest two are kept
+checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
 training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
