@@ -57,9 +57,9 @@ class OurSide:
     def losses(self, indices):
         """Train on the batches of these indices; returns the loss of each step."""
         self.trainer.config = replace(self.trainer.config, log_every=1)
-        before = len(self.trainer.run.entries)
+        before = len(self.trainer.run.log)
         self.take_steps(indices)
-        return [entry["loss"] for entry in self.trainer.run.entries[before:]]
+        return [entry["loss"] for entry in self.trainer.run.log[before:]]
 
     def gradients(self, index, file, dtype):
         """The loss of a batch at the first weights, without dropout; its gradients go to a file.
@@ -73,7 +73,7 @@ class OurSide:
         asarray = self.device.xp.asnumpy if self.settings.device != "cpu" else np.asarray
         named = trainer.model.named_parameters()
         np.savez(file, **{path: asarray(parameter.grad) for path, parameter in named})
-        return trainer.run.entries[0]["loss"]
+        return trainer.run.log[0]["loss"]
 
     def gemm(self):
         """GFLOP/s of each matrix product of the model on all threads, the better of two ways.
@@ -166,10 +166,7 @@ class _Log:
     checkpoints = Path("no checkpoints")  # where the Trainer looks for one when a run is lost
 
     def __init__(self):
-        self.entries = []
-
-    def log(self, entry):
-        self.entries.append(entry)
+        self.log = []
 
     def stepped(self, entry, total_steps):
         pass

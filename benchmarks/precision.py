@@ -57,7 +57,7 @@ def train(workload, settings, precision, seed):
     try:
         return side.losses(_courses.steps_of(workload, steps))
     except TrainingError:
-        losses = [entry["loss"] for entry in trainer.run.entries]
+        losses = [entry["loss"] for entry in trainer.run.log]
         return losses + [math.nan] * (steps - len(losses))
 
 
