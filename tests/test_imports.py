@@ -12,7 +12,7 @@ import minitransformer
 
 # Of the standard library what takes milliseconds, and whatever pip brings beside NumPy.
 SLOW = {"asyncio", "concurrent", "email", "http", "json", "logging", "multiprocessing", "tempfile"}
-SLOW |= {"unittest", "urllib", "zipfile", "cupy", "matplotlib", "pooch", "sacrebleu"}
+SLOW |= {"unittest", "zipfile", "cupy", "matplotlib", "pooch", "sacrebleu"}
 SLOW |= {"sentencepiece", "threadpoolctl", "tqdm"}
 
 VERSION = """
