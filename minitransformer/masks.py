@@ -4,13 +4,16 @@ They broadcast to scores (B, H, T, S) and are combined with ``&``.
 """
 
 from minitransformer.backend import array_namespace
+from minitransformer.twins import twinned
 
 
+@twinned
 def padding_mask(ids, pad_id=0):
     """(B, 1, 1, S) from ids (B, S): every query may look at every real token, never at padding."""
     return (ids != pad_id)[:, None, None, :]
 
 
+@twinned
 def causal_mask(ids):
     """(1, 1, T, T) from ids (B, T): position t may look at positions up to t, never ahead."""
     position = array_namespace(ids).arange(ids.shape[1])

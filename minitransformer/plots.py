@@ -105,7 +105,7 @@ def _label(axis, tokens, step, rotation=0):
         label.set(fontsize=9, rotation=rotation, parse_math=False)  # a $ is a $, not mathematics
 
 
-def loss_curves(metrics, path=None):
+def loss_curves(metrics, path=None, package=()):
     """Training and validation NLL (nats per token) over the steps, and validation BLEU below.
 
     Args:
@@ -113,6 +113,7 @@ def loss_curves(metrics, path=None):
             ``"validation"`` (step, nll, bleu); other kinds are passed over. Where a step occurs
             more than once, as after a resume, its last row counts.
         path: file to save to, or None.
+        package: rows of the same kinds, of a training on the package's functions.
     """
     figure = _figure(figsize=(7, 6), layout="constrained")
     losses, scores = figure.subplots(2, sharex=True, height_ratios=(3, 2))
@@ -124,6 +125,8 @@ def loss_curves(metrics, path=None):
     ]
     for axes, kind, name, style in curves:
         _plot(axes, metrics, kind, name, **style)
+    above = dict(label="training, the package's functions", color="black", linestyle="--")
+    _plot(losses, package, "train", "nll", **above)
     losses.set_ylabel("NLL (nats per token)")
     if losses.lines:
         losses.legend(frameon=False)

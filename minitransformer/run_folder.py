@@ -2,10 +2,12 @@
 
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
+own.py              the learner's functions that it is trained with, if it is; never run from here
 metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
+package.jsonl       with an own.py: how the package's functions begin, from the same seed
 training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
 
 Each of the .npz files notes what it is bound to, its :class:`Binding`. What is read may be from
@@ -13,7 +15,7 @@ anywhere: nothing in the folder is trusted, and only regular files are opened.
 
 The process that writes may be killed at any moment. So a file is written under another name first
 and then renamed, or, as the metrics are, only ever grows; and config.json, which makes the folder a
-run, comes after the vocabulary.
+run, comes after the vocabulary and own.py.
 
 What a user keeps in the folder is the user's: a run begins in no folder that holds anything else
 than what a run killed before its config.json leaves, and it only ever removes files of exactly the
@@ -51,17 +53,19 @@ from minitransformer.data.vocabulary import LARGEST
 from minitransformer.regular_file import read_regular, written_whole
 from minitransformer.run_log import RunLog
 
-MOST_CONFIG = 10**6  # bytes
+MOST_CONFIG = MOST_OWN = 10**6  # bytes
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
-    "": r"(config\.json|vocabulary\.model|metrics\.jsonl|model\.npz)\.\d+\.tmp",
+    "": r"(config\.json|vocabulary\.model|own\.py|metrics\.jsonl|model\.npz)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
 # What is there before config.json makes the folder a run; both folders are still empty then.
-BEFORE_CONFIG = r"training\.lock|vocabulary\.model(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
+BEFORE_CONFIG = (
+    r"training\.lock|(vocabulary\.model|own\.py)(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
+)
 EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
@@ -78,7 +82,9 @@ class RunFolder:
         self.bound = None
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
+        self.own = self.path / "own.py"
         self.log = RunLog(self.path / "metrics.jsonl")
+        self.package_log = RunLog(self.path / "package.jsonl")
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
@@ -109,7 +115,8 @@ class RunFolder:
 
     def resume_command(self):
         """What to type to go on with the run."""
-        return f"minitransformer train --resume {shlex.quote(str(self.path))}"
+        own = f" --own {shlex.quote(str(self.own))}" if self.own.exists() else ""
+        return f"minitransformer train --resume {shlex.quote(str(self.path))}{own}"
 
     def create(self):
         """Make the folder and those in it, where missing; remove what a killed process left."""
@@ -155,6 +162,20 @@ class RunFolder:
             )
         _write_whole(self.vocabulary, vocabulary.model)
 
+    def save_own(self, content):
+        """Write a copy of the learner's functions, bytes, that the run is trained with.
+
+        Raises:
+            CheckpointError: there is another one.
+            OSError: there is something that is no file to be read: see :func:`read_regular`.
+        """
+        if self.own.exists() and self._own_content() != content:
+            raise CheckpointError(
+                f"{self.own} is there already, and is another file than yours: move it away, or "
+                "choose another folder"
+            )
+        _write_whole(self.own, content)
+
     def bind(self, recipe=None, texts=None):
         """Set what is ``bound``: configuration and vocabulary as they are in the folder, and these.
 
@@ -167,7 +188,10 @@ class RunFolder:
         """
         config, _ = self.load_config()
         vocabulary = hashlib.sha256(self._vocabulary_content()).hexdigest()
-        self.bound = Binding(asdict(config), vocabulary, recipe, texts)
+        own = None
+        if recipe is not None:
+            own = hashlib.sha256(self._own_content()).hexdigest() if self.own.exists() else ""
+        self.bound = Binding(asdict(config), vocabulary, recipe, texts, own)
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
@@ -308,8 +332,12 @@ class RunFolder:
         aside.path.mkdir()
         aside.config.write_bytes(self._config_content())
         aside.vocabulary.write_bytes(self._vocabulary_content())
+        if self.own.exists():
+            aside.own.write_bytes(self._own_content())
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
-        for path in (self.checkpoints, self.epochs, self.log.path, self.model):
+        for path in (
+            self.checkpoints, self.epochs, self.log.path, self.package_log.path, self.model
+        ):
             with suppress(FileNotFoundError):
                 path.rename(aside.path / path.name)
         self.create()
@@ -320,6 +348,9 @@ class RunFolder:
 
     def _vocabulary_content(self):
         return read_regular(self.vocabulary, LARGEST)
+
+    def _own_content(self):
+        return read_regular(self.own, MOST_OWN)
 
     def _save(self, path, arrays, state):
         save_checkpoint(path, arrays, state | (self.bound.as_state() if self.bound else {}))

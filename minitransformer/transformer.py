@@ -19,6 +19,7 @@ from minitransformer.layers.residual import ResidualConnection
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.module import FlatParameters, Module
 from minitransformer.projected_loss import projected_loss, projected_loss_backward
+from minitransformer.twins import twinned
 
 
 class EncoderLayer(Module):
@@ -30,6 +31,7 @@ class EncoderLayer(Module):
         self.feed_forward = _feed_forward(config, rng)
         self.feed_forward_residual = _residual(config)
 
+    @twinned
     def forward(self, x, mask=None, rng=None):
         """y (B, S, D) from x (B, S, D) and a mask that broadcasts to (B, H, S, S)."""
         h, enter_cache = self.self_attention_residual.enter(x)
@@ -43,6 +45,7 @@ class EncoderLayer(Module):
         feed_forward_caches = enter_cache, feed_forward_cache, leave_cache
         return y, (attention_caches, feed_forward_caches)
 
+    @twinned
     def backward(self, dy, cache):
         """Gradient dx (B, S, D)."""
         attention_caches, feed_forward_caches = cache
@@ -71,6 +74,7 @@ class DecoderLayer(Module):
         self.feed_forward = _feed_forward(config, rng)
         self.feed_forward_residual = _residual(config)
 
+    @twinned
     def forward(self, x, memory, mask=None, memory_mask=None, rng=None):
         """y (B, T, D) from x (B, T, D) and the encoder's output, memory (B, S, D).
 
@@ -92,6 +96,7 @@ class DecoderLayer(Module):
         feed_forward_caches = enter_cache, feed_forward_cache, leave_cache
         return y, (attention_caches, cross_caches, feed_forward_caches)
 
+    @twinned
     def backward(self, dy, cache):
         """Gradients dx (B, T, D) and dmemory (B, S, D)."""
         attention_caches, cross_caches, feed_forward_caches = cache

@@ -1,4 +1,4 @@
-"""One function, two bodies: the readable reference, and a faster twin that may stand in for it.
+"""One function, several bodies: the readable reference, a faster twin of it, and yours.
 
 A layer file marks what may have a twin; ``accelerate/`` holds the twins and registers them:
 
@@ -11,6 +11,9 @@ Twins are asleep until somebody asks for speed: ``with accelerated():`` wakes th
 that the arrays belong to. Whoever reads a layer, prints its cache or checks its gradient therefore
 meets the reference, and nothing else. ``accelerate/`` is imported when they are first woken, and
 leaves alone what you have registered by then.
+
+In the same place functions of a learner stand in, ``with own("own.py"):`` (``own/``). Meanwhile all
+twins sleep, as one of a composite would bypass what is within it.
 """
 
 from collections.abc import Callable
@@ -21,10 +24,11 @@ from importlib import import_module
 from typing import NamedTuple
 
 _awake = ContextVar("twins are awake", default=False)
+_own = ContextVar("who knows a learner's functions", default=None)
 
 
 class Twin(NamedTuple):
-    """A faster pair with the signatures of the reference, but a cache of its own.
+    """A pair with the signatures of the reference, but a cache of its own: faster, or yours.
 
     Attributes:
         forward: what runs in place of the reference.
@@ -64,12 +68,39 @@ def accelerated(awake=True):
         _awake.reset(token)
 
 
-def twinned(reference):
-    """Mark a function ``f`` whose first argument is an array, or its ``f_backward``, for twins.
+@contextmanager
+def standing_in(own):
+    """Inside, ``own.twin_of(f)`` is asked for each function ``f`` that is called.
 
-    Attribute ``twins``: a Twin for each array library that has one, by the library's name.
+    It holds for the thread it is entered in.
+
+    Args:
+        own: what answers with a Twin, or None to let the reference run. None itself is nobody: so
+            the references run, whoever stood in before.
+    """
+    tokens = _own.set(own), _awake.set(False)
+    try:
+        yield
+    finally:
+        _awake.reset(tokens[1])
+        _own.reset(tokens[0])
+
+
+def stands_in():
+    """Who stands in here, as given to :func:`standing_in`, or None."""
+    return _own.get()
+
+
+def twinned(reference):
+    """Mark a function ``f`` or its ``f_backward``, or the two methods of a Module, for twins.
+
+    Attribute ``twins``: a Twin for each array library that has one, by the library's name; that of
+    the first argument counts.
     """
     name = f"{reference.__module__}.{reference.__qualname__}"
+    backward_name = f"{name}_backward"
+    if name.endswith(".forward"):
+        backward_name = name.removesuffix("forward") + "backward"
 
     @wraps(reference)
     def call(*args, **kwargs):
@@ -78,13 +109,16 @@ def twinned(reference):
         if args and isinstance(args[-1], TwinCache) and args[-1].of == name:
             *gradients, (_, backward, cache) = args
             return backward(*gradients, cache)
-        twin = call.twins.get(_library(args[0])) if args and _awake.get() else None
+        if (own := _own.get()) is not None:
+            twin = own.twin_of(call)
+        else:
+            twin = call.twins.get(_library(args[0])) if args and _awake.get() else None
         if twin is None:
             return reference(*args, **kwargs)
         if twin.backward is None:
             return twin.forward(*args, **kwargs)
         y, cache = twin.forward(*args, **kwargs)
-        return y, TwinCache(f"{name}_backward", twin.backward, cache)
+        return y, TwinCache(backward_name, twin.backward, cache)
 
     call.twins = {}
     return call

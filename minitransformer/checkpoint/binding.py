@@ -8,6 +8,7 @@ and whoever reads it compares that with what is there:
     vocabulary  SHA-256 of vocabulary.model           to translate, and to train on
     recipe      the fields that decide a training     to train on
     texts       what the pairs of each split are      to train on
+    own         SHA-256 of own.py, if there is one    to train on
 """
 
 import hashlib
@@ -29,12 +30,14 @@ class Binding:
         recipe: the fields of its recipe that change what a training comes to, by name.
         texts: a description of the pairs of ``"training"`` and ``"validation"``, which differs
             where they differ.
+        own: the SHA-256 of the learner's functions it is trained with, empty without any.
     """
 
     model: dict | None = None
     vocabulary: str | None = None
     recipe: dict | None = None
     texts: dict | None = None
+    own: str | None = None
 
     @classmethod
     def noted_in(cls, path, state):
@@ -47,7 +50,8 @@ class Binding:
             return None
         kinds = dict(model=dict, vocabulary=str, recipe=dict, texts=dict)
         noted = require_fields(f"{path}, {BOUND}", state[BOUND], **kinds)
-        return cls(**{name: noted[name] for name in kinds})
+        own = require_fields(f"{path}, {BOUND}", {"own": "", **noted}, own=str)["own"]
+        return cls(**{name: noted[name] for name in kinds}, own=own)
 
     def as_state(self):
         """What :meth:`noted_in` reads, to be put into the state of a checkpoint."""
@@ -69,6 +73,11 @@ class Binding:
             found.append(
                 "vocabulary.model is not the one it was trained with: SHA-256 "
                 f"{self.vocabulary}, and not {_shown(noted.vocabulary)}"
+            )
+        if self.own not in (None, noted.own):
+            found.append(
+                f"own.py has SHA-256 {self.own or 'none, as it is missing'}, and it was trained "
+                f"with {_shown(noted.own) or 'no such file'}"
             )
         for name, here, then in differing(self.texts, noted.texts):
             found.append(f"the {name} text has changed: it is {here}, and was {then}")

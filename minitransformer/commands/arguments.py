@@ -2,10 +2,13 @@
 
 import argparse
 import math
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU
+from minitransformer.run_folder import RunFolder
 from minitransformer.translator import Translator
 
 
@@ -44,6 +47,35 @@ def add_accelerate(parser):
         default=True,
         help="whether to use the faster twins of the layers (default: %(default)s)",
     )
+
+
+def add_own(parser):
+    parser.add_argument(
+        "--own",
+        type=Path,
+        metavar="FILE",
+        help="run this file, and let the functions written in it stand in for the package's: your "
+        "own Transformer, see lesson 17",
+    )
+
+
+@contextmanager
+def own_functions(options):
+    """Inside, the functions of the file that ``own`` of the options names stand in, if it does."""
+    if options.own:
+        from minitransformer.own import own  # nothing else needs it, and all that it imports
+
+        with own(options.own):
+            yield
+        return
+    kept = RunFolder(options.run_folder).own
+    if kept.exists():
+        print(
+            f"minitransformer: this run was trained on functions of a learner's; here the "
+            f"package's run, and with --own FILE those of a file, such as {kept}",
+            file=sys.stderr,
+        )
+    yield
 
 
 def translator_of(options):

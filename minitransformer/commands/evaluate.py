@@ -7,17 +7,17 @@ from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
+    add_own,
     add_run_folder,
     add_search,
     new_file,
+    own_functions,
     translator_of,
 )
 from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.session import load_split
-
-TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
+from minitransformer.training.session import TEST_SPLITS, load_split
 
 
 def add(parser):
@@ -45,12 +45,18 @@ def add(parser):
     )
     add_device(parser)
     add_accelerate(parser)
+    add_own(parser)
     parser.set_defaults(run=run)
 
 
 def run(options):
     """Score as ``options`` say; returns the exit status."""
     sacrebleu_metrics()
+    with own_functions(options):
+        return _score(options)
+
+
+def _score(options):
     run_folder = RunFolder(options.run_folder)
     recipe = Recipe.of_run(run_folder)
     if options.data_dir:

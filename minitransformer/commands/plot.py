@@ -1,12 +1,12 @@
 """``minitransformer plot``: the curves of a run, also while it trains."""
 
+from functools import partial
+
 from minitransformer import plots
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
-
-PICTURES = {"loss.png": plots.loss_curves, "learning_rate.png": plots.learning_rate}
 
 
 def add(parser):
@@ -31,8 +31,11 @@ def run(options):
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
     entries = run_folder.log.entries()
-    paths = [run_folder.path / name for name in PICTURES]
-    for path, picture in zip(paths, PICTURES.values(), strict=True):
-        with written_whole(path) as file:
+    pictures = {
+        "loss.png": partial(plots.loss_curves, package=run_folder.package_log.entries()),
+        "learning_rate.png": plots.learning_rate,
+    }
+    for name, picture in pictures.items():
+        with written_whole(run_folder.path / name) as file:
             picture(entries, file)
-    return paths
+    return [run_folder.path / name for name in pictures]

@@ -8,17 +8,18 @@ import re
 import shlex
 import sys
 import textwrap
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from minitransformer.backend import select_device
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
-from minitransformer.commands.arguments import add_device
+from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.config import TransformerConfig
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
+from minitransformer.own.training import certify, checked, require_kept
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
@@ -56,9 +57,17 @@ def add(parser):
         "folder before-1 in the run's",
     )
     parser.add_argument(
-        "--run-folder", metavar="FOLDER", help="where to train (default: runs/RECIPE)"
+        "--run-folder",
+        metavar="FOLDER",
+        help="where to train (default: runs/RECIPE; with --own, runs/own)",
     )
     add_device(parser)
+    add_own(parser)
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help="with --own: train although a function is wrong, to see what comes of it",
+    )
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -103,17 +112,32 @@ def run(options):
     device = select_device(options.device)
     run_folder, recipe = _resumed(options) if options.resume else _new(options)
     with interrupts_raised():
-        if options.dry_run:
-            return _dry_run(recipe, device, progress)
-        if not options.start_over and _is_done(run_folder, recipe):
-            progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
-            return 0
-        with _made(run_folder.path), only_training(run_folder.path):
-            if not options.resume:
-                _require_free(run_folder)  # still: another training may have begun and ended
-            if options.start_over:
-                progress.say(f"what was trained is now in {run_folder.set_aside()}")
-            return _train(recipe, run_folder, device, progress)
+        own = _own(options, run_folder, progress)
+        with own.standing_in() if own else nullcontext():
+            if options.dry_run:
+                return _dry_run(recipe, device, progress)
+            return _run(options, run_folder, recipe, device, progress, own)
+
+
+def _run(options, run_folder, recipe, device, progress, own):
+    if not options.start_over and _is_done(run_folder, recipe):
+        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+        return 0
+    with _made(run_folder.path), only_training(run_folder.path):
+        if not options.resume:
+            _require_free(run_folder)  # still: another training may have begun and ended
+        if options.start_over:
+            progress.say(f"what was trained is now in {run_folder.set_aside()}")
+        return _train(recipe, run_folder, device, progress, own)
+
+
+def _own(options, run_folder, progress):
+    """The learner's functions, checked, or None."""
+    if options.anyway and not options.own:
+        options.usage_error("--anyway goes with --own")
+    if options.resume:
+        require_kept(run_folder, options.own)
+    return checked(options.own, options.anyway, progress.say) if options.own else None
 
 
 def _dry_run(recipe, device, progress):
@@ -124,7 +148,7 @@ def _dry_run(recipe, device, progress):
     return 0
 
 
-def _train(recipe, run_folder, device, progress):
+def _train(recipe, run_folder, device, progress, own):
     trainer = prepare(recipe, run_folder, device, progress)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
@@ -138,12 +162,16 @@ def _train(recipe, run_folder, device, progress):
         return exit_status(interrupt)
     finally:
         progress.close()
+    if own:
+        progress.say("the package's functions begin the same training, to compare losses")
+        print(certify(own, run_folder, recipe, device))
     try:
         plot.draw(run_folder)
     except MissingLibraryError as error:  # plot can still draw it, any time
         progress.say(f"no picture of it was made: {error}")
     folder = shlex.quote(str(run_folder.path))
-    progress.say(f"done; try it: minitransformer translate {folder}")
+    with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
+    progress.say(f"done; try it: minitransformer translate {folder}{with_own}")
     return 0
 
 
@@ -187,7 +215,10 @@ def _new(options):
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
-    run_folder = RunFolder(options.run_folder or Path("runs") / Path(options.recipe).stem)
+    if options.own and options.log_every is None:
+        recipe = recipe.with_value("log_every", 1)  # to be laid beside the package's, step by step
+    name = "own" if options.own else Path(options.recipe).stem
+    run_folder = RunFolder(options.run_folder or Path("runs") / name)
     if not options.dry_run:
         _require_free(run_folder)
     return run_folder, recipe

@@ -10,9 +10,11 @@ from minitransformer import plots
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
+    add_own,
     add_run_folder,
     add_search,
     new_file,
+    own_functions,
     positive,
     translator_of,
 )
@@ -47,6 +49,7 @@ def add(parser):
     )
     add_device(parser)
     add_accelerate(parser)
+    add_own(parser)
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -64,12 +67,13 @@ def run(options):
             f"--n-best {options.n_best} needs --beam-size {options.n_best} or more, "
             f"and it is {options.beam_size}"
         )
-    translator = translator_of(options)
     done = refused = 0
-    for texts in _inputs(options.text):
-        _translate(translator, [text or "" for text in texts], options, first=done + 1)
-        done += len(texts)
-        refused += texts.count(None)
+    with own_functions(options):
+        translator = translator_of(options)
+        for texts in _inputs(options.text):
+            _translate(translator, [text or "" for text in texts], options, first=done + 1)
+            done += len(texts)
+            refused += texts.count(None)
     return 1 if refused else 0
 
 

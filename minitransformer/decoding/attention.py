@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.backend import to_host
 from minitransformer.data.vocabulary import BOS, EOS, PAD
-from minitransformer.twins import accelerated
+from minitransformer.twins import standing_in
 
 
 def cross_attention(model, source, target):
@@ -16,7 +16,7 @@ def cross_attention(model, source, target):
         source, target: ids as for :meth:`Transformer.forward`. Row t of the weights is where the
             model looks to choose the token that follows ``target[:, :t + 1]``.
     """
-    with accelerated(False):  # the caches of the references are the ones to look into
+    with standing_in(None):  # the caches of the references are the ones to look into
         _, (_, (_, (layers, _))) = model.features(source, target)
     weights = []
     for _, (_, cross_attention_cache, _), _ in layers:

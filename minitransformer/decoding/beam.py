@@ -30,7 +30,8 @@ from minitransformer.decoding.hypothesis import (
     length_penalty,
     word_scores,
 )
-from minitransformer.decoding.incremental import IncrementalDecoder
+from minitransformer.decoding.whole import decoder_for
+from minitransformer.twins import twinned
 
 # Where a translation ends in the tree of prefixes: after ``length`` tokens, at place ``slot`` of
 # the beam. There is none where the score is -inf.
@@ -45,6 +46,7 @@ END = np.dtype(
 )
 
 
+@twinned
 def beam_search(
     model, source, *, beam_size=4, alpha=0.6, n_best=1, max_length=None, attention=False
 ):
@@ -83,7 +85,7 @@ def beam_search(
     ends["score"] = -np.inf
     rows = np.arange(len(source))  # (N,) the sentences that are not done
 
-    decoder = IncrementalDecoder(model, source)
+    decoder = decoder_for(model, source)
     token = model.device.asarray(np.full((len(source), 1), BOS))  # (N, W), W = 1 at first
     total = xp.zeros(token.shape)  # (N, W) log P of each prefix, -inf where there is none
     length = 0

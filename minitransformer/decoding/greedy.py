@@ -18,9 +18,11 @@ from minitransformer.decoding.hypothesis import (
     length_limits,
     word_scores,
 )
-from minitransformer.decoding.incremental import IncrementalDecoder
+from minitransformer.decoding.whole import decoder_for
+from minitransformer.twins import twinned
 
 
+@twinned
 def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     """The translation of each sentence that takes the most probable token at every step.
 
@@ -50,7 +52,7 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     log_probabilities = np.zeros(len(source))
     rows = np.arange(len(source))  # (N,) the sentences that are not at their end
 
-    decoder = IncrementalDecoder(model, source)
+    decoder = decoder_for(model, source)
     token = model.device.asarray(np.full(len(source), BOS))  # (N,)
     while len(rows):
         scores, log_total = word_scores(decoder.step(token[:, None])[:, 0])  # (N, V), (N, 1)

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from minitransformer.errors import ExplainedError
+
 RIGHT, WRONG, UNTOLD = "right", "wrong", "cannot be told"  # verdicts
 
 
-class CheckError(Exception):
+class CheckError(ExplainedError):
     """The gradients could not be checked; the message says why and what to do."""
 
 

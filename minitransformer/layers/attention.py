@@ -61,12 +61,14 @@ def scaled_dot_product_attention_backward(dy, cache):
     return dquery, dkey, dvalue
 
 
+@twinned
 def split_heads(x, num_heads):
     """(B, T, D) as (B, H, T, K), a view."""
     batch, length, d_model = x.shape
     return x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)
 
 
+@twinned
 def merge_heads(x):
     """(B, H, T, K) as (B, T, D), contiguous: the inverse of :func:`split_heads`."""
     batch, num_heads, length, head_width = x.shape

@@ -20,6 +20,7 @@ from minitransformer.token_ids import check_token_ids
 from minitransformer.twins import twinned
 
 
+@twinned
 def embedding(ids, weight):
     """√D · weight[ids].
 

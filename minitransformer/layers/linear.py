@@ -15,8 +15,10 @@ import math
 import numpy as np
 
 from minitransformer.module import Module, Parameter
+from minitransformer.twins import twinned
 
 
+@twinned
 def linear(x, weight, bias=None):
     """y = x W + b.
 
@@ -39,6 +41,7 @@ def linear(x, weight, bias=None):
     return y.reshape(*x.shape[:-1], d_out), (x, weight, bias)  # (..., D_out)
 
 
+@twinned
 def linear_backward(dy, cache):
     """Gradients dx (..., D_in), dweight (D_in, D_out) and dbias (D_out,), None without a bias."""
     x, weight, bias = cache

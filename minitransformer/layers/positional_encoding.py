@@ -10,8 +10,10 @@ import numpy as np
 
 from minitransformer.backend import like
 from minitransformer.module import Module
+from minitransformer.twins import twinned
 
 
+@twinned
 def sinusoidal_encoding(length, d_model):
     """The table PE, (length, d_model) float64 on the host; one wavelength for each pair of columns.
 
@@ -27,6 +29,7 @@ def sinusoidal_encoding(length, d_model):
     return pairs.reshape(length, d_model)  # (T, D)
 
 
+@twinned
 def positional_encoding(x, table):
     """x (B, T, D) plus the first T rows of the table, (max_length, D).
 
@@ -45,6 +48,7 @@ def positional_encoding(x, table):
     return x + table[:length], None
 
 
+@twinned
 def positional_encoding_backward(dy, cache):
     """Gradient dx, of the shape of dy."""
     return dy

@@ -5,13 +5,16 @@ the gradient passes where the output is alive and stops elsewhere:  dx = dy · [
 """
 
 from minitransformer.backend import array_namespace
+from minitransformer.twins import twinned
 
 
+@twinned
 def relu(x):
     """max(0, x) of every entry; y has the shape of x."""
     return array_namespace(x).maximum(x, 0), x > 0
 
 
+@twinned
 def relu_backward(dy, cache):
     """Gradient dx, of the shape of dy."""
     alive = cache

@@ -3,20 +3,20 @@
 import math
 
 from minitransformer.backend import array_namespace
-from minitransformer.workers import ONE_WORKER
+from minitransformer.twins import twinned
 
 
-def gradient_norm(grad, workers=ONE_WORKER):
-    """The Euclidean norm of a flat gradient, a scalar on its device: nothing waits for it.
+@twinned
+def gradient_norm(grad):
+    """The Euclidean norm of the flat gradient of a model, 1-D.
 
-    Args:
-        grad: the flat gradient of a model, 1-D.
-        workers: Workers that share the sum, a range of the gradient each.
+    Returns:
+        a scalar on its device: nothing waits for it.
     """
-    squares = workers.map(lambda part: grad[part] @ grad[part], workers.ranges(len(grad)))
-    return array_namespace(grad).sqrt(sum(squares[1:], squares[0]))
+    return array_namespace(grad).sqrt(grad @ grad)
 
 
+@twinned
 def clip_scale(norm, max_norm):
     """What to multiply a gradient by so that its norm is at most ``max_norm``.
 

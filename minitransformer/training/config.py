@@ -90,4 +90,4 @@ class TrainingConfig:
             return schedule.noam(step, d_model, self.warmup_steps)
         if self.schedule == "inverse-sqrt":
             return schedule.inverse_sqrt(step, self.peak_learning_rate, self.warmup_steps)
-        return schedule.linear(step, self.peak_learning_rate, self.warmup_steps, total_steps)
+        return schedule.linear_decay(step, self.peak_learning_rate, self.warmup_steps, total_steps)

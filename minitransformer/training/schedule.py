@@ -11,7 +11,10 @@ zero, which suits short trainings.
 
 import math
 
+from minitransformer.twins import twinned
 
+
+@twinned
 def noam(step, d_model, warmup_steps):
     """The paper's learning rate at a step, counted from 1."""
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
@@ -22,7 +25,8 @@ def inverse_sqrt(step, peak, warmup_steps):
     return peak * min(step / warmup_steps, math.sqrt(warmup_steps / step))
 
 
-def linear(step, peak, warmup_steps, total_steps):
+@twinned
+def linear_decay(step, peak, warmup_steps, total_steps):
     """Linear to ``peak`` at the end of the warm-up, then linear to zero at ``total_steps``."""
     decay = (total_steps - step) / max(1, total_steps - warmup_steps)
     return peak * max(0.0, min(step / warmup_steps, decay))

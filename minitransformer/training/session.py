@@ -18,7 +18,11 @@ from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
 from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
+from minitransformer.twins import stands_in
 from minitransformer.workers import default_shards
+
+
+TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
 
 
 def load_split(data, split, *, strict=True):
@@ -127,6 +131,8 @@ def prepare(recipe, run, device, progress):
 
     run.create()
     if not run.config.exists():
+        if own := stands_in():
+            run.save_own(own.content)
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)

@@ -64,6 +64,7 @@ class Trainer:
             made them too long.
 
     Attributes:
+        total_steps: updates of the whole training.
         step: updates made.
         epoch, position: the epochs done, and how many batches of the next one are.
         best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None.
@@ -79,6 +80,7 @@ class Trainer:
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
         self.workers = Workers((config.shards or 1) if model.device == CPU else 1)
         self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
+        self.total_steps = math.ceil(len(batches(0)) / config.accumulate) * config.epochs
         self.step = self.epoch = self.position = 0
         self.best = None
         self.seconds = 0.0
@@ -94,7 +96,6 @@ class Trainer:
             Stopped: after Ctrl-C or another signal that asks to stop, with everything saved.
         """
         self._clock = time.monotonic()
-        total_steps = math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
         if self.config.accelerate and self.model.device == CPU:
             keep_freed_memory()
         with self.model.device.as_current():
@@ -103,7 +104,7 @@ class Trainer:
                 if not self.step:
                     self.save()  # so that a folder without a checkpoint has lost what it had
                 while not (signals or self._trained()):
-                    self._train_epoch(total_steps, signals)
+                    self.train_epoch(signals)
                     self._finish_epoch()
             if signals:
                 raise Stopped(signals[0])
@@ -113,7 +114,15 @@ class Trainer:
             except Interrupt as interrupt:
                 raise Stopped(interrupt.signum) from interrupt
 
-    def _train_epoch(self, total_steps, signals):
+    def train_epoch(self, signals=()):
+        """Take the steps of this epoch that are still to do, and save now and then.
+
+        Args:
+            signals: a list; as soon as there is one in it, the state is saved, and no step follows.
+
+        Raises:
+            TrainingError, Stopped: as for :meth:`train`.
+        """
         batches = self.batches(self.epoch)
         if self.position > len(batches):
             raise CheckpointError(
@@ -125,7 +134,7 @@ class Trainer:
         while self.position < len(batches):
             group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
-            self.take_step(group, total_steps)
+            self.take_step(group, self.total_steps)
             if signals or self.step % self.config.save_every == 0:
                 self.save()
             if signals:
@@ -207,7 +216,7 @@ class Trainer:
                 shards,
             )
             norm = self._sum_gradients()
-            scale = clip_scale(norm, config.clip_norm or math.inf)
+            scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0
             learning_rate = config.learning_rate(self.step, total_steps, self.model.config.d_model)
             self.adam.step(learning_rate, scale, self.workers)
 
@@ -263,7 +272,7 @@ class Trainer:
                 total[part] += grad[part]
 
         self.workers.map(add, self.workers.ranges(len(total)))
-        return gradient_norm(total, self.workers)
+        return gradient_norm(total)
 
     def _read_last_step(self):
         """Loss, NLL and norm of the gradient; waits for the device that computes them."""

@@ -1,0 +1,155 @@
+"""The learner's file: what is written in it, and what it stands in for."""
+
+import ast
+import hashlib
+from contextlib import contextmanager
+from functools import partial, wraps
+from pathlib import Path
+
+from minitransformer.exercises import parts_of
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.learner import load_file
+from minitransformer.gradcheck.pair import call
+from minitransformer.own import layers, search
+from minitransformer.own.package import CALLED_ALIKE, FUNCTIONS
+from minitransformer.regular_file import read_regular
+from minitransformer.run_folder import MOST_OWN
+from minitransformer.twins import Twin, standing_in
+
+CALLED_OTHERWISE = {
+    "encoder_layer": layers.encoder_layer,
+    "decoder_layer": layers.decoder_layer,
+    "greedy": search.greedy,
+    "beam_search": search.beam_search,
+}
+
+
+@contextmanager
+def own(path):
+    """Inside the ``with`` the functions written in the file at ``path`` stand in for the package's.
+
+    It runs the file. What is still a stub there is the package's. Nothing is checked, which is for
+    ``minitransformer check own``. Twins sleep meanwhile. It holds for the thread it is entered in
+    and for its Workers. Make the model inside: its table of positions is one of the functions.
+
+    Yields:
+        The :class:`OwnFile`.
+
+    Raises:
+        CheckError: the file is missing or cannot be run; or, inside, one of its functions fails.
+    """
+    file = OwnFile(path)
+    with file.standing_in():
+        yield file
+
+
+class OwnFile:
+    """A learner's functions, by the parts of the exercise ``own``.
+
+    Attributes:
+        path: of the file.
+        content: what it holds, bytes.
+        functions: by their names; where one is not written, the package's, for those that call it.
+        written: the parts that are, in the order of the lessons.
+        used: the names of the learner's functions that have run while they stood in.
+        others: those of the package's that have run where the learner's could have stood.
+
+    Raises:
+        CheckError: the file is missing or cannot be run.
+        OSError: it is no regular file, or too large.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        module = load_file(self.path)
+        self.content = read_regular(self.path, MOST_OWN)
+        self.functions = vars(module)
+        self.used, self.others = set(), set()
+        self.written = list(parts_of("own"))
+        stubs = _stubs(self.content)
+        for part in parts_of("own"):
+            there = (name not in stubs and name in self.functions for name in part.functions)
+            if not all(there):
+                self.leave_out(part)
+
+    @property
+    def fingerprint(self):
+        """The SHA-256 of the file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def leave_out(self, part):
+        """Take ``part`` as not written: those that call it get the package's."""
+        self.written.remove(part)
+        self.functions.update(_packages(part))
+
+    @contextmanager
+    def without(self, parts):
+        """Inside the ``with`` what is written calls the package's functions for these parts."""
+        with self._replaced({n: f for part in parts for n, f in _packages(part).items()}):
+            yield
+
+    @contextmanager
+    def standing_in(self):
+        """Inside the ``with`` what is written stands in for the package's functions."""
+        names = [name for part in self.written for name in part.functions]
+        with self._replaced({name: self._watched(name) for name in names}):
+            self._twins = {
+                FUNCTIONS[name]: self._twin(name) for name in names if not name.endswith("_backward")
+            }
+            with standing_in(self):
+                yield
+
+    def twin_of(self, function):
+        """What stands in for a function of the package, a Twin, or None; asked at every call."""
+        twin = self._twins.get(function)
+        if twin is None and function in NAMES:
+            self.others.add(NAMES[function])
+        return twin
+
+    def _twin(self, name):
+        pair = [self.functions[n] for n in (name, f"{name}_backward") if n in self.functions]
+        return CALLED_OTHERWISE.get(name, Twin)(*pair)
+
+    def _watched(self, name):
+        """The function of this name, noting that it runs, and saying where it fails."""
+        function = self.functions[name]
+
+        @wraps(function)
+        def watched(*args, **kwargs):
+            self.used.add(name)
+            try:
+                return call(name, partial(function, **kwargs), *args)
+            except CheckError as error:
+                within = error.__cause__  # of a function that this one calls
+                raise within if isinstance(within, CheckError) else error
+
+        return watched
+
+    @contextmanager
+    def _replaced(self, functions):
+        before = {name: self.functions[name] for name in functions}
+        self.functions.update(functions)
+        try:
+            yield
+        finally:
+            self.functions.update(before)
+
+
+NAMES = {function: name for name, function in FUNCTIONS.items()}
+
+
+def _packages(part):
+    """The package's functions for a part, as far as they can be called from the learner's."""
+    return {name: CALLED_ALIKE[name] for name in part.functions if name in CALLED_ALIKE}
+
+
+def _stubs(content):
+    """The names of the functions in a file of which nothing but a NotImplementedError is written."""
+    return {
+        node.name
+        for node in ast.parse(content).body
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.body[-1], ast.Raise)
+        and "NotImplementedError" in ast.unparse(node.body[-1])
+        and all(isinstance(line, ast.Expr) for line in node.body[:-1])  # the docstring
+    }
