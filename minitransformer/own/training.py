@@ -19,6 +19,7 @@ from minitransformer.translator import Translator
 from minitransformer.twins import standing_in
 
 FIRST = 20  # steps, in which rounding has not grown yet
+SAMPLES = 3  # sentences that beam search translates
 
 
 def checked(path, anyway, say):
@@ -79,7 +80,7 @@ def certify(file, run_folder, recipe, device):
 
     It goes into the folder as ``certificate.md``. The package's functions begin the same training
     for that, an epoch of it, to lay their losses beside the learner's; and the test split is
-    translated, with beam search.
+    translated: greedily, and a few sentences of it with beam search, which takes them one by one.
 
     Args:
         file: the OwnFile, which stands in.
@@ -87,8 +88,10 @@ def certify(file, run_folder, recipe, device):
     begin_with_the_packages(run_folder, recipe, device)
     split = TEST_SPLITS[recipe.data.corpus]
     sources, references = zip(*load_split(recipe.data, split), strict=True)
-    translations = Translator.load(run_folder.path, device).translate(list(sources))
-    scores = score(translations, list(references))
+    translator = Translator.load(run_folder.path, device)
+    scores = score(translator.translate(list(sources), beam_size=1), list(references))
+    samples = sources[:SAMPLES]
+    said = zip(samples, translator.translate(list(samples)), strict=True)
     written = len(file.written)
     lines = [
         "# A Transformer of your own",
@@ -107,8 +110,9 @@ def certify(file, run_folder, recipe, device):
         lines.append(f"| `{part.functions[0]}` | {whose} | {'ran' if ran else ''} |")
     lines += [
         "",
-        f"- {split}: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are exactly "
-        f"the reference, BLEU {scores.bleu_cased_13a:.1f}",
+        f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
+        f"exactly the reference, BLEU {scores.bleu_cased_13a:.1f}",
+        *(f"- beam search: {source} → {translation}" for source, translation in said),
         f"- the losses of the first {FIRST} steps differ from those of the package's functions, "
         f"from the same seed, by {_difference(run_folder):.1e} of their size at most",
         f"- SHA-256 of own.py: {file.fingerprint}",
