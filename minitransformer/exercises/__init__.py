@@ -4,7 +4,8 @@
 
 and ``minitransformer check ex07`` for a file. Exercise NN has a stub to fill in,
 ``lessons/exercises/exNN.py``, a solution in ``lessons/solutions/``, and here ``exNN.py``, which
-says how each of its parts is checked.
+says how each of its parts is checked. The last one, ``own``, is a Transformer of the learner's own,
+all of it.
 """
 
 from minitransformer.exercises.parts import (

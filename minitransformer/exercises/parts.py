@@ -1,9 +1,9 @@
 """The parts of an exercise, and the verdict on each.
 
-A file ``exNN.py`` beside this one has a table ``PARTS``. The check of a part takes the learner's
-functions and returns nothing, or a gradient check's Report, or raises a CheckError which says what
-is wrong. Learners' functions may do anything, so a check calls them through
-:func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares what they
+A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS``. The check of a
+part takes the learner's functions and returns nothing, or a gradient check's Report, or raises a
+CheckError which says what is wrong. Learners' functions may do anything, so a check calls them
+through :func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares what they
 return by :func:`expect`.
 """
 
@@ -29,11 +29,13 @@ class Part(NamedTuple):
         functions: the names of the functions to write; the part is called by the first.
         minutes: how long it may take, 5, 15, 30 or 60.
         check: takes these functions, see the head of this file.
+        lesson: that has the derivation, ``"07"``, where it is not the exercise's own.
     """
 
     functions: tuple[str, ...]
     minutes: int
     check: Callable
+    lesson: str = ""
 
 
 class Verdict(NamedTuple):
@@ -64,9 +66,9 @@ class ExerciseReport(NamedTuple):
 
 
 def exercise_names():
-    """The names of all exercises, ``["ex03", "ex07", ...]``."""
+    """The names of all exercises, ``["ex03", "ex07", ..., "own"]``: ``own`` is made of them all."""
     files = pkgutil.iter_modules([str(Path(__file__).parent)])
-    return sorted(file.name for file in files if file.name.startswith("ex"))
+    return [*sorted(file.name for file in files if file.name.startswith("ex")), "own"]
 
 
 def parts_of(name):

@@ -1,0 +1,186 @@
+"""How masks, attention and its heads are checked."""
+
+import numpy as np
+
+from minitransformer.exercises.own.common import all_right, generator, likely, quietly, y_of
+from minitransformer.exercises.parts import expect, read_only
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.cases import (
+    NOTHING_ALLOWED,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET,
+    TARGET_MASK,
+    B,
+    D,
+    H,
+    K,
+    S,
+    T,
+)
+from minitransformer.layers import attention as package
+from minitransformer.layers.softmax import softmax
+from minitransformer.masks import causal_mask, padding_mask
+
+P = 0.4
+INVERTED = "True is where attention is allowed; yours is the other way round"
+
+
+def check_padding_mask(padding_mask_of_learner):
+    for pad_id in (0, 7):
+        mask = quietly("padding_mask", padding_mask_of_learner, read_only(SOURCE), pad_id)
+        expected = padding_mask(SOURCE, pad_id)
+        mistakes = {INVERTED: ~expected, "padding is pad_id, which may not be 0": SOURCE_MASK}
+        _expect_mask(f"padding_mask with pad_id={pad_id}", mask, expected, mistakes)
+
+
+def check_causal_mask(causal_mask_of_learner):
+    mask = quietly("causal_mask", causal_mask_of_learner, read_only(TARGET))
+    expected = causal_mask(TARGET)
+    itself = np.eye(T, dtype=bool)
+    mistakes = {
+        INVERTED: ~expected,
+        "queries are the rows and keys the columns; yours look ahead": expected.swapaxes(-1, -2),
+        "a position may look at itself, too": expected & ~itself,
+        "yours look ahead only, and not at themselves": ~expected | itself,
+    }
+    _expect_mask("causal_mask", mask, expected, mistakes)
+
+
+def _expect_mask(what, mask, expected, mistakes):
+    kind = getattr(mask, "dtype", type(mask).__name__)
+    if kind != "bool":
+        raise CheckError(f"{what} must be a boolean array; it is {kind}")
+    expect(what, mask, expected, hint=likely(mask, mistakes))
+
+
+def check_split_heads(split_heads):
+    x = np.random.default_rng(9).standard_normal((B, T, D))
+    heads = quietly("split_heads", split_heads, read_only(x), H)
+    mistakes = {
+        "this mixes positions: cut D into (H, K) first, and then exchange T and H": (
+            x.reshape(B, H, T, K)
+        ),
+        "feature k of head h is number h · K + k, not k · H + h": (
+            x.reshape(B, T, K, H).transpose(0, 3, 1, 2)
+        ),
+    }
+    expected = package.split_heads(x, H)
+    if np.shape(heads) == (B, T, H, K):
+        raise CheckError("the result is (B, T, H, K): exchange the axes T and H")
+    expect("the heads", heads, expected, hint=likely(heads, mistakes))
+
+
+def check_merge_heads(merge_heads):
+    x = np.random.default_rng(9).standard_normal((B, H, T, K))
+    merged = quietly("merge_heads", merge_heads, read_only(x))
+    mistakes = {
+        "this mixes positions: exchange the axes T and H first, and then make (H, K) one": (
+            x.reshape(B, T, D)
+        ),
+        "feature k of head h is number h · K + k, not k · H + h": (
+            x.transpose(0, 2, 3, 1).reshape(B, T, D)
+        ),
+    }
+    expect("what is merged", merged, package.merge_heads(x), hint=likely(merged, mistakes))
+
+
+def check_scaled_dot_product_attention(forward, backward):
+    rng = np.random.default_rng(8)
+    shapes = (B, H, T, K), (B, H, S, K), (B, H, S, K)
+    query, key, value = inputs = tuple(rng.standard_normal(shape) for shape in shapes)
+    name = "scaled_dot_product_attention"
+    reference = package.scaled_dot_product_attention
+    y = y_of(name, forward, *inputs)
+    scores = query @ key.swapaxes(-1, -2)
+    mistakes = {
+        "the scores are divided by √K before the softmax": softmax(scores)[0] @ value,
+        "divide by the root of K, not by K": softmax(scores / K)[0] @ value,
+        "divide by √K, the width of a head, not by the root of D": (
+            softmax(scores / np.sqrt(D))[0] @ value
+        ),
+        "divide the scores by √K, and not the weights": softmax(scores)[0] / np.sqrt(K) @ value,
+        "multiply by 1 / √K, not by √K": softmax(scores * np.sqrt(K))[0] @ value,
+    }
+    expect("y", y, reference(*inputs)[0], hint=likely(y, mistakes))
+    for mask, what in ((SOURCE_MASK, "a mask"), (NOTHING_ALLOWED, "nothing allowed in some rows")):
+        y = y_of(name, forward, *inputs, mask)
+        mistakes = {
+            INVERTED: reference(*inputs, ~mask)[0],
+            "the mask is to be given to the softmax": reference(*inputs)[0],
+        }
+        expect(f"y with {what}", y, reference(*inputs, mask)[0], hint=likely(y, mistakes))
+    y = y_of(name, forward, *inputs, SOURCE_MASK, P, generator())
+    mistakes = {
+        "there is dropout of the weights, with p and rng": reference(*inputs, SOURCE_MASK)[0]
+    }
+    expected, _ = reference(*inputs, SOURCE_MASK, P, generator())
+    hint = likely(y, mistakes, "the dropout is of the weights, after the softmax")
+    expect("y with dropout", y, expected, hint=hint)
+
+    def reports():
+        for mask in (None, SOURCE_MASK, NOTHING_ALLOWED):
+            yield check_pair(forward, backward, (*inputs, mask))
+        yield check_pair(
+            lambda *inputs: forward(*inputs, P, generator()),
+            backward,
+            (*inputs, SOURCE_MASK),
+            names=("query", "key", "value", "mask with dropout"),
+        )
+
+    return all_right(reports())
+
+
+def check_multi_head_attention(forward, backward):
+    rng = np.random.default_rng(9)
+    shapes = (B, T, D), (B, S, D), (B, S, D)
+    inputs = tuple(rng.standard_normal(shape) for shape in shapes)
+    weights = tuple(rng.standard_normal((4, D, D)))
+    name = "multi_head_attention"
+    reference = package.multi_head_attention
+    y = y_of(name, forward, *inputs, *weights, H)
+    mistakes = {
+        "the heads are merged and multiplied by w_output": (
+            reference(*inputs, *weights[:3], np.eye(D), H)[0]
+        ),
+        "there are num_heads heads, and yours is one": reference(*inputs, *weights, 1)[0],
+    }
+    mistakes |= _mixed_up(inputs, weights)
+    expect("y", y, reference(*inputs, *weights, H)[0], hint=likely(y, mistakes))
+    y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK)
+    expected, _ = reference(*inputs, *weights, H, SOURCE_MASK)
+    mistakes = {"the mask is to be handed on": reference(*inputs, *weights, H)[0]}
+    expect("y with a mask", y, expected, hint=likely(y, mistakes))
+    y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK, P, generator())
+    mistakes = {"p and rng are to be handed on": expected}
+    expected, _ = reference(*inputs, *weights, H, SOURCE_MASK, P, generator())
+    expect("y with dropout", y, expected, hint=likely(y, mistakes))
+
+    x = inputs[0]
+    names = ("query", "key", "value", "w_query", "w_key", "w_value", "w_output")
+    names += ("num_heads", "mask")
+    return all_right(
+        check_pair(
+            lambda *inputs: forward(*inputs, P, generator()),
+            backward,
+            (*sequences, *weights, H, mask),
+            names=names,
+        )
+        for sequences, mask in ((inputs, SOURCE_MASK), ((x, x, x), TARGET_MASK))
+    )
+
+
+def _mixed_up(inputs, weights):
+    """What comes of heads that are cut or merged by a reshape alone, by what to say of it."""
+    q, k, v = (x @ w for x, w in zip(inputs, weights, strict=False))
+    attend = package.scaled_dot_product_attention
+    heads, _ = attend(*(package.split_heads(x, H) for x in (q, k, v)))
+    cut, _ = attend(*(x.reshape(B, H, -1, K) for x in (q, k, v)))
+    return {
+        "the heads are merged by merge_heads, not by a reshape alone": (
+            heads.reshape(B, T, D) @ weights[3]
+        ),
+        "the heads are cut by split_heads, not by a reshape alone": (
+            package.merge_heads(cut) @ weights[3]
+        ),
+    }

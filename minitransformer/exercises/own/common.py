@@ -1,0 +1,63 @@
+"""What the checks of the learner's own Transformer share."""
+
+import textwrap
+
+import numpy as np
+
+from minitransformer.exercises.parts import array_of, y_and_cache
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import call, unheard
+
+SEED = 17  # of the generators for dropout
+
+
+def generator():
+    """The same random numbers each time, as a gradient check needs them."""
+    return np.random.default_rng(SEED)
+
+
+def y_of(name, forward, *inputs):
+    """As :func:`y_and_cache`, y alone; warnings are not heard, what comes of them is compared."""
+    with unheard():
+        return y_and_cache(name, forward, *inputs)[0]
+
+
+def quietly(name, function, *arguments):
+    """As :func:`call`, and warnings are not heard."""
+    with unheard():
+        return call(name, function, *arguments)
+
+
+def likely(given, mistakes, otherwise=""):
+    """The hint at the mistake that ``given`` comes of.
+
+    Args:
+        given: what a learner's function returned.
+        mistakes: by hint, the value that the mistake leads to.
+        otherwise: the hint where it is none of them.
+    """
+    for hint, value in mistakes.items():
+        array = array_of(given, np.shape(value))
+        if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12, equal_nan=True):
+            return hint
+    return otherwise
+
+
+def all_right(reports, hints=None):
+    """The last of some Reports if all are right; the first that is not, with a hint added.
+
+    Args:
+        reports: an iterable; what comes after the first wrong one is not asked for.
+        hints: by the name of a gradient, what to add where it is wrong, ``{"dmemory": "..."}``.
+
+    Raises:
+        CheckError: says what the wrong report says, and the hint; without a hint it is returned.
+    """
+    for report in reports:
+        if not report.right:
+            wrong = {tensor.name for tensor in report.tensors if not tensor.right}
+            said = [hint for name, hint in (hints or {}).items() if name in wrong]
+            if said:
+                raise CheckError("\n".join([textwrap.dedent(str(report)), *said]))
+            break
+    return report

@@ -1,0 +1,135 @@
+"""How softmax and cross-entropy are checked."""
+
+import numpy as np
+
+from minitransformer.exercises.own.common import all_right, likely, quietly, y_of
+from minitransformer.exercises.parts import expect, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
+from minitransformer.layers.softmax import softmax
+from minitransformer.loss import cross_entropy
+
+LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, 9000.0]])
+
+
+def check_softmax(forward, backward):
+    x = np.random.default_rng(4).standard_normal((B, H, T, S))
+    w = y_of("softmax", forward, x)
+    exp = np.exp(x)
+    mistakes = {
+        "the weights of a row, along the last axis, sum to 1": exp / exp.sum(-2, keepdims=True),
+        "divide by the sum of the row, not of the whole array": exp / exp.sum(),
+    }
+    expect("the weights", w, softmax(x)[0], hint=likely(w, mistakes))
+    hint = "subtract the largest score of a row before exp"
+    w = y_of("softmax", forward, LARGE)
+    expect("the weights of scores of ±9000", w, softmax(LARGE)[0], hint=hint)
+
+    w = y_of("softmax", forward, x, SOURCE_MASK)
+    expected, _ = softmax(x, SOURCE_MASK)
+    mistakes = {
+        "True is where attention is allowed, not where it is forbidden": softmax(x, ~SOURCE_MASK)[
+            0
+        ],
+        "the weights that are allowed sum to 1: forbid scores before exp, not weights after it": (
+            softmax(x)[0] * SOURCE_MASK
+        ),
+        "a forbidden score is −∞, not 0": softmax(x * SOURCE_MASK)[0],
+        "the mask is to be applied": softmax(x)[0],
+    }
+    expect("the weights with a mask", w, expected, hint=likely(w, mistakes))
+    w = y_of("softmax", forward, x, NOTHING_ALLOWED)
+    hint = (
+        "where nothing is allowed all weights are 0, which needs care: −∞ − (−∞) and 0 / 0 are NaN"
+    )
+    what = "the weights with a mask that allows nothing in some rows"
+    expect(what, w, softmax(x, NOTHING_ALLOWED)[0], hint=hint)
+    hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
+    return all_right(
+        (check_pair(forward, backward, (x, mask)) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)),
+        {"dx": hint},
+    )
+
+
+def check_cross_entropy(forward, backward):
+    logits = np.random.default_rng(4).standard_normal((B, T, V))
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    words = np.maximum(LABELS, 1)
+    real = LABELS != 0
+
+    def check(what, targets, *options, mistakes=None, nll_mistakes=None, hint="", logits=logits):
+        given = y_of("cross_entropy", forward, logits, targets, *options)
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise CheckError("cross_entropy must return (loss, nll), cache")
+        expected, _ = cross_entropy(logits, targets, *options)
+        for value, wanted, name, wrong in zip(
+            given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True
+        ):
+            scale = max(abs(float(wanted)), 1.0)
+            said = likely(value, wrong or {}, hint)
+            expect(f"{name} {what}", value, wanted, 1e-9 * scale / (abs(wanted) or scale), said)
+
+    chosen = np.take_along_axis(log_p, LABELS[..., None], axis=-1)[..., 0]  # (B, T)
+    of_words = np.take_along_axis(log_p, words[..., None], axis=-1)[..., 0]
+    wrong = {
+        "it is a mean over the positions, not their sum": -of_words.sum(),
+        "it is the mean over positions, and the sum over words is not divided by V": (
+            -of_words.mean() / V
+        ),
+    }
+    check("without padding and smoothing", words, nll_mistakes=wrong)
+    wrong = {
+        "the mean is over the real targets: divide by how many there are": (
+            -(chosen * real).mean()
+        ),
+        "a position whose target is padding does not count": -chosen.mean(),
+    }
+    check("with padding", LABELS, nll_mistakes=wrong)
+    uniform = -(log_p.mean(axis=-1) * real).sum() / real.sum()
+    nll = -(chosen * real).sum() / real.sum()
+    others = (V * uniform - nll) / (V - 1)
+    losses = {
+        "ε is shared by all V words, the right one among them": 0.7 * nll + 0.3 * others,
+        "the loss is −Σ q log p, with q the smoothed targets": nll,
+        "the right word has 1 − ε + ε / V, and each other word ε / V": nll + 0.3 * uniform,
+    }
+    smoothed = 0.7 * nll + 0.3 * uniform
+    nlls = {"the nll is −log p of the right word, without smoothing": smoothed}
+    check("with smoothing=0.3", LABELS, 0.3, mistakes=losses, nll_mistakes=nlls)
+    check("with pad_id=5", LABELS, 0.3, 5, hint="padding is the target pad_id, which may not be 0")
+    hint = "with num_tokens the sums are divided by it, and not by the count of real targets"
+    check("with num_tokens=20", LABELS, 0.3, 0, 20, hint=hint)
+    hint = "log p = z − log Σ exp z, after the largest z of the row was subtracted from all of it"
+    check("of logits of ±9000", np.array([0, 1]), 0.3, 2, logits=LARGE, hint=hint)
+    hint = "where there is no real target, loss and nll are 0 and not 0 / 0"
+    check("of nothing but padding", 0 * LABELS, 0.3, hint=hint)
+    return _check_gradients(forward, backward, logits)
+
+
+def _check_gradients(forward, backward, logits):
+    _, cache = y_and_cache("cross_entropy", forward, logits, 0 * LABELS)
+    dlogits = quietly("cross_entropy_backward", backward, np.float64(1.0), cache)
+    expect("dlogits of nothing but padding", dlogits, 0 * logits, hint="it is 0, and not 0 / 0")
+    names = ("logits", "targets", "smoothing", "pad_id", "num_tokens")
+    hint = (
+        "p − q, with the smoothed q, divided as the loss is and 0 where the target is padding; and "
+        "all of it times dloss"
+    )
+    return all_right(
+        (
+            check_pair(
+                lambda *inputs: _first(forward(*inputs)),
+                backward,
+                (logits, LABELS, *options),
+                names=names[: 2 + len(options)],
+            )
+            for options in ((), (0.3,), (0.3, 5), (0.3, 0, 20))
+        ),
+        {"dlogits": hint},
+    )
+
+
+def _first(result):
+    """Of ((loss, nll), cache) what a gradient check takes, (loss, cache)."""
+    (loss, _), cache = result
+    return loss, cache
