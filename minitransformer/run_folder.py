@@ -63,9 +63,7 @@ LEFTOVERS = {
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
 # What is there before config.json makes the folder a run; both folders are still empty then.
-BEFORE_CONFIG = (
-    r"training\.lock|(vocabulary\.model|own\.py)(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
-)
+BEFORE_CONFIG = r"training\.lock|(vocabulary\.model|own\.py)(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
 EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
@@ -336,7 +334,11 @@ class RunFolder:
             aside.own.write_bytes(self._own_content())
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
         for path in (
-            self.checkpoints, self.epochs, self.log.path, self.package_log.path, self.model
+            self.checkpoints,
+            self.epochs,
+            self.log.path,
+            self.package_log.path,
+            self.model,
         ):
             with suppress(FileNotFoundError):
                 path.rename(aside.path / path.name)

@@ -9,13 +9,18 @@ from minitransformer.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
 from minitransformer.libraries import MissingLibraryError
+from minitransformer.own.check import check_own, following
+from minitransformer.own.file import OwnFile
 
 # Where a file is looked for, in this order: your copies come first, from within a folder as well.
 FOLDERS = "answers", "../answers", "lessons/exercises", "exercises", "."
 
 
 def add(parser):
-    parser.description = "Check your answer to an exercise of the lessons, or list the exercises."
+    parser.description = (
+        "Check your answer to an exercise of the lessons, or your own Transformer, or list the "
+        "exercises."
+    )
     parser.epilog = (
         "Exit status: 0 when every part is right, 1 when one is wrong or still to do, 2 when the "
         "file could not be checked."
@@ -24,7 +29,7 @@ def add(parser):
         "exercise",
         nargs="?",
         type=Path,
-        help="such as ex07, 7, or the path of your file; without it, they are listed",
+        help="such as ex07, 7, own, or the path of your file; without it, they are listed",
     )
     parser.add_argument(
         "--file",
@@ -45,15 +50,20 @@ def run(options):
         parts = parts_of(name)  # a wrong name is said before a missing file
         path = options.file or (given if given.suffix else _find(f"{name}.py"))
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
-            functions = vars(load_file(path))
-            wanted = [function for part in parts for function in part.functions]
-            if functions.keys().isdisjoint(wanted):
-                raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
-            report = check_exercise(name, functions)
+            if name == "own":
+                report = check_own(OwnFile(path))
+            else:
+                functions = vars(load_file(path))
+                wanted = [function for part in parts for function in part.functions]
+                if functions.keys().isdisjoint(wanted):
+                    raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
+                report = check_exercise(name, functions)
     except (CheckError, MissingLibraryError) as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
         return NOT_CHECKED
     print(f"{name}, {path}", report, sep="\n")
+    if name == "own":
+        print(following(report, path))
     return RIGHT if report.right else WRONG
 
 

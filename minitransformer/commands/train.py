@@ -19,7 +19,7 @@ from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.config import TransformerConfig
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
-from minitransformer.own.training import certify, checked, require_kept
+from minitransformer.own.training import certify, checked, explained, require_kept
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
@@ -153,7 +153,8 @@ def _train(recipe, run_folder, device, progress, own):
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
-        trainer.train()
+        with explained(own) if own else nullcontext():
+            trainer.train()
     except Stopped as stop:
         progress.say(f"stopped after step {trainer.step}; go on: {run_folder.resume_command()}")
         return exit_status(stop)

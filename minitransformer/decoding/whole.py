@@ -32,7 +32,7 @@ class WholeDecoder:
         self.said = None  # (N, W, t)
 
     def step(self, ids):
-        """Logits (N, W, V) of what follows when each hypothesis goes on with its one of ids (N, W)."""
+        """Logits (N, W, V) of what follows when each hypothesis goes on with one of ids (N, W)."""
         xp = array_namespace(ids)
         last = ids[:, :, None]
         self.said = last if self.said is None else xp.concatenate([self.said, last], axis=-1)

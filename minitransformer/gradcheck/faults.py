@@ -53,17 +53,26 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
             _, (_, another) = pair.forward(inputs)
             unsteady = _differing(gradients, pair, dy, another)
             return gradients, dict.fromkeys(differing, UNSTEADY if unsteady else CACHE_WRITTEN)
-        with contextlib.suppress(CheckError):  # there may be no others on which it is defined
-            pair.forward(_others(pair, inputs, rng))
+        for others in (_near, _reversed):
+            with contextlib.suppress(CheckError):  # it may not be defined on these
+                pair.forward(_changed(others, pair, inputs, rng))
         return gradients, dict.fromkeys(_differing(gradients, pair, dy, cache), STATE_READ)
 
 
-def _others(pair, inputs, rng):
-    """Inputs near those given."""
-    others = list(inputs)
-    for i in pair.checked:
-        others[i] = read_only(inputs[i] * rng.uniform(0.9, 1.1, inputs[i].shape))
-    return tuple(others)
+def _changed(change, pair, inputs, rng):
+    """The inputs, with those that are checked made other ones by ``change``."""
+    return tuple(
+        read_only(change(x, rng)) if i in pair.checked else x for i, x in enumerate(inputs)
+    )
+
+
+def _near(x, rng):
+    return x * rng.uniform(0.9, 1.1, x.shape)
+
+
+def _reversed(x, rng):
+    """Where entries near each other take the same branch, a mask or an index is another here."""
+    return x.reshape(-1)[::-1].reshape(x.shape)
 
 
 def _differing(gradients, pair, dy, cache):

@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
 
+import numpy as np
+
+from minitransformer.backend import array_namespace, is_array
 from minitransformer.exercises import parts_of
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import load_file
@@ -16,6 +19,10 @@ from minitransformer.regular_file import read_regular
 from minitransformer.run_folder import MOST_OWN
 from minitransformer.twins import Twin, standing_in
 
+FOR_GPU = (
+    "it was given arrays of a GPU: ask them for their library, xp = array_namespace(x), as the "
+    "package does, or stay on the CPU: --device cpu"
+)
 CALLED_OTHERWISE = {
     "encoder_layer": layers.encoder_layer,
     "decoder_layer": layers.decoder_layer,
@@ -51,6 +58,7 @@ class OwnFile:
         content: what it holds, bytes.
         functions: by their names; where one is not written, the package's, for those that call it.
         written: the parts that are, in the order of the lessons.
+        wrong: the names of those that a check has found wrong.
         used: the names of the learner's functions that have run while they stood in.
         others: those of the package's that have run where the learner's could have stood.
 
@@ -64,7 +72,7 @@ class OwnFile:
         module = load_file(self.path)
         self.content = read_regular(self.path, MOST_OWN)
         self.functions = vars(module)
-        self.used, self.others = set(), set()
+        self.used, self.others, self.wrong = set(), set(), []
         self.written = list(parts_of("own"))
         stubs = _stubs(self.content)
         for part in parts_of("own"):
@@ -94,7 +102,9 @@ class OwnFile:
         names = [name for part in self.written for name in part.functions]
         with self._replaced({name: self._watched(name) for name in names}):
             self._twins = {
-                FUNCTIONS[name]: self._twin(name) for name in names if not name.endswith("_backward")
+                FUNCTIONS[name]: self._twin(name)
+                for name in names
+                if not name.endswith("_backward")
             }
             with standing_in(self):
                 yield
@@ -120,8 +130,11 @@ class OwnFile:
             try:
                 return call(name, partial(function, **kwargs), *args)
             except CheckError as error:
-                within = error.__cause__  # of a function that this one calls
-                raise within if isinstance(within, CheckError) else error
+                if isinstance(error.__cause__, CheckError):  # of a function that this one calls
+                    raise error.__cause__ from error.__cause__.__cause__
+                if any(is_array(x) and array_namespace(x) is not np for x in args):
+                    raise CheckError(f"{error}; {FOR_GPU}") from error.__cause__
+                raise
 
         return watched
 
@@ -144,7 +157,7 @@ def _packages(part):
 
 
 def _stubs(content):
-    """The names of the functions in a file of which nothing but a NotImplementedError is written."""
+    """The names of the functions in a file that do nothing but raise a NotImplementedError."""
     return {
         node.name
         for node in ast.parse(content).body

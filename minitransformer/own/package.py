@@ -1,5 +1,6 @@
 """What a learner's functions stand in for: the package's functions, by the names in the file."""
 
+from minitransformer import loss, masks
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.layers import (
     attention,
@@ -13,7 +14,6 @@ from minitransformer.layers import (
     residual,
     softmax,
 )
-from minitransformer import loss, masks
 from minitransformer.training import adam, clipping, schedule
 from minitransformer.transformer import DecoderLayer, EncoderLayer
 

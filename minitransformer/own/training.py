@@ -2,9 +2,12 @@
 
 import io
 import shutil
+from contextlib import contextmanager
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from minitransformer.checkpoint import CheckpointError
+from minitransformer.errors import ExplainedError
 from minitransformer.evaluation import score
 from minitransformer.exercises import parts_of
 from minitransformer.exercises.parts import WRONG
@@ -49,8 +52,26 @@ def checked(path, anyway, say):
     say(f"yours: {', '.join(part.functions[0] for part in file.written)}")
     say(f"the package's: {', '.join(others) or 'none'}")
     if wrong:
-        say(f"wrong, and used anyway: {', '.join(v.part.functions[0] for v in wrong)}")
+        say(f"wrong, and used anyway: {', '.join(file.wrong)}")
     return file
+
+
+@contextmanager
+def explained(file):
+    """Inside, what the results of a wrong function break is an error that says so.
+
+    Raises:
+        CheckError: in place of a TypeError, ValueError, IndexError or AttributeError.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        if not file.wrong or isinstance(error, ExplainedError):
+            raise
+        raise CheckError(
+            f"the training cannot go on: {error}; wrong is {', '.join(file.wrong)}, and what it "
+            "returned may not be what is needed"
+        ) from error
 
 
 def require_kept(run_folder, path):
@@ -92,29 +113,30 @@ def certify(file, run_folder, recipe, device):
     scores = score(translator.translate(list(sources), beam_size=1), list(references))
     samples = sources[:SAMPLES]
     said = zip(samples, translator.translate(list(samples)), strict=True)
-    written = len(file.written)
     lines = [
         "# A Transformer of your own",
         "",
-        f"{written} of {len(parts_of('own'))} functions are yours.",
-        "In their places, "
-        + (f"the package's ran: {', '.join(sorted(file.others))}." if file.others else
-           "none of the package's ran."),
+        f"{len(file.written)} of {len(parts_of('own'))} functions are yours.",
+        f"Of the package's functions, {', '.join(sorted(file.others)) or 'none'} ran.",
         "",
         "| function | whose | |",
         "|---|---|---|",
     ]
     for part in parts_of("own"):
-        ran = not file.used.isdisjoint(part.functions)
         whose = "yours" if part in file.written else "the package's"
+        if part.functions[0] in file.wrong:
+            whose = "yours, wrong"
+        ran = not (file.used | file.others).isdisjoint(part.functions)
         lines.append(f"| `{part.functions[0]}` | {whose} | {'ran' if ran else ''} |")
+    difference, pace = _beside_the_packages(run_folder)
     lines += [
         "",
         f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
         f"exactly the reference, BLEU {scores.bleu_cased_13a:.1f}",
         *(f"- beam search: {source} → {translation}" for source, translation in said),
-        f"- the losses of the first {FIRST} steps differ from those of the package's functions, "
-        f"from the same seed, by {_difference(run_folder):.1e} of their size at most",
+        f"- the losses of the first {FIRST} steps differ from those of the package's readable "
+        f"functions, from the same seed, by {difference:.1e} of their size at most",
+        f"- tokens a second: {pace:.2f} of what theirs are",
         f"- SHA-256 of own.py: {file.fingerprint}",
     ]
     text = "\n".join(lines)
@@ -134,10 +156,13 @@ def begin_with_the_packages(run_folder, recipe, device):
         shutil.copyfile(beside.log.path, run_folder.package_log.path)
 
 
-def _difference(run_folder):
+def _beside_the_packages(run_folder):
+    """The largest relative difference of the first losses, and the ratio of the speeds."""
     mine, theirs = (
-        {entry["step"]: entry["loss"] for entry in log.entries() if entry["kind"] == "train"}
+        {entry["step"]: entry for entry in log.entries() if entry["kind"] == "train"}
         for log in (run_folder.log, run_folder.package_log)
     )
-    steps = [step for step in range(1, FIRST + 1) if step in mine and step in theirs]
-    return max(abs(mine[step] / theirs[step] - 1) for step in steps)
+    both = [(mine[step], theirs[step]) for step in sorted(mine.keys() & theirs.keys())]
+    differences = [abs(a["loss"] / b["loss"] - 1) for a, b in both if a["step"] <= FIRST]
+    pace = median(a["tokens_per_second"] / b["tokens_per_second"] for a, b in both)
+    return max(differences), pace

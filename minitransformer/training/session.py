@@ -21,7 +21,6 @@ from minitransformer.translator import Translator
 from minitransformer.twins import stands_in
 from minitransformer.workers import default_shards
 
-
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
 
 

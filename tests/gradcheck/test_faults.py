@@ -22,6 +22,17 @@ class Remembering:
         return 2 * self.x * dy
 
 
+class RememberingSigns:
+    """What it remembers is the same for all inputs near these."""
+
+    def forward(self, x):
+        self.positive = x > 0
+        return np.where(self.positive, x, 0), None
+
+    def backward(self, dy, cache):
+        return dy * self.positive
+
+
 class Stacking(Remembering):
     """Forward pushes, backward pops: the last in is another call's."""
 
@@ -83,6 +94,7 @@ def exp(x):
     ("forward", "backward", "says"),
     [
         (Remembering, "backward", "no global and nothing on self"),
+        (RememberingSigns, "backward", "no global and nothing on self"),
         (Stacking, "backward", "no global and nothing on self"),
         (lambda: Buffering("y"), "backward", "no later forward may write to that cache"),
         (lambda x: (x * x, x.copy()), writes_to_its_cache, "backward writes to its cache"),
@@ -90,7 +102,7 @@ def exp(x):
         (exp, lambda dy, cache: writes_to_y(dy, cache[0]), "writes to the y that forward returned"),
         (square, Unsteady().backward, "backward is not deterministic"),
     ],
-    ids=["self", "stack", "buffer", "writes", "pops", "y", "unsteady"],
+    ids=["self", "signs", "stack", "buffer", "writes", "pops", "y", "unsteady"],
 )
 def test_a_gradient_that_is_right_once_is_wrong(forward, backward, says):
     if backward == "backward":

@@ -1,0 +1,275 @@
+"""``train --own``, and what becomes of such a run; ``check own``."""
+
+import json
+import re
+import shlex
+import shutil
+import statistics
+from pathlib import Path
+
+import pytest
+from own_files import PARTS, SOLUTION, STUBS, solution_of_only, solution_with
+from tiny_translator import write_recipe
+
+from minitransformer.cli import main
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.trainer import Trainer
+
+WRONG_NORM = (
+    "dx = (dx_hat - through_mean - through_sigma) / sigma",
+    "dx = (dx_hat - through_sigma) / sigma",
+)
+RUN = Path("runs/own")
+SMALL = ("--d-model", 8, "--d-ff", 8, "--batch-tokens", 128, "--epochs", 1)
+
+
+def command(*arguments):
+    return main([*map(str, arguments)])
+
+
+def train(*arguments):
+    return command("train", *arguments)
+
+
+def losses(log):
+    return {e["step"]: e["loss"] for e in log.entries() if e["kind"] == "train"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a recipe, a file that leaves a mark where it is run, and its run."""
+    folder = tmp_path_factory.mktemp("own")
+    mine = solution_with(folder / "mine.py")
+    with mine.open("a", encoding="utf-8") as file:
+        file.write("\nimport pathlib\npathlib.Path(__file__).with_name('mark').touch()\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert train(write_recipe(folder), "--own", mine, *SMALL) == 0
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path, monkeypatch):
+    """The RunFolder of a copy of it, from within that folder."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return RunFolder(RUN)
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    """A TOML file in the current folder, which is empty but for it and its corpus."""
+    monkeypatch.chdir(tmp_path)
+    return str(write_recipe(tmp_path))
+
+
+def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, trained):
+    assert run.own.read_bytes() == (trained / "mine.py").read_bytes()
+    text = (run.path / "certificate.md").read_text()
+    assert "23 of 23 functions are yours.\nOf the package's functions, none ran.\n" in text
+    assert all(f"| `{name}` | yours | ran |" in text for name in PARTS if name != "noam")
+    assert text.count("\n- beam search: ") == 3
+
+
+def test_its_first_losses_are_those_of_the_packages_readable_functions(run, capsys):
+    mine, packages = losses(run.log), losses(run.package_log)
+    assert list(packages) == list(mine)  # one epoch of one
+    assert mine == pytest.approx(packages, rel=1e-6)
+    stated = (run.path / "certificate.md").read_text()
+    difference = max(abs(mine[step] / packages[step] - 1) for step in range(1, 21))
+    assert f"by {difference:.1e} of their size at most" in stated
+    assert train("captions.toml", *SMALL, "--no-accelerate", "--log-every", 1) == 0
+    assert losses(RunFolder("runs/captions").log) == packages
+
+
+def test_the_certificate_has_the_score_of_greedy_search_and_the_speed(run, capsys):
+    stated = (run.path / "certificate.md").read_text()
+    assert command("evaluate", run.path, "--beam-size", 1, "--json", "scores.json") == 0
+    scores = json.loads(Path("scores.json").read_text())["scores"]["chosen"]
+    assert f"greedy: {scores['exact_match']:.1f} % of 8 sentences" in stated
+    assert f"BLEU {scores['bleu_cased_13a']:.1f}\n" in stated
+    entries = zip(*(x.entries() for x in (run.log, run.package_log)), strict=False)
+    paces = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in entries if "loss" in b]
+    assert f"tokens a second: {statistics.median(paces):.2f} of what theirs are" in stated
+
+
+def test_what_to_try_next_works(run, capsys):
+    said = run.resume_command(), f"minitransformer translate {RUN} --own {RUN}/own.py"
+    assert said[0] == "minitransformer train --resume runs/own --own runs/own/own.py"
+    assert command(*shlex.split(said[0])[1:]) == 0
+    assert "trained to its end" in capsys.readouterr().err
+    assert command(*shlex.split(said[1])[1:], "ein Hund") == 0
+    mine = capsys.readouterr().out
+    assert command("translate", RUN, "ein Hund") == 0
+    assert capsys.readouterr().out == mine
+    assert command("evaluate", RUN, "--own", "mine.py", "--beam-size", 1) == 0
+
+
+def test_nothing_of_the_file_runs_in_a_process_that_did_not_ask_for_it(run, capsys):
+    mark = run.path / "mark"
+    command("train", "--resume", RUN)
+    assert "its code only runs when you say so; go on: " in capsys.readouterr().err
+    for arguments in (
+        ("evaluate", RUN, "--beam-size", 1),
+        ("info", RUN),
+        ("plot", RUN),
+        ("translate", RUN, "ein Hund"),
+    ):
+        assert command(*arguments) == 0
+    assert not mark.exists()
+    assert "with --own FILE those of a file, such as runs/own/own.py" in capsys.readouterr().err
+    assert command("translate", RUN, "ein Hund", "--own", run.own) == 0
+    assert mark.exists()
+
+
+def test_a_run_goes_on_with_the_file_that_it_was_begun_with_alone(run, capsys):
+    run.model.unlink()
+    mine = Path("mine.py")
+    mine.write_text(mine.read_text() + "# changed\n")
+    assert train("--resume", RUN, "--own", mine) == 1
+    assert f"mine.py differs from it; go on: {run.resume_command()}" in capsys.readouterr().err
+    run.own.write_bytes(mine.read_bytes())
+    assert train("--resume", RUN, "--own", mine) == 1
+    assert "own.py has SHA-256" in capsys.readouterr().err
+    run.own.unlink()
+    assert train("--resume", RUN) == 1
+    assert "as it is missing" in capsys.readouterr().err
+
+
+def test_a_training_cut_off_goes_on_to_the_same_end(recipe, run, monkeypatch, capsys):
+    take_step = Trainer.take_step
+
+    def interrupted(trainer, *arguments):
+        take_step(trainer, *arguments)
+        if trainer.step == 3:
+            raise KeyboardInterrupt
+
+    other = "--run-folder", "cut off"
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "take_step", interrupted)
+        assert train(recipe, "--own", "mine.py", *SMALL, "--save-every", 1, *other) == 130
+    go_on = capsys.readouterr().err.splitlines()[-1].partition(": ")[2]
+    assert go_on.endswith("--own 'cut off/own.py'")
+    assert command(*shlex.split(go_on)[1:]) == 0
+    assert losses(RunFolder("cut off").log) == losses(run.log)
+
+
+def test_started_over_it_keeps_what_it_was_begun_with(run, capsys):
+    assert train("--resume", RUN, "--own", run.own, "--start-over") == 0
+    before = RunFolder(RUN / "before-1")
+    assert before.own.read_bytes() == run.own.read_bytes()
+    assert losses(before.log) == losses(run.log)
+    assert before.package_log.path.exists()
+
+
+def test_a_run_on_the_packages_functions_does_not_go_on_with_others(recipe, capsys):
+    assert train(recipe, *SMALL) == 0
+    assert train("--resume", "runs/captions", "--own", SOLUTION) == 1
+    assert "is trained without a file of yours" in capsys.readouterr().err
+
+
+def test_a_wrong_function_is_refused_with_its_diagnosis_before_anything_is_made(recipe, capsys):
+    wrong = solution_with(Path("mine.py"), *WRONG_NORM)
+    assert train(recipe, "--own", wrong) == 1
+    said = capsys.readouterr().err
+    assert "1 of the functions in mine.py is wrong" in said
+    assert re.search(r"WRONG  layer_norm .*\n.*mean", said)
+    assert "--anyway" in said
+    assert not Path("runs").exists()
+
+
+def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
+    wrong = solution_with(Path("mine.py"), *WRONG_NORM)
+    assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 0
+    said = capsys.readouterr()
+    assert "wrong, and used anyway: layer_norm\n" in said.err
+    assert "| `layer_norm` | yours, wrong | ran |" in said.out
+    assert float(re.search(r"by (\S+) of their size at most", said.out)[1]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("return dx, dgamma, dbeta\n", "return dx, dgamma\n", "wrong is layer_norm"),
+        ("    alive = cache\n", "    alive = cash\n", "relu_backward raised NameError"),
+    ],
+)
+def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, old, new, says):
+    wrong = solution_with(Path("mine.py"), old, new)
+    assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("minitransformer: ")
+    assert says in last
+
+
+def test_what_is_not_written_is_the_packages_and_the_certificate_says_so(recipe, capsys):
+    mine = solution_of_only(Path("mine.py"), "relu", "layer_norm")
+    assert train(recipe, "--own", mine, *SMALL) == 0
+    said = capsys.readouterr()
+    assert "yours: relu, layer_norm\nthe package's: linear, softmax," in said.err
+    assert "2 of 23 functions are yours.\nOf the package's functions, adam_update," in said.out
+    for row in ("`relu` | yours | ran", "`linear` | the package's | ran"):
+        assert f"| {row} |" in said.out
+
+
+def test_a_file_in_which_nothing_is_written_trains_nothing(recipe, capsys):
+    assert train(recipe, "--own", STUBS) == 1
+    assert "nothing is written in" in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
+    RUN.mkdir(parents=True)
+    (RUN / "own.py").write_text("# somebody else's\n")
+    assert train(recipe, "--own", SOLUTION, *SMALL) == 1
+    assert "own.py is there already, and is another file than yours" in capsys.readouterr().err
+    assert (RUN / "own.py").read_text() == "# somebody else's\n"
+
+
+def test_anyway_goes_with_ones_own(recipe):
+    with pytest.raises(SystemExit, match="2"):
+        train(recipe, "--anyway")
+
+
+def test_a_dry_run_runs_the_file_and_leaves_nothing(recipe, capsys):
+    assert train(recipe, "--own", SOLUTION, *SMALL, "--dry-run") == 0
+    assert "yours: linear" in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
+    """The layers of encoder and decoder call it, and are right."""
+    wrong = solution_with(tmp_path / "own.py", *WRONG_NORM)
+    assert command("check", wrong) == 1
+    said = capsys.readouterr().out
+    assert re.findall(r"WRONG +(\w+)", said) == ["layer_norm"]
+    assert said.endswith("22 of 23 right\nnext: mend layer_norm; lesson 07 derives it\n")
+
+
+def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, capsys):
+    unfinished = "    alive = cache\n    raise NotImplementedError\n"
+    half = solution_with(tmp_path / "own.py", "    alive = cache\n", unfinished)
+    assert command("check", half) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"to do +relu ", said)
+    assert re.search(r"right +feed_forward ", said)
+    assert said.endswith("22 of 23 right\nnext: write relu; lesson 02 derives it\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "    return np.maximum(x, 0), x > 0\n",
+            "    LAST[:] = [x > 0]\n    return np.maximum(x, 0), None\n\n\nLAST = []\n",
+            "no global",
+        ),
+        ("    centred = x -", "    x += 0\n    centred = x -", "must not write to its inputs"),
+    ],
+)
+def test_state_in_a_global_and_writing_to_inputs_are_refused(tmp_path, capsys, old, new, says):
+    wrong = solution_with(tmp_path / "own.py", old, new)
+    if "LAST" in new:
+        wrong.write_text(wrong.read_text().replace("alive = cache", "alive = LAST[0]"))
+    assert command("check", wrong) == 1
+    assert says in capsys.readouterr().out

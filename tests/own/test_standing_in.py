@@ -1,0 +1,268 @@
+"""A learner's functions run in place of the package's: each of them, and nothing goes past it."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from own_files import PARTS, SOLUTION, STUBS, solution_of_only, solution_with
+from strict_cupy import strict
+
+from minitransformer import Adam, Transformer, TransformerConfig
+from minitransformer.accelerate.cpu.layer_norm import layer_norm as layer_norm_twin
+from minitransformer.backend import to_host
+from minitransformer.data.batches import make_batches
+from minitransformer.decoding import beam_search, greedy, translate_ids
+from minitransformer.gradcheck import CheckError
+from minitransformer.layers.feed_forward import feed_forward
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.relu import relu
+from minitransformer.own import own
+from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.schedule import linear_decay, noam
+from minitransformer.twins import TwinCache, accelerated
+from minitransformer.workers import Workers
+
+X = np.linspace(-2, 3, 12).reshape(3, 4)
+WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
+
+
+def tiny_model(norm="pre"):
+    rates = dict.fromkeys(("dropout", "attention_dropout", "feed_forward_dropout"), 0.1)
+    sizes = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
+    return Transformer(TransformerConfig(16, 16, norm=norm, max_length=20, **sizes, **rates))
+
+
+def batch():
+    rng = np.random.default_rng(4)
+    pairs = [tuple(rng.integers(4, 16, n).tolist() for n in (5, 4)) for _ in range(6)]
+    return make_batches(pairs, 400)[0]
+
+
+def train(steps, norm="pre"):
+    """A training and two searches in a few lines; the losses, the gradients, what was found."""
+    model, data = tiny_model(norm), batch()
+    adam, losses = Adam(model.flat), []
+    for step in range(1, steps + 1):
+        model.zero_grad()
+        rng = np.random.default_rng(step)
+        inputs = data.source, data.target, data.labels
+        (loss, _), cache = model.loss(*inputs, rng, smoothing=0.1)
+        model.loss_backward(1.0, cache)
+        scale = clip_scale(gradient_norm(model.flat.grad), 1.0)
+        adam.step(linear_decay(step, 1e-2, 3, 50) + 0 * noam(step, 8, 3), scale)
+        losses.append(float(loss))
+    best = beam_search(model, data.source[:2], n_best=2)
+    found = [h.ids for h in [*greedy(model, data.source[:2]), *best[0], *best[1]]]
+    return np.array(losses), model.flat.grad.copy(), found
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("name", PARTS)
+def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, name, norm):
+    """Even where twins are awake, some of which compute what is within a composite themselves."""
+    with own(solution_of_only(tmp_path / "own.py", name)) as mine, accelerated():
+        train(1, norm)
+    assert [part.functions[0] for part in mine.written] == [name]
+    assert mine.used == set(PARTS[name])
+    assert mine.others.isdisjoint(PARTS[name])
+
+
+def test_of_a_whole_file_none_of_the_packages_functions_runs():
+    with own(SOLUTION) as mine:
+        train(1)
+    assert mine.used == {function for functions in PARTS.values() for function in functions}
+    assert mine.others == set()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_right_file_trains_as_the_package_does(norm):
+    losses, grad, found = train(20, norm)
+    with own(SOLUTION):
+        own_losses, own_grad, own_found = train(20, norm)
+    np.testing.assert_allclose(own_losses, losses, rtol=1e-6)
+    np.testing.assert_allclose(own_grad, grad, rtol=1e-3, atol=1e-5 * np.abs(grad).max())
+    assert own_found == found
+
+
+def test_a_wrong_function_is_felt(tmp_path):
+    losses, *_ = train(5)
+    old = "dx = (dx_hat - through_mean - through_sigma) / sigma"
+    with own(solution_with(tmp_path / "own.py", old, "dx = dx_hat / sigma")):
+        wrong, *_ = train(5)
+    assert wrong[0] == pytest.approx(losses[0], rel=1e-6)  # the forward is right
+    assert abs(wrong - losses).max() > 1e-4
+
+
+def test_what_a_written_function_calls_may_be_a_stub(tmp_path):
+    weights = [np.ones(shape) for shape in ((4, 6), 6, (6, 4), 4)]
+    expected, _ = feed_forward(X, *weights)
+    with own(solution_of_only(tmp_path / "own.py", "feed_forward")) as mine:
+        y, _ = feed_forward(X, *weights)
+    np.testing.assert_allclose(y, expected)
+    assert mine.used == {"feed_forward"}
+    assert mine.others == {"linear", "relu", "dropout"}
+
+
+def test_twins_sleep_while_functions_of_a_learner_stand_in():
+    assert layer_norm.twins["numpy"].forward is layer_norm_twin
+    with accelerated():
+        with own(STUBS) as mine:
+            _, cache = layer_norm(X, **WEIGHTS)
+        assert len(cache) == 3  # the reference's: x_hat, sigma, gamma
+        assert not isinstance(cache, TwinCache)
+        assert mine.others == {"layer_norm"}
+        _, cache = layer_norm(X, **WEIGHTS)
+    assert isinstance(cache, TwinCache)
+
+
+def test_a_cache_of_a_learners_goes_to_the_learners_backward_afterwards():
+    dy = np.random.default_rng(1).standard_normal(X.shape)
+    _, cache = layer_norm(X, **WEIGHTS)
+    expected = layer_norm_backward(dy, cache)
+    with own(SOLUTION) as mine:
+        _, cache = layer_norm(X, **WEIGHTS)
+    mine.used.clear()
+    for gradient, right in zip(layer_norm_backward(dy, cache), expected, strict=True):
+        np.testing.assert_allclose(gradient, right)
+    assert mine.used == {"layer_norm_backward"}
+
+
+def test_they_stand_in_for_the_workers_of_their_thread_and_for_no_other_thread():
+    seen = []
+    with own(SOLUTION) as mine:
+        other = threading.Thread(target=lambda: seen.append(relu(X)))
+        other.start()
+        other.join()
+        assert (len(seen), mine.used) == (1, set())
+        Workers(2).map(relu, [X, X])
+        assert mine.used == {"relu"}
+    relu(X)
+    assert mine.others == set()
+
+
+def test_two_files_at_once_do_not_mix(tmp_path):
+    with own(SOLUTION) as mine:
+        with own(solution_of_only(tmp_path / "own.py", "relu")) as inner:
+            relu(X)
+            layer_norm(X, **WEIGHTS)
+        layer_norm(X, **WEIGHTS)
+    assert (inner.used, inner.others) == ({"relu"}, {"layer_norm"})
+    assert (mine.used, mine.others) == ({"layer_norm"}, set())
+
+
+def test_translations_are_those_of_the_package_with_any_batches():
+    sources = [[5, 6, 7, 3], [8, 3], [9, 10, 11, 12, 13, 3], [4, 3]]
+    model = tiny_model()
+    for options in (dict(beam_size=1), dict(beam_size=3, n_best=2)):
+        expected = translate_ids(model, sources, **options)
+        with own(SOLUTION):
+            found = translate_ids(model, sources, **options, max_tokens=20, workers=Workers(2))
+        for best, right in zip(found, expected, strict=True):
+            assert [h.ids for h in best] == [h.ids for h in right]
+            assert [h.finished for h in best] == [h.finished for h in right]
+            np.testing.assert_allclose([h.score for h in best], [h.score for h in right], rtol=1e-5)
+
+
+def test_the_packages_searches_run_on_a_learners_layers(tmp_path):
+    """They take layers apart otherwise, for their cache of keys and values."""
+    model, source = tiny_model(), batch().source[:3]
+    expected = greedy(model, source), beam_search(model, source)
+    with own(solution_of_only(tmp_path / "own.py", "decoder_layer")) as mine:
+        found = greedy(model, source), beam_search(model, source)
+    assert "decoder_layer" in mine.used
+    assert [h.ids for h in found[0]] == [h.ids for h in expected[0]]
+    assert [[h.ids for h in best] for best in found[1]] == [[h.ids for h in b] for b in expected[1]]
+
+
+def test_attention_can_be_looked_at():
+    model, source = tiny_model(), batch().source[:2]
+    expected = greedy(model, source, attention=True)
+    with own(SOLUTION):
+        found = [*greedy(model, source, attention=True), beam_search(model, source, attention=True)]
+    for hypothesis, right in zip(found[:2], expected, strict=True):
+        np.testing.assert_allclose(hypothesis.attention, right.attention, atol=1e-6)
+    assert found[2][0][0].attention is not None
+
+
+NUMPY_ALONE = """
+import numpy as np
+def relu(x):
+    return np.maximum(x, 0), x > 0
+def relu_backward(dy, cache):
+    return dy * cache
+"""
+ANY_LIBRARY = """
+from minitransformer.backend import array_namespace
+def relu(x):
+    return array_namespace(x).maximum(x, 0), x > 0
+def relu_backward(dy, cache):
+    return dy * cache
+"""
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_functions_that_ask_an_array_for_its_library_run_on_any_device(tmp_path, device):
+    with own(written(tmp_path / "own.py", ANY_LIBRARY)) as mine:
+        y, _ = relu(device.asarray(X))
+    np.testing.assert_array_equal(to_host(y), np.maximum(X, 0))
+    assert mine.used == {"relu"}
+
+
+def test_functions_on_numpy_alone_say_on_a_device_where_they_fail(tmp_path):
+    path = written(tmp_path / "own.py", NUMPY_ALONE)
+    with own(path):
+        np.testing.assert_array_equal(relu(X)[0], np.maximum(X, 0))
+        with pytest.raises(CheckError, match=r"^relu raised TypeError.*own\.py, line 4") as raised:
+            relu(strict.asarray(X))
+    assert "--device cpu" in str(raised.value)
+
+
+def test_an_error_names_the_innermost_function(tmp_path):
+    old = "return dy * alive"
+    broken = solution_with(tmp_path / "own.py", old, f"return dy * alivee  # {old}")
+    with own(broken), pytest.raises(CheckError, match=r"^relu_backward raised NameError"):
+        train(1)
+
+
+def test_helpers_of_a_learners_stay(tmp_path):
+    text = NUMPY_ALONE.replace("np.maximum(x, 0)", "positive(x)")
+    text += "def positive(x):\n    return np.maximum(x, 0)\nnot_a_function = relu\n"
+    with own(written(tmp_path / "own.py", text)) as mine:
+        np.testing.assert_array_equal(relu(X)[0], np.maximum(X, 0))
+    assert [part.functions[0] for part in mine.written] == ["relu"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def relu(x:\n", r"raised SyntaxError.*line 1"),
+        ("import nothing_of_this_name\n", "raised ModuleNotFoundError"),
+        ("1 / 0\n", "raised ZeroDivisionError"),
+        ("raise SystemExit\n", "raised SystemExit"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_said_to_be(tmp_path, text, says):
+    with pytest.raises(CheckError, match=says), own(written(tmp_path / "own.py", text)):
+        pass
+
+
+def test_half_a_pair_is_the_packages(tmp_path):
+    text = NUMPY_ALONE.partition("def relu_backward")[0]
+    with own(written(tmp_path / "own.py", text)) as mine:
+        relu(X)
+    assert (mine.written, mine.used, mine.others) == ([], set(), {"relu"})
+
+
+def test_a_file_may_be_edited_and_taken_again(tmp_path):
+    path = written(tmp_path / "own.py", NUMPY_ALONE)
+    with own(path) as first:
+        relu(X)
+    with own(written(path, NUMPY_ALONE.replace("maximum", "minimum"))) as second:
+        np.testing.assert_array_equal(relu(X)[0], np.minimum(X, 0))
+    assert first.fingerprint != second.fingerprint
+    assert "learner_own" in sys.modules
