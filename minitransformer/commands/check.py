@@ -24,7 +24,7 @@ def add(parser):
         "exercise",
         nargs="?",
         type=Path,
-        help="such as ex07, 7, or the path of your file; without it, they are listed",
+        help="such as ex07, 7, own, or the path of your file; without it, they are listed",
     )
     parser.add_argument(
         "--file",

@@ -163,6 +163,9 @@ def _named_mistake(ids, language, arguments):
             "shrinks": True
         },
         "take the k best extensions of all prefixes together, not the best of each": {"of_each": 1},
+        "go on until the beam is empty or as long as allowed: longer ones may score higher": {
+            "stops": True
+        },
     }
     for hint, mistake in mistakes.items():
         if [found for found, _ in search(language, *arguments, **mistake)] == ids:
@@ -180,6 +183,7 @@ def search(
     mixed=False,
     unfinished=True,
     shrinks=False,
+    stops=False,
     of_each=None,
 ):
     """The beam search that is asked for, word by word, or one with a mistake.
@@ -190,6 +194,7 @@ def search(
         mixed: whether all are ranked together, whether they have ended or not.
         unfinished: whether those that have not ended are returned at all.
         shrinks: whether the beam becomes narrower with each one found.
+        stops: whether the search ends when ``beam_size`` are found.
         of_each: how many extensions of each prefix are looked at; None for all.
 
     Returns:
@@ -198,6 +203,8 @@ def search(
     penalty = penalty or (lambda length: ((5 + length) / 6) ** alpha)
     beam, found = [([], 0.0)], []
     for _ in range(max_length):
+        if stops and len(found) >= beam_size:
+            break
         longer = []
         for ids, log_p in beam:
             of_next = language(np.array([[BOS, *ids]]))[0]
