@@ -91,12 +91,15 @@ class _Layer:
         """Compare y, with one more thing each time that may go wrong."""
         unmasked = (None,) * len(self.masks)
         formula = "x + Sublayer(LayerNorm(x))" if pre_norm else "LayerNorm(x + Sublayer(x))"
+        of_sublayers = f"each sublayer makes {formula} of x" + (
+            ", and the memory is key and value of the second" if "memory" in self.names else ""
+        )
         of_dropout = (
             "p is for what a sublayer returns, attention_p for the weights of attention, hidden_p "
             "for the network; each draws from rng when its turn comes"
         )
         for what, masks, epsilon, dropout, hint in (
-            ("", unmasked, 1e-5, NO_DROPOUT, f"each sublayer makes {formula} of x"),
+            ("", unmasked, 1e-5, NO_DROPOUT, of_sublayers),
             (", masked", self.masks, 1e-5, NO_DROPOUT, "each attention gets its own mask"),
             (", masked, epsilon=0.01", self.masks, 0.01, NO_DROPOUT, "each LayerNorm gets epsilon"),
             (", masked, epsilon=0.01, with dropout", self.masks, 0.01, DROPOUT, of_dropout),

@@ -219,7 +219,8 @@ def check_feed_forward(forward, backward):
     expected, _ = feed_forward(*inputs, p, generator())
     expect("y with dropout", y, expected, hint=likely(y, mistakes))
     names = ("x", "w_1", "b_1", "w_2", "b_2")
-    report = check_pair(forward, backward, inputs, names=names)
+    hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
+    report = all_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
     if not report.right:
         return report
     report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)

@@ -133,15 +133,19 @@ def _compare_found(found, language, arguments, what):
     expected = search(language, *arguments)
     ids, expected_ids = ([ids for ids, _ in hypotheses] for hypotheses in (found, expected))
     if ids != expected_ids:
-        hint = _named_mistake(ids, language, arguments)
+        hint = _named_mistake(ids, expected_ids, language, arguments)
         raise CheckError(f"{what} the ids are {ids} and should be {expected_ids}; {hint}")
     hint = "it is the sum of log P of all its tokens, EOS among them, and not divided by anything"
     for (of_one, log_p), (_, wanted) in zip(found, expected, strict=True):
         expect(f"{what} log P of {of_one}", log_p, wanted, hint=hint)
 
 
-def _named_mistake(ids, language, arguments):
+def _named_mistake(ids, expected, language, arguments):
     """A hint at the mistake by which these ids would be found."""
+    if ids == [[word for word in of_one if word != EOS] for of_one in expected]:
+        return "EOS stays where it was chosen"
+    if any(PAD in of_one for of_one in ids):
+        return "what has log P = −∞ is not returned, even where there is nothing else"
     if any(of_one[:1] == [BOS] for of_one in ids):
         return "they come without the start symbol"
     if any(EOS in of_one[:-1] for of_one in ids):
