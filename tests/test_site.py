@@ -33,7 +33,7 @@ docstrings, lessons, overview = map(extension, ("docstrings", "lessons", "overvi
 def public_modules():
     """The names of all modules, except what checks an exercise: it gives the answer away."""
     names = [m.name for m in pkgutil.walk_packages(minitransformer.__path__, "minitransformer.")]
-    private = re.compile(r"\._|exercises\.ex\d\d$")
+    private = re.compile(r"\._|exercises\.(ex\d\d|own)\b")
     return ["minitransformer", *(name for name in names if not private.search(name))]
 
 

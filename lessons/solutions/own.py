@@ -412,21 +412,17 @@ def beam_search(log_probabilities, said, max_length, beam_size, alpha):
     total, found = np.zeros(1), []  # (n,) log P of each prefix in the beam
     while len(said) and said.shape[1] <= max_length:
         log_p = total[:, None] + log_probabilities(said)  # (n, V)
-        best = np.argsort(-log_p, axis=None)[:beam_size]  # places in the n · V numbers
-        prefix, word = np.divmod(best, log_p.shape[1])  # (k,)
+        best = np.argsort(-log_p, axis=None)[:beam_size]  # (k,) places in the n · V numbers
+        best = best[log_p.ravel()[best] > -np.inf]
+        prefix, word = np.divmod(best, log_p.shape[1])
         said = np.concatenate([said[prefix], word[:, None]], axis=1)  # (k, t + 1)
         total = log_p[prefix, word]
         ended = word == EOS
-        possible = total > -np.inf
-        found += _hypotheses(said, total, ended & possible)
-        going = possible & ~ended
-        said, total = said[going], total[going]
-    unfinished = _hypotheses(said, total, slice(None))
-    return (rank(found) + rank(unfinished))[:beam_size]
+        found += _hypotheses(said[ended], total[ended])
+        said, total = said[~ended], total[~ended]
+    return (rank(found) + rank(_hypotheses(said, total)))[:beam_size]
 
 
-def _hypotheses(said, total, chosen):
-    """The prefixes (n, t) that are chosen, without the start symbol, each with its log P."""
-    return [
-        (ids[1:].tolist(), float(p)) for ids, p in zip(said[chosen], total[chosen], strict=True)
-    ]
+def _hypotheses(said, total):
+    """The prefixes (n, t) without the start symbol, each with its log P."""
+    return [(ids[1:].tolist(), float(log_p)) for ids, log_p in zip(said, total, strict=True)]

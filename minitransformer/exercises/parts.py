@@ -3,8 +3,8 @@
 A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS``. The check of a
 part takes the learner's functions and returns nothing, or a gradient check's Report, or raises a
 CheckError which says what is wrong. Learners' functions may do anything, so a check calls them
-through :func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares what they
-return by :func:`expect`.
+through :func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares
+what they return by :func:`expect`.
 """
 
 import importlib

@@ -2,15 +2,22 @@
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, generator, likely, quietly, y_of
-from minitransformer.exercises.parts import expect, read_only
+from minitransformer import masks
+from minitransformer.exercises.own.common import (
+    all_right,
+    expect_gradients,
+    generator,
+    likely,
+    quietly,
+    y_of,
+)
+from minitransformer.exercises.parts import array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import (
     NOTHING_ALLOWED,
     SOURCE,
     SOURCE_MASK,
     TARGET,
-    TARGET_MASK,
     B,
     D,
     H,
@@ -20,23 +27,23 @@ from minitransformer.gradcheck.cases import (
 )
 from minitransformer.layers import attention as package
 from minitransformer.layers.softmax import softmax
-from minitransformer.masks import causal_mask, padding_mask
 
 P = 0.4
+NAMES = ("query", "key", "value", "w_query", "w_key", "w_value", "w_output", "num_heads", "mask")
 INVERTED = "True is where attention is allowed; yours is the other way round"
 
 
-def check_padding_mask(padding_mask_of_learner):
+def check_padding_mask(padding_mask):
     for pad_id in (0, 7):
-        mask = quietly("padding_mask", padding_mask_of_learner, read_only(SOURCE), pad_id)
-        expected = padding_mask(SOURCE, pad_id)
+        mask = quietly("padding_mask", padding_mask, read_only(SOURCE), pad_id)
+        expected = masks.padding_mask(SOURCE, pad_id)
         mistakes = {INVERTED: ~expected, "padding is pad_id, which may not be 0": SOURCE_MASK}
         _expect_mask(f"padding_mask with pad_id={pad_id}", mask, expected, mistakes)
 
 
-def check_causal_mask(causal_mask_of_learner):
-    mask = quietly("causal_mask", causal_mask_of_learner, read_only(TARGET))
-    expected = causal_mask(TARGET)
+def check_causal_mask(causal_mask):
+    mask = quietly("causal_mask", causal_mask, read_only(TARGET))
+    expected = masks.causal_mask(TARGET)
     itself = np.eye(T, dtype=bool)
     mistakes = {
         INVERTED: ~expected,
@@ -66,9 +73,9 @@ def check_split_heads(split_heads):
         ),
     }
     expected = package.split_heads(x, H)
-    if np.shape(heads) == (B, T, H, K):
+    if array_of(heads, (B, T, H, K)) is not None:
         raise CheckError("the result is (B, T, H, K): exchange the axes T and H")
-    expect("the heads", heads, expected, hint=likely(heads, mistakes))
+    expect("what it returns", heads, expected, hint=likely(heads, mistakes))
 
 
 def check_merge_heads(merge_heads):
@@ -82,7 +89,7 @@ def check_merge_heads(merge_heads):
             x.transpose(0, 2, 3, 1).reshape(B, T, D)
         ),
     }
-    expect("what is merged", merged, package.merge_heads(x), hint=likely(merged, mistakes))
+    expect("what it returns", merged, package.merge_heads(x), hint=likely(merged, mistakes))
 
 
 def check_scaled_dot_product_attention(forward, backward):
@@ -118,17 +125,25 @@ def check_scaled_dot_product_attention(forward, backward):
     hint = likely(y, mistakes, "the dropout is of the weights, after the softmax")
     expect("y with dropout", y, expected, hint=hint)
 
-    def reports():
-        for mask in (None, SOURCE_MASK, NOTHING_ALLOWED):
-            yield check_pair(forward, backward, (*inputs, mask))
-        yield check_pair(
-            lambda *inputs: forward(*inputs, P, generator()),
-            backward,
-            (*inputs, SOURCE_MASK),
-            names=("query", "key", "value", "mask with dropout"),
-        )
-
-    return all_right(reports())
+    names = ("query", "key", "value", "mask")
+    report = all_right(
+        check_pair(forward, backward, (*inputs, mask), names=names)
+        for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
+    )
+    if not report.right:
+        return report
+    report = check_pair(
+        lambda *inputs: forward(*inputs, P, generator()),
+        backward,
+        (*inputs, SOURCE_MASK),
+        names=names,
+    )
+    hints = {
+        "dquery": "without dropout it is right: the gradient of the weights goes back through the "
+        "dropout, and then through the softmax",
+        "dvalue": "without dropout it is right: the values are multiplied by the weights after it",
+    }
+    return all_right([report], hints)
 
 
 def check_multi_head_attention(forward, backward):
@@ -139,14 +154,17 @@ def check_multi_head_attention(forward, backward):
     name = "multi_head_attention"
     reference = package.multi_head_attention
     y = y_of(name, forward, *inputs, *weights, H)
+    query, key, _ = inputs
     mistakes = {
+        "the values are made of value": reference(query, key, key, *weights, H)[0],
         "the heads are merged and multiplied by w_output": (
             reference(*inputs, *weights[:3], np.eye(D), H)[0]
         ),
         "there are num_heads heads, and yours is one": reference(*inputs, *weights, 1)[0],
     }
     mistakes |= _mixed_up(inputs, weights)
-    expect("y", y, reference(*inputs, *weights, H)[0], hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "the heads of query, key and value, attention, then w_output")
+    expect("y", y, reference(*inputs, *weights, H)[0], hint=hint)
     y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK)
     expected, _ = reference(*inputs, *weights, H, SOURCE_MASK)
     mistakes = {"the mask is to be handed on": reference(*inputs, *weights, H)[0]}
@@ -156,18 +174,34 @@ def check_multi_head_attention(forward, backward):
     expected, _ = reference(*inputs, *weights, H, SOURCE_MASK, P, generator())
     expect("y with dropout", y, expected, hint=likely(y, mistakes))
 
-    x = inputs[0]
-    names = ("query", "key", "value", "w_query", "w_key", "w_value", "w_output")
-    names += ("num_heads", "mask")
-    return all_right(
-        check_pair(
-            lambda *inputs: forward(*inputs, P, generator()),
-            backward,
-            (*sequences, *weights, H, mask),
-            names=names,
-        )
-        for sequences, mask in ((inputs, SOURCE_MASK), ((x, x, x), TARGET_MASK))
+    arguments = *inputs, *weights, H, SOURCE_MASK
+    _check_gradients_of_heads(forward, backward, arguments)
+    return check_pair(
+        lambda *inputs: forward(*inputs, P, generator()),
+        backward,
+        arguments,
+        names=NAMES,
+        directions=3,  # each entry has been compared
     )
+
+
+def _check_gradients_of_heads(forward, backward, arguments):
+    """Compare the gradients of multi-head attention in the order in which a backward meets them."""
+    given_y, cache = y_and_cache("multi_head_attention", forward, *arguments, P, generator())
+    dy = np.random.default_rng(90).standard_normal(given_y.shape)
+    given = quietly("multi_head_attention_backward", backward, read_only(dy), cache)
+    names = [f"d{name}" for name in NAMES[:7]]
+    if not isinstance(given, tuple | list) or len(given) != len(names):
+        raise CheckError(f"multi_head_attention_backward must return {', '.join(names)}")
+    _, cache = package.multi_head_attention(*arguments, P, generator())
+    expected = package.multi_head_attention_backward(dy, cache)
+    given, expected = (dict(zip(names, x, strict=True)) for x in (given, expected))
+    order = "dw_output", "dw_value", "dvalue", "dw_key", "dkey", "dw_query", "dquery"
+    hint = (
+        "split_heads and merge_heads are each the backward of the other, and each line goes back "
+        "with the cache of its own"
+    )
+    expect_gradients("", given, {name: expected[name] for name in order}, {}, hint)
 
 
 def _mixed_up(inputs, weights):

@@ -5,7 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, generator, likely, quietly, y_of
+from minitransformer.exercises.own.common import (
+    all_right,
+    expect_gradients,
+    generator,
+    likely,
+    quietly,
+    y_of,
+)
 from minitransformer.exercises.own.layers import network_weights
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
@@ -16,18 +23,18 @@ NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden
 ATTENTION = "w_query", "w_key", "w_value", "w_output"
 NORM = "gamma", "beta"
 NETWORK = "w_1", "b_1", "w_2", "b_2"
-OF_X = (
-    "x is used several times, past each sublayer and in it, there as query, key and value: dx is "
-    "the sum of the gradients of all uses"
-)
-OF_MEMORY = "the memory is key and value of the cross-attention: dmemory is the sum of both"
+HINTS = {
+    "dx": "x goes past the sublayer, and into it as query, key and value: dx is the sum of all",
+    "dmemory": "the memory is key and value of the cross-attention: dmemory is the sum of both",
+}
+ON_THE_WAY = "what goes past a sublayer and what comes through it are added before going on"
 
 
 def check_encoder_layer(forward, backward):
     groups = {"attention": ATTENTION, "attention_norm": NORM}
     groups |= {"network": NETWORK, "network_norm": NORM}
     layer = _Layer("encoder_layer", EncoderLayer, {"x": (B, S, D)}, (SOURCE_MASK,), groups)
-    return layer.check(forward, backward, {"dx": OF_X})
+    return layer.check(forward, backward)
 
 
 def check_decoder_layer(forward, backward):
@@ -36,7 +43,7 @@ def check_decoder_layer(forward, backward):
     groups |= {"network": NETWORK, "network_norm": NORM}
     shapes = {"x": (B, T, D), "memory": (B, S, D)}
     layer = _Layer("decoder_layer", DecoderLayer, shapes, (TARGET_MASK, SOURCE_MASK), groups)
-    return layer.check(forward, backward, {"dmemory": OF_MEMORY, "dx": OF_X})
+    return layer.check(forward, backward)
 
 
 class _Layer:
@@ -55,72 +62,96 @@ class _Layer:
         rng = np.random.default_rng(11)
         draw = {ATTENTION: _attention_weights, NORM: _norm_weights, NETWORK: network_weights}
         self.name, self.module, self.masks, self.groups = name, module, masks, groups
-        self.sequences = [rng.standard_normal(shape) for shape in shapes.values()]
-        self.parameters = [array for names in groups.values() for array in draw[names](rng)]
-        self.names = [*shapes, *(f"{g}.{name}" for g, names in groups.items() for name in names)]
+        sequences = [rng.standard_normal(shape) for shape in shapes.values()]
+        parameters = [array for names in groups.values() for array in draw[names](rng)]
+        self.arrays = [read_only(array) for array in (*sequences, *parameters)]
+        self.names = [*shapes, *(f"{group}.{name}" for group in groups for name in groups[group])]
+        sizes = [len(names) for names in groups.values()]
+        self.ends = np.cumsum([len(shapes), *sizes])  # of the sequences and of each tuple in arrays
 
-    def check(self, forward, backward, hints):
-        """A Report on the pair; ``hints`` as for :func:`all_right`."""
+    def check(self, forward, backward):
+        """A Report; a CheckError where y or a gradient is not that of the package."""
         for pre_norm in (False, True):
             self._check_y(forward, pre_norm)
-            self._check_form_of_gradients(forward, backward, pre_norm)
-        reports = (
+            self._check_gradients(forward, backward, pre_norm)
+        return all_right(
             check_pair(
-                self._flat(forward, self.masks, pre_norm, 0.01, DROPOUT),
-                lambda dy, cache: self._flattened(backward(dy, cache)),
-                (*self.sequences, *self.parameters),
+                lambda *arrays, pre_norm=pre_norm: forward(
+                    *self._grouped(arrays), *self._options(self.masks, pre_norm, 0.01, DROPOUT)
+                ),
+                lambda dy, cache: self._flat(backward(dy, cache)),
+                self.arrays,
                 names=self.names,
+                directions=3,  # each entry has been compared
             )
             for pre_norm in (False, True)
         )
-        return all_right(reports, hints)
 
     def _check_y(self, forward, pre_norm):
         """Compare y, with one more thing each time that may go wrong."""
         unmasked = (None,) * len(self.masks)
         formula = "x + Sublayer(LayerNorm(x))" if pre_norm else "LayerNorm(x + Sublayer(x))"
+        of_sublayers = f"each sublayer makes {formula} of x" + (
+            ", and the memory is key and value of the second" if "memory" in self.names else ""
+        )
+        of_dropout = (
+            "p is for what a sublayer returns, attention_p for the weights of attention, hidden_p "
+            "for the network; each draws from rng when its turn comes"
+        )
         for what, masks, epsilon, dropout, hint in (
-            ("", unmasked, 1e-5, NO_DROPOUT, f"each sublayer makes {formula} of x, one by one"),
+            ("", unmasked, 1e-5, NO_DROPOUT, of_sublayers),
             (", masked", self.masks, 1e-5, NO_DROPOUT, "each attention gets its own mask"),
             (", masked, epsilon=0.01", self.masks, 0.01, NO_DROPOUT, "each LayerNorm gets epsilon"),
-            (
-                ", masked, epsilon=0.01, with dropout",
-                self.masks,
-                0.01,
-                DROPOUT,
-                "p is for what a sublayer returns, attention_p for the weights of attention, "
-                "hidden_p for the network; each draws from rng when its turn comes",
-            ),
+            (", masked, epsilon=0.01, with dropout", self.masks, 0.01, DROPOUT, of_dropout),
         ):
-            options = masks, pre_norm, epsilon, dropout
-            y = y_of(self.name, self._flat(forward, *options), *self.sequences, *self.parameters)
-            other = self._expected(masks, not pre_norm, epsilon, dropout)
-            mistakes = {f"{formula} is what pre_norm={pre_norm} asks for": other}
+            options = self._options(masks, pre_norm, epsilon, dropout)
+            y = y_of(self.name, forward, *self._grouped(self.arrays), *options)
+            expected, *_ = self._expected(masks, pre_norm, epsilon, dropout)
+            other, *_ = self._expected(masks, not pre_norm, epsilon, dropout)
+            mistakes = {f"with pre_norm={pre_norm} a sublayer makes {formula} of x": other}
             what = f"y with pre_norm={pre_norm}{what}"
-            expect(what, y, self._expected(*options), hint=likely(y, mistakes, hint))
+            expect(what, y, expected, hint=likely(y, mistakes, hint))
 
-    def _check_form_of_gradients(self, forward, backward, pre_norm):
-        """Raise unless backward returns a gradient for each sequence, then a tuple for each tuple.
+    def _check_gradients(self, forward, backward, pre_norm):
+        """Compare the gradients in the order in which a backward meets them."""
+        options = self._options(self.masks, pre_norm, 0.01, DROPOUT)
+        _, cache = y_and_cache(self.name, forward, *self._grouped(self.arrays), *options)
+        _, dy, expected = self._expected(self.masks, pre_norm, 0.01, DROPOUT)
+        given = quietly(f"{self.name}_backward", backward, read_only(dy), cache)
+        self._check_form(given)
+        given, expected = (
+            dict(zip((f"d{name}" for name in self.names), gradients, strict=True))
+            for gradients in (self._flat(given), expected)
+        )
+        order = [f"d{name}" for name in self._backwards(pre_norm)]
+        what = f"with pre_norm={pre_norm}"
+        expect_gradients(what, given, {name: expected[name] for name in order}, HINTS, ON_THE_WAY)
 
-        Raises:
-            CheckError: it does not, or fails.
-        """
-        flat = self._flat(forward, self.masks, pre_norm, 0.01, NO_DROPOUT)
-        y, cache = y_and_cache(self.name, flat, *self.sequences, *self.parameters)
+    def _backwards(self, pre_norm):
+        """The names of the arrays, those that a backward meets first in front."""
+        groups = list(self.groups)[::-1]  # LayerNorm, sublayer, LayerNorm, ...
+        if pre_norm:
+            groups = [
+                group for pair in zip(groups[1::2], groups[::2], strict=True) for group in pair
+            ]
+        names = [f"{group}.{name}" for group in groups for name in self.groups[group][::-1]]
+        return [*names, *self.names[: self.ends[0]][::-1]]
+
+    def _check_form(self, gradients):
+        """Raise unless these are gradients of the sequences, and a tuple of them for each tuple."""
         name = f"{self.name}_backward"
-        result = quietly(name, backward, read_only(np.ones_like(y)), cache)
-        wanted = [*(f"d{name}" for name in self.names[: len(self.sequences)])]
-        wanted += [f"d{group}" for group in self.groups]
-        if not isinstance(result, tuple | list) or len(result) != len(wanted):
+        wanted = [f"d{name}" for name in (*self.names[: self.ends[0]], *self.groups)]
+        if not isinstance(gradients, tuple | list) or len(gradients) != len(wanted):
             raise CheckError(f"{name} must return {', '.join(wanted)}")
-        of_groups = result[len(self.sequences) :]
-        for gradient, (group, names) in zip(of_groups, self.groups.items(), strict=True):
-            if not isinstance(gradient, tuple | list) or len(gradient) != len(names):
+        for of_group, (group, names) in zip(
+            gradients[self.ends[0] :], self.groups.items(), strict=True
+        ):
+            if not isinstance(of_group, tuple | list) or len(of_group) != len(names):
                 parts = ", ".join(f"d{name}" for name in names)
-                raise CheckError(f"of what {name} returns, d{group} must be a tuple, ({parts})")
+                raise CheckError(f"d{group}, which {name} returns, must be a tuple, ({parts})")
 
     def _expected(self, masks, pre_norm, epsilon, dropout):
-        """The y of the package."""
+        """y, some dy, and the gradients of all arrays, by the package."""
         p, attention_p, hidden_p = dropout
         config = dataclasses.replace(
             small_config("pre" if pre_norm else "post"),
@@ -130,25 +161,28 @@ class _Layer:
             feed_forward_dropout=hidden_p,
         )
         module = self.module(config, np.random.default_rng(0))
-        for (_, parameter), array in zip(module.named_parameters(), self.parameters, strict=True):
-            parameter.data = array
-        return module.forward(*self.sequences, *masks, generator())[0]
+        sequences, weights = self.arrays[: self.ends[0]], self.arrays[self.ends[0] :]
+        parameters = [parameter for _, parameter in module.named_parameters()]
+        for parameter, weight in zip(parameters, weights, strict=True):
+            parameter.data, parameter.grad = weight, np.zeros_like(weight)
+        y, cache = module.forward(*sequences, *masks, generator())
+        dy = np.random.default_rng(12).standard_normal(y.shape)
+        dsequences = module.backward(dy, cache)
+        dsequences = dsequences if isinstance(dsequences, tuple) else (dsequences,)
+        return y, dy, [*dsequences, *(parameter.grad for parameter in parameters)]
 
-    def _flat(self, forward, masks, pre_norm, epsilon, dropout):
-        """The learner's forward as a function of the sequences and of each parameter by itself."""
-        sizes = [len(names) for names in self.groups.values()]
-        ends = np.cumsum([len(self.sequences), *sizes])
+    def _options(self, masks, pre_norm, epsilon, dropout):
+        return H, *masks, pre_norm, epsilon, *dropout, generator()
 
-        def flat_forward(*arrays):
-            groups = [arrays[i:j] for i, j in pairwise(ends)]
-            options = H, *masks, pre_norm, epsilon, *dropout, generator()
-            return forward(*arrays[: ends[0]], *groups, *options)
+    def _grouped(self, arrays):
+        """The arrays as a learner's forward takes them, those of a tuple in a tuple."""
+        groups = [tuple(arrays[i:j]) for i, j in pairwise(self.ends)]
+        return *arrays[: self.ends[0]], *groups
 
-        return flat_forward
-
-    def _flattened(self, gradients):
-        count = len(self.sequences)
-        return *gradients[:count], *(d for group in gradients[count:] for d in group)
+    def _flat(self, gradients):
+        """What a learner's backward returns, one after the other."""
+        of_sequences, of_groups = gradients[: self.ends[0]], gradients[self.ends[0] :]
+        return *of_sequences, *(gradient for group in of_groups for gradient in group)
 
 
 def _attention_weights(rng):

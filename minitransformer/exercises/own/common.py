@@ -4,7 +4,7 @@ import textwrap
 
 import numpy as np
 
-from minitransformer.exercises.parts import array_of, y_and_cache
+from minitransformer.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call, unheard
 
@@ -41,6 +41,26 @@ def likely(given, mistakes, otherwise=""):
         if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12, equal_nan=True):
             return hint
     return otherwise
+
+
+def expect_gradients(what, given, expected, hints, otherwise):
+    """Raise a CheckError unless the gradients that a learner's backward returned are right.
+
+    Args:
+        what: what stands after a name in the message.
+        given: the gradients by name.
+        expected: these by name, those that a backward meets first in front: the message is about
+            the first that is wrong.
+        hints: by name, where there is one.
+        otherwise: the hint for the others.
+    """
+    right = "none"
+    for name, gradient in expected.items():
+        exchanged = {f"it is {other}": value for other, value in expected.items() if other != name}
+        hint = likely(given[name], exchanged, hints.get(name, otherwise))
+        so_far = f" (going back from dy, the last right one is {right})"
+        expect(f"{name} {what}".rstrip(), given[name], gradient, hint=hint + so_far)
+        right = name
 
 
 def all_right(reports, hints=None):

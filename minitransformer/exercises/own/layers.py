@@ -157,7 +157,9 @@ def check_dropout(forward, backward):
     wide = generator().random(x.shape)
     mistakes = {
         "what is kept is scaled by 1 / (1 − p), so that the mean stays": x * keep,
-        "an entry is dropped with probability p, not kept with it": x * ~keep / p,
+        "an entry is dropped with probability p: keep where the random number is p or more": (
+            x * ~keep * scale
+        ),
         "scale by 1 / (1 − p), not by 1 / p": x * keep / p,
         "scale in training, by 1 / (1 − p), so that nothing is to be done later": (
             x * keep * (1 - p)
@@ -217,9 +219,13 @@ def check_feed_forward(forward, backward):
     expected, _ = feed_forward(*inputs, p, generator())
     expect("y with dropout", y, expected, hint=likely(y, mistakes))
     names = ("x", "w_1", "b_1", "w_2", "b_2")
+    hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
+    report = all_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
+    if not report.right:
+        return report
+    report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
     return all_right(
-        check_pair(lambda *x, rng=rng: forward(*x, p, rng()), backward, inputs, names=names)
-        for rng in (lambda: None, generator)
+        [report], {"dx": "without dropout it is right: dh goes back through dropout, too"}
     )
 
 

@@ -133,15 +133,19 @@ def _compare_found(found, language, arguments, what):
     expected = search(language, *arguments)
     ids, expected_ids = ([ids for ids, _ in hypotheses] for hypotheses in (found, expected))
     if ids != expected_ids:
-        hint = _named_mistake(ids, language, arguments)
+        hint = _named_mistake(ids, expected_ids, language, arguments)
         raise CheckError(f"{what} the ids are {ids} and should be {expected_ids}; {hint}")
     hint = "it is the sum of log P of all its tokens, EOS among them, and not divided by anything"
     for (of_one, log_p), (_, wanted) in zip(found, expected, strict=True):
         expect(f"{what} log P of {of_one}", log_p, wanted, hint=hint)
 
 
-def _named_mistake(ids, language, arguments):
+def _named_mistake(ids, expected, language, arguments):
     """A hint at the mistake by which these ids would be found."""
+    if ids == [[word for word in of_one if word != EOS] for of_one in expected]:
+        return "EOS stays where it was chosen"
+    if any(PAD in of_one for of_one in ids):
+        return "what has log P = −∞ is not returned, even where there is nothing else"
     if any(of_one[:1] == [BOS] for of_one in ids):
         return "they come without the start symbol"
     if any(EOS in of_one[:-1] for of_one in ids):
@@ -163,6 +167,9 @@ def _named_mistake(ids, language, arguments):
             "shrinks": True
         },
         "take the k best extensions of all prefixes together, not the best of each": {"of_each": 1},
+        "go on until the beam is empty or as long as allowed: longer ones may score higher": {
+            "stops": True
+        },
     }
     for hint, mistake in mistakes.items():
         if [found for found, _ in search(language, *arguments, **mistake)] == ids:
@@ -180,6 +187,7 @@ def search(
     mixed=False,
     unfinished=True,
     shrinks=False,
+    stops=False,
     of_each=None,
 ):
     """The beam search that is asked for, word by word, or one with a mistake.
@@ -190,6 +198,7 @@ def search(
         mixed: whether all are ranked together, whether they have ended or not.
         unfinished: whether those that have not ended are returned at all.
         shrinks: whether the beam becomes narrower with each one found.
+        stops: whether the search ends when ``beam_size`` are found.
         of_each: how many extensions of each prefix are looked at; None for all.
 
     Returns:
@@ -198,6 +207,8 @@ def search(
     penalty = penalty or (lambda length: ((5 + length) / 6) ** alpha)
     beam, found = [([], 0.0)], []
     for _ in range(max_length):
+        if stops and len(found) >= beam_size:
+            break
         longer = []
         for ids, log_p in beam:
             of_next = language(np.array([[BOS, *ids]]))[0]
