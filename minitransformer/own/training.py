@@ -40,13 +40,8 @@ def checked(path, anyway, say):
         raise CheckError(f"nothing is written in {path} yet; minitransformer check own says more")
     if wrong and not anyway:
         raise CheckError(
-            "\n".join(
-                [
-                    f"{len(wrong)} of the functions in {path} are wrong; mend them, or see what "
-                    "comes of them: --anyway",
-                    *map(str, wrong),
-                ]
-            )
+            f"wrong in {path}: {', '.join(file.wrong)}. Mend it, or see what comes of it: --anyway"
+            + "".join(f"\n{verdict}" for verdict in wrong)
         )
     others = [part.functions[0] for part in parts_of("own") if part not in file.written]
     say(f"yours: {', '.join(part.functions[0] for part in file.written)}")
