@@ -534,6 +534,7 @@ shape_table(
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
 # | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |
+# | not in it | your functions in place of the package's | `minitransformer/own/` | [17](17_your_own_transformer.ipynb) |
 #
 # A map is worth something if it is right. Every file on it has to exist, every layer has to be on it; and where the lessons lie
 # beside this one, the same for them.
@@ -677,15 +678,16 @@ else:
 #
 # The first says which of them are right, what is probably wrong with the others, and where to go on. The second trains the
 # translator on them, with the package's in place of those that you have not written yet.
+# [Lesson 17](17_your_own_transformer.ipynb) is the way through the file.
 #
 # **Every lesson stands alone.** It starts from a question, derives one thing in full, shows the code of the package, proves it,
 # and ends with exercises and a card. Choose a route:
 #
 # | you want | lessons |
 # |---|---|
-# | a Transformer of your own | 02 to 14, an evening each, with the functions of `own.py` |
+# | a Transformer of your own | 02 to 14, an evening each, with the functions of `own.py`; then 17 |
 # | the whole model in a weekend | Saturday 02, 03, 04, 05, 06, 07; Sunday 08, 09, 10, 11, 12, 15. An hour each to read, and the shortest exercise of each |
-# | everything | 01 to 16, in this order, an evening each |
+# | everything | 01 to 17, in this order, an evening each |
 # | only attention | 08, 09, then 15 |
 # | only gradients by hand | 02, 03, then 04 and 07 |
 # | to train on text of your own | 05, 12, 13, 14 |

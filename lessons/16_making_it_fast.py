@@ -659,3 +659,6 @@ print(check_exercise("ex16", globals()))
 # **Your own Transformer.** Nothing new to write, and no twin stands in for a function of yours. Make
 # one in `answers/own.py` faster if you like: `minitransformer check own` says whether it is still
 # right.
+#
+# **Next:** all of it in one file, and that file trains the translator:
+# [lesson 17](17_your_own_transformer.ipynb).
