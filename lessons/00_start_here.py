@@ -1,9 +1,11 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# **You will** train a small translator and watch its first words turn into sentences; read its attention,
-# where the German verb stands last and the English one does not; follow a sentence through the
-# model, shape by shape; and find your way through the paper, the code and the lessons, in three languages.
+# **You will** leave this course with a Transformer of your own: one file whose every function, forward and
+# backward, you wrote and checked yourself, and which trains a translator. Here you train the package's, watch
+# its first words turn into sentences, and read its attention, where the German verb stands last and the English
+# one does not; follow a sentence through the model, shape by shape; and find your way through the paper, the
+# code and the lessons, in three languages.
 #
 # | | |
 # |---|---|
@@ -532,6 +534,7 @@ shape_table(
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
 # | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |
+# | not in it | your functions in place of the package's | `minitransformer/own/` | [17](17_your_own_transformer.ipynb) |
 #
 # A map is worth something if it is right. Every file on it has to exist, every layer has to be on it; and where the lessons lie
 # beside this one, the same for them.
@@ -664,23 +667,36 @@ else:
 #
 # ## 7 · How to use the course
 #
+# **Your own Transformer** begins as [lessons/exercises/own.py](exercises/own.py), a stub, with shapes and a hint, for each
+# function that one is made of. Copy it and all exercises once, `cp -r lessons/exercises answers`; the copy is yours, and Git
+# leaves it alone. A lesson ends with those functions of `answers/own.py` that you can then write. Whenever you like,
+#
+# ```sh
+# minitransformer check own
+# minitransformer train toy --own answers/own.py
+# ```
+#
+# The first says which of them are right, what is probably wrong with the others, and where to go on. The second trains the
+# translator on them, with the package's in place of those that you have not written yet.
+# [Lesson 17](17_your_own_transformer.ipynb) is the way through the file.
+#
 # **Every lesson stands alone.** It starts from a question, derives one thing in full, shows the code of the package, proves it,
 # and ends with exercises and a card. Choose a route:
 #
 # | you want | lessons |
 # |---|---|
+# | a Transformer of your own | 02 to 14, an evening each, with the functions of `own.py`; then 17 |
 # | the whole model in a weekend | Saturday 02, 03, 04, 05, 06, 07; Sunday 08, 09, 10, 11, 12, 15. An hour each to read, and the shortest exercise of each |
-# | everything | 01 to 16, in this order, an evening each |
+# | everything | 01 to 17, in this order, an evening each |
 # | only attention | 08, 09, then 15 |
 # | only gradients by hand | 02, 03, then 04 and 07 |
-# | to train a translator of your own | 05, 12, 13, 14 |
+# | to train on text of your own | 05, 12, 13, 14 |
 # | only speed | 01, 16 |
 #
-# **Exercises.** Each has a file of stubs, such as `lessons/exercises/ex07.py`: functions with a text that says what to write, and
-# how long it may take. Copy the folder once, `cp -r lessons/exercises answers`; the copy is yours, and Git leaves it alone. Fill in
-# what you like in `answers/ex07.py` and run `minitransformer check ex07`. Each part is *right*, *to do*, or
-# *WRONG* with what is wrong about it; where it is a gradient, by which factor, and what that factor may come from. `minitransformer
-# check` alone lists all of them. The solutions say more than the code: look at them afterwards.
+# **Exercises** go further. Those of lesson 7 are in `answers/ex07.py`: stubs that say what to write, and how long it may take. Fill
+# in what you like and run `minitransformer check ex07`. Each part is *right*, *to do*, or *WRONG* with what is wrong about it; where
+# it is a gradient, by which factor, and what that factor may come from. `minitransformer check` alone lists all of them. The
+# solutions say more than the code: look at them afterwards.
 
 # %%
 minutes = [part.minutes for name in exercise_names() for part in parts_of(name)]
@@ -736,6 +752,9 @@ print(check_exercise("ex00", globals()))
 # | off the diagonal | where the two languages differ in order: the German verb |
 # | trap | a weight is where a head looked, not why the model said it |
 # | an exercise | fill in `answers/exNN.py`, your copy, then `minitransformer check exNN` |
+#
+# **Your own Transformer.** Nothing to write yet: `minitransformer check own` lists what there is to write in
+# `answers/own.py`, and which lesson derives it.
 #
 # **Next:** what all of this is computed on, in [lesson 01](01_arrays_and_devices.ipynb); or straight to how
 # gradients are found, in [lesson 02](02_backpropagation.ipynb).

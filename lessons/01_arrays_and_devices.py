@@ -766,5 +766,9 @@ print(check_exercise("ex01", globals()))
 # | overlap | $h + d + (N - 1) \max(h, d)$ in place of $N (h + d)$ |
 # | dtypes | Python numbers are weak; `np.sqrt(64)` and integers make float32 into float64 |
 #
+# **Your own Transformer.** Nothing to write yet. A function of `answers/own.py` that calls NumPy
+# computes on the CPU alone, one that asks `array_namespace` on both machines;
+# `minitransformer check own` accepts either.
+#
 # **Next:** the derivatives. [Lesson 02](02_backpropagation.ipynb) derives the backward of a linear map from
 # the chain rule.

@@ -739,5 +739,9 @@ print(check_exercise("ex02", globals()))
 # | cost | backward about two forwards, for all gradients; no Jacobian is ever built |
 # | traps | a transpose that square shapes hide; a mean where a sum belongs; `=` for `+=`; no `zero_grad` |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `linear` and `relu`, with their
+# backwards; `minitransformer check own` says whether they are right.
+#
 # **Next:** central differences, which every report here relied on, and what they can miss, in
 # [lesson 03](03_gradient_checking.ipynb).

@@ -688,5 +688,8 @@ print(check_exercise("ex03", globals()))
 # | large arrays | slopes along a few random directions |
 # | not proven | that the forward is the right function |
 #
+# **Your own Transformer.** Nothing new to write: what this lesson did, `minitransformer check own` does
+# with each pair of `answers/own.py`, and tests its forward, too.
+#
 # **Next:** the function with which this lesson began, and the loss that follows it:
 # [lesson 04](04_softmax_cross_entropy.ipynb).

@@ -602,5 +602,10 @@ print(check_exercise("ex04", globals()))
 # | numbers to know | $\log V$ before training; the floor $H(q)$; perplexity $e^{\text{NLL}}$ |
 # | traps | $\log(\text{softmax})$ in two steps; means over padding; means of means; a floor taken for a failure |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `softmax` and `cross_entropy`, with
+# their backwards; `minitransformer check own` says whether they are right. (The mask of `softmax` is
+# for [lesson 08](08_attention.ipynb): where it is False, the weight is 0.)
+#
 # **Next:** where the $V$ words come from, and how an id becomes a row of numbers:
 # [lesson 05](05_tokens_and_embeddings.ipynb).

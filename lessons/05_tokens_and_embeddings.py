@@ -671,4 +671,7 @@ print(check_exercise("ex05", globals()))
 # | at the start | $E$ with variance $1/D$: input and scores with variance 1, loss near $\log V$ |
 # | traps | `dweight[ids] +=` counts equal ids once; a vocabulary that has seen the test; `=` for `+=` |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
+# now write `embedding`, with its backward; `minitransformer check own` says whether it is right.
+#
 # **Next:** a row says which word stands there, and nothing yet of where it stands: [lesson 06](06_positions.ipynb).

@@ -606,4 +606,8 @@ print(check_exercise("ex06", globals()))
 # | likeness | $PE_t \cdot PE_{t+k} = \sum_i \cos(\omega_i k) \approx \frac D2 \left( 1 - \frac{\ln k + \gamma}{\ln 10000} \right)$: a quarter for each factor of ten |
 # | traps | one frequency for each *pair*, not each feature; the factor $\sqrt D$; longer than trained is not learned |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `sinusoidal_encoding`, and
+# `positional_encoding` with its backward; `minitransformer check own` says whether they are right.
+#
 # **Next:** what attention does with queries and keys in detail, in [lesson 08](08_attention.ipynb).

@@ -658,4 +658,8 @@ print(check_exercise("ex07", globals()))
 # | trap | γ belongs inside the means; a check with γ = 1 does not see it |
 # | why not BatchNorm | it lets padding, neighbours and the future into each token |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `layer_norm`, with its backward;
+# `minitransformer check own` says whether it is right.
+#
 # **Next:** where in a layer it stands, before or after the sum, is the subject of lesson 10.

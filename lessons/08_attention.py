@@ -706,5 +706,10 @@ print(check_exercise("ex08", globals()))
 # | masks | True where allowed; $-\infty$ before the softmax; a row with nothing allowed is 0, not NaN |
 # | traps | the factor $1 / \sqrt{d_k}$ in the backward too; the row sum; a mask after the softmax |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `padding_mask`, `causal_mask`, and
+# `scaled_dot_product_attention` with its backward; `minitransformer check own` says whether they are
+# right.
+#
 # **Next:** [lesson 09](09_multi_head_attention.ipynb) makes queries, keys and values, and many heads at
 # once.

@@ -678,4 +678,8 @@ print(check_exercise("ex09", globals()))
 # | heads | nobody assigns roles; a map shows where a head looks, removing it shows whether it matters |
 # | traps | `reshape(B, H, T, K)` without the swap; a forgotten path in self-attention |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
+# now write `split_heads`, `merge_heads`, and `multi_head_attention` with its backward; `minitransformer check own`
+# says whether they are right.
+#
 # **Next:** what stands around each attention, the sum and the normalisation: [lesson 10](10_residual_connections.ipynb).

@@ -700,4 +700,8 @@ print(check_exercise("ex10", globals()))
 # | $v$ of a feed-forward network | $2 D F / (D + F)^2$ with Glorot's weights |
 # | trap | the gradient past the sublayer, forgotten: every shape is right |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `residual`, with its backward;
+# `minitransformer check own` says whether it is right.
+#
 # **Next:** all layers put together make the model of [lesson 11](11_the_transformer.ipynb).

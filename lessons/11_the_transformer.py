@@ -768,5 +768,11 @@ print(check_exercise("ex11", globals()))
 # | operations | $2 m k n$ a product; backward is twice the forward; two forward for each weight and token |
 # | trap | any wiring has the right shapes; only a check of the gradients, and of who influences whom, finds a wrong one |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `feed_forward`, derived in
+# [lesson 02](02_backpropagation.ipynb), `encoder_layer` and `decoder_layer`, with their backwards;
+# `minitransformer check own` says whether they are right. The two layers are functions there:
+# parameters are arguments, and their gradients are returned.
+#
 # **Next:** the model is complete, and has learned nothing yet. How it learns is
 # the subject of [lesson 12](12_learning.ipynb).

@@ -693,4 +693,8 @@ print(check_exercise("ex12", globals()))
 # | smoothing | gap $\ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V}$; the loss ends at the entropy of $q$ |
 # | first test | one batch by heart: down to the derived floor, not faster than possible |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
+# now write `dropout` with its backward, `adam_update`, `noam` and `linear_decay`; `minitransformer check own` says
+# whether they are right.
+#
 # **Next:** real text, real lengths, a run that can be resumed: lesson 13.

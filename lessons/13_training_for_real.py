@@ -795,5 +795,10 @@ print(check_exercise("ex13", globals()))
 # | first loss | about $\log V$ |
 # | curves | NLL against NLL; BLEU comes late; choose by validation, report the test once |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `gradient_norm` and `clip_scale`;
+# `minitransformer check own` says whether they are right. The training of this lesson runs on that
+# file, too, whatever is still missing in it: `minitransformer train toy --own answers/own.py`.
+#
 # **Next:** how the translations are searched for, and what BLEU counts, in
 # [lesson 14](14_decoding.ipynb).

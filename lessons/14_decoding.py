@@ -717,4 +717,8 @@ print(check_exercise("ex14", globals()))
 # | BLEU | brevity times the geometric mean of four clipped precisions, summed over the corpus first |
 # | compare systems | same test set, same signature, paired bootstrap |
 #
+# **Your own Transformer.** In `answers/own.py`, your copy of
+# [lessons/exercises/own.py](exercises/own.py), you can now write `greedy` and `beam_search`, which are
+# given a function in place of the model; `minitransformer check own` says whether they are right.
+#
 # **Next:** what a trained model looks at, and which of its heads it could do without: [lesson 15](15_looking_inside.ipynb).

@@ -655,3 +655,10 @@ print(check_exercise("ex16", globals()))
 # | twins | the reference says what is meant; test a twin against it *and* by central differences |
 # | shards | sum of gradients, each loss divided by the tokens of the whole batch |
 # | precision | relative error of a product $\sqrt 2 \, \delta$, if sums are kept long |
+#
+# **Your own Transformer.** Nothing new to write, and no twin stands in for a function of yours. Make
+# one in `answers/own.py` faster if you like: `minitransformer check own` says whether it is still
+# right.
+#
+# **Next:** all of it in one file, and that file trains the translator:
+# [lesson 17](17_your_own_transformer.ipynb).

@@ -151,6 +151,28 @@ def test_a_lesson_tells_of_each_exercise_and_its_time(source):
         assert f"**`{part.functions[0]}`** ({part.minutes} min)." in text
 
 
+def functions_of_own_from(source):
+    """Those of own.py that a lesson derives; that a backward comes along goes without saying."""
+    parts = [part for part in parts_of("own") if part.lesson == source.stem[:2]]
+    names = {name for part in parts for name in part.functions}
+    return {name for name in names if not name.endswith("_backward")}
+
+
+@each_lesson
+def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
+    end = source.read_text(encoding="utf-8").partition("# ## On one card\n")[2]
+    assert "`minitransformer check own`" in end
+    assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
+
+
+@each_lesson
+def test_the_list_of_lessons_names_the_functions_of_own_that_each_enables(source):
+    rows = (LESSONS / "README.md").read_text(encoding="utf-8").splitlines()
+    start = f"| [{source.stem[:2]}]({source.stem}.ipynb) |"
+    (row,) = [row for row in rows if row.startswith(start)]
+    assert set(re.findall(r"`(\w+)`", row)) == functions_of_own_from(source)
+
+
 @each_lesson
 def test_a_lesson_defines_no_function_of_the_layers_again(source):
     layers = pkgutil.iter_modules(minitransformer.layers.__path__, "minitransformer.layers.")
