@@ -1,8 +1,7 @@
 """Your own Transformer: every function it is made of, for you to write. NumPy is all you need.
 
 Copy this file to answers/own.py and replace each ``raise NotImplementedError`` by your own body, in
-the order of the lessons or in any other, one of them in an evening or ten. Extra helpers are
-welcome. After each:
+the order of the lessons or in any other. Extra helpers are welcome. After each function:
 
     minitransformer check own                               which are right, and what is next
     minitransformer train toy --own answers/own.py          a translator that runs on them

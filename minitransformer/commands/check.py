@@ -88,4 +88,4 @@ def _find(file_name):
 def _print_exercises():
     for name in exercise_names():
         for part in parts_of(name):
-            print(f"{name}  {part.functions[0]:<30} {part.minutes:>3} min")
+            print(f"{name:<4}  {part.functions[0]:<30} {part.minutes:>3} min")

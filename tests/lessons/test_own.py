@@ -86,7 +86,7 @@ def wrong_parts(functions):
     return {verdict.part.functions[0] for verdict in verdicts if verdict.status == WRONG}
 
 
-def test_stub_and_solution_have_the_same_signatures_which_are_the_package_s():
+def test_stub_and_solution_have_the_signatures_that_the_package_has():
     stub = functions_in(stub_of("own"))
     for name in PART_OF:
         signature = inspect.signature(stub[name])
@@ -362,6 +362,7 @@ SLIPS = [  # a function of the solution, what is there, what instead, and what i
     ("multi_head_attention_backward", "(dk, k_cache)", "(dk, v_cache)", "the cache of its own"),
     ("multi_head_attention_backward", "dw_query, dw_key,", "dw_key, dw_query,", "it is dw_query"),
     ("residual", "return x + h", "return 2 * x + h", "z = x + h"),
+    ("residual", "return x + h", "x += h\n    return x", "must not write to its inputs"),
     ("residual", "h, cache = dropout(h, p, rng)", "cache = None", "there is dropout of h"),
     (
         "residual",
@@ -496,7 +497,7 @@ SLIPS = [  # a function of the solution, what is there, what instead, and what i
 
 @pytest.mark.parametrize(("function", "old", "new", "says"), SLIPS)
 def test_a_slip_is_told_what_it_is(function, old, new, says):
-    part = PART_OF.get(function, PART_OF["beam_search"])
+    part = PART_OF.get(function, PART_OF["beam_search"])  # whose helper it is
     changed = solution_with((function, old, new))
     alone = {name: changed[name] for name in part.functions}  # the others are to do
     (verdict,) = (v for v in check_exercise("own", alone).verdicts if v.part == part)

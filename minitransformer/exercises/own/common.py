@@ -54,13 +54,12 @@ def expect_gradients(what, given, expected, hints, otherwise):
         hints: by name, where there is one.
         otherwise: the hint for the others.
     """
-    right = "none"
+    so_far = " (it is the first that a backward meets)"
     for name, gradient in expected.items():
         exchanged = {f"it is {other}": value for other, value in expected.items() if other != name}
         hint = likely(given[name], exchanged, hints.get(name, otherwise))
-        so_far = f" (going back from dy, the last right one is {right})"
         expect(f"{name} {what}".rstrip(), given[name], gradient, hint=hint + so_far)
-        right = name
+        so_far = f" (going back from dy, the last right one is {name})"
 
 
 def all_right(reports, hints=None):
