@@ -141,7 +141,7 @@ def look():
 look()
 for batches in epochs:
     for batch in batches:
-        rate = schedule.linear(len(curve) + 1, PEAK, WARMUP, total)
+        rate = schedule.linear_decay(len(curve) + 1, PEAK, WARMUP, total)
         with accelerated():
             model.zero_grad()
             (loss, nll), cache = model.loss(batch.source, batch.target, batch.labels)

@@ -47,7 +47,7 @@ from minitransformer.lessons import (
 )
 from minitransformer.loss import cross_entropy, cross_entropy_backward
 from minitransformer.training.adam import Adam, adam_update
-from minitransformer.training.schedule import inverse_sqrt, linear, noam
+from minitransformer.training.schedule import inverse_sqrt, linear_decay, noam
 from minitransformer.transformer import Transformer
 from minitransformer.twins import accelerated
 
@@ -385,7 +385,7 @@ assert abs(ends["constant, large"] / floor - 1) < 0.1
 # line, for trainings whose length is known.
 
 # %%
-source_of(noam, inverse_sqrt, linear)
+source_of(noam, inverse_sqrt, linear_decay)
 
 # %%
 steps = np.arange(1, 20_001)
@@ -406,7 +406,7 @@ for axes, title, curves in (
         {
             "noam, w = 4000": [noam(t, 512, 4000) for t in steps],
             "inverse-sqrt, w = 1000": [inverse_sqrt(t, 7e-4, 1000) for t in steps],
-            "linear, w = 1000": [linear(t, 7e-4, 1000, 20_000) for t in steps],
+            "linear, w = 1000": [linear_decay(t, 7e-4, 1000, 20_000) for t in steps],
         },
     ),
 ):

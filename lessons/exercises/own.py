@@ -540,31 +540,6 @@ def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, sca
     raise NotImplementedError
 
 
-def gradient_norm(grad):
-    """The length √(Σ g²) of the whole gradient, for ``clip_scale`` (lesson 12).
-
-    Args:
-        grad: all gradients of a model in one 1-D array.
-
-    Returns:
-        a number.
-    """
-    raise NotImplementedError
-
-
-def clip_scale(norm, max_norm):
-    """5 min, with ``gradient_norm``. What a gradient is multiplied by to be clipped (lesson 12).
-
-    Args:
-        norm: that of the gradient, a number from 0 on.
-        max_norm: the largest norm that is left as it is; infinity leaves every gradient.
-
-    Returns:
-        1 where the norm is at most max_norm; else what makes it max_norm.
-    """
-    raise NotImplementedError
-
-
 def noam(step, d_model, warmup_steps):
     """5 min, with ``linear_decay``. The paper's learning rate, equation 3 (lesson 12).
 
@@ -590,6 +565,31 @@ def linear_decay(step, peak, warmup_steps, total_steps):
 
     Returns:
         a number.
+    """
+    raise NotImplementedError
+
+
+def gradient_norm(grad):
+    """The length √(Σ g²) of the whole gradient, for ``clip_scale`` (lesson 13).
+
+    Args:
+        grad: all gradients of a model in one 1-D array.
+
+    Returns:
+        a number.
+    """
+    raise NotImplementedError
+
+
+def clip_scale(norm, max_norm):
+    """5 min, with ``gradient_norm``. What a gradient is multiplied by to be clipped (lesson 13).
+
+    Args:
+        norm: that of the gradient, a number from 0 on.
+        max_norm: the largest norm that is left as it is; infinity leaves every gradient.
+
+    Returns:
+        1 where the norm is at most max_norm; else what makes it max_norm.
     """
     raise NotImplementedError
 

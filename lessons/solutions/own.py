@@ -375,14 +375,6 @@ def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, sca
     data -= learning_rate * m_hat / (np.sqrt(v_hat) + epsilon)
 
 
-def gradient_norm(grad):
-    return np.sqrt(grad @ grad)
-
-
-def clip_scale(norm, max_norm):
-    return 1.0 if norm <= max_norm else max_norm / norm
-
-
 def noam(step, d_model, warmup_steps):
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
@@ -391,6 +383,14 @@ def linear_decay(step, peak, warmup_steps, total_steps):
     """A training that is all warm-up has no steps to fall in, and 0 / 0 none to say so."""
     falling = (total_steps - step) / max(1, total_steps - warmup_steps)
     return peak * max(0.0, min(step / warmup_steps, falling))
+
+
+def gradient_norm(grad):
+    return np.sqrt(grad @ grad)
+
+
+def clip_scale(norm, max_norm):
+    return 1.0 if norm <= max_norm else max_norm / norm
 
 
 def greedy(log_probabilities, said, max_length):

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from minitransformer.training.config import TrainingConfig
-from minitransformer.training.schedule import inverse_sqrt, linear, noam
+from minitransformer.training.schedule import inverse_sqrt, linear_decay, noam
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_noam_is_the_inverse_square_root_with_a_peak_of_its_own(step):
     assert math.isclose(noam(step, 256, 100), inverse_sqrt(step, peak, 100), rel_tol=1e-14)
 
 
-@pytest.mark.parametrize("schedule", [inverse_sqrt, lambda *a: linear(*a, 1000)])
+@pytest.mark.parametrize("schedule", [inverse_sqrt, lambda *a: linear_decay(*a, 1000)])
 def test_the_warm_up_is_a_straight_line_to_the_peak(schedule):
     for step in (1, 25, 50):
         assert math.isclose(schedule(step, 0.003, 50), 0.003 * step / 50, rel_tol=1e-14)
@@ -39,18 +39,18 @@ def test_inverse_sqrt_halves_when_the_step_is_four_times_that_of_the_peak():
 
 
 def test_linear_falls_in_a_straight_line_to_zero_at_the_last_step():
-    assert math.isclose(linear(150, 1.0, 100, 200), 0.5)
-    assert math.isclose(linear(175, 1.0, 100, 200), 0.25)
-    assert linear(200, 1.0, 100, 200) == 0
-    assert linear(199, 1.0, 100, 200) > 0
-    assert linear(205, 1.0, 100, 200) == 0  # an epoch may turn out longer than the first was
+    assert math.isclose(linear_decay(150, 1.0, 100, 200), 0.5)
+    assert math.isclose(linear_decay(175, 1.0, 100, 200), 0.25)
+    assert linear_decay(200, 1.0, 100, 200) == 0
+    assert linear_decay(199, 1.0, 100, 200) > 0
+    assert linear_decay(205, 1.0, 100, 200) == 0  # an epoch may turn out longer than the first was
 
 
 @pytest.mark.parametrize("warmup_steps", [10, 11, 1000])
 def test_linear_with_a_warm_up_as_long_as_the_training_ends_at_zero_and_stays_below_the_peak(
     warmup_steps,
 ):
-    rates = [linear(step, 1.0, warmup_steps, 10) for step in range(1, 11)]
+    rates = [linear_decay(step, 1.0, warmup_steps, 10) for step in range(1, 11)]
     assert rates[-1] == 0
     assert all(0 < rate <= 1 for rate in rates[:-1])
 
@@ -60,6 +60,6 @@ def test_the_configuration_chooses_the_schedule():
     for name, rate in {
         "noam": noam(77, 128, 30),
         "inverse-sqrt": inverse_sqrt(77, 0.002, 30),
-        "linear": linear(77, 0.002, 30, 400),
+        "linear": linear_decay(77, 0.002, 30, 400),
     }.items():
         assert TrainingConfig(schedule=name, **fields).learning_rate(77, 400, 128) == rate

@@ -54,8 +54,8 @@ PARTS = [  # in the order of the lessons that derive them
     _pair("decoder_layer", 30, check_decoder_layer, "11"),
     _pair("dropout", 15, check_dropout, "12"),
     Part(("adam_update",), 15, check_adam_update, "12"),
-    Part(("clip_scale", "gradient_norm"), 5, check_clip_scale, "12"),
     Part(("noam", "linear_decay"), 5, check_noam, "12"),
+    Part(("clip_scale", "gradient_norm"), 5, check_clip_scale, "13"),
     Part(("greedy",), 15, check_greedy, "14"),
     Part(("beam_search",), 30, check_beam_search, "14"),
 ]
