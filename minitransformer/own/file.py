@@ -3,6 +3,7 @@
 import ast
 import hashlib
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
 
@@ -23,6 +24,9 @@ FOR_GPU = (
     "it was given arrays of a GPU: ask them for their library, xp = array_namespace(x), as the "
     "package does, or stay on the CPU: --device cpu"
 )
+# The names of a learner's functions that are running: one that calls the package's of its own name
+# gets that, and not itself.
+_running = ContextVar("a learner's functions that are running", default=frozenset())
 CALLED_OTHERWISE = {
     "encoder_layer": layers.encoder_layer,
     "decoder_layer": layers.decoder_layer,
@@ -76,14 +80,18 @@ class OwnFile:
         self.written = list(parts_of("own"))
         stubs = _stubs(self.content)
         for part in parts_of("own"):
-            there = (name not in stubs and name in self.functions for name in part.functions)
-            if not all(there):
+            if not all(self._is_written(name, stubs) for name in part.functions):
                 self.leave_out(part)
 
     @property
     def fingerprint(self):
         """The SHA-256 of the file."""
         return hashlib.sha256(self.content).hexdigest()
+
+    def _is_written(self, name, stubs):
+        function = self.functions.get(name)
+        imported = function in (FUNCTIONS[name], FUNCTIONS[name].__wrapped__)
+        return not (function is None or name in stubs or imported)
 
     def leave_out(self, part):
         """Take ``part`` as not written: those that call it get the package's."""
@@ -111,9 +119,10 @@ class OwnFile:
 
     def twin_of(self, function):
         """What stands in for a function of the package, a Twin, or None; asked at every call."""
-        twin = self._twins.get(function)
-        if twin is None and function in NAMES:
-            self.others.add(NAMES[function])
+        name = NAMES.get(function)
+        twin = None if name in _running.get() else self._twins.get(function)
+        if twin is None and name:
+            self.others.add(name)
         return twin
 
     def _twin(self, name):
@@ -127,6 +136,7 @@ class OwnFile:
         @wraps(function)
         def watched(*args, **kwargs):
             self.used.add(name)
+            token = _running.set(_running.get() | {name})
             try:
                 return call(name, partial(function, **kwargs), *args)
             except CheckError as error:
@@ -135,6 +145,8 @@ class OwnFile:
                 if any(is_array(x) and array_namespace(x) is not np for x in args):
                     raise CheckError(f"{error}; {FOR_GPU}") from error.__cause__
                 raise
+            finally:
+                _running.reset(token)
 
         return watched
 

@@ -251,6 +251,21 @@ def test_a_file_that_cannot_be_run_is_said_to_be(tmp_path, text, says):
         pass
 
 
+def test_what_is_imported_from_the_package_is_the_packages(tmp_path):
+    text = "from minitransformer.layers.relu import relu, relu_backward\n"
+    with own(written(tmp_path / "own.py", text)) as mine:
+        relu(X)
+    assert (mine.written, mine.used, mine.others) == ([], set(), {"relu"})
+
+
+def test_a_function_that_hands_over_to_the_packages_is_found_out(tmp_path):
+    text = NUMPY_ALONE.replace("np.maximum(x, 0), x > 0", "layers.relu(x)")
+    text = text.replace("import numpy as np", "import minitransformer.layers.relu as layers")
+    with own(written(tmp_path / "own.py", text)) as mine:
+        np.testing.assert_array_equal(relu(X)[0], np.maximum(X, 0))
+    assert (mine.used, mine.others) == ({"relu"}, {"relu"})
+
+
 def test_half_a_pair_is_the_packages(tmp_path):
     text = NUMPY_ALONE.partition("def relu_backward")[0]
     with own(written(tmp_path / "own.py", text)) as mine:
