@@ -1,30 +1,60 @@
-"""What these tests share: files of a learner's, made of the solution."""
+"""What these tests share: the learner's file, filled in, with a slip, or in part."""
 
 import ast
 from pathlib import Path
 
-from minitransformer.exercises import parts_of
+from minitransformer.exercises import check_exercise, parts_of
+from minitransformer.exercises.parts import RIGHT, WRONG
 
-SOLUTION = Path(__file__).parents[2] / "lessons/solutions/own.py"
-STUBS = Path(__file__).parents[2] / "lessons/exercises/own.py"
-PARTS = {part.functions[0]: part.functions for part in parts_of("own")}
+LESSONS = Path(__file__).parents[2] / "lessons"
+SOLUTION = LESSONS / "solutions/own.py"
+STUBS = LESSONS / "exercises/own.py"
+PARTS = parts_of("own")
+FUNCTIONS = {part.functions[0]: part.functions for part in PARTS}
+PART_OF = {function: part for part in PARTS for function in part.functions}
+TEXT = SOLUTION.read_text(encoding="utf-8")
+DEFINITIONS = {
+    node.name: ast.get_source_segment(TEXT, node)
+    for node in ast.parse(TEXT).body
+    if isinstance(node, ast.FunctionDef)
+}
 
 
-def solution_with(path, old="", new=""):
-    """The solution, written to ``path``, with a text that occurs in it once replaced."""
-    text = SOLUTION.read_text(encoding="utf-8")
-    assert not old or text.count(old) == 1
-    path.write_text(text.replace(old, new) if old else text, encoding="utf-8")
+def text_with(*changes):
+    """The solution with some changes: (function, what is there, what instead)."""
+    text = TEXT
+    for function, old, new in changes:
+        definition = DEFINITIONS[function]
+        assert definition.count(old) == 1
+        text = text.replace(definition, definition.replace(old, new))
+    return text
+
+
+def functions_with(*changes):
+    """The functions of such a file, by their names."""
+    functions = {}
+    exec(compile(text_with(*changes), "own.py", "exec"), functions)
+    return functions
+
+
+def written(path, text):
+    """``path``, with the text written to it."""
+    path.write_text(text, encoding="utf-8")
     return path
 
 
 def solution_of_only(path, *names):
     """The solution of these parts alone, written to ``path``; the other functions are stubs."""
-    kept = {function for name in names for function in PARTS[name]}
-    every = {function for functions in PARTS.values() for function in functions}
-    tree = ast.parse(SOLUTION.read_text(encoding="utf-8"))
+    kept = {function for name in names for function in FUNCTIONS[name]}
+    tree = ast.parse(TEXT)
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name in every - kept:
+        if isinstance(node, ast.FunctionDef) and node.name in PART_OF.keys() - kept:
             node.body = ast.parse("raise NotImplementedError").body
-    path.write_text(ast.unparse(tree), encoding="utf-8")
-    return path
+    return written(path, ast.unparse(tree))
+
+
+def wrong_parts(functions):
+    """The names of the parts that are wrong."""
+    verdicts = check_exercise("own", functions).verdicts
+    assert {verdict.status for verdict in verdicts} <= {RIGHT, WRONG}
+    return {verdict.part.functions[0] for verdict in verdicts if verdict.status == WRONG}

@@ -8,17 +8,14 @@ import statistics
 from pathlib import Path
 
 import pytest
-from own_files import PARTS, SOLUTION, STUBS, solution_of_only, solution_with
+from own_files import FUNCTIONS, SOLUTION, STUBS, TEXT, solution_of_only, text_with, written
 from tiny_translator import write_recipe
 
 from minitransformer.cli import main
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.trainer import Trainer
 
-WRONG_NORM = (
-    "dx = (dx_hat - through_mean - through_sigma) / sigma",
-    "dx = (dx_hat - through_sigma) / sigma",
-)
+WRONG_NORM = text_with(("layer_norm_backward", " - through_mean", ""))
 RUN = Path("runs/own")
 SMALL = ("--d-model", 8, "--d-ff", 8, "--batch-tokens", 128, "--epochs", 1)
 
@@ -39,9 +36,8 @@ def losses(log):
 def trained(tmp_path_factory):
     """A folder with a recipe, a file that leaves a mark where it is run, and its run."""
     folder = tmp_path_factory.mktemp("own")
-    mine = solution_with(folder / "mine.py")
-    with mine.open("a", encoding="utf-8") as file:
-        file.write("\nimport pathlib\npathlib.Path(__file__).with_name('mark').touch()\n")
+    mark = "\nimport pathlib\npathlib.Path(__file__).with_name('mark').touch()\n"
+    mine = written(folder / "mine.py", TEXT + mark)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert train(write_recipe(folder), "--own", mine, *SMALL) == 0
@@ -67,7 +63,7 @@ def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, 
     assert run.own.read_bytes() == (trained / "mine.py").read_bytes()
     text = (run.path / "certificate.md").read_text()
     assert "23 of 23 functions are yours.\nOf the package's functions, none ran.\n" in text
-    assert all(f"| `{name}` | yours | ran |" in text for name in PARTS if name != "noam")
+    assert all(f"| `{name}` | yours | ran |" in text for name in FUNCTIONS if name != "noam")
     assert text.count("\n- beam search: ") == 3
 
 
@@ -169,7 +165,7 @@ def test_a_run_on_the_packages_functions_does_not_go_on_with_others(recipe, caps
 
 
 def test_a_wrong_function_is_refused_with_its_diagnosis_before_anything_is_made(recipe, capsys):
-    wrong = solution_with(Path("mine.py"), *WRONG_NORM)
+    wrong = written(Path("mine.py"), WRONG_NORM)
     assert train(recipe, "--own", wrong) == 1
     said = capsys.readouterr().err
     assert "wrong in mine.py: layer_norm. Mend it, or see what comes of it: --anyway" in said
@@ -179,7 +175,7 @@ def test_a_wrong_function_is_refused_with_its_diagnosis_before_anything_is_made(
 
 
 def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
-    wrong = solution_with(Path("mine.py"), *WRONG_NORM)
+    wrong = written(Path("mine.py"), WRONG_NORM)
     assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 0
     said = capsys.readouterr()
     assert "wrong, and used anyway: layer_norm\n" in said.err
@@ -188,14 +184,14 @@ def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("slip", "says"),
     [
-        ("return dx, dgamma, dbeta\n", "return dx, dgamma\n", "wrong is layer_norm"),
-        ("    alive = cache\n", "    alive = cash\n", "relu_backward raised NameError"),
+        (("layer_norm_backward", "dx, dgamma, dbeta", "dx, dgamma"), "wrong is layer_norm"),
+        (("relu_backward", "alive = cache", "alive = cash"), "relu_backward raised NameError"),
     ],
 )
-def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, old, new, says):
-    wrong = solution_with(Path("mine.py"), old, new)
+def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, slip, says):
+    wrong = written(Path("mine.py"), text_with(slip))
     assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("minitransformer: ")
@@ -239,7 +235,7 @@ def test_a_dry_run_runs_the_file_and_leaves_nothing(recipe, capsys):
 
 def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
     """The layers of encoder and decoder call it, and are right."""
-    wrong = solution_with(tmp_path / "own.py", *WRONG_NORM)
+    wrong = written(tmp_path / "own.py", WRONG_NORM)
     assert command("check", wrong) == 1
     said = capsys.readouterr().out
     assert re.findall(r"^ +WRONG +(\w+) +\d+ min", said, re.M) == ["layer_norm"]
@@ -247,8 +243,8 @@ def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
 
 
 def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, capsys):
-    unfinished = "    alive = cache\n    raise NotImplementedError\n"
-    half = solution_with(tmp_path / "own.py", "    alive = cache\n", unfinished)
+    unfinished = "relu_backward", "alive = cache", "alive = cache\n    raise NotImplementedError"
+    half = written(tmp_path / "own.py", text_with(unfinished))
     assert command("check", half) == 1
     said = capsys.readouterr().out
     assert re.search(r"to do +relu ", said)
@@ -257,19 +253,24 @@ def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("slips", "says"),
     [
         (
-            "    return np.maximum(x, 0), x > 0\n",
-            "    LAST[:] = [x > 0]\n    return np.maximum(x, 0), None\n\n\nLAST = []\n",
+            [
+                (
+                    "relu",
+                    "return np.maximum(x, 0), x > 0",
+                    "LAST[:] = [x > 0]\n    return x * LAST[0], 0",
+                ),
+                ("relu_backward", "alive = cache", "alive = LAST[0]"),
+            ],
             "no global",
         ),
-        ("    centred = x -", "    x += 0\n    centred = x -", "must not write to its inputs"),
+        ([("layer_norm", "centred =", "x += 0\n    centred =")], "must not write to its inputs"),
     ],
+    ids=["a global", "inputs"],
 )
-def test_state_in_a_global_and_writing_to_inputs_are_refused(tmp_path, capsys, old, new, says):
-    wrong = solution_with(tmp_path / "own.py", old, new)
-    if "LAST" in new:
-        wrong.write_text(wrong.read_text().replace("alive = cache", "alive = LAST[0]"))
+def test_state_in_a_global_and_writing_to_inputs_are_refused(tmp_path, capsys, slips, says):
+    wrong = written(tmp_path / "own.py", text_with(*slips) + "\n\nLAST = []\n")
     assert command("check", wrong) == 1
     assert says in capsys.readouterr().out

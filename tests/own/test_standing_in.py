@@ -5,21 +5,18 @@ import threading
 
 import numpy as np
 import pytest
-from own_files import PARTS, SOLUTION, STUBS, solution_of_only, solution_with
+from own_files import FUNCTIONS, SOLUTION, STUBS, solution_of_only, text_with, written
 from strict_cupy import strict
+from training_in_miniature import batch, tiny_model, train
 
-from minitransformer import Adam, Transformer, TransformerConfig
 from minitransformer.accelerate.cpu.layer_norm import layer_norm as layer_norm_twin
 from minitransformer.backend import to_host
-from minitransformer.data.batches import make_batches
 from minitransformer.decoding import beam_search, greedy, translate_ids
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
 from minitransformer.own import own
-from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.training.schedule import linear_decay, noam
 from minitransformer.twins import TwinCache, accelerated
 from minitransformer.workers import Workers
 
@@ -27,51 +24,21 @@ X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
 
 
-def tiny_model(norm="pre"):
-    rates = dict.fromkeys(("dropout", "attention_dropout", "feed_forward_dropout"), 0.1)
-    sizes = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
-    return Transformer(TransformerConfig(16, 16, norm=norm, max_length=20, **sizes, **rates))
-
-
-def batch():
-    rng = np.random.default_rng(4)
-    pairs = [tuple(rng.integers(4, 16, n).tolist() for n in (5, 4)) for _ in range(6)]
-    return make_batches(pairs, 400)[0]
-
-
-def train(steps, norm="pre"):
-    """A training and two searches in a few lines; the losses, the gradients, what was found."""
-    model, data = tiny_model(norm), batch()
-    adam, losses = Adam(model.flat), []
-    for step in range(1, steps + 1):
-        model.zero_grad()
-        rng = np.random.default_rng(step)
-        inputs = data.source, data.target, data.labels
-        (loss, _), cache = model.loss(*inputs, rng, smoothing=0.1)
-        model.loss_backward(1.0, cache)
-        scale = clip_scale(gradient_norm(model.flat.grad), 1.0)
-        adam.step(linear_decay(step, 1e-2, 3, 50) + 0 * noam(step, 8, 3), scale)
-        losses.append(float(loss))
-    best = beam_search(model, data.source[:2], n_best=2)
-    found = [h.ids for h in [*greedy(model, data.source[:2]), *best[0], *best[1]]]
-    return np.array(losses), model.flat.grad.copy(), found
-
-
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, name, norm):
     """Even where twins are awake, some of which compute what is within a composite themselves."""
     with own(solution_of_only(tmp_path / "own.py", name)) as mine, accelerated():
         train(1, norm)
     assert [part.functions[0] for part in mine.written] == [name]
-    assert mine.used == set(PARTS[name])
-    assert mine.others.isdisjoint(PARTS[name])
+    assert mine.used == set(FUNCTIONS[name])
+    assert mine.others.isdisjoint(FUNCTIONS[name])
 
 
 def test_of_a_whole_file_none_of_the_packages_functions_runs():
     with own(SOLUTION) as mine:
         train(1)
-    assert mine.used == {function for functions in PARTS.values() for function in functions}
+    assert mine.used == {function for functions in FUNCTIONS.values() for function in functions}
     assert mine.others == set()
 
 
@@ -87,8 +54,8 @@ def test_a_right_file_trains_as_the_package_does(norm):
 
 def test_a_wrong_function_is_felt(tmp_path):
     losses, *_ = train(5)
-    old = "dx = (dx_hat - through_mean - through_sigma) / sigma"
-    with own(solution_with(tmp_path / "own.py", old, "dx = dx_hat / sigma")):
+    slip = "layer_norm_backward", " - through_mean - through_sigma", ""
+    with own(written(tmp_path / "own.py", text_with(slip))):
         wrong, *_ = train(5)
     assert wrong[0] == pytest.approx(losses[0], rel=1e-6)  # the forward is right
     assert abs(wrong - losses).max() > 1e-4
@@ -201,11 +168,6 @@ def relu_backward(dy, cache):
 """
 
 
-def written(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_functions_that_ask_an_array_for_its_library_run_on_any_device(tmp_path, device):
     with own(written(tmp_path / "own.py", ANY_LIBRARY)) as mine:
         y, _ = relu(device.asarray(X))
@@ -223,8 +185,7 @@ def test_functions_on_numpy_alone_say_on_a_device_where_they_fail(tmp_path):
 
 
 def test_an_error_names_the_innermost_function(tmp_path):
-    old = "return dy * alive"
-    broken = solution_with(tmp_path / "own.py", old, f"return dy * alivee  # {old}")
+    broken = written(tmp_path / "own.py", text_with(("relu_backward", "dy * alive", "dy * alife")))
     with own(broken), pytest.raises(CheckError, match=r"^relu_backward raised NameError"):
         train(1)
 

@@ -1,0 +1,219 @@
+"""The solution of ``own.py`` is right, and computes what the package does."""
+
+import ast
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with, wrong_parts
+from own_otherwise import OTHERWISE
+
+from minitransformer import loss, masks
+from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.decoding import beam_search, greedy
+from minitransformer.decoding.hypothesis import word_scores
+from minitransformer.gradcheck.cases import (
+    LABELS,
+    NOTHING_ALLOWED,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET_MASK,
+    B,
+    D,
+    F,
+    H,
+    K,
+    S,
+    T,
+    V,
+    small_config,
+)
+from minitransformer.gradcheck.learner import load_file
+from minitransformer.layers import (
+    attention,
+    dropout,
+    embedding,
+    feed_forward,
+    layer_norm,
+    linear,
+    positional_encoding,
+    relu,
+    residual,
+    softmax,
+)
+from minitransformer.training import adam, clipping, schedule
+from minitransformer.transformer import DecoderLayer, EncoderLayer, Transformer
+
+MINE = functions_with()
+PACKAGE = {  # by name, whatever the package calls alike
+    name: value
+    for module in (
+        *(schedule, adam, clipping, masks, loss, attention, dropout, embedding, feed_forward),
+        *(layer_norm, linear, positional_encoding, relu, residual, softmax),
+    )
+    for name, value in vars(module).items()
+    if name in PART_OF and inspect.isfunction(value)
+}
+
+
+def test_stub_and_solution_have_the_signatures_that_the_package_has():
+    stub = vars(load_file(STUBS))
+    for name in PART_OF:
+        signature = inspect.signature(stub[name])
+        assert inspect.signature(MINE[name]) == signature
+        if name in PACKAGE:
+            theirs = inspect.signature(PACKAGE[name]).parameters.values()
+            assert list(signature.parameters.values()) == list(theirs)
+
+
+@pytest.mark.parametrize("path", [STUBS, SOLUTION], ids=["stub", "solution"])
+def test_the_file_needs_numpy_alone(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert all(isinstance(node, ast.Import) for node in imports)
+    assert {alias.name for node in imports for alias in node.names} <= {"math", "numpy"}
+
+
+def test_the_file_has_the_ids_of_the_vocabulary():
+    for functions in (vars(load_file(STUBS)), MINE):
+        assert (functions["PAD"], functions["BOS"], functions["EOS"]) == (PAD, BOS, EOS)
+
+
+def test_the_stubs_stand_in_the_order_of_the_lessons_and_name_them():
+    stub = vars(load_file(STUBS))
+    lessons = [part.lesson for part in PARTS]
+    assert lessons == sorted(lessons)
+    assert list(dict.fromkeys(PART_OF[name] for name in stub if name in PART_OF)) == PARTS
+    for part in PARTS:
+        assert f"(lesson {part.lesson})" in stub[part.functions[0]].__doc__
+
+
+def drawn(*shapes):
+    rng = np.random.default_rng(0)
+    return tuple(rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+
+
+def rng():
+    return np.random.default_rng(1)
+
+
+HEADS = drawn((B, H, T, K), (B, H, S, K), (B, H, S, K))
+LINEAR_MAPS = drawn((D, F), (F,), (F, D), (D,))
+PAIRS = {
+    "linear": drawn((B, T, D), (D, F), (F,)),
+    "relu": drawn((B, T, D)),
+    "softmax": (*drawn((B, H, T, S)), NOTHING_ALLOWED),
+    "cross_entropy": (*drawn((B, T, V)), LABELS, 0.1, 0, 20),
+    "embedding": (SOURCE, *drawn((V, D))),
+    "positional_encoding": drawn((B, T, D), (T + 2, D)),
+    "layer_norm": drawn((B, T, D), (D,), (D,)),
+    "scaled_dot_product_attention": (*HEADS, SOURCE_MASK, 0.3),
+    "multi_head_attention": (*drawn(*[(B, S, D)] * 3, *[(D, D)] * 4), H, SOURCE_MASK, 0.3),
+    "residual": (*drawn((B, T, D), (B, T, D)), 0.3),
+    "feed_forward": (*drawn((B, T, D)), *LINEAR_MAPS, 0.3),
+    "dropout": (*drawn((B, T, D)), 0.3),
+}
+
+
+def y_and_gradients(functions, name):
+    """All numbers that come out of a pair for float32 inputs."""
+    draws = "rng" in inspect.signature(PACKAGE[name]).parameters
+    y, cache = functions[name](*PAIRS[name], *([rng()] if draws else []))
+    dy = np.float32(0.5) if name == "cross_entropy" else drawn(y.shape)[0]
+    return [*in_tuple(y), *in_tuple(functions[f"{name}_backward"](dy, cache))]
+
+
+def in_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_solution_computes_the_same_bits_as_the_package_in_float32(name):
+    mine, theirs = (y_and_gradients(functions, name) for functions in (MINE, PACKAGE))
+    for array, expected in zip(mine, theirs, strict=True):
+        assert array.dtype == expected.dtype == np.float32
+        assert np.array_equal(array, expected)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(
+    ("name", "module", "inputs", "given_masks"),
+    [
+        ("encoder_layer", EncoderLayer, drawn((B, S, D)), (SOURCE_MASK,)),
+        ("decoder_layer", DecoderLayer, drawn((B, T, D), (B, S, D)), (TARGET_MASK, SOURCE_MASK)),
+    ],
+    ids=["encoder", "decoder"],
+)
+def test_a_layer_of_the_solution_computes_the_same_bits_as_the_module(
+    name, module, inputs, given_masks, norm
+):
+    config = dataclasses.replace(small_config(norm), dropout=0.3, attention_dropout=0.1)
+    layer = module(config, rng())
+    y, cache = layer.forward(*inputs, *given_masks, rng())
+    (dy,) = drawn(y.shape)
+    of_inputs = in_tuple(layer.backward(dy, cache))
+    parameters = [parameter for _, parameter in layer.named_parameters()]
+
+    weights = iter(parameter.data for parameter in parameters)
+    sizes = [4, 2] * (len(parameters) // 6)  # a sublayer and its LayerNorm, again and again
+    groups = [tuple(next(weights) for _ in range(size)) for size in sizes]
+    options = norm == "pre", config.epsilon, 0.3, 0.1, config.feed_forward_dropout
+    mine, cache = MINE[name](*inputs, *groups, H, *given_masks, *options, rng())
+    gradients = MINE[f"{name}_backward"](dy, cache)
+    mine = [mine, *gradients[: len(inputs)], *sum(gradients[len(inputs) :], ())]
+    theirs = [y, *of_inputs, *(parameter.grad for parameter in parameters)]
+    for array, expected in zip(mine, theirs, strict=True):
+        assert array.dtype == np.float32
+        assert np.array_equal(array, expected)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A model sure enough of itself to end its sentences at different lengths."""
+    model = Transformer(small_config(), seed=6, dtype=np.float64)
+    for _, parameter in model.named_parameters():
+        parameter.data *= 2
+    return model
+
+
+def log_probabilities_of(model, source):
+    """What a search of one's own is given for a batch of sources, or for the only one of them."""
+
+    def log_probabilities(said):
+        sources = np.broadcast_to(source, (len(said), source.shape[1]))
+        logits, _ = model.forward(sources, said)
+        scores, log_total = word_scores(logits[:, -1])
+        return scores - log_total
+
+    return log_probabilities
+
+
+def test_greedy_of_the_solution_finds_what_the_package_finds(model):
+    expected = greedy(model, SOURCE, max_length=7)
+    start = np.full((len(SOURCE), 1), BOS)
+    found = MINE["greedy"](log_probabilities_of(model, SOURCE), start, 7)
+    for ids, hypothesis in zip(found.tolist(), expected, strict=True):
+        ids = ids[: ids.index(EOS)] if hypothesis.finished else ids
+        assert ids == hypothesis.ids
+    assert len({len(hypothesis.ids) for hypothesis in expected}) > 1
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+def test_beam_search_of_the_solution_finds_what_the_package_finds(alpha, model):
+    options = {"beam_size": 4, "alpha": alpha, "n_best": 4, "max_length": 6}
+    for source, expected in zip(
+        SOURCE[:, None], beam_search(model, SOURCE, **options), strict=True
+    ):
+        log_probabilities = log_probabilities_of(model, source)
+        found = MINE["beam_search"](log_probabilities, np.array([[BOS]]), 6, 4, alpha)
+        assert [ids for ids, _ in found] == [h.ids + [EOS] * h.finished for h in expected]
+        wanted = [h.log_probability for h in expected]
+        assert np.allclose([log_p for _, log_p in found], wanted, rtol=1e-12)
+
+
+def test_right_answers_that_are_written_otherwise_are_right():
+    functions = functions_with()
+    functions["first_encoder_layer_backward"] = functions["encoder_layer_backward"]
+    exec(OTHERWISE, functions)
+    assert wrong_parts(functions) == set()
