@@ -7,6 +7,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 
 import math
 import time
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -64,7 +65,6 @@ class Trainer:
             made them too long.
 
     Attributes:
-        total_steps: updates of the whole training.
         step: updates made.
         epoch, position: the epochs done, and how many batches of the next one are.
         best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None.
@@ -80,7 +80,6 @@ class Trainer:
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
         self.workers = Workers((config.shards or 1) if model.device == CPU else 1)
         self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
-        self.total_steps = math.ceil(len(batches(0)) / config.accumulate) * config.epochs
         self.step = self.epoch = self.position = 0
         self.best = None
         self.seconds = 0.0
@@ -123,6 +122,7 @@ class Trainer:
         Raises:
             TrainingError, Stopped: as for :meth:`train`.
         """
+        total_steps = self.total_steps  # first, for a Trainer keeps the batches of one epoch
         batches = self.batches(self.epoch)
         if self.position > len(batches):
             raise CheckpointError(
@@ -134,11 +134,16 @@ class Trainer:
         while self.position < len(batches):
             group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
-            self.take_step(group, self.total_steps)
+            self.take_step(group, total_steps)
             if signals or self.step % self.config.save_every == 0:
                 self.save()
             if signals:
                 raise Stopped(signals[0])
+
+    @cached_property
+    def total_steps(self):
+        """Updates of the whole training."""
+        return math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
 
     def _finish_epoch(self):
         self._raise_if_lost()

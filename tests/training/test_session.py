@@ -331,6 +331,7 @@ def test_nothing_below_training_and_its_twins_imports_them():
         "training",
         "accelerate",
         "exercises",
+        "own",
         "commands",
         "cli.py",
         "__init__.py",
