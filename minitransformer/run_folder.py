@@ -8,6 +8,7 @@ checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; 
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
 package.jsonl       with an own.py: how the package's functions begin, from the same seed
+certificate.md      with an own.py: whose functions ran, and what came of it
 training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
 
 Each of the .npz files notes what it is bound to, its :class:`Binding`. What is read may be from
@@ -58,7 +59,8 @@ NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
-    "": r"(config\.json|vocabulary\.model|own\.py|metrics\.jsonl|model\.npz)\.\d+\.tmp",
+    "": r"(config\.json|vocabulary\.model|own\.py|metrics\.jsonl|model\.npz|package\.jsonl|"
+    r"certificate\.md)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
@@ -83,6 +85,7 @@ class RunFolder:
         self.own = self.path / "own.py"
         self.log = RunLog(self.path / "metrics.jsonl")
         self.package_log = RunLog(self.path / "package.jsonl")
+        self.certificate = self.path / "certificate.md"
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
@@ -330,15 +333,10 @@ class RunFolder:
         aside.path.mkdir()
         aside.config.write_bytes(self._config_content())
         aside.vocabulary.write_bytes(self._vocabulary_content())
-        if self.own.exists():
-            aside.own.write_bytes(self._own_content())
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
         for path in (
-            self.checkpoints,
-            self.epochs,
-            self.log.path,
-            self.package_log.path,
-            self.model,
+            *(self.checkpoints, self.epochs, self.log.path, self.model),
+            *(self.own, self.package_log.path, self.certificate),
         ):
             with suppress(FileNotFoundError):
                 path.rename(aside.path / path.name)

@@ -32,6 +32,11 @@ class RunLog:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry, allow_nan=False) + "\n")
 
+    def write(self, entries):
+        """Make these all that there is, a list of dicts."""
+        with written_whole(self.path) as file:  # in the place of a link, too: we append to it
+            file.write("".join(json.dumps(entry) + "\n" for entry in entries).encode())
+
     def entries(self):
         """All entries, as a list of dicts; a last line cut short is left out.
 
@@ -72,6 +77,5 @@ class RunLog:
         for entry in self.entries():
             counter, last = done[entry["kind"]]
             if entry[counter] <= last:
-                kept.append(json.dumps(entry) + "\n")
-        with written_whole(self.path) as file:  # in the place of a link, too: we append to it
-            file.write("".join(kept).encode())
+                kept.append(entry)
+        self.write(kept)

@@ -122,12 +122,16 @@ def run(options):
 def _run(options, run_folder, recipe, device, progress, own):
     if not options.start_over and _is_done(run_folder, recipe):
         progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+        if own and not run_folder.certificate.exists():
+            _end(run_folder, recipe, device, progress, own)
         return 0
     with _made(run_folder.path), only_training(run_folder.path):
         if not options.resume:
             _require_free(run_folder)  # still: another training may have begun and ended
         if options.start_over:
             progress.say(f"what was trained is now in {run_folder.set_aside()}")
+            if own:
+                run_folder.save_own(own.content)
         return _train(recipe, run_folder, device, progress, own)
 
 
@@ -135,7 +139,7 @@ def _own(options, run_folder, progress):
     """The learner's functions, checked, or None."""
     if options.anyway and not options.own:
         options.usage_error("--anyway goes with --own")
-    if options.resume:
+    if options.resume and not (options.start_over and options.own):
         require_kept(run_folder, options.own)
     return checked(options.own, options.anyway, progress.say) if options.own else None
 
@@ -163,6 +167,12 @@ def _train(recipe, run_folder, device, progress, own):
         return exit_status(interrupt)
     finally:
         progress.close()
+    _end(run_folder, recipe, device, progress, own)
+    return 0
+
+
+def _end(run_folder, recipe, device, progress, own):
+    """What follows a training: a certificate, pictures, and what to do next."""
     if own:
         progress.say("the package's functions begin the same training, to compare losses")
         print(certify(own, run_folder, recipe, device))
@@ -173,7 +183,6 @@ def _train(recipe, run_folder, device, progress, own):
     folder = shlex.quote(str(run_folder.path))
     with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
     progress.say(f"done; try it: minitransformer translate {folder}{with_own}")
-    return 0
 
 
 @contextmanager
@@ -216,8 +225,6 @@ def _new(options):
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
-    if options.own and options.log_every is None:
-        recipe = recipe.with_value("log_every", 1)  # to be laid beside the package's, step by step
     name = "own" if options.own else Path(options.recipe).stem
     run_folder = RunFolder(options.run_folder or Path("runs") / name)
     if not options.dry_run:
@@ -236,6 +243,11 @@ def _require_free(run_folder):
         )
         unfinished = run_folder.config.exists() and not run_folder.model.exists()
         go_on = f"go on with it: {run_folder.resume_command()}, or " if unfinished else ""
+        if run_folder.own.exists():
+            go_on += (
+                f"begin again with what your file holds now: minitransformer train --resume "
+                f"{shlex.quote(str(run_folder.path))} --own FILE --start-over, or "
+            )
         raise CheckpointError(
             f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
         ) from error

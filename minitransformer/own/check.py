@@ -1,28 +1,42 @@
 """Which functions of a learner's file are right, and what to do next."""
 
+import contextlib
+import io
+import signal
+import threading
+
 from minitransformer.exercises import ExerciseReport
 from minitransformer.exercises.parts import TO_DO, WRONG, Verdict, judge, parts_of
+from minitransformer.gradcheck.learner import did_you_mean
+
+LONGEST = 60  # seconds that the check of a part may take
 
 
-def check_own(file):
+def check_own(file, say=lambda text: None):
     """Check all that is written in an OwnFile; what turns out to be unfinished is left out of it.
 
     A function is tried with those of the learner's that it calls. Where that fails and another is
     wrong too, it is tried once more with the package's in the places of the others: a mistake is
     named where it is, and nowhere else.
 
+    Args:
+        say: is told how much a function prints, in a line of text.
+
     Returns:
         ExerciseReport
     """
-    verdicts = {part: Verdict(part, TO_DO) for part in parts_of("own")}
-    for part in list(file.written):
-        verdicts[part] = judge(part, file.functions)
-        if verdicts[part].status == TO_DO:  # it ends in a NotImplementedError all the same
-            file.leave_out(part)
-    wrong = [part for part, verdict in verdicts.items() if verdict.status == WRONG]
+    verdicts = {}
+    for part in parts_of("own"):
+        if part in file.written:
+            verdicts[part] = _judged(part, file.functions, say)
+            if verdicts[part].status == TO_DO:  # it ends in a NotImplementedError all the same
+                file.leave_out(part)
+        else:
+            verdicts[part] = _judged_so_far(part, file, say)
+    wrong = [part for part in file.written if verdicts[part].status == WRONG]
     for part in wrong:
         with file.without([other for other in wrong if other is not part]):
-            verdicts[part] = judge(part, file.functions)
+            verdicts[part] = _judged(part, file.functions, say)
     report = ExerciseReport(list(verdicts.values()))
     file.wrong = [v.part.functions[0] for v in report.verdicts if v.status == WRONG]
     return report
@@ -34,5 +48,68 @@ def following(report, path):
         for verdict in report.verdicts:
             if verdict.status == status:
                 part = verdict.part
-                return f"next: {what} {part.functions[0]}; lesson {part.lesson} derives it"
+                return f"next: {what} {part.functions[0]}, see lesson {part.lesson}"
     return f"next: minitransformer train toy --own {path}"
+
+
+def _judged(part, functions, say):
+    """The Verdict on a part, whose functions may print, or never end."""
+    name, printed = part.functions[0], io.StringIO()
+    with contextlib.redirect_stdout(printed), _time_limit() as passed:
+        verdict = judge(part, functions)
+    if passed:
+        words = f"it takes more than {LONGEST} s: is there a loop that never ends?"
+        verdict = Verdict(part, WRONG, words)
+    if lines := printed.getvalue().splitlines():
+        say(f"{name} printed {len(lines):,} lines while it was checked, first: {lines[0]}")
+    return verdict
+
+
+def _judged_so_far(part, file, say):
+    """The Verdict on a part of which not all is there, or no more than stubs."""
+    missing = [name for name in part.functions if name not in file.there]
+    if len(missing) == len(part.functions):
+        return Verdict(part, TO_DO, _misspelt(missing, file).removeprefix("; "))
+    functions = {name: file.there.get(name, _not_there) for name in part.functions}
+    verdict = _judged(part, functions, say)
+    if verdict.status == WRONG:
+        return verdict
+    words = f"no mistake found so far; still to do: {', '.join(missing)}"
+    return Verdict(part, TO_DO, words + _misspelt(missing, file))
+
+
+def _misspelt(missing, file):
+    others = file.there.keys() - {name for part in parts_of("own") for name in part.functions}
+    return "".join(did_you_mean(name, others) for name in missing)
+
+
+def _not_there(*inputs):
+    raise NotImplementedError
+
+
+@contextlib.contextmanager
+def _time_limit():
+    """Inside, what takes more than LONGEST is stopped by a TimeoutError, where the system can.
+
+    That is on a Unix, in its main thread.
+
+    Yields:
+        A list, which is no longer empty when time has passed.
+    """
+    passed = []
+
+    def stop(signum, frame):
+        passed.append(signum)
+        raise TimeoutError
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not (hasattr(signal, "setitimer") and in_main_thread):
+        yield passed
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST, 1)  # again, should the error be caught
+    try:
+        yield passed
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -61,7 +61,8 @@ class OwnFile:
         path: of the file.
         content: what it holds, bytes.
         functions: by their names; where one is not written, the package's, for those that call it.
-        written: the parts that are, in the order of the lessons.
+        there: by their names those that are there, and neither stubs nor the package's.
+        written: the parts of which all is there, in the order of the lessons.
         wrong: the names of those that a check has found wrong.
         used: the names of the learner's functions that have run while they stood in.
         others: those of the package's that have run where the learner's could have stood.
@@ -77,21 +78,22 @@ class OwnFile:
         self.content = read_regular(self.path, MOST_OWN)
         self.functions = vars(module)
         self.used, self.others, self.wrong = set(), set(), []
-        self.written = list(parts_of("own"))
         stubs = _stubs(self.content)
+        packages = {f for named in FUNCTIONS.values() for f in (named, named.__wrapped__)}
+        self.there = {
+            name: function
+            for name, function in self.functions.items()
+            if callable(function) and name not in stubs and function not in packages
+        }
+        self.written = list(parts_of("own"))
         for part in parts_of("own"):
-            if not all(self._is_written(name, stubs) for name in part.functions):
+            if not self.there.keys() >= set(part.functions):
                 self.leave_out(part)
 
     @property
     def fingerprint(self):
         """The SHA-256 of the file."""
         return hashlib.sha256(self.content).hexdigest()
-
-    def _is_written(self, name, stubs):
-        function = self.functions.get(name)
-        imported = function in (FUNCTIONS[name], FUNCTIONS[name].__wrapped__)
-        return not (function is None or name in stubs or imported)
 
     def leave_out(self, part):
         """Take ``part`` as not written: those that call it get the package's."""

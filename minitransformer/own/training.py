@@ -1,7 +1,6 @@
 """A training on a learner's functions: what is asked before it, and what is said after it."""
 
 import io
-import shutil
 from contextlib import contextmanager
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -35,7 +34,7 @@ def checked(path, anyway, say):
         CheckError: the file cannot be run, nothing is written in it, or a function is wrong.
     """
     file = OwnFile(path)
-    wrong = [v for v in check_own(file).verdicts if v.status == WRONG]
+    wrong = [v for v in check_own(file, say).verdicts if v.status == WRONG]
     if not file.written:
         raise CheckError(f"nothing is written in {path} yet; minitransformer check own says more")
     if wrong and not anyway:
@@ -92,16 +91,20 @@ def require_kept(run_folder, path):
 
 
 def certify(file, run_folder, recipe, device):
-    """Write what is yours in a run that has just been trained; returns it as Markdown.
+    """Write what is yours in a trained run; returns it as Markdown.
 
-    It goes into the folder as ``certificate.md``. The package's functions begin the same training
-    for that, an epoch of it, to lay their losses beside the learner's; and the test split is
-    translated: greedily, and a few sentences of it with beam search, which takes them one by one.
+    It goes into the folder as ``certificate.md``. The training is begun again for that, in a folder
+    that goes away: some steps on the learner's functions, an epoch on the package's, to lay their
+    losses side by side. Then the test split is translated: greedily, and a few sentences of it with
+    beam search, which takes them one by one.
 
     Args:
         file: the OwnFile, which stands in.
     """
-    begin_with_the_packages(run_folder, recipe, device)
+    mine = _begin(recipe, device, FIRST)
+    with standing_in(None):
+        theirs = _begin(recipe.with_value("accelerate", False), device)
+    run_folder.package_log.write(theirs)
     split = TEST_SPLITS[recipe.data.corpus]
     sources, references = zip(*load_split(recipe.data, split), strict=True)
     translator = Translator.load(run_folder.path, device)
@@ -123,41 +126,44 @@ def certify(file, run_folder, recipe, device):
             whose = "yours, wrong"
         ran = not (file.used | file.others).isdisjoint(part.functions)
         lines.append(f"| `{part.functions[0]}` | {whose} | {'ran' if ran else ''} |")
-    difference, pace = _beside_the_packages(run_folder)
     lines += [
         "",
         f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
         f"exactly the reference, BLEU {scores.bleu_cased_13a:.1f}",
         *(f"- beam search: {source} → {translation}" for source, translation in said),
-        f"- the losses of the first {FIRST} steps differ from those of the package's readable "
-        f"functions, from the same seed, by {difference:.1e} of their size at most",
-        f"- tokens a second: {pace:.2f} of what theirs are",
+        *_side_by_side(mine, theirs, run_folder),
         f"- SHA-256 of own.py: {file.fingerprint}",
     ]
     text = "\n".join(lines)
-    with written_whole(run_folder.path / "certificate.md") as out:
+    with written_whole(run_folder.certificate) as out:
         out.write(f"{text}\n".encode())
     return text
 
 
-def begin_with_the_packages(run_folder, recipe, device):
-    """Train an epoch of the recipe on the package's readable functions; its log is the run's."""
-    with standing_in(None), TemporaryDirectory() as folder:
-        beside = RunFolder(folder)
-        recipe = recipe.with_value("accelerate", False)
-        trainer = prepare(recipe, beside, device, Progress(io.StringIO()))
+def _begin(recipe, device, most=None):
+    """The log entries of the first epoch of a training, or of its first steps; no more is kept."""
+    with TemporaryDirectory() as folder:
+        recipe = recipe.with_value("log_every", 1)
+        trainer = prepare(recipe, RunFolder(folder), device, Progress(io.StringIO()))
+        batches, together = trainer.batches(0), recipe.training.accumulate
         with trainer.model.device.as_current(), trainer.workers.one_blas_thread():
-            trainer.train_epoch()
-        shutil.copyfile(beside.log.path, run_folder.package_log.path)
+            for first in range(0, len(batches), together)[:most]:
+                trainer.take_step(batches[first : first + together], trainer.total_steps)
+        return trainer.run.log.entries()
 
 
-def _beside_the_packages(run_folder):
-    """The largest relative difference of the first losses, and the ratio of the speeds."""
-    mine, theirs = (
-        {entry["step"]: entry for entry in log.entries() if entry["kind"] == "train"}
-        for log in (run_folder.log, run_folder.package_log)
-    )
-    both = [(mine[step], theirs[step]) for step in sorted(mine.keys() & theirs.keys())]
-    differences = [abs(a["loss"] / b["loss"] - 1) for a, b in both if a["step"] <= FIRST]
+def _side_by_side(mine, theirs, run_folder):
+    """What is said of the losses and of the speed."""
+    both = list(zip(mine, theirs, strict=False))
+    difference = max(abs(a["loss"] / b["loss"] - 1) for a, b in both)
     pace = median(a["tokens_per_second"] / b["tokens_per_second"] for a, b in both)
-    return max(differences), pace
+    packages = {entry["step"]: entry["loss"] for entry in theirs}
+    logged = [e for e in run_folder.log.entries() if e["kind"] == "train" and e["step"] in packages]
+    last = logged[-1]
+    return [
+        f"- the losses of the first {len(both)} steps differ from those of the package's readable "
+        f"functions, from the same seed, by {difference:.1e} of their size at most",
+        f"- the loss of step {last['step']} was {last['loss']:.4f}, and with the package's "
+        f"{packages[last['step']]:.4f}; loss.png has both curves",
+        f"- tokens a second: {pace:.2f} of what theirs are",
+    ]

@@ -103,7 +103,7 @@ class Trainer:
                 if not self.step:
                     self.save()  # so that a folder without a checkpoint has lost what it had
                 while not (signals or self._trained()):
-                    self.train_epoch(signals)
+                    self._train_epoch(signals)
                     self._finish_epoch()
             if signals:
                 raise Stopped(signals[0])
@@ -113,15 +113,7 @@ class Trainer:
             except Interrupt as interrupt:
                 raise Stopped(interrupt.signum) from interrupt
 
-    def train_epoch(self, signals=()):
-        """Take the steps of this epoch that are still to do, and save now and then.
-
-        Args:
-            signals: a list; as soon as there is one in it, the state is saved, and no step follows.
-
-        Raises:
-            TrainingError, Stopped: as for :meth:`train`.
-        """
+    def _train_epoch(self, signals):
         total_steps = self.total_steps  # first, for a Trainer keeps the batches of one epoch
         batches = self.batches(self.epoch)
         if self.position > len(batches):

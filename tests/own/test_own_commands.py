@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import statistics
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from own_files import FUNCTIONS, SOLUTION, STUBS, TEXT, solution_of_only, text_w
 from tiny_translator import write_recipe
 
 from minitransformer.cli import main
+from minitransformer.own import check
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.trainer import Trainer
 
@@ -61,7 +61,7 @@ def recipe(tmp_path, monkeypatch):
 
 def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, trained):
     assert run.own.read_bytes() == (trained / "mine.py").read_bytes()
-    text = (run.path / "certificate.md").read_text()
+    text = run.certificate.read_text()
     assert "23 of 23 functions are yours.\nOf the package's functions, none ran.\n" in text
     assert all(f"| `{name}` | yours | ran |" in text for name in FUNCTIONS if name != "noam")
     assert text.count("\n- beam search: ") == 3
@@ -71,22 +71,23 @@ def test_its_first_losses_are_those_of_the_packages_readable_functions(run, caps
     mine, packages = losses(run.log), losses(run.package_log)
     assert list(packages) == list(mine)  # one epoch of one
     assert mine == pytest.approx(packages, rel=1e-6)
-    stated = (run.path / "certificate.md").read_text()
+    stated = run.certificate.read_text()
     difference = max(abs(mine[step] / packages[step] - 1) for step in mine)
     assert f"by {difference:.1e} of their size at most" in stated
-    assert train("captions.toml", *SMALL, "--no-accelerate", "--log-every", 1) == 0
+    last = max(mine)
+    assert (
+        f"step {last} was {mine[last]:.4f}, and with the package's {packages[last]:.4f}" in stated
+    )
+    assert train("captions.toml", *SMALL, "--no-accelerate") == 0
     assert losses(RunFolder("runs/captions").log) == packages
 
 
-def test_the_certificate_has_the_score_of_greedy_search_and_the_speed(run, capsys):
-    stated = (run.path / "certificate.md").read_text()
+def test_the_certificate_has_the_score_of_greedy_search(run, capsys):
+    stated = run.certificate.read_text()
     assert command("evaluate", run.path, "--beam-size", 1, "--json", "scores.json") == 0
     scores = json.loads(Path("scores.json").read_text())["scores"]["chosen"]
     assert f"greedy: {scores['exact_match']:.1f} % of 8 sentences" in stated
     assert f"BLEU {scores['bleu_cased_13a']:.1f}\n" in stated
-    entries = zip(*(x.entries() for x in (run.log, run.package_log)), strict=False)
-    paces = [a["tokens_per_second"] / b["tokens_per_second"] for a, b in entries if "loss" in b]
-    assert f"tokens a second: {statistics.median(paces):.2f} of what theirs are" in stated
 
 
 def test_what_to_try_next_works(run, capsys):
@@ -156,6 +157,25 @@ def test_started_over_it_keeps_what_it_was_begun_with(run, capsys):
     assert before.own.read_bytes() == run.own.read_bytes()
     assert losses(before.log) == losses(run.log)
     assert before.package_log.path.exists()
+    assert before.certificate.exists()
+
+
+def test_started_over_it_takes_what_the_file_holds_now(run, capsys):
+    assert train("captions.toml", "--own", "mine.py") == 1
+    said = capsys.readouterr().err
+    assert "what your file holds now: minitransformer train --resume runs/own --own FILE" in said
+    mine = written(Path("mine.py"), TEXT + "# changed\n")
+    assert train("--resume", RUN, "--own", mine, "--start-over") == 0
+    assert run.own.read_bytes() == mine.read_bytes()
+
+
+def test_a_certificate_that_was_not_made_is_made_later(run, capsys):
+    before = run.certificate.read_text()
+    run.certificate.unlink()
+    assert train("--resume", RUN, "--own", "mine.py") == 0
+    without_speed = re.compile("tokens a second.*")
+    assert without_speed.sub("", run.certificate.read_text()) == without_speed.sub("", before)
+    assert capsys.readouterr().out == run.certificate.read_text()
 
 
 def test_a_run_on_the_packages_functions_does_not_go_on_with_others(recipe, capsys):
@@ -239,7 +259,7 @@ def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
     assert command("check", wrong) == 1
     said = capsys.readouterr().out
     assert re.findall(r"^ +WRONG +(\w+) +\d+ min", said, re.M) == ["layer_norm"]
-    assert said.endswith("22 of 23 right\nnext: mend layer_norm; lesson 07 derives it\n")
+    assert said.endswith("22 of 23 right\nnext: mend layer_norm, see lesson 07\n")
 
 
 def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, capsys):
@@ -249,7 +269,56 @@ def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, 
     said = capsys.readouterr().out
     assert re.search(r"to do +relu ", said)
     assert re.search(r"right +feed_forward ", said)
-    assert said.endswith("22 of 23 right\nnext: write relu; lesson 02 derives it\n")
+    assert said.endswith("22 of 23 right\nnext: write relu, see lesson 02\n")
+
+
+@pytest.mark.parametrize(
+    ("slip", "says"),
+    [
+        (
+            (
+                "relu_backward",
+                "    alive = cache\n    return dy * alive",
+                "    raise NotImplementedError",
+            ),
+            "no mistake found so far; still to do: relu_backward",
+        ),
+        (
+            ("relu_backward", "def relu_backward", "def relu_backwards"),
+            "still to do: relu_backward; did you mean relu_backwards?",
+        ),
+        (("split_heads", "def split_heads", "def splitheads"), "did you mean splitheads?"),
+    ],
+)
+def test_what_is_missing_of_a_part_is_named(tmp_path, capsys, slip, says):
+    assert command("check", written(tmp_path / "own.py", text_with(slip))) == 1
+    name = slip[0].removesuffix("_backward")
+    assert re.search(rf"to do +{name} +\d+ min\n.*{re.escape(says)}", capsys.readouterr().out)
+
+
+def test_a_wrong_forward_is_said_to_be_before_the_backward_is_written(tmp_path, capsys):
+    forward = "relu", "np.maximum(x, 0)", "np.minimum(x, 0)"
+    backward = "relu_backward", "alive = cache\n    return dy * alive", "raise NotImplementedError"
+    assert command("check", written(tmp_path / "own.py", text_with(forward, backward))) == 1
+    assert re.search(r"WRONG +relu .*\n.*negative entries become 0", capsys.readouterr().out)
+
+
+def test_prints_are_counted(tmp_path, capsys):
+    loud = written(tmp_path / "own.py", text_with(("relu", "return", "print('x:', 2)\n    return")))
+    assert command("check", loud) == 0
+    said = capsys.readouterr()
+    assert re.search(r"^relu printed \d+ lines while it was checked, first: x: 2$", said.err, re.M)
+    assert "x: 2" not in said.out
+    assert said.err.count("x: 2") == 4  # those that call it, too
+
+
+def test_a_loop_that_never_ends_is_ended(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(check, "LONGEST", 0.5)
+    endless = text_with(("noam", "return", "while True:\n        pass\n    return"))
+    assert command("check", written(tmp_path / "own.py", endless)) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"WRONG +noam .*\n.*is there a loop that never ends", said)
+    assert "22 of 23 right" in said
 
 
 @pytest.mark.parametrize(
