@@ -544,7 +544,7 @@ plt.show()
 
 # %% [markdown]
 # Two curves, one on the other. Functions that add in the same order agree bit for bit. Another order rounds
-# otherwise: then the first losses agree to six digits or so, and after some hundred steps the curves may part
+# otherwise: then the first losses agree to five or six digits, and after some hundred steps the curves may part
 # with nothing wrong. The time is that of the package's readable functions, more or less, as the work is the same.
 #
 # ### It speaks
