@@ -1,0 +1,668 @@
+# %% [markdown]
+# # 17 · Your own Transformer
+#
+# **You will** put your functions in the places of the package's, one evening's after the other, and count that
+# none but yours run; train on three wrong gradients, and see the loss fall with each of them; and train a
+# translator in which every function, forward and backward, is yours.
+#
+# | | |
+# |---|---|
+# | In the paper | all of it |
+# | In the package | `minitransformer/own/`, `minitransformer/twins.py` |
+# | You need | lessons [02](02_backpropagation.ipynb) to [14](14_decoding.ipynb), as you go |
+# | Time | half an hour to read; to write, an evening a step, seven of them |
+
+# %%
+# Installs the package where it is missing: from the clone around this notebook, or by its name.
+import importlib.util
+import os
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+
+# %%
+import inspect
+import tempfile
+import time
+from collections import Counter
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import (
+    Adam,
+    Transformer,
+    TransformerConfig,
+    Translator,
+    decoding,
+    select_device,
+)
+from minitransformer.data.batches import encode_pairs, make_batches
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.exercises import check_exercise, parts_of
+from minitransformer.gradcheck import CheckError
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.own import OwnFile, own
+from minitransformer.own.check import check_own
+from minitransformer.own.package import FUNCTIONS
+from minitransformer.training import clipping, schedule
+from minitransformer.twins import twinned
+
+use_style()
+device = select_device("cpu")  # "cuda" runs the model of section 6 on a GPU
+rng = np.random.default_rng(17)
+
+# %% [markdown]
+# ## 1 · Whose Transformer is it?
+#
+# Whoever has read the lessons has followed every derivation, and has written variants of what was derived. The
+# model that learned to translate was the package's all the same. There is a better test of whether you could
+# build one: build one. It is a single file, [lessons/exercises/own.py](exercises/own.py), which holds a stub for
+# each function that a Transformer is made of, and needs nothing but NumPy. Make your copy once, with those of all
+# exercises:
+#
+# ```sh
+# cp -r lessons/exercises answers
+# minitransformer check own
+# ```
+#
+# The second line says which functions in `answers/own.py` are right, what is probably wrong with the others, and
+# what to do next. Run it after each function that you write.
+#
+# This lesson runs on your file, if all of it is right. Until then it runs on the solution, and you can read it
+# before you have written a line.
+
+
+# %%
+def complete_file():
+    """answers/own.py, if it is there and all of it is right, and the solution otherwise."""
+    for path in (Path("answers/own.py"), Path("../answers/own.py")):
+        if path.is_file():
+            try:
+                report = check_own(OwnFile(path))
+            except CheckError as error:
+                print(f"answers/own.py cannot be run: {error}")
+                continue
+            if report.right:
+                print("This lesson runs on your file, answers/own.py.")
+                return path
+            print(f"answers/own.py: {str(report).splitlines()[-1]}.")
+    print("This lesson runs on the solution, lessons/solutions/own.py.")
+    return SOLUTION
+
+
+folders = Path("solutions"), Path("lessons/solutions")  # as seen from lessons/, or from above it
+SOLUTION = next((place / "own.py" for place in folders if (place / "own.py").is_file()), None)
+assert SOLUTION, "open this lesson in the project's folder lessons/; it needs solutions/own.py"
+OWN = complete_file()
+PARTS = parts_of("own")
+minutes = sum(part.minutes for part in PARTS)
+print(f"{len(PARTS)} parts, most of them with a backward; about {minutes / 60:.0f} hours to write")
+
+# %% [markdown]
+# To train on, we take sentences of at most six words from the toy corpus, and models of one layer a side.
+
+# %%
+corpus = toy_corpus()
+pairs, test = (
+    [(german, english) for german, english in corpus[split] if len(german.split()) <= 6]
+    for split in ("train", "test")
+)
+vocabulary = Vocabulary.train([text for pair in pairs for text in pair], 500)
+V = len(vocabulary)
+encoded, _ = encode_pairs(vocabulary, pairs, max_length=64)
+
+
+def new_model(width, seed):
+    config = TransformerConfig.preset(
+        "toy",
+        V,
+        d_model=width,
+        d_ff=4 * width,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        dropout=0.05,
+        max_length=64,
+    )
+    return Transformer(config, seed)
+
+
+def batches_of(seed, tokens=800):
+    """Batches without end, the same for the same seed."""
+    order = np.random.default_rng(seed)
+    while True:
+        yield from make_batches(encoded, tokens, order)
+
+
+batch = next(batches_of(seed=0))
+print(f"{len(pairs):,} pairs to learn from, {V} subwords, {batch.size} of them in the first batch")
+
+# %% [markdown]
+# ## 2 · One function stands in
+#
+# You need not write everything before something runs. What is still a stub is the package's. To see it, here is a
+# file in which `layer_norm` and its backward are written and nothing else:
+
+# %%
+folder = tempfile.TemporaryDirectory()  # for the files of this lesson; removed at its end
+
+
+def written(name, text):
+    path = Path(folder.name, name)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def file_with(parts, name):
+    """The whole file with stubs behind it, in which only these parts are left: the last one counts."""
+    stubs = [
+        f"def {function}(*args, **kwargs):\n    raise NotImplementedError\n"
+        for part in PARTS
+        if part not in parts
+        for function in part.functions
+    ]
+    return written(name, "\n\n".join([OWN.read_text(encoding="utf-8"), *stubs]))
+
+
+def loss_and_gradient(path=None):
+    """Of a new model on the first batch, with the functions in a file, or only the package's."""
+    with own(path) if path else nullcontext() as mine:
+        model = new_model(width=32, seed=0)
+        (loss, _), cache = model.loss(batch.source, batch.target, batch.labels)
+        model.loss_backward(1.0, cache)
+    return float(loss), model.flat.grad, mine
+
+
+norm_alone = [part for part in PARTS if part.functions[0] == "layer_norm"]
+loss, gradient, mine = loss_and_gradient(file_with(norm_alone, "norm_alone.py"))
+print("yours:        ", ", ".join(sorted(mine.used)))
+print("the package's:", ", ".join(sorted(mine.others)))
+package_loss, package_gradient, _ = loss_and_gradient()
+difference = abs(gradient - package_gradient).max() / abs(package_gradient).max()
+print(f"loss {loss:.6f}, and {package_loss:.6f} without you; gradients differ by {difference:.0e}")
+assert mine.used == {"layer_norm", "layer_norm_backward"}
+assert abs(loss / package_loss - 1) < 1e-6
+assert difference < 1e-4  # float32 has seven digits, and sums lose some
+
+# %% [markdown]
+# `with own(path) as mine:` is all there is to it. Inside, yours are called wherever the package would call its
+# own, and `mine.used` and `mine.others` note what has run. Functions of yours that call each other do so by their
+# names, as ever; if your `multi_head_attention` calls a `linear` that is still a stub, it gets the package's.
+#
+# How can one function take the place of another that is imported in many modules? It was never called directly.
+# What the package calls `layer_norm` is a small function that first asks who is to do the work:
+
+# %%
+source_of(twinned, OwnFile.twin_of)
+
+# %% [markdown]
+# It was made for the faster **twins** of [lesson 16](16_making_it_fast.ipynb). `_own` holds the file that stands
+# in, if any; `twin_of` looks a function up in it. A cache travels with the backward that can read it, so what
+# your forward puts into the cache is nobody's business but yours. And where your file stands in, no twin runs: a
+# fast one for a whole layer would pass over the functions within it.
+#
+# ## 3 · The way: seven evenings
+#
+# Any order will do. This is that of the lessons, and each row rests on those above it. The times are for the
+# writing alone.
+#
+# | evening | lessons | write | what you can see then |
+# |---|---|---|---|
+# | 1 | [02](02_backpropagation.ipynb) | **`linear`** (15 min). **`relu`** (5 min). | every product with a weight matrix is yours |
+# | 2 | [04](04_softmax_cross_entropy.ipynb), [05](05_tokens_and_embeddings.ipynb) | **`softmax`** (15 min). **`cross_entropy`** (30 min). **`embedding`** (15 min). | the loss, and the gradient with which every backward begins |
+# | 3 | [06](06_positions.ipynb), [07](07_layer_norm.ipynb) | **`positional_encoding`** (15 min). **`layer_norm`** (30 min). | what a token is to a layer: its vector, its place, its scale |
+# | 4 | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) | **`padding_mask`** (5 min). **`causal_mask`** (5 min). **`scaled_dot_product_attention`** (30 min). **`split_heads`** (5 min). **`merge_heads`** (5 min). **`multi_head_attention`** (30 min). | attention, and every map of where it looks |
+# | 5 | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) | **`residual`** (5 min). **`feed_forward`** (15 min). **`encoder_layer`** (30 min). **`decoder_layer`** (30 min). | the model: of its layers only dropout is still the package's |
+# | 6 | [12](12_learning.ipynb), [13](13_training_for_real.ipynb) | **`dropout`** (15 min). **`adam_update`** (15 min). **`noam`** (5 min). **`clip_scale`** (5 min). | the whole training step |
+# | 7 | [14](14_decoding.ipynb) | **`greedy`** (15 min). **`beam_search`** (30 min). | every word that it says |
+#
+# After each evening two commands:
+#
+# ```sh
+# minitransformer check own
+# minitransformer train toy --own answers/own.py
+# ```
+#
+# The second trains a translator in which yours run as far as there are any. It checks them first, and refuses
+# wrong ones. If yours are right, the losses are the package's, to rounding, from the first evening to the last.
+# That is the best proof that a function fits into its place, and we can have it right here: seven files, one for
+# each evening, and for each a training step and two short translations. To be sure who did the work we do not ask
+# the package. Python itself can report every function whose body is entered:
+
+
+# %%
+def bodies_run(work, mine):
+    """How often Python entered the body of each function in ``work()``: yours, the package's."""
+    theirs = {inspect.unwrap(function).__code__: name for name, function in FUNCTIONS.items()}
+    yours = {inspect.unwrap(mine.functions[name]).__code__: name for name in FUNCTIONS}
+    yours = {code: name for code, name in yours.items() if code not in theirs}
+    entered = Counter()
+    sys.setprofile(lambda frame, event, _: entered.update([frame.f_code] * (event == "call")))
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return tuple(
+        Counter({name: entered[code] for code, name in bodies.items() if entered[code]})
+        for bodies in (yours, theirs)
+    )
+
+
+def step_and_translate():
+    model = new_model(width=32, seed=0)
+    adam = Adam(model.flat)
+    (loss, _), cache = model.loss(
+        batch.source, batch.target, batch.labels, np.random.default_rng(1), smoothing=0.1
+    )
+    model.loss_backward(1.0, cache)
+    scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
+    adam.step(min(schedule.noam(1, 32, 100), schedule.linear_decay(1, 1e-3, 100, 200)), scale)
+    decoding.greedy(model, batch.source[:1], max_length=4)
+    decoding.beam_search(model, batch.source[:1], max_length=4)
+    losses.append(float(loss))
+
+
+EVENINGS = (("02",), ("04", "05"), ("06", "07"), ("08", "09"), ("10", "11"), ("12", "13"), ("14",))
+losses, bodies, so_far = [], [], []
+for evening, lessons in enumerate(EVENINGS, start=1):
+    so_far += [part for part in PARTS if part.lesson in lessons]
+    with own(file_with(so_far, f"evening_{evening}.py")) as mine:
+        bodies.append(bodies_run(step_and_translate, mine))
+    yours, theirs = bodies[-1]
+    assert set(yours) <= mine.used
+    assert set(theirs) == mine.others
+    print(f"evening {evening}: loss {losses[-1]:.6f}, {len(so_far):2} of {len(PARTS)} parts yours")
+step_and_translate()
+print(f"the package: loss {losses[-1]:.6f}")
+assert max(abs(loss / losses[-1] - 1) for loss in losses) < 1e-6
+yours, theirs = bodies[-1]  # of the last evening
+print(f"{len(yours)} of {len(FUNCTIONS)} functions ran, and {len(theirs)} of the package's")
+assert not theirs
+assert len(yours) == len(FUNCTIONS) or OWN != SOLUTION  # yours may do without some of them
+
+# %%
+figure, axes = plt.subplots(figsize=(7.5, 4))
+evenings = np.arange(1, len(EVENINGS) + 1)
+counts = [[sum(counter.values()) for counter in both] for both in bodies]
+yours, theirs = np.transpose(counts)
+axes.bar(evenings, yours, color=BLUE, label="yours")
+axes.bar(evenings, theirs, bottom=yours, color="0.85", ec="0.5", hatch="//", label="the package's")
+axes.set(xlabel="after evening", ylabel="calls in a step and two translations")
+axes.set_xticks(evenings)
+axes.set_ylim(0, 1.05 * (yours + theirs).max())
+axes.set_axisbelow(True)
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
+
+# %% [markdown]
+# Both ways of counting name the same functions. After the fifth evening the package still does dropout, the
+# update and the search; after the seventh it builds the model, cuts the batches, and calls you. (The last bar is
+# higher because the package asks for one more forward pass, to know how probable is what your greedy search has
+# found.)
+#
+# ### What a layer looks like without objects
+#
+# The package's layers own their parameters. Yours are given them: a function, its arguments, its results. The
+# largest are those of the fifth evening, where parameters come in groups, and their gradients go back in the same
+# groups.
+
+# %%
+B, S, D, F, H = 2, 5, 8, 16, 2
+functions = OwnFile(OWN).functions
+x, dy = rng.standard_normal((2, B, S, D))
+attention = tuple(rng.standard_normal((4, D, D)) / np.sqrt(D))
+norm = np.ones(D), np.zeros(D)
+network = rng.standard_normal((D, F)), np.zeros(F), rng.standard_normal((F, D)), np.zeros(D)
+
+y, cache = functions["encoder_layer"](x, attention, norm, network, norm, H)
+gradients = functions["encoder_layer_backward"](dy, cache)
+dx, dattention, dattention_norm, dnetwork, dnetwork_norm = gradients
+
+shape_table(
+    {"B": B, "S": S, "D": D, "F": F},
+    x=(x, "B S D", "a batch of sentences"),
+    attention=(attention[0], "D D", "the first of four: queries, keys, values, output"),
+    norm=(norm[0], "D", "gain, the first of two; the other is the shift"),
+    network=(network[0], "D F", "the first of four: W₁, b₁, W₂, b₂"),
+    y=(y, "B S D", "what the layer makes of x"),
+    dx=(dx, "B S D", "its gradient, from dy"),
+    dattention=(dattention[0], "D D", "the first of four again"),
+    dnetwork=(dnetwork[0], "D F", "likewise"),
+)
+
+# %% [markdown]
+# ## 4 · Three wrong gradients
+#
+# Suppose that you skip the check. You write all of it, you train, the loss falls. Is it right?
+#
+# Here are three slips. Each is in a backward alone, so that the model still computes what it should, and each is
+# one that people make. (They are added to the solution, behind the right function: the last one counts.)
+
+# %%
+SLIPS = {
+    "LayerNorm without its two means": (
+        "layer_norm",
+        """
+def layer_norm_backward(dy, cache):  # as if μ and σ were constants
+    x_hat, sigma, gamma = cache
+    rows = tuple(range(dy.ndim - 1))
+    return gamma * dy / sigma, (dy * x_hat).sum(axis=rows), dy.sum(axis=rows)
+""",
+    ),
+    "softmax without its row sum": (
+        "softmax",
+        """
+def softmax_backward(dweights, weights):  # as if every weight depended on its own score alone
+    return weights * dweights
+""",
+    ),
+    "dbias as a mean": (
+        "linear",
+        """
+the_right_one = linear_backward
+
+
+def linear_backward(dy, cache):  # the mean over the rows, not their sum
+    dx, dweight, dbias = the_right_one(dy, cache)
+    return dx, dweight, None if dbias is None else dbias / dy[..., 0].size
+""",
+    ),
+}
+files = {"right": SOLUTION}
+for slip, (name, code) in SLIPS.items():
+    solution = SOLUTION.read_text(encoding="utf-8")
+    files[slip] = written(f"wrong_{name}.py", f"{solution}\n\n{code}")
+
+# %% [markdown]
+# First, what `minitransformer check own` says of them. This is its verdict on each file, without the functions
+# that are right:
+
+# %%
+for slip, (name, _) in SLIPS.items():
+    wrong = [v for v in check_own(OwnFile(files[slip])).verdicts if v.status != "right"]
+    print(f"{slip}\n", *wrong, sep="\n", end="\n\n")
+    assert name in [verdict.part.functions[0] for verdict in wrong]
+
+# %% [markdown]
+# Now train on them all the same. The training loop is the package's with everything left out that is not needed:
+
+
+# %%
+def train(path, width, steps, seed, peak, tokens=800):
+    """NLL of each step (nats a token), the model, and the OwnFile or None for the package alone."""
+    with own(path) if path else nullcontext() as mine:
+        model = new_model(width, seed)
+        adam = Adam(model.flat)
+        curve = []
+        for step, batch in enumerate(islice(batches_of(seed, tokens), steps), start=1):
+            model.zero_grad()
+            masks = np.random.default_rng((seed, step))
+            (_, nll), cache = model.loss(
+                batch.source, batch.target, batch.labels, masks, smoothing=0.1
+            )
+            model.loss_backward(1.0, cache)
+            scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
+            adam.step(schedule.linear_decay(step, peak, 40, steps), scale)
+            curve.append(float(nll))
+    return curve, model, mine
+
+
+STEPS, SEEDS = 160, (0, 1, 2)
+curves = {
+    name: np.array([train(path, 32, STEPS, seed, peak=1e-2)[0] for seed in SEEDS])
+    for name, path in files.items()
+}  # (seeds, STEPS) each
+ends = {name: runs[:, -20:].mean(axis=1) for name, runs in curves.items()}  # (seeds,) each
+begins = {name: runs[:, :20].mean(axis=1) for name, runs in curves.items()}
+print("NLL (nats a token), mean of 20 steps, of each seed")
+print(f"{'':33}{'the first 20':^18}   {'the last 20':^18}")
+for name in curves:
+    first, last = ("  ".join(f"{nll:.2f}" for nll in of[name]) for of in (begins, ends))
+    print(f"{name:33}{first:^18}   {last:^18}")
+
+# %%
+LOOKS = {
+    "softmax without its row sum": dict(color=PURPLE, ls=":"),
+    "LayerNorm without its two means": dict(color=VERMILION, ls="--"),
+    "right": dict(color=BLUE, ls="-"),
+    "dbias as a mean": dict(color=ORANGE, ls="none", marker="o", ms=6, mfc="none"),
+}
+figure, axes = plt.subplots(figsize=(8.5, 4.6))
+for name, look in LOOKS.items():
+    for i, run in enumerate(curves[name]):
+        smooth = run.reshape(-1, 10).mean(axis=1)
+        axes.plot(np.arange(5, STEPS, 10), smooth, **look, label=None if i else name)
+axes.axhline(np.log(V), color=BLACK, lw=0.8)
+axes.text(STEPS, np.log(V), "ln V: all subwords equally probable", ha="right", va="bottom")
+axes.set(xlabel="step", ylabel="NLL, mean of 10 steps (nats a token)", ylim=(0, None))
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
+
+# %% [markdown]
+# Every kind of line stands there three times, for three seeds: other parameters to begin with, other batches,
+# other dropout.
+#
+# - **Every loss falls**, with each wrong gradient and each seed, by more than a nat in the first sixty steps. In
+#   the first thirty nothing tells them apart.
+# - **Without the two means** the loss goes on falling, and lags behind. Who has only this line sees a model that
+#   learns a little slowly, and will blame the learning rate.
+# - **Without the row sum** it soon stops falling, and rises again.
+# - **With the wrong bias** the circles lie on the lines. No curve will tell you.
+
+# %%
+for slip in SLIPS:
+    fallen = begins[slip] - curves[slip][:, 40:60].mean(axis=1)
+    assert (fallen > 1).all()
+assert (ends["LayerNorm without its two means"] > ends["right"] + 0.2).all()
+assert (ends["softmax without its row sum"] > ends["right"] + 1).all()
+assert abs(ends["dbias as a mean"] / ends["right"] - 1).max() < 0.02
+
+# %% [markdown]
+# ### Why does it fall at all?
+#
+# A small step along $-w$, whatever $w$ is, changes the loss by
+#
+# $$
+# L(\theta - \eta \, w) - L(\theta) \approx -\eta \; w \cdot g
+# $$
+#
+# with $g$ the right gradient. **So the loss falls if** $w \cdot g \gt 0$: a whole half of all directions will do.
+# A slip in one backward leaves most of $g$ as it is, and stays in that half. In place of the angle we take its
+# cosine, in the first step:
+
+# %%
+_, g, _ = loss_and_gradient(SOLUTION)
+for slip in SLIPS:
+    _, w, _ = loss_and_gradient(files[slip])
+    cosine = w @ g / (np.linalg.norm(w) * np.linalg.norm(g))
+    print(f"{cosine:.2f}  {slip}")
+    assert cosine > 0.5
+
+# %% [markdown]
+# What comes later is another matter. A training goes on until *its* gradient is zero on average, and a wrong one
+# is zero somewhere else. And the third? Its $w$ is right in direction, almost; and Adam even takes back what is
+# left. It divides every gradient by its own size: with $c \, g$ in place of $g$, $\hat m$ becomes $c \, \hat m$
+# and $\hat v$ becomes $c^2 \hat v$, and the step stays, up to its ε,
+#
+# $$
+# \eta \, \frac{c \, \hat m}{\sqrt{c^2 \, \hat v}} = \eta \, \frac{\hat m}{\sqrt{\hat v}} .
+# $$
+#
+# The factor is the number of rows, which differs only a little from one batch to the next. So the mistake sleeps,
+# until somebody uses these functions with another optimiser. **A falling loss says that a gradient is not upside
+# down. A gradient check says that it is right.**
+#
+# On the command line, `--anyway` trains on wrong functions, to see for yourself:
+#
+# ```sh
+# minitransformer train toy --own answers/own.py --anyway
+# ```
+#
+# ## 5 · The whole run
+#
+# Now all of them at once, a wider model and more steps, with everything that makes a training. Then the same with
+# the package's functions, the readable ones, from the same seed. And the clock beside both:
+
+# %%
+WIDTH, LONG = 64, 400
+runs = {}
+for name, path in (("yours", OWN), ("the package's", None)):
+    start = time.perf_counter()
+    runs[name] = train(path, WIDTH, LONG, seed=0, peak=8e-3, tokens=1000)
+    milliseconds = 1000 * (time.perf_counter() - start) / LONG
+    print(f"{name:14} {milliseconds:5.1f} ms a step, NLL of the last {runs[name][0][-1]:.3f}")
+my_curve, my_model, mine = runs["yours"]
+package_curve, _, _ = runs["the package's"]
+apart = abs(np.array(my_curve) / np.array(package_curve) - 1)
+print(f"the first 20 losses differ by {apart[:20].max():.0e} of their size at most")
+assert apart[:20].max() < 1e-6 or OWN != SOLUTION
+
+# %%
+figure, axes = plt.subplots(figsize=(7, 4))
+at = np.arange(1, LONG + 1)
+axes.plot(at, my_curve, color=BLUE, lw=4, alpha=0.5, label="yours")
+axes.plot(at, package_curve, color=BLACK, lw=0.8, ls="-", label="the package's, the same seed")
+axes.set(xlabel="step", ylabel="NLL (nats a token)", ylim=(0, None))
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# Two curves, one on the other. Functions that add in the same order agree bit for bit. Another order rounds
+# otherwise: then the first losses agree to five or six digits, and after some hundred steps the curves may part
+# with nothing wrong. The time is that of the package's readable functions, more or less, as the work is the same.
+#
+# ### It speaks
+#
+# What it says is found by your search, a word at a time, each from the whole sentence so far. (The package's
+# search keeps the keys and values of what has been said, lesson 14. Yours needs to know nothing of that, and
+# takes longer for it.)
+
+# %%
+SHOWN = (
+    "Dieses Kind soll meine Mädchen begrüßen.",
+    "Diesen Hunden folgt diese Künstlerin.",
+    "Mein kleiner Affe ist alt.",
+)
+sources, references = (list(texts) for texts in zip(*test, strict=True))
+assert not {*SHOWN} & {german for german, _ in pairs}  # none is learned by heart
+with own(OWN) as speaking:
+    translator = Translator(my_model, vocabulary, threads=1)
+    said = translator.translate(sources, beam_size=1)  # greedy
+    found = [best for best, *_ in translator.translations([*SHOWN], attention=True)]
+right = np.mean([text == english for text, english in zip(said, references, strict=True)])
+print(f"{right:.0%} of {len(sources)} test sentences are translated exactly, by greedy search.")
+print("By beam search:")
+for german, translation in zip(SHOWN, found, strict=True):
+    print(f"{german}\n  → {translation.text}")
+used, others = mine.used | speaking.used, mine.others | speaking.others
+print(f"ran: {len(used)} functions of yours, {len(others)} of the package's")
+assert not others
+assert right > 0.3
+
+# %%
+best = found[0]
+weights = best.attention[0].mean(axis=0)  # (T, S), of the only layer the mean of its heads
+columns, rows = (
+    [piece.replace("▁", " ") for piece in pieces] for pieces in (best.source_pieces, best.pieces)
+)
+figure, axes = plt.subplots(figsize=(6.4, 4.6))
+image = axes.imshow(weights, cmap="viridis_r", vmin=0, vmax=1)
+axes.set_xticks(range(len(columns)), columns, rotation=60, ha="left")
+axes.xaxis.tick_top()
+axes.xaxis.set_label_position("top")
+axes.set_yticks(range(len(rows)), rows)
+axes.set(xlabel="looked at: German", ylabel="chosen: English, from top to bottom")
+axes.grid(False)
+figure.colorbar(image, label="attention weight, mean of 4 heads", shrink=0.8)
+plt.show()
+
+# %% [markdown]
+# For *greet* it looks ahead, over the object, at the pieces of *begrüßen*, the verb at the end; then back, at
+# *meine Mädchen*. And it says *girl*, not *girls*: *Mädchen* is both, and only *meine* tells which. (Rounding has
+# a say in what a training of seconds has not quite learned: on your machine, or with your functions, words and
+# weights may be others.)
+#
+# This was a run of seconds: short sentences, one layer a side, and many of the answers are wrong. The whole is
+# the recipe `toy`, with all of the toy corpus, two layers a side, twice the width, and twelve times through. It
+# takes minutes:
+#
+# ```sh
+# minitransformer train toy --own answers/own.py
+# minitransformer translate runs/own --own answers/own.py "Während das Kind schläft, isst mein hungriger Affe den teuren Keks."
+# ```
+#
+# At its end it writes a **certificate** into the run's folder, `certificate.md`: which of the functions are yours
+# and which of the package's ran, how far the first losses are from the package's, how many sentences of the test
+# come out exactly right, and the fingerprint of your file. A copy of the file stays with the run.
+#
+# ## 6 · What you have now
+#
+# **An ordinary model.** What your functions trained are parameters, and nothing in them is yours or the
+# package's. They work for the package's functions as well, with its fast twins, on any device:
+
+# %%
+translator = Translator(my_model.to(device), vocabulary, threads=1)
+packages = translator.translate(sources, beam_size=1)
+same = np.mean([a == b for a, b in zip(said, packages, strict=True)])
+print(f"the package's functions say the same in {same:.0%} of {len(sources)} sentences")
+assert same > 0.9
+
+# %% [markdown]
+# **A ruler for other things.** Change one function, and check, train, compare: RMSNorm in place of LayerNorm,
+# another activation, another schedule. `check own` will call it wrong, since it is another function; `--anyway`
+# trains it.
+#
+# It is not fast. `minitransformer train multi30k-cpu --own answers/own.py` is possible, and slow: no twin of
+# [lesson 16](16_making_it_fast.ipynb) helps your functions. And functions that say `np.exp` run on the CPU alone.
+# To run on a GPU they ask their arrays which library they belong to, `xp = array_namespace(x)`, as the package
+# does ([lesson 01](01_arrays_and_devices.ipynb)).
+#
+# Next, text of your own: `minitransformer train` takes files with a sentence a line, as
+# [lesson 13](13_training_for_real.ipynb) does, and `--own` with it.
+#
+# ## 7 · Exercises
+#
+# There is one: [lessons/exercises/own.py](exercises/own.py), all of it. Section 3 says in which order. Each stub
+# has the formula, the shapes and a hint; the lessons have the derivations. When `minitransformer check own` calls
+# a function right, compare it with the one in [lessons/solutions/own.py](solutions/own.py), and keep yours.
+#
+# You can also write functions in new cells here, and run the cell below again: it checks those that it finds in
+# the notebook.
+
+# %%
+folder.cleanup()
+print(check_exercise("own", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | the file | `answers/own.py`, a copy of `lessons/exercises/own.py`; NumPy and nothing else |
+# | after each function | `minitransformer check own` |
+# | after each evening | `minitransformer train toy --own answers/own.py` |
+# | in Python | `with own("answers/own.py") as mine:`; then `mine.used`, `mine.others` |
+# | a stub | is the package's, also for those of yours that call it |
+# | how | every function of the package asks the registry who is to do its work |
+# | the loss falls | if $w \cdot g \gt 0$; it proves no more than that |
+# | Adam | hides a factor: $c \, g$ and $g$ make the same step |
+# | the same seed | gives the same losses as the package's, to rounding |
+#
+# **Your own Transformer.** When `minitransformer check own` says that all is right, open this lesson again: it
+# will run on yours.
