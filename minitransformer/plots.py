@@ -125,8 +125,8 @@ def loss_curves(metrics, path=None, package=()):
     ]
     for axes, kind, name, style in curves:
         _plot(axes, metrics, kind, name, **style)
-    above = dict(label="training, the package's functions", color="black", linestyle="--")
-    _plot(losses, package, "train", "nll", **above)
+    style = dict(label="training, the package's functions", color="black", linestyle="--")
+    _plot(losses, package, "train", "nll", **style)
     losses.set_ylabel("NLL (nats per token)")
     if losses.lines:
         losses.legend(frameon=False)

@@ -2,7 +2,8 @@
 
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
-own.py              the learner's functions that it is trained with, if it is; never run from here
+own.py              the learner's functions that it is trained with, if it is; code that runs only
+                    where --own names it
 metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
@@ -177,6 +178,29 @@ class RunFolder:
             )
         _write_whole(self.own, content)
 
+    def require_kept(self, own):
+        """Let a training go on with the learner's functions that it was begun with alone.
+
+        Args:
+            own: what stands in, an OwnFile, or None.
+
+        Raises:
+            CheckpointError: it is another one; or there should be none, or one.
+            OSError: as for :meth:`save_own`.
+        """
+        if not self.own.exists():
+            if own:
+                raise CheckpointError(
+                    f"{self.path} has no own.py: it is trained on the package's functions, or has "
+                    "lost the file. Leave out --own, or put the file back"
+                )
+        elif own is None or own.content != self._own_content():
+            differs = f"{own.path} differs from it" if own else "code only runs when you say so"
+            raise CheckpointError(
+                f"{self.path} is trained on the functions in {self.own}, and {differs}; go on: "
+                f"{self.resume_command()}"
+            )
+
     def bind(self, recipe=None, texts=None):
         """Set what is ``bound``: configuration and vocabulary as they are in the folder, and these.
 
@@ -210,7 +234,7 @@ class RunFolder:
         if newest is None:
             return None
         path, arrays, state = newest
-        self._require_own(path, state)
+        self._require_bound(path, state)
         return arrays, state
 
     def epoch_file(self, epoch):
@@ -259,7 +283,7 @@ class RunFolder:
                 f"{error}. Once it is out of the way, {self.resume_command()} makes it again from "
                 "the epochs"
             ) from error
-        self._require_own(self.model, state)
+        self._require_bound(self.model, state)
         return arrays, state
 
     def load_parameters(self):
@@ -290,10 +314,10 @@ class RunFolder:
             arrays, state = load_checkpoint(path)
         except FileNotFoundError as error:
             raise CheckpointError(f"{path} is missing; take it from a copy of the run") from error
-        self._require_own(path, state)
+        self._require_bound(path, state)
         return arrays, state
 
-    def require_own(self):
+    def require_bound(self):
         """Refuse to go on where any of the checkpoints is of another run; damaged ones aside.
 
         Raises:
@@ -304,7 +328,7 @@ class RunFolder:
                 state = load_state(path)
             except (CheckpointError, FileNotFoundError):
                 continue
-            self._require_own(path, state)
+            self._require_bound(path, state)
 
     def require_untrained(self):
         """Refuse to begin at the first step where there is something left of a training.
@@ -355,7 +379,7 @@ class RunFolder:
     def _save(self, path, arrays, state):
         save_checkpoint(path, arrays, state | (self.bound.as_state() if self.bound else {}))
 
-    def _require_own(self, path, state):
+    def _require_bound(self, path, state):
         """Refuse what has the name of another file, or is bound to something else."""
         if match := NUMBERED.fullmatch(path.name):
             counter, value = match[1], state.get(match[1])

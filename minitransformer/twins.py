@@ -94,6 +94,8 @@ def stands_in():
 def twinned(reference):
     """Mark a function ``f`` or its ``f_backward``, or the two methods of a Module, for twins.
 
+    The package calls them by position: the names of arguments are the learner's own.
+
     Attribute ``twins``: a Twin for each array library that has one, by the library's name; that of
     the first argument counts.
     """

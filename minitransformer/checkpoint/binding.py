@@ -75,10 +75,9 @@ class Binding:
                 f"{self.vocabulary}, and not {_shown(noted.vocabulary)}"
             )
         if self.own not in (None, noted.own):
-            found.append(
-                f"own.py has SHA-256 {self.own or 'none, as it is missing'}, and it was trained "
-                f"with {_shown(noted.own) or 'no such file'}"
-            )
+            here = f"own.py has SHA-256 {self.own}" if self.own else "own.py is missing"
+            then = f"with one of SHA-256 {_shown(noted.own)}" if noted.own else "without one"
+            found.append(f"{here}, and the run was trained {then}")
         for name, here, then in differing(self.texts, noted.texts):
             found.append(f"the {name} text has changed: it is {here}, and was {then}")
         return found

@@ -66,7 +66,7 @@ def _score(options):
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
     # What is printed tells corpus and seed, too.
     run_folder.bind(recipe.identity())
-    run_folder.require_own()
+    run_folder.require_bound()
     translator = translator_of(options)
 
     def scored():

@@ -19,7 +19,7 @@ from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.config import TransformerConfig
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
-from minitransformer.own.training import certify, checked, explained, require_kept
+from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
@@ -108,11 +108,13 @@ def _descriptions(config):
 
 def run(options):
     """Train as ``options`` say; returns the exit status."""
+    if options.anyway and not options.own:
+        options.usage_error("--anyway goes with --own")
     progress = Progress()
     device = select_device(options.device)
     run_folder, recipe = _resumed(options) if options.resume else _new(options)
     with interrupts_raised():
-        own = _own(options, run_folder, progress)
+        own = checked(options.own, options.anyway, progress.say) if options.own else None
         with own.standing_in() if own else nullcontext():
             if options.dry_run:
                 return _dry_run(recipe, device, progress)
@@ -123,7 +125,9 @@ def _run(options, run_folder, recipe, device, progress, own):
     if not options.start_over and _is_done(run_folder, recipe):
         progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
         if own and not run_folder.certificate.exists():
-            _end(run_folder, recipe, device, progress, own)
+            with only_training(run_folder.path):
+                run_folder.require_kept(own)
+                _end(run_folder, recipe, device, progress, own)
         return 0
     with _made(run_folder.path), only_training(run_folder.path):
         if not options.resume:
@@ -135,15 +139,6 @@ def _run(options, run_folder, recipe, device, progress, own):
         return _train(recipe, run_folder, device, progress, own)
 
 
-def _own(options, run_folder, progress):
-    """The learner's functions, checked, or None."""
-    if options.anyway and not options.own:
-        options.usage_error("--anyway goes with --own")
-    if options.resume and not (options.start_over and options.own):
-        require_kept(run_folder, options.own)
-    return checked(options.own, options.anyway, progress.say) if options.own else None
-
-
 def _dry_run(recipe, device, progress):
     with TemporaryDirectory() as folder:
         trainer = prepare(recipe, RunFolder(folder), device, progress)
@@ -153,7 +148,7 @@ def _dry_run(recipe, device, progress):
 
 
 def _train(recipe, run_folder, device, progress, own):
-    trainer = prepare(recipe, run_folder, device, progress)
+    trainer = prepare(recipe, run_folder, device, progress, own)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
@@ -172,17 +167,27 @@ def _train(recipe, run_folder, device, progress, own):
 
 
 def _end(run_folder, recipe, device, progress, own):
-    """What follows a training: a certificate, pictures, and what to do next."""
+    """What follows a training: pictures, a certificate, and what to do next."""
+    _draw(run_folder, progress)
     if own:
         progress.say("the package's functions begin the same training, to compare losses")
-        print(certify(own, run_folder, recipe, device))
+        try:
+            with explained(own):
+                print(certify(own, run_folder, recipe, device))
+        except KeyboardInterrupt:
+            progress.say(f"the training is whole; its certificate: {run_folder.resume_command()}")
+            raise
+        _draw(run_folder, progress)  # with the curve of the package's
+    folder = shlex.quote(str(run_folder.path))
+    with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
+    progress.say(f"done; try it: minitransformer translate {folder}{with_own}")
+
+
+def _draw(run_folder, progress):
     try:
         plot.draw(run_folder)
     except MissingLibraryError as error:  # plot can still draw it, any time
         progress.say(f"no picture of it was made: {error}")
-    folder = shlex.quote(str(run_folder.path))
-    with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
-    progress.say(f"done; try it: minitransformer translate {folder}{with_own}")
 
 
 @contextmanager

@@ -15,6 +15,8 @@ def cross_attention(model, source, target):
     Args:
         source, target: ids as for :meth:`Transformer.forward`. Row t of the weights is where the
             model looks to choose the token that follows ``target[:, :t + 1]``.
+
+    The references compute them from the model's parameters, whoever stands in for them.
     """
     with standing_in(None):  # the caches of the references are the ones to look into
         _, (_, (_, (layers, _))) = model.features(source, target)

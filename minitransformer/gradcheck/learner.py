@@ -8,16 +8,18 @@ The file defines
 """
 
 import difflib
-import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.gradcheck.report import CheckError
+from minitransformer.regular_file import read_regular
 
+MOST = 10**6  # bytes of a file
 PARTS = {  # of a pair: what follows its name, and what to write where that is missing
     "": "",
     "_backward": "; write one: from (dy, cache) to the gradients",
@@ -51,17 +53,40 @@ def load_file(path):
     Raises:
         CheckError: it is missing, is no Python file, or fails.
     """
-    if not path.is_file():
-        raise CheckError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(f"learner_{path.stem}", path)
-    if spec is None:
+    return run_file(path, content_of(path))
+
+
+def content_of(path):
+    """What is in the file at ``path``, a Path, as bytes.
+
+    Raises:
+        CheckError: it is missing, or no Python file.
+    """
+    if path.suffix != ".py":
         raise CheckError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
+    try:
+        return read_regular(path, MOST)
+    except FileNotFoundError as error:
+        raise CheckError(f"there is no file {path}") from error
+    except OSError as error:
+        raise CheckError(f"{path} cannot be read: {error}") from error
+
+
+def run_file(path, content):
+    """The module that ``content``, bytes, of the file at ``path`` makes.
+
+    It is compiled anew, whatever bytecode is beside it: that may be of another text.
+
+    Raises:
+        CheckError: it fails.
+    """
+    module = ModuleType(f"learner_{path.stem}")
+    module.__file__ = str(path)
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)  # so that it can import the files beside it
-    sys.modules[spec.name] = module  # dataclasses look their module up there
+    sys.modules[module.__name__] = module  # dataclasses look their module up there
     try:
-        call(f"importing {path}", spec.loader.exec_module, module)
+        call(f"importing {path}", lambda: exec(compile(content, str(path), "exec"), vars(module)))
     finally:
         sys.path.remove(folder)
     return module

@@ -2,7 +2,8 @@
 
 import ast
 import hashlib
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import partial, wraps
 from pathlib import Path
@@ -12,17 +13,15 @@ import numpy as np
 from minitransformer.backend import array_namespace, is_array
 from minitransformer.exercises import parts_of
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.learner import load_file
+from minitransformer.gradcheck.learner import content_of, run_file
 from minitransformer.gradcheck.pair import call
 from minitransformer.own import layers, search
 from minitransformer.own.package import CALLED_ALIKE, FUNCTIONS
-from minitransformer.regular_file import read_regular
-from minitransformer.run_folder import MOST_OWN
 from minitransformer.twins import Twin, standing_in
 
 FOR_GPU = (
-    "it was given arrays of a GPU: ask them for their library, xp = array_namespace(x), as the "
-    "package does, or stay on the CPU: --device cpu"
+    "it was given arrays of a GPU: ask them for their library, xp = array_namespace(x) with "
+    "from minitransformer.backend import array_namespace, or stay on the CPU: --device cpu"
 )
 # The names of a learner's functions that are running: one that calls the package's of its own name
 # gets that, and not itself.
@@ -41,7 +40,8 @@ def own(path):
 
     It runs the file. What is still a stub there is the package's. Nothing is checked, which is for
     ``minitransformer check own``. Twins sleep meanwhile. It holds for the thread it is entered in
-    and for its Workers. Make the model inside: its table of positions is one of the functions.
+    and for its Workers. Make the model inside, as its table of positions comes of one of the
+    functions, and go through whatever generator translates inside.
 
     Yields:
         The :class:`OwnFile`.
@@ -68,22 +68,21 @@ class OwnFile:
         others: those of the package's that have run where the learner's could have stood.
 
     Raises:
-        CheckError: the file is missing or cannot be run.
-        OSError: it is no regular file, or too large.
+        CheckError: the file is missing, is no regular file, or cannot be run.
     """
 
     def __init__(self, path):
         self.path = Path(path)
-        module = load_file(self.path)
-        self.content = read_regular(self.path, MOST_OWN)
-        self.functions = vars(module)
+        self.content = content_of(self.path)
+        with redirect_stdout(sys.stderr):  # standard output is for what the commands print
+            self.functions = vars(run_file(self.path, self.content))
         self.used, self.others, self.wrong = set(), set(), []
+        self._twins = {}
         stubs = _stubs(self.content)
-        packages = {f for named in FUNCTIONS.values() for f in (named, named.__wrapped__)}
         self.there = {
-            name: function
-            for name, function in self.functions.items()
-            if callable(function) and name not in stubs and function not in packages
+            name: self.functions[name]
+            for name in FUNCTIONS.keys() & self.functions.keys()
+            if not (_place(self.functions[name]) in stubs or _is_packages(self.functions[name]))
         }
         self.written = list(parts_of("own"))
         for part in parts_of("own"):
@@ -128,7 +127,7 @@ class OwnFile:
         return twin
 
     def _twin(self, name):
-        pair = [self.functions[n] for n in (name, f"{name}_backward") if n in self.functions]
+        pair = [self.functions[n] for n in (name, f"{name}_backward") if n in FUNCTIONS]
         return CALLED_OTHERWISE.get(name, Twin)(*pair)
 
     def _watched(self, name):
@@ -170,10 +169,20 @@ def _packages(part):
     return {name: CALLED_ALIKE[name] for name in part.functions if name in CALLED_ALIKE}
 
 
+def _is_packages(function):
+    return any(function is f for named in NAMES for f in (named, named.__wrapped__))
+
+
+def _place(function):
+    """Name and line of a function in its file, or None for what is no function."""
+    code = getattr(function, "__code__", None)
+    return code and (code.co_name, code.co_firstlineno)
+
+
 def _stubs(content):
-    """The names of the functions in a file that do nothing but raise a NotImplementedError."""
+    """Name and line of each function in a file that does nothing but raise NotImplementedError."""
     return {
-        node.name
+        (node.name, min(n.lineno for n in (node, *node.decorator_list)))
         for node in ast.parse(content).body
         if isinstance(node, ast.FunctionDef)
         and isinstance(node.body[-1], ast.Raise)

@@ -92,4 +92,9 @@ def _add(name, groups, gradients):
             f"of {len(groups)} tuples of parameters ({error})"
         ) from error
     for parameter, grad in pairs:
+        if grad.shape != parameter.data.shape:
+            raise CheckError(
+                f"{name} returned a gradient of shape {grad.shape} for a parameter of shape "
+                f"{parameter.data.shape}"
+            )
         parameter.grad += grad

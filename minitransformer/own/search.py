@@ -29,8 +29,8 @@ def greedy(search):
             return []
         log_probabilities = _next_of(model, source)
         start = np.full((len(source), 1), BOS)
-        said = _ids("greedy", search(log_probabilities, start, int(limits.max())))
-        if said.ndim != 2 or len(said) != len(source) or not said.size:
+        said = _ids("greedy", search(log_probabilities, start, int(limits.max())), ndim=2)
+        if len(said) != len(source):
             raise CheckError(
                 f"greedy must return ids (N, T) for N = {len(source)} sentences; the shape of what "
                 f"it returned is {said.shape}"
@@ -59,15 +59,8 @@ def beam_search(search):
         found = []
         for sentence, limit in zip(source, limits, strict=True):
             log_probabilities = _next_of(model, sentence[None])
-            best = search(log_probabilities, start, int(limit), beam_size, alpha)
-            if not isinstance(best, list | tuple) or not best:
-                raise CheckError("beam_search must return a list of pairs (ids, log P), best first")
-            found.append(
-                [
-                    Hypothesis.of(_ids("beam_search", ids), float(log_p), alpha)
-                    for ids, log_p in best[:n_best]
-                ]
-            )
+            best = _pairs(search(log_probabilities, start, int(limit), beam_size, alpha))
+            found.append([Hypothesis.of(*pair, alpha) for pair in best[:n_best]])
         return with_attention(model, source, found) if attention and len(source) else found
 
     return Twin(stand_in)
@@ -80,6 +73,11 @@ def _next_of(model, source):
 
     def log_probabilities(said):
         said = np.asarray(said)
+        if said.ndim != 2 or not len(said) or len(said) % len(memory):
+            raise CheckError(
+                f"log_probabilities was given ids of shape {said.shape} for {len(memory)} "
+                "sentences; give (N, t), all N together, those that have ended as well"
+            )
         count = len(said) // len(memory)  # the hypotheses of one sentence, or 1
         y, _ = model.decode(said, *(x.repeat(count, axis=0) for x in (memory, mask)))
         logits, _ = model.output_projection.forward(y[:, -1])
@@ -97,11 +95,25 @@ def _gains(model, source, start, said):
     return np.take_along_axis(log_p, said[:, :, None], axis=-1)[..., 0]
 
 
-def _ids(name, ids):
+def _ids(name, ids, ndim):
     ids = np.asarray(ids)
-    if ids.dtype.kind not in "iu" or not ids.size:
-        raise CheckError(f"{name} must return ids, at least one integer for a sentence; not {ids}")
+    if ids.dtype.kind not in "iu" or ids.ndim != ndim or not ids.size:
+        raise CheckError(
+            f"{name} must return ids, an array of {ndim} axes with a token or more for each "
+            f"sentence; it has {ids.dtype} of shape {ids.shape}"
+        )
     return ids
+
+
+def _pairs(best):
+    """What a beam search returned, as pairs of an array and a number."""
+    try:
+        pairs = [(_ids("beam_search", ids, ndim=1), float(log_p)) for ids, log_p in best]
+    except (TypeError, ValueError):
+        pairs = []
+    if not pairs:
+        raise CheckError("beam_search must return a list of pairs (ids, log P), best first")
+    return pairs
 
 
 def _length(tokens):

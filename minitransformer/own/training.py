@@ -2,25 +2,26 @@
 
 import io
 from contextlib import contextmanager
+from itertools import islice
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.errors import ExplainedError
 from minitransformer.evaluation import score
 from minitransformer.exercises import parts_of
 from minitransformer.exercises.parts import WRONG
 from minitransformer.gradcheck import CheckError
 from minitransformer.own.check import check_own
 from minitransformer.own.file import OwnFile
-from minitransformer.regular_file import read_regular, written_whole
-from minitransformer.run_folder import MOST_OWN, RunFolder
+from minitransformer.regular_file import written_whole
+from minitransformer.run_folder import RunFolder
 from minitransformer.training.progress import Progress
 from minitransformer.training.session import TEST_SPLITS, load_split, prepare
+from minitransformer.training.trainer import Stopped
 from minitransformer.translator import Translator
 from minitransformer.twins import standing_in
 
 FIRST = 20  # steps, in which rounding has not grown yet
+MOST = 500  # steps on the package's functions
 SAMPLES = 3  # sentences that beam search translates
 
 
@@ -36,7 +37,9 @@ def checked(path, anyway, say):
     file = OwnFile(path)
     wrong = [v for v in check_own(file, say).verdicts if v.status == WRONG]
     if not file.written:
-        raise CheckError(f"nothing is written in {path} yet; minitransformer check own says more")
+        raise CheckError(
+            f"nothing is written in {path} yet: minitransformer check own --file {path}"
+        )
     if wrong and not anyway:
         raise CheckError(
             f"wrong in {path}: {', '.join(file.wrong)}. Mend it, or see what comes of it: --anyway"
@@ -52,58 +55,38 @@ def checked(path, anyway, say):
 
 @contextmanager
 def explained(file):
-    """Inside, what the results of a wrong function break is an error that says so.
+    """Inside, what comes of a wrong function is an error that names it.
 
     Raises:
-        CheckError: in place of a TypeError, ValueError, IndexError or AttributeError.
+        CheckError: in place of an error of any kind but those of the user and the system.
     """
     try:
         yield
-    except (TypeError, ValueError, IndexError, AttributeError) as error:
-        if not file.wrong or isinstance(error, ExplainedError):
+    except (Stopped, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if not file.wrong:
             raise
         raise CheckError(
-            f"the training cannot go on: {error}; wrong is {', '.join(file.wrong)}, and what it "
-            "returned may not be what is needed"
+            f"{error}. This runs on a wrong {', '.join(file.wrong)}: what that returns may be too "
+            "large, or of another form than is needed"
         ) from error
-
-
-def require_kept(run_folder, path):
-    """Let a run go on with the functions that it was begun with alone.
-
-    Args:
-        path: of the file that is to stand in, or None.
-
-    Raises:
-        CheckpointError: it is another one; or there should be none, or one.
-    """
-    kept = run_folder.own
-    if not kept.exists():
-        if path:
-            raise CheckpointError(f"{run_folder.path} is trained without a file of yours; leave it")
-        return
-    if not path or read_regular(path, MOST_OWN) != read_regular(kept, MOST_OWN):
-        differs = f"{path} differs from it" if path else "its code only runs when you say so"
-        raise CheckpointError(
-            f"{run_folder.path} is trained on the functions in {kept}, and {differs}; go on: "
-            f"{run_folder.resume_command()}"
-        )
 
 
 def certify(file, run_folder, recipe, device):
     """Write what is yours in a trained run; returns it as Markdown.
 
     It goes into the folder as ``certificate.md``. The training is begun again for that, in a folder
-    that goes away: some steps on the learner's functions, an epoch on the package's, to lay their
-    losses side by side. Then the test split is translated: greedily, and a few sentences of it with
-    beam search, which takes them one by one.
+    that goes away: some steps on the learner's functions, an epoch or MOST steps on the package's,
+    to lay their losses side by side. Then the test split is translated: greedily, and a few
+    sentences of it with beam search, which takes them one by one.
 
     Args:
         file: the OwnFile, which stands in.
     """
     mine = _begin(recipe, device, FIRST)
     with standing_in(None):
-        theirs = _begin(recipe.with_value("accelerate", False), device)
+        theirs = _begin(recipe.with_value("accelerate", False), device, MOST)
     run_folder.package_log.write(theirs)
     split = TEST_SPLITS[recipe.data.corpus]
     sources, references = zip(*load_split(recipe.data, split), strict=True)
@@ -115,9 +98,10 @@ def certify(file, run_folder, recipe, device):
         "# A Transformer of your own",
         "",
         f"{len(file.written)} of {len(parts_of('own'))} functions are yours.",
-        f"Of the package's functions, {', '.join(sorted(file.others)) or 'none'} ran.",
+        "Of the package's functions that yours can replace, "
+        f"{', '.join(sorted(file.others)) or 'none'} ran.",
         "",
-        "| function | whose | |",
+        "| function | whose | ran |",
         "|---|---|---|",
     ]
     for part in parts_of("own"):
@@ -125,7 +109,7 @@ def certify(file, run_folder, recipe, device):
         if part.functions[0] in file.wrong:
             whose = "yours, wrong"
         ran = not (file.used | file.others).isdisjoint(part.functions)
-        lines.append(f"| `{part.functions[0]}` | {whose} | {'ran' if ran else ''} |")
+        lines.append(f"| `{part.functions[0]}` | {whose} | {'yes' if ran else 'no'} |")
     lines += [
         "",
         f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
@@ -140,15 +124,14 @@ def certify(file, run_folder, recipe, device):
     return text
 
 
-def _begin(recipe, device, most=None):
-    """The log entries of the first epoch of a training, or of its first steps; no more is kept."""
+def _begin(recipe, device, most):
+    """The log entries of the first steps of a training, of an epoch at most; no more is kept."""
     with TemporaryDirectory() as folder:
         recipe = recipe.with_value("log_every", 1)
         trainer = prepare(recipe, RunFolder(folder), device, Progress(io.StringIO()))
-        batches, together = trainer.batches(0), recipe.training.accumulate
         with trainer.model.device.as_current(), trainer.workers.one_blas_thread():
-            for first in range(0, len(batches), together)[:most]:
-                trainer.take_step(batches[first : first + together], trainer.total_steps)
+            for _ in islice(trainer.steps(), most):
+                pass
         return trainer.run.log.entries()
 
 
@@ -165,5 +148,5 @@ def _side_by_side(mine, theirs, run_folder):
         f"functions, from the same seed, by {difference:.1e} of their size at most",
         f"- the loss of step {last['step']} was {last['loss']:.4f}, and with the package's "
         f"{packages[last['step']]:.4f}; loss.png has both curves",
-        f"- tokens a second: {pace:.2f} of what theirs are",
+        f"- speed: {pace:.2f} times that of the package's readable functions, in tokens a second",
     ]

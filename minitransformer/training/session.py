@@ -11,14 +11,13 @@ from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
 from minitransformer.data.multi30k import load_multi30k
 from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.data.vocabulary import PAD, Vocabulary
 from minitransformer.evaluation import sacrebleu_metrics, score
 from minitransformer.loss import cross_entropy
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
 from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
-from minitransformer.twins import stands_in
 from minitransformer.workers import default_shards
 
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
@@ -69,19 +68,22 @@ def _load_toy(split, languages):
     return [(english, german) for german, english in corpus[split]]
 
 
-def prepare(recipe, run, device, progress):
+def prepare(recipe, run, device, progress, own=None):
     """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
 
-    Reports to ``progress`` what it reads, leaves out and learns.
+    Reports to ``progress`` what it reads, leaves out and learns. ``own`` is the OwnFile that stands
+    in, of which the run keeps a copy.
 
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
             of another recipe.
-        CheckpointError: the folder holds something else than a run.
+        CheckpointError: the folder holds something else than a run, or a run on other functions.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
         MissingLibraryError: there is no sentencepiece or no sacreBLEU.
     """
-    if not run.config.exists():
+    if run.config.exists():
+        run.require_kept(own)
+    else:
         run.require_free()
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", _shards(recipe, run, device))
@@ -130,7 +132,7 @@ def prepare(recipe, run, device, progress):
 
     run.create()
     if not run.config.exists():
-        if own := stands_in():
+        if own:
             run.save_own(own.content)
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
@@ -165,7 +167,7 @@ def _vocabulary(recipe, run, pairs, texts):
         return Vocabulary.train(learned_from, recipe.data.vocabulary_size)
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
-    run.require_own()
+    run.require_bound()
     vocabulary = Vocabulary.load(run.vocabulary)
     config, _ = run.load_config()
     wanted = recipe.transformer_config(len(vocabulary))
@@ -191,6 +193,6 @@ def mean_nll(model, batches):
     total = 0.0
     for batch in batches:
         logits, _ = model.forward(batch.source, batch.target)
-        (_, nll), _ = cross_entropy(logits, batch.labels, num_tokens=num_tokens)
+        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
         total += float(nll)
     return total

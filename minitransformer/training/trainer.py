@@ -114,6 +114,19 @@ class Trainer:
                 raise Stopped(interrupt.signum) from interrupt
 
     def _train_epoch(self, signals):
+        for _ in self.steps():
+            if signals or self.step % self.config.save_every == 0:
+                self.save()
+            if signals:
+                raise Stopped(signals[0])
+
+    def steps(self):
+        """Take the steps of this epoch that are still to do, a generator that yields after each.
+
+        Raises:
+            TrainingError: as for :meth:`train`.
+            CheckpointError: the position is beyond the epoch.
+        """
         total_steps = self.total_steps  # first, for a Trainer keeps the batches of one epoch
         batches = self.batches(self.epoch)
         if self.position > len(batches):
@@ -127,10 +140,7 @@ class Trainer:
             group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
             self.take_step(group, total_steps)
-            if signals or self.step % self.config.save_every == 0:
-                self.save()
-            if signals:
-                raise Stopped(signals[0])
+            yield
 
     @cached_property
     def total_steps(self):

@@ -22,11 +22,13 @@ DEFINITIONS = {
 
 def text_with(*changes):
     """The solution with some changes: (function, what is there, what instead)."""
-    text = TEXT
+    changed = dict(DEFINITIONS)
     for function, old, new in changes:
-        definition = DEFINITIONS[function]
-        assert definition.count(old) == 1
-        text = text.replace(definition, definition.replace(old, new))
+        assert changed[function].count(old) == 1
+        changed[function] = changed[function].replace(old, new)
+    text = TEXT
+    for function, definition in DEFINITIONS.items():
+        text = text.replace(definition, changed[function])
     return text
 
 

@@ -1,11 +1,23 @@
 """A learner's functions run in place of the package's: each of them, and nothing goes past it."""
 
+import importlib.util
+import py_compile
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
-from own_files import FUNCTIONS, SOLUTION, STUBS, solution_of_only, text_with, written
+from own_files import (
+    FUNCTIONS,
+    PART_OF,
+    SOLUTION,
+    STUBS,
+    TEXT,
+    solution_of_only,
+    text_with,
+    written,
+)
 from strict_cupy import strict
 from training_in_miniature import batch, tiny_model, train
 
@@ -16,7 +28,8 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
-from minitransformer.own import own
+from minitransformer.own import own, package
+from minitransformer.training.session import mean_nll
 from minitransformer.twins import TwinCache, accelerated
 from minitransformer.workers import Workers
 
@@ -227,6 +240,49 @@ def test_a_function_that_hands_over_to_the_packages_is_found_out(tmp_path):
     assert (mine.used, mine.others) == ({"relu"}, {"relu"})
 
 
+def test_of_two_functions_of_one_name_the_last_counts(tmp_path):
+    stubs = STUBS.read_text(encoding="utf-8")
+    with own(written(tmp_path / "below.py", stubs + NUMPY_ALONE)) as mine:
+        pass
+    assert [part.functions[0] for part in mine.written] == ["relu"]
+    with own(written(tmp_path / "above.py", NUMPY_ALONE + stubs)) as mine:
+        pass
+    assert mine.written == []
+
+
+def test_a_helper_that_is_called_like_a_backward_is_none(tmp_path):
+    helper = "\n\ndef split_heads_backward(dy, cache):\n    return dy\n"
+    with own(written(tmp_path / "own.py", TEXT + helper)):
+        train(1)
+
+
+def test_names_of_arguments_are_the_learners_own(tmp_path):
+    renamed = text_with(
+        ("cross_entropy", "num_tokens=None", "n=None"),
+        ("cross_entropy", "if num_tokens is None else num_tokens", "if n is None else n"),
+    )
+    model, data = tiny_model(), batch()
+    expected = mean_nll(model, [data])
+    with own(written(tmp_path / "own.py", renamed)):
+        assert mean_nll(model, [data]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_bytecode_beside_the_file_never_runs(tmp_path):
+    path = written(tmp_path / "own.py", "raise SystemExit\n")
+    planted = Path(importlib.util.cache_from_source(path))
+    planted.parent.mkdir()
+    py_compile.compile(
+        path, planted, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH
+    )
+    with own(written(path, NUMPY_ALONE)) as mine:
+        relu(X)
+    assert mine.used == {"relu"}
+
+
+def test_the_functions_of_the_package_are_those_of_the_parts():
+    assert package.FUNCTIONS.keys() == PART_OF.keys()
+
+
 def test_half_a_pair_is_the_packages(tmp_path):
     text = NUMPY_ALONE.partition("def relu_backward")[0]
     with own(written(tmp_path / "own.py", text)) as mine:
@@ -234,7 +290,8 @@ def test_half_a_pair_is_the_packages(tmp_path):
     assert (mine.written, mine.used, mine.others) == ([], set(), {"relu"})
 
 
-def test_a_file_may_be_edited_and_taken_again(tmp_path):
+def test_a_file_may_be_edited_and_taken_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     path = written(tmp_path / "own.py", NUMPY_ALONE)
     with own(path) as first:
         relu(X)
