@@ -754,7 +754,7 @@ print(check_exercise("ex00", globals()))
 # | an exercise | fill in `answers/exNN.py`, your copy, then `minitransformer check exNN` |
 #
 # **Your own Transformer.** Nothing to write yet: `minitransformer check own` lists what there is to write in
-# `answers/own.py`, and which lesson derives it.
+# `answers/own.py`, in the order of the lessons, and names the lesson of the next.
 #
 # **Next:** what all of this is computed on, in [lesson 01](01_arrays_and_devices.ipynb); or straight to how
 # gradients are found, in [lesson 02](02_backpropagation.ipynb).

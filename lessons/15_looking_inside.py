@@ -900,7 +900,7 @@ print(check_exercise("ex15", globals()))
 # | calibration | $\text{ECE} = \sum_b \frac{n_b}{N} \lvert \text{accuracy}_b - \text{confidence}_b \rvert$; smoothing caps $p$ at $1 - \varepsilon + \varepsilon / V$ |
 #
 # **Your own Transformer.** Nothing new to write: once `minitransformer check own` finds all right and you have
-# trained on it, `minitransformer translate` with `--own answers/own.py --attention map.png` draws where your own
-# attention looks.
+# trained on it, `minitransformer translate runs/own --own answers/own.py --attention map.png` draws where your
+# model looks.
 #
 # **Next:** what the time of a training goes into, and how to save it: [lesson 16](16_making_it_fast.ipynb).

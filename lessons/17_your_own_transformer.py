@@ -593,7 +593,8 @@ figure.colorbar(image, label="attention weight, mean of 4 heads", shrink=0.8)
 plt.show()
 
 # %% [markdown]
-# For *greet* it looks ahead, over the object, at the pieces of *begrüßen*, the verb at the end; then back, at
+# These are the weights of your model, worked out from its parameters by the package's functions: how yours name
+# and keep their weights is your own affair. For *greet* it looks ahead, over the object, at the pieces of *begrüßen*, the verb at the end; then back, at
 # *meine Mädchen*. And it says *girl*, not *girls*: *Mädchen* is both, and only *meine* tells which. (Rounding has
 # a say in what a training of seconds has not quite learned: on your machine, or with your functions, words and
 # weights may be others.)
@@ -609,7 +610,8 @@ plt.show()
 #
 # At its end it writes a **certificate** into the run's folder, `certificate.md`: which of the functions are yours
 # and which of the package's ran, how far the first losses are from the package's, how many sentences of the test
-# come out exactly right, and the fingerprint of your file. A copy of the file stays with the run.
+# come out exactly right, and the fingerprint of your file. A copy of the file stays with the run; nothing of it
+# runs but where `--own` names it.
 #
 # ## 6 · What you have now
 #

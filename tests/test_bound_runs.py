@@ -259,6 +259,16 @@ def test_a_folder_of_an_older_release_is_used_with_one_warning(original, unfinis
     assert record(unfinished) == record(original)  # which notes it again
 
 
+def test_a_run_that_notes_no_file_of_a_learners_goes_on_without_one(original, unfinished):
+    """As an older release has written it, which knew of none."""
+    for path in unfinished.rglob("*.npz"):
+        arrays, state = load_checkpoint(path)
+        assert state["bound"].pop("own") == ""
+        save_checkpoint(path, arrays, state)
+    assert main([*TRAIN, str(unfinished)]) == 0
+    assert record(unfinished)[0] == record(original)[0]
+
+
 def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
     made_old(run)
     texts = (run.parent / "corpus" / "train.source").read_text().splitlines()
