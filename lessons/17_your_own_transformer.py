@@ -240,7 +240,8 @@ source_of(twinned, OwnFile.twin_of)
 # ```
 #
 # The second trains a translator in which yours run as far as there are any. It checks them first, and refuses
-# wrong ones. If yours are right, the losses are the package's, to rounding, from the first evening to the last.
+# wrong ones; each training has a folder of its own, `runs/own`, then `runs/own-2`, and `--epochs 1` makes it a short
+# one. If yours are right, the first losses are the package's, to rounding, from the first evening to the last.
 # That is the best proof that a function fits into its place, and we can have it right here: seven files, one for
 # each evening, and for each a training step and two short translations. To be sure who did the work we do not ask
 # the package. Python itself can report every function whose body is entered:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from minitransformer.commands.gradcheck import NOT_CHECKED, RIGHT, WRONG
 from minitransformer.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.exercises.parts import RIGHT as SOLVED
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.learner import load_file
+from minitransformer.gradcheck.learner import did_you_mean, load_file
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.own.check import check_own, following
 from minitransformer.own.file import OwnFile
@@ -32,6 +33,9 @@ def add(parser):
         help="such as ex07, 7, own, or the path of your file; without it, they are listed",
     )
     parser.add_argument(
+        "function", nargs="?", help="the one to say the verdict on; without it, all of them"
+    )
+    parser.add_argument(
         "--file",
         type=Path,
         help=f"yours; without it, the first ex07.py in {', '.join(FOLDERS)} is read",
@@ -48,6 +52,7 @@ def run(options):
     name = _full_name(given)
     try:
         parts = parts_of(name)  # a wrong name is said before a missing file
+        _require_function(options.function, name, parts)
         path = options.file or (given if given.suffix else _find(f"{name}.py"))
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
             if name == "own":
@@ -61,10 +66,24 @@ def run(options):
     except (CheckError, MissingLibraryError) as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
         return NOT_CHECKED
+    if path.parts[:2] == ("lessons", "exercises"):
+        print(
+            f"{path} is the original; your copy: cp -r lessons/exercises answers", file=sys.stderr
+        )
+    if options.function:
+        (verdict,) = (v for v in report.verdicts if options.function in v.part.functions)
+        print(verdict)
+        return RIGHT if verdict.status == SOLVED else WRONG
     print(f"{name}, {path}", report, sep="\n")
     if name == "own":
         print(following(report, path))
     return RIGHT if report.right else WRONG
+
+
+def _require_function(function, name, parts):
+    names = [function for part in parts for function in part.functions]
+    if function and function not in names:
+        raise CheckError(f"{name} has no function {function}{did_you_mean(function, names)}")
 
 
 def _full_name(path):

@@ -31,8 +31,10 @@ def run(options):
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
     entries = run_folder.log.entries()
+    logged = {entry["step"] for entry in entries}
+    package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
     pictures = {
-        "loss.png": partial(plots.loss_curves, package=run_folder.package_log.entries()),
+        "loss.png": partial(plots.loss_curves, package=package),
         "learning_rate.png": plots.learning_rate,
     }
     for name, picture in pictures.items():

@@ -59,7 +59,8 @@ def add(parser):
     parser.add_argument(
         "--run-folder",
         metavar="FOLDER",
-        help="where to train (default: runs/RECIPE; with --own, runs/own)",
+        help="where to train (default: runs/RECIPE; with --own, the first free of runs/own, "
+        "runs/own-2, …)",
     )
     add_device(parser)
     add_own(parser)
@@ -123,11 +124,12 @@ def run(options):
 
 def _run(options, run_folder, recipe, device, progress, own):
     if not options.start_over and _is_done(run_folder, recipe):
-        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
         if own and not run_folder.certificate.exists():
             with only_training(run_folder.path):
                 run_folder.require_kept(own)
                 _end(run_folder, recipe, device, progress, own)
+            return 0
+        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
         return 0
     with _made(run_folder.path), only_training(run_folder.path):
         if not options.resume:
@@ -173,7 +175,7 @@ def _end(run_folder, recipe, device, progress, own):
         progress.say("the package's functions begin the same training, to compare losses")
         try:
             with explained(own):
-                print(certify(own, run_folder, recipe, device))
+                print(certify(own, run_folder, recipe, device, progress))
         except KeyboardInterrupt:
             progress.say(f"the training is whole; its certificate: {run_folder.resume_command()}")
             raise
@@ -230,8 +232,8 @@ def _new(options):
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
-    name = "own" if options.own else Path(options.recipe).stem
-    run_folder = RunFolder(options.run_folder or Path("runs") / name)
+    usual = _free(Path("runs/own")) if options.own else Path("runs") / Path(options.recipe).stem
+    run_folder = RunFolder(options.run_folder or usual)
     if not options.dry_run:
         _require_free(run_folder)
     return run_folder, recipe
@@ -241,21 +243,18 @@ def _require_free(run_folder):
     try:
         run_folder.require_free()
     except CheckpointError as error:
-        free = next(
-            path
-            for number in itertools.count(2)
-            if not os.path.lexists(path := f"{run_folder.path}-{number}")
-        )
         unfinished = run_folder.config.exists() and not run_folder.model.exists()
         go_on = f"go on with it: {run_folder.resume_command()}, or " if unfinished else ""
-        if run_folder.own.exists():
-            go_on += (
-                f"begin again with what your file holds now: minitransformer train --resume "
-                f"{shlex.quote(str(run_folder.path))} --own FILE --start-over, or "
-            )
+        free = shlex.quote(str(_free(run_folder.path)))
         raise CheckpointError(
-            f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
+            f"{error}; {go_on}choose another folder: --run-folder {free}"
         ) from error
+
+
+def _free(path):
+    """``path``, or the first of path-2, path-3, … where there is nothing."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(p for p in itertools.chain([path], numbered) if not os.path.lexists(p))
 
 
 def _changes(options):
