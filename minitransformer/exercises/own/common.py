@@ -1,10 +1,11 @@
 """What the checks of the learner's own Transformer share."""
 
+import math
 import textwrap
 
 import numpy as np
 
-from minitransformer.exercises.parts import array_of, expect, y_and_cache
+from minitransformer.exercises.parts import array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call, unheard
 
@@ -26,6 +27,41 @@ def quietly(name, function, *arguments):
     """As :func:`call`, and warnings are not heard."""
     with unheard():
         return call(name, function, *arguments)
+
+
+def expect_any_axes(name, forward, backward, inputs, names, lead):
+    """Raise a CheckError unless a pair does the same where its rows lie along one axis, or more.
+
+    Args:
+        name: of the forward.
+        forward, backward: of a pair that is right for these inputs.
+        inputs: those arrays whose first axes are ``lead`` hold rows, and the first one does.
+        names: of the inputs, up to the last that has a gradient.
+        lead: the axes in front of those of a row.
+    """
+
+    def along(axes, array):
+        if np.shape(array)[: len(lead)] != lead:
+            return array
+        return np.reshape(array, (*axes, *np.shape(array)[len(lead) :]))
+
+    dy, expected = None, {}
+    for axes in (lead, (math.prod(lead),), (lead[0], 1, *lead[1:])):
+        x, *others = (along(axes, value) for value in inputs)
+        what = f"with {names[0]} of shape {x.shape}"
+        with unheard():
+            y, cache = y_and_cache(f"{name} {what}", forward, x, *others)
+        if dy is None:
+            dy = np.random.default_rng(21).standard_normal(np.shape(y))
+        else:
+            expect(f"{what} y", y, along(axes, expected["y"]))
+        given = quietly(f"{name}_backward {what}", backward, read_only(along(axes, dy)), cache)
+        given = given if isinstance(given, tuple | list) else (given,)
+        found = {f"d{of}": gradient for of, gradient in zip(names, given, strict=False)}
+        expected = expected or {"y": y, **found}
+        for of, gradient in found.items():
+            if expected[of] is not None:
+                expect(f"{what} {of}", gradient, along(axes, expected[of]))
 
 
 def likely(given, mistakes, otherwise=""):

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, generator, likely, quietly, y_of
+from minitransformer.exercises.own.common import (
+    all_right,
+    expect_any_axes,
+    generator,
+    likely,
+    quietly,
+    y_of,
+)
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE, B, D, F, T, V
@@ -21,13 +28,20 @@ def check_linear(forward, backward):
     for what, inputs in {
         "y without a bias": (x, weight, None),
         "y": (x, weight, bias),
-        "y of one row after another": (x[0], weight, bias),
     }.items():
         expect(what, y_of("linear", forward, *inputs), linear(*inputs)[0], hint="y = x W + b")
-    return all_right(
-        check_pair(forward, backward, (x, weight, b), names=("x", "weight", "bias"))
-        for b in (bias, None)
+    names = ("x", "weight", "bias")
+    report = all_right(
+        check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None)
     )
+    if report.right:
+        _, cache = y_and_cache("linear", forward, x, weight, None)
+        gradients = quietly("linear_backward", backward, read_only(np.ones((B, T, F))), cache)
+        is_triple = isinstance(gradients, tuple | list) and len(gradients) == 3
+        if not is_triple or gradients[2] is not None:
+            raise CheckError("without a bias linear_backward must return dx, dweight and None")
+        expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
+    return report
 
 
 def check_relu(forward, backward):
@@ -36,7 +50,9 @@ def check_relu(forward, backward):
     y = y_of("relu", forward, x)
     expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    return all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    report = all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
+    return report
 
 
 def check_embedding(forward, backward):
@@ -60,9 +76,15 @@ def check_embedding(forward, backward):
         "x is √D times the row, and so its gradient is √D times as large": expected / np.sqrt(D),
     }
     expect("dweight", dweight, expected, hint=likely(dweight, mistakes))
-    return check_pair(
-        forward, lambda dx, cache: (None, backward(dx, cache)), (SOURCE, weight), names=("ids", "E")
-    )
+
+    def gradients(dx, cache):
+        return None, backward(dx, cache)
+
+    names = ("ids", "weight")
+    report = check_pair(forward, gradients, (SOURCE, weight), names=names)
+    if report.right:
+        expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
+    return report
 
 
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
@@ -106,15 +128,16 @@ def check_layer_norm(forward, backward):
         expected, _ = layer_norm(x, gamma, beta, epsilon)
         hint = likely(y, _wrong_norms(x, gamma, beta, epsilon))
         expect(f"y for epsilon={epsilon:g}", y, expected, hint=hint)
-    y = y_of("layer_norm", forward, x[0], gamma, beta)
-    expect("y of one row after another", y, layer_norm(x[0], gamma, beta)[0])
     y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
     expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
     names = ("x", "gamma", "beta", "epsilon")
-    return all_right(
+    report = all_right(
         check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
         for epsilon in (1e-5, 0.5)
     )
+    if report.right:
+        expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
+    return report
 
 
 def _wrong_norms(x, gamma, beta, epsilon):
@@ -174,8 +197,13 @@ def check_dropout(forward, backward):
     if rng.random() != reference.random():
         raise CheckError("dropout must draw from rng once, as many numbers as x has entries")
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
-    report = check_pair(lambda x: forward(x, p, generator()), backward, (x,), names=("x",))
-    return all_right([report], {"dx": hint})
+
+    def seeded(x):
+        return forward(x, p, generator())
+
+    report = all_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
+    return report
 
 
 def check_residual(forward, backward):
@@ -190,10 +218,13 @@ def check_residual(forward, backward):
         "there is dropout of h, with p and rng": x + h,
     }
     expect("z with dropout", z, residual(x, h, p, generator())[0], hint=likely(z, mistakes))
-    return all_right(
+    report = all_right(
         check_pair(lambda x, h, rng=rng: forward(x, h, p, rng()), backward, (x, h))
         for rng in (lambda: None, generator)
     )
+    if report.right:
+        expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
+    return report
 
 
 def check_feed_forward(forward, backward):
@@ -224,9 +255,11 @@ def check_feed_forward(forward, backward):
     if not report.right:
         return report
     report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
-    return all_right(
-        [report], {"dx": "without dropout it is right: dh goes back through dropout, too"}
-    )
+    hint = "without dropout it is right: dh goes back through dropout, too"
+    report = all_right([report], {"dx": hint})
+    if report.right:
+        expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
+    return report
 
 
 def network_weights(rng):

@@ -96,8 +96,8 @@ def check_clip_scale(clip_scale, gradient_norm):
         (0.0, 2.0, 1.0, below),
         (2.0, math.inf, 1.0, below),
     ):
-        given = quietly("clip_scale", clip_scale, np.float64(norm), max_norm)
-        expect(f"clip_scale({norm:g}, {max_norm:g})", given, scale, hint=hint)
+        what = f"clip_scale({norm:g}, {max_norm:g})"
+        expect(what, quietly(what, clip_scale, norm, max_norm), scale, hint=hint)
 
 
 def check_noam(noam, linear_decay):
