@@ -44,7 +44,7 @@ class Pair:
         if result is None:
             raise CheckError("forward returned None: is its `return` missing?")
         if not isinstance(result, tuple) or len(result) != 2:
-            raise CheckError(f"forward must return (y, cache); it returned {_described(result)}")
+            raise CheckError(f"forward must return (y, cache); it returned {described(result)}")
         y = _as_array(result[0], "forward", "y")
         if y.dtype != np.float64:
             raise CheckError(f"forward must return a float64 y for float64 inputs; it is {y.dtype}")
@@ -198,7 +198,7 @@ def _as_array(value, who, what):
     except Exception as error:  # whatever an object's own conversion may raise
         problem = error
     raise CheckError(
-        f"{who} returned {_described(value)} where {what}, an array of real numbers, should be: "
+        f"{who} returned {described(value)} where {what}, an array of real numbers, should be: "
         f"{problem}"
     )
 
@@ -211,7 +211,8 @@ def _place(error):
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
-def _described(value):
+def described(value):
+    """What a function returned, in words."""
     if value is None:
         return "None"
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

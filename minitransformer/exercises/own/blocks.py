@@ -9,14 +9,15 @@ from minitransformer.exercises.own.common import (
     all_right,
     expect_gradients,
     generator,
+    gradients_of,
     likely,
-    quietly,
     y_of,
 )
 from minitransformer.exercises.own.layers import network_weights
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE_MASK, TARGET_MASK, B, D, H, S, T, small_config
+from minitransformer.gradcheck.pair import described
 from minitransformer.transformer import DecoderLayer, EncoderLayer
 
 NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden_p
@@ -27,7 +28,10 @@ HINTS = {
     "dx": "x goes past the sublayer, and into it as query, key and value: dx is the sum of all",
     "dmemory": "the memory is key and value of the cross-attention: dmemory is the sum of both",
 }
-ON_THE_WAY = "what goes past a sublayer and what comes through it are added before going on"
+ON_THE_WAY = (
+    "each line of the forward goes back with the cache of its own, and where it used an array "
+    "twice the two gradients are added"
+)
 
 
 def check_encoder_layer(forward, backward):
@@ -117,8 +121,10 @@ class _Layer:
         options = self._options(self.masks, pre_norm, 0.01, DROPOUT)
         _, cache = y_and_cache(self.name, forward, *self._grouped(self.arrays), *options)
         _, dy, expected = self._expected(self.masks, pre_norm, 0.01, DROPOUT)
-        given = quietly(f"{self.name}_backward", backward, read_only(dy), cache)
-        self._check_form(given)
+        of_sequences, groups = self.names[: self.ends[0]], self.groups
+        names = [*(f"d{name}" for name in of_sequences), *(f"the tuple d{g}" for g in groups)]
+        given = gradients_of(f"{self.name}_backward", backward, dy, cache, names)
+        self._check_groups(given[self.ends[0] :])
         given, expected = (
             dict(zip((f"d{name}" for name in self.names), gradients, strict=True))
             for gradients in (self._flat(given), expected)
@@ -137,18 +143,15 @@ class _Layer:
         names = [f"{group}.{name}" for group in groups for name in self.groups[group][::-1]]
         return [*names, *self.names[: self.ends[0]][::-1]]
 
-    def _check_form(self, gradients):
-        """Raise unless these are gradients of the sequences, and a tuple of them for each tuple."""
-        name = f"{self.name}_backward"
-        wanted = [f"d{name}" for name in (*self.names[: self.ends[0]], *self.groups)]
-        if not isinstance(gradients, tuple | list) or len(gradients) != len(wanted):
-            raise CheckError(f"{name} must return {', '.join(wanted)}")
-        for of_group, (group, names) in zip(
-            gradients[self.ends[0] :], self.groups.items(), strict=True
-        ):
+    def _check_groups(self, gradients):
+        """Raise unless these are a tuple of gradients for each tuple of parameters."""
+        for of_group, (group, names) in zip(gradients, self.groups.items(), strict=True):
             if not isinstance(of_group, tuple | list) or len(of_group) != len(names):
                 parts = ", ".join(f"d{name}" for name in names)
-                raise CheckError(f"d{group}, which {name} returns, must be a tuple, ({parts})")
+                raise CheckError(
+                    f"d{group}, which {self.name}_backward returns, must be a tuple, ({parts}); "
+                    f"it is {described(of_group)}"
+                )
 
     def _expected(self, masks, pre_norm, epsilon, dropout):
         """y, some dy, and the gradients of all arrays, by the package."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, unheard
+from minitransformer.gradcheck.pair import call, described, unheard
 
 SEED = 17  # of the generators for dropout
 
@@ -64,6 +64,19 @@ def expect_any_axes(name, forward, backward, inputs, names, lead):
                 expect(f"{what} {of}", gradient, along(axes, expected[of]))
 
 
+def gradients_of(name, backward, dy, cache, names):
+    """What a learner's backward of that name returns: a gradient for each of ``names``.
+
+    Raises:
+        CheckError: the backward fails, or returns something else.
+    """
+    given = quietly(name, backward, read_only(dy), cache)
+    if not isinstance(given, tuple | list) or len(given) != len(names):
+        wanted = ", ".join(names)
+        raise CheckError(f"{name} must return {wanted}; it returned {described(given)}")
+    return given
+
+
 def likely(given, mistakes, otherwise=""):
     """The hint at the mistake that ``given`` comes of.
 
@@ -90,9 +103,13 @@ def expect_gradients(what, given, expected, hints, otherwise):
         hints: by name, where there is one.
         otherwise: the hint for the others.
     """
-    so_far = " (it is the first that a backward meets)"
+    so_far = ""
     for name, gradient in expected.items():
-        exchanged = {f"it is {other}": value for other, value in expected.items() if other != name}
+        exchanged = {
+            f"it is {other}": value
+            for other, value in expected.items()
+            if other != name and not likely(given[other], {"right": value})
+        }
         hint = likely(given[name], exchanged, hints.get(name, otherwise))
         expect(f"{name} {what}".rstrip(), given[name], gradient, hint=hint + so_far)
         so_far = f" (going back from dy, the last right one is {name})"

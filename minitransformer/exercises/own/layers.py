@@ -6,6 +6,7 @@ from minitransformer.exercises.own.common import (
     all_right,
     expect_any_axes,
     generator,
+    gradients_of,
     likely,
     quietly,
     y_of,
@@ -19,7 +20,9 @@ from minitransformer.layers.embedding import embedding, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.linear import linear
-from minitransformer.layers.residual import residual
+from minitransformer.layers.residual import residual, residual_backward
+
+NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the variance σ² of each row"
 
 
 def check_linear(forward, backward):
@@ -36,10 +39,10 @@ def check_linear(forward, backward):
     )
     if report.right:
         _, cache = y_and_cache("linear", forward, x, weight, None)
-        gradients = quietly("linear_backward", backward, read_only(np.ones((B, T, F))), cache)
-        is_triple = isinstance(gradients, tuple | list) and len(gradients) == 3
-        if not is_triple or gradients[2] is not None:
-            raise CheckError("without a bias linear_backward must return dx, dweight and None")
+        wanted = ("dx", "dweight", "dbias")
+        *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
+        if dbias is not None:
+            raise CheckError("without a bias dbias, which linear_backward returns, must be None")
         expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
     return report
 
@@ -62,7 +65,7 @@ def check_embedding(forward, backward):
     given, cache = y_and_cache("embedding", forward, SOURCE, weight)
     mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
     mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
-    expect("x", given, x, hint=likely(given, mistakes))
+    expect("x", given, x, hint=likely(given, mistakes, "x = √D · E[ids]"))
 
     dx = read_only(rng.standard_normal(x.shape))
     dweight = quietly("embedding_backward", backward, dx, cache)
@@ -126,7 +129,7 @@ def check_layer_norm(forward, backward):
     for epsilon in (1e-5, 0.5):
         y = y_of("layer_norm", forward, x, gamma, beta, epsilon)
         expected, _ = layer_norm(x, gamma, beta, epsilon)
-        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon))
+        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon), NORM)
         expect(f"y for epsilon={epsilon:g}", y, expected, hint=hint)
     y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
     expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
@@ -151,6 +154,7 @@ def _wrong_norms(x, gamma, beta, epsilon):
         "ε is added to the variance, under the root": (
             gamma * centred / (np.sqrt(variance) + epsilon) + beta
         ),
+        "ε is missing: it is added to the variance": gamma * centred / np.sqrt(variance) + beta,
         "the variance is the mean of the D squares, divided by D and not by D − 1": (
             gamma * centred / of_sample + beta
         ),
@@ -191,16 +195,20 @@ def check_dropout(forward, backward):
             x * (wide >= p) * scale
         ),
     }
-    expect("y", y, expected, hint=likely(y, mistakes))
+    expect("y", y, expected, hint=likely(y, mistakes, "y = x · keep / (1 − p)"))
     reference = generator()
     dropout(x, p, reference)
     if rng.random() != reference.random():
         raise CheckError("dropout must draw from rng once, as many numbers as x has entries")
-    hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
 
     def seeded(x):
         return forward(x, p, generator())
 
+    _, cache = y_and_cache("dropout", seeded, x)
+    dx = quietly("dropout_backward", backward, read_only(x), cache)
+    mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
+    hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
+    hint = likely(dx, mistakes, hint)
     report = all_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
     expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
     return report
@@ -217,14 +225,21 @@ def check_residual(forward, backward):
         "the dropout is of h, not of x": dropout(x, p, generator())[0] + h,
         "there is dropout of h, with p and rng": x + h,
     }
-    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=likely(z, mistakes))
-    report = all_right(
-        check_pair(lambda x, h, rng=rng: forward(x, h, p, rng()), backward, (x, h))
-        for rng in (lambda: None, generator)
-    )
-    if report.right:
-        expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
-    return report
+    hint = likely(z, mistakes, "z = x + Dropout(h)")
+    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=hint)
+    report = check_pair(lambda x, h: forward(x, h), backward, (x, h))
+    if not report.right:
+        return report
+    dz = np.random.default_rng(100).standard_normal(x.shape)
+    _, cache = y_and_cache("residual", forward, x, h, p, generator())
+    dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
+    _, cache = residual(x, h, p, generator())
+    of_right = "without dropout it is right: "
+    expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
+    hint = f"{of_right}dh goes back through dropout"
+    expect("dh with dropout", dh, residual_backward(dz, cache)[1], hint=hint)
+    expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
+    return check_pair(lambda x, h: forward(x, h, p, generator()), backward, (x, h))
 
 
 def check_feed_forward(forward, backward):
@@ -238,7 +253,8 @@ def check_feed_forward(forward, backward):
             np.maximum(np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2, 0)
         ),
     }
-    expect("y", y, feed_forward(*inputs)[0], hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "y = max(0, x W_1 + b_1) W_2 + b_2")
+    expect("y", y, feed_forward(*inputs)[0], hint=hint)
     p = 0.4
     y = y_of("feed_forward", forward, *inputs, p, generator())
     mistakes = {
@@ -248,7 +264,8 @@ def check_feed_forward(forward, backward):
         ),
     }
     expected, _ = feed_forward(*inputs, p, generator())
-    expect("y with dropout", y, expected, hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "the dropout is that of what the ReLU returns")
+    expect("y with dropout", y, expected, hint=hint)
     names = ("x", "w_1", "b_1", "w_2", "b_2")
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
     report = all_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})

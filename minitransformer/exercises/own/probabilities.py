@@ -3,9 +3,10 @@
 import numpy as np
 
 from minitransformer.exercises.own.common import all_right, expect_any_axes, likely, quietly, y_of
-from minitransformer.exercises.parts import expect, y_and_cache
+from minitransformer.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
+from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
 from minitransformer.loss import cross_entropy
 
@@ -19,9 +20,14 @@ def check_softmax(forward, backward):
     mistakes = {"divide by the sum of the row, not of the whole array": exp / exp.sum()}
     hint = likely(w, mistakes, "exp(x), divided by its sum along the last axis")
     expect("what it returns", w, softmax(x)[0], hint=hint)
-    hint = "subtract from each row its own largest score before exp"
     w = y_of("softmax", forward, LARGE)
-    expect("what it returns for scores of ±9000", w, softmax(LARGE)[0], hint=hint)
+    expected, _ = softmax(LARGE)
+    given = array_of(w, LARGE.shape)
+    with unheard():
+        scaled = None if given is None else given / given.sum(axis=-1, keepdims=True)
+    mistakes = {"divide by the sum of the row, with nothing added to it": expected}
+    hint = likely(scaled, mistakes, "subtract from each row its own largest score before exp")
+    expect("what it returns for scores of ±9000", w, expected, 1e-10, hint)
 
     w = y_of("softmax", forward, x, SOURCE_MASK)
     expected, _ = softmax(x, SOURCE_MASK)
@@ -116,7 +122,7 @@ def _check_gradients(forward, backward, logits):
         "dlogits of nothing but padding",
         dlogits,
         np.zeros_like(logits),
-        hint="it is 0, and not 0 / 0",
+        hint="where the target is padding the gradient is 0, and not 0 / 0 where all are",
     )
     names = ("logits", "targets", "smoothing", "pad_id", "num_tokens")
     hint = (
