@@ -17,7 +17,7 @@ from minitransformer.exercises.own.layers import network_weights
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE_MASK, TARGET_MASK, B, D, H, S, T, small_config
-from minitransformer.gradcheck.pair import described
+from minitransformer.gradcheck.pair import returned
 from minitransformer.transformer import DecoderLayer, EncoderLayer
 
 NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden_p
@@ -150,7 +150,7 @@ class _Layer:
                 parts = ", ".join(f"d{name}" for name in names)
                 raise CheckError(
                     f"d{group}, which {self.name}_backward returns, must be a tuple, ({parts}); "
-                    f"it is {described(of_group)}"
+                    f"it is {returned(of_group)}"
                 )
 
     def _expected(self, masks, pre_norm, epsilon, dropout):

@@ -1,13 +1,12 @@
 """What the checks of the learner's own Transformer share."""
 
 import math
-import textwrap
 
 import numpy as np
 
-from minitransformer.exercises.parts import array_of, expect, read_only, y_and_cache
+from minitransformer.exercises.parts import array_of, expect, in_words, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, described, unheard
+from minitransformer.gradcheck.pair import call, returned, unheard
 
 SEED = 17  # of the generators for dropout
 
@@ -17,10 +16,10 @@ def generator():
     return np.random.default_rng(SEED)
 
 
-def y_of(name, forward, *inputs):
+def y_of(name, forward, *inputs, **options):
     """As :func:`y_and_cache`, y alone; warnings are not heard, what comes of them is compared."""
     with unheard():
-        return y_and_cache(name, forward, *inputs)[0]
+        return y_and_cache(name, forward, *inputs, **options)[0]
 
 
 def quietly(name, function, *arguments):
@@ -73,7 +72,7 @@ def gradients_of(name, backward, dy, cache, names):
     given = quietly(name, backward, read_only(dy), cache)
     if not isinstance(given, tuple | list) or len(given) != len(names):
         wanted = ", ".join(names)
-        raise CheckError(f"{name} must return {wanted}; it returned {described(given)}")
+        raise CheckError(f"{name} must return {wanted}; it returned {returned(given)}")
     return given
 
 
@@ -130,6 +129,6 @@ def all_right(reports, hints=None):
             wrong = {tensor.name for tensor in report.tensors if not tensor.right}
             said = [hint for name, hint in (hints or {}).items() if name in wrong]
             if said:
-                raise CheckError("\n".join([textwrap.dedent(str(report)), *said]))
+                raise CheckError("\n".join([in_words(report), *said]))
             break
     return report

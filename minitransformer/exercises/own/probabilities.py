@@ -68,9 +68,10 @@ def check_cross_entropy(forward, backward):
     real = LABELS != 0
 
     def check(what, targets, *options, mistakes=None, nll_mistakes=None, hint="", logits=logits):
-        given = y_of("cross_entropy", forward, logits, targets, *options)
+        form = "(loss, nll), cache"
+        given = y_of("cross_entropy", forward, logits, targets, *options, form=form)
         if not isinstance(given, tuple) or len(given) != 2:
-            raise CheckError("cross_entropy must return (loss, nll), cache")
+            raise CheckError(f"cross_entropy must return {form}; it returned no tuple (loss, nll)")
         expected, _ = cross_entropy(logits, targets, *options)
         for value, wanted, name, wrong in zip(
             given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True

@@ -49,7 +49,8 @@ def _term_along(axes, evidence, x):
         candidates.append(((ones, centred), both))
     for vectors, term in candidates:
         if _each_row_is_made_of(vectors, difference):
-            return f"{term}, is missing or has a wrong factor"
+            are, have = ("is", "has") if len(vectors) == 1 else ("are", "have")
+            return f"{term}, {are} missing or {have} a wrong factor"
     return ""
 
 
