@@ -1,10 +1,10 @@
 """The parts of an exercise, and the verdict on each.
 
 A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS``. The check of a
-part takes the learner's functions and returns nothing, or a gradient check's Report, or raises a
-CheckError which says what is wrong. Learners' functions may do anything, so a check calls them
-through :func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares
-what they return by :func:`expect`.
+part takes the learner's functions and returns nothing, or a gradient check's Report, or a note on
+what is right all the same, or raises a CheckError which says what is wrong. Learners' functions may
+do anything, so a check calls them through :func:`minitransformer.gradcheck.pair.call` or hands them
+to ``check_pair``, and compares what they return by :func:`expect`.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a part: RIGHT, WRONG with what is wrong, or TO_DO."""
+    """What became of a part: RIGHT, maybe with a note, WRONG with what is wrong, or TO_DO."""
 
     part: Part
     status: str
@@ -108,6 +108,8 @@ def judge(part, functions):
         if isinstance(error.__cause__, NotImplementedError):
             return Verdict(part, TO_DO)
         return Verdict(part, WRONG, str(error))
+    if isinstance(report, str):
+        return Verdict(part, RIGHT, report)
     if report is None or report.right:
         return Verdict(part, RIGHT)
     return Verdict(part, WRONG, in_words(report))

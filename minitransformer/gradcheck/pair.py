@@ -208,13 +208,13 @@ def _as_array(value, who, what):
 
 def _place(error):
     """Where in the called file the error arose, `` (my_file.py, line 12)``."""
-    *_, (frame, line) = (None, 0), *_frames(error)
-    return f" ({Path(frame.f_code.co_filename).name}, line {line})" if frame else ""
+    frame, number = _frame(error)
+    return f" ({Path(frame.f_code.co_filename).name}, line {number})" if frame else ""
 
 
 def _shapes(error):
     """The shapes of the arrays in that line, ``; there x is (3, 4, 6)``, where they do not fit."""
-    *_, (frame, number) = (None, 0), *_frames(error)
+    frame, number = _frame(error)
     if frame is None or not isinstance(error, ValueError):
         return ""
     line = linecache.getline(frame.f_code.co_filename, number)
@@ -228,12 +228,13 @@ def _shapes(error):
     return text
 
 
-def _frames(error):
-    """The frames in the called file, each with the line it was at."""
+def _frame(error):
+    """The innermost frame in the called file, and the line it was at; None and 0 for none."""
     frames = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is the call above
     files = [frame.f_code.co_filename for frame, _ in frames]
     called = next((file for file in files if not file.startswith("<frozen")), None)  # the import
-    return [found for found, file in zip(frames, files, strict=True) if file == called]
+    found = [at for at, file in zip(frames, files, strict=True) if file == called]
+    return found[-1] if found else (None, 0)
 
 
 def returned(value):

@@ -1,5 +1,23 @@
 """Slips that learners make, one or more in each function, and what is to be said of each."""
 
+WIDENINGS = [  # a function of the solution, what is there, and what makes it float64
+    ("linear", ", d_out), (x,", ", d_out) * np.float64(1), (x,"),
+    (
+        "linear_backward",
+        "x.reshape(-1, d_in).T @ dy",
+        "x.reshape(-1, d_in).T @ dy.astype(float)",
+    ),
+    ("relu", "np.maximum(x, 0)", "np.where(x > 0, x, np.zeros(x.shape))"),
+    ("softmax", "np.where(total == 0, 1, total)", "np.where(total == 0, np.ones(1), total)"),
+    ("cross_entropy", "real.astype(z.dtype) / count", "real / count"),
+    ("cross_entropy_backward", "np.exp(log_p) -", "np.exp(log_p) * np.float64(1) -"),
+    ("embedding", "math.sqrt(weight.shape[1])", "np.sqrt(weight.shape[1])"),
+    ("embedding_backward", "np.zeros_like(weight)", "np.zeros(weight.shape)"),
+    ("positional_encoding", "x + table[", "x + np.float64(1) * table["),
+    ("layer_norm", "centred / sigma", "centred / sigma.astype(float)"),
+    ("scaled_dot_product_attention", "1 / math.sqrt(", "1 / np.sqrt("),
+    ("dropout", "1 / (1 - p)", "1 / np.float64(1 - p)"),
+]
 SLIPS = [  # a function of the solution, what is there, what instead, and what is said of it
     ("linear", "y += bias", "y -= bias", "y = x W + b"),
     ("linear_backward", "dy.sum(axis=0)", "dy[0]", "dbias"),
@@ -49,7 +67,7 @@ SLIPS = [  # a function of the solution, what is there, what instead, and what i
         "cross_entropy",
         "(loss, nll), (",
         "loss, nll, (",
-        "(loss, nll), cache; it returned a tuple of",
+        "it returned a tuple of 3",
     ),
     ("cross_entropy", "return (loss, nll), ", "", "is its `return` missing?"),
     ("cross_entropy", "return (loss, nll)", "return (loss, loss)", "without smoothing"),

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.exercises.parts import array_of, expect, in_words, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, returned, unheard
+from minitransformer.gradcheck.pair import arrays_in, call, returned, unheard
 
 SEED = 17  # of the generators for dropout
 
@@ -61,6 +61,33 @@ def expect_any_axes(name, forward, backward, inputs, names, lead):
         for of, gradient in found.items():
             if expected[of] is not None:
                 expect(f"{what} {of}", gradient, along(axes, expected[of]))
+
+
+def float64_note(name, forward, backward, inputs):
+    """What to say of a right pair that makes float64 of float32; empty if it does not.
+
+    Args:
+        name: of the forward.
+        inputs: for the forward, float64.
+    """
+    inputs = [x.astype(np.float32) if is_float64(x) else x for x in inputs]
+    with unheard():
+        y, cache = y_and_cache(f"{name} with float32", forward, *inputs)
+    dy = read_only(np.ones(np.shape(y), np.float32))
+    gradients = quietly(f"{name}_backward with float32", backward, dy, cache)
+    gradients = gradients if isinstance(gradients, tuple | list) else (gradients,)
+    for function, values in ((name, arrays_in((y, cache))), (f"{name}_backward", gradients)):
+        if any(map(is_float64, values)):
+            return (
+                f"{function} makes float64 of float32, which is slower and takes twice the memory; "
+                "see lesson 01"
+            )
+    return ""
+
+
+def is_float64(value):
+    """Whether it is an array of float64, and no single number."""
+    return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim > 0
 
 
 def gradients_of(name, backward, dy, cache, names):

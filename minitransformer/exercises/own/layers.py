@@ -5,6 +5,7 @@ import numpy as np
 from minitransformer.exercises.own.common import (
     all_right,
     expect_any_axes,
+    float64_note,
     generator,
     gradients_of,
     likely,
@@ -37,14 +38,15 @@ def check_linear(forward, backward):
     report = all_right(
         check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None)
     )
-    if report.right:
-        _, cache = y_and_cache("linear", forward, x, weight, None)
-        wanted = ("dx", "dweight", "dbias")
-        *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
-        if dbias is not None:
-            raise CheckError("without a bias dbias, which linear_backward returns, must be None")
-        expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
-    return report
+    if not report.right:
+        return report
+    _, cache = y_and_cache("linear", forward, x, weight, None)
+    wanted = ("dx", "dweight", "dbias")
+    *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
+    if dbias is not None:
+        raise CheckError("without a bias dbias, which linear_backward returns, must be None")
+    expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
+    return float64_note("linear", forward, backward, (x, weight, bias))
 
 
 def check_relu(forward, backward):
@@ -53,9 +55,9 @@ def check_relu(forward, backward):
     y = y_of("relu", forward, x)
     expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    report = all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
     expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
-    return report
+    return float64_note("relu", forward, backward, (x,))
 
 
 def check_embedding(forward, backward):
@@ -85,9 +87,10 @@ def check_embedding(forward, backward):
 
     names = ("ids", "weight")
     report = check_pair(forward, gradients, (SOURCE, weight), names=names)
-    if report.right:
-        expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
-    return report
+    if not report.right:
+        return report
+    expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
+    return float64_note("embedding", forward, gradients, (SOURCE, weight))
 
 
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
@@ -119,7 +122,10 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
     expect("y", y, x + table[:T], hint=likely(y, mistakes, "y = x + the first T rows of the table"))
-    return check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))
+    report = check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))
+    if not report.right:
+        return report
+    return float64_note("positional_encoding", forward, backward, (x, table))
 
 
 def check_layer_norm(forward, backward):
@@ -138,9 +144,10 @@ def check_layer_norm(forward, backward):
         check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
         for epsilon in (1e-5, 0.5)
     )
-    if report.right:
-        expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
-    return report
+    if not report.right:
+        return report
+    expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
+    return float64_note("layer_norm", forward, backward, (x, gamma, beta))
 
 
 def _wrong_norms(x, gamma, beta, epsilon):
@@ -209,9 +216,9 @@ def check_dropout(forward, backward):
     mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
     hint = likely(dx, mistakes, hint)
-    report = all_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
+    all_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
     expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
-    return report
+    return float64_note("dropout", seeded, backward, (x,))
 
 
 def check_residual(forward, backward):

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, expect_any_axes, likely, quietly, y_of
+from minitransformer.exercises.own.common import (
+    all_right,
+    expect_any_axes,
+    float64_note,
+    likely,
+    quietly,
+    y_of,
+)
 from minitransformer.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
@@ -52,13 +59,13 @@ def check_softmax(forward, backward):
     what = "what it returns with a mask that allows nothing in some rows"
     expect(what, w, softmax(x, NOTHING_ALLOWED)[0], hint=hint)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
-    report = all_right(
+    all_right(
         (check_pair(forward, backward, (x, mask)) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)),
         {"dx": hint},
     )
     mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
     expect_any_axes("softmax", forward, backward, (x, mask), ("x",), (B, H, T))
-    return report
+    return float64_note("softmax", forward, backward, (x, mask))
 
 
 def check_cross_entropy(forward, backward):
@@ -135,7 +142,7 @@ def _check_gradients(forward, backward, logits):
         (loss, _), cache = forward(*inputs)
         return loss, cache
 
-    report = all_right(
+    all_right(
         (
             check_pair(
                 loss_alone, backward, (logits, LABELS, *options), names=names[: 2 + len(options)]
@@ -145,4 +152,4 @@ def _check_gradients(forward, backward, logits):
         {"dlogits": hint},
     )
     expect_any_axes("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3), names[:1], (B, T))
-    return report
+    return float64_note("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3))
