@@ -165,6 +165,7 @@ SLIPS = [  # a function of the solution, what is there, what instead, and what i
         "softmax_cache.swapaxes(-1, -2) @ dy",
         "multiplied by the weights after it",
     ),
+    ("scaled_dot_product_attention_backward", "@ query", "@ (2 * query)", "WRONG  dkey: it is 2"),
     (
         "split_heads",
         "x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)",

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 
 from minitransformer.exercises.own.common import (
-    all_right,
     expect_gradients,
+    expect_right,
     generator,
     gradients_of,
     likely,
@@ -38,7 +38,7 @@ def check_encoder_layer(forward, backward):
     groups = {"attention": ATTENTION, "attention_norm": NORM}
     groups |= {"network": NETWORK, "network_norm": NORM}
     layer = _Layer("encoder_layer", EncoderLayer, {"x": (B, S, D)}, (SOURCE_MASK,), groups)
-    return layer.check(forward, backward)
+    layer.check(forward, backward)
 
 
 def check_decoder_layer(forward, backward):
@@ -47,7 +47,7 @@ def check_decoder_layer(forward, backward):
     groups |= {"network": NETWORK, "network_norm": NORM}
     shapes = {"x": (B, T, D), "memory": (B, S, D)}
     layer = _Layer("decoder_layer", DecoderLayer, shapes, (TARGET_MASK, SOURCE_MASK), groups)
-    return layer.check(forward, backward)
+    layer.check(forward, backward)
 
 
 class _Layer:
@@ -74,11 +74,11 @@ class _Layer:
         self.ends = np.cumsum([len(shapes), *sizes])  # of the sequences and of each tuple in arrays
 
     def check(self, forward, backward):
-        """A Report; a CheckError where y or a gradient is not that of the package."""
+        """Raise a CheckError unless y and its gradients are those of the package."""
         for pre_norm in (False, True):
             self._check_y(forward, pre_norm)
             self._check_gradients(forward, backward, pre_norm)
-        return all_right(
+        expect_right(
             check_pair(
                 lambda *arrays, pre_norm=pre_norm: forward(
                     *self._grouped(arrays), *self._options(self.masks, pre_norm, 0.01, DROPOUT)

@@ -141,21 +141,15 @@ def expect_gradients(what, given, expected, hints, otherwise):
         so_far = f" (going back from dy, the last right one is {name})"
 
 
-def all_right(reports, hints=None):
-    """The last of some Reports if all are right; the first that is not, with a hint added.
+def expect_right(reports, hints=None):
+    """Raise a CheckError unless some Reports are right: it says what the first wrong one says.
 
     Args:
         reports: an iterable; what comes after the first wrong one is not asked for.
         hints: by the name of a gradient, what to add where it is wrong, ``{"dmemory": "..."}``.
-
-    Raises:
-        CheckError: says what the wrong report says, and the hint; without a hint it is returned.
     """
     for report in reports:
         if not report.right:
             wrong = {tensor.name for tensor in report.tensors if not tensor.right}
             said = [hint for name, hint in (hints or {}).items() if name in wrong]
-            if said:
-                raise CheckError("\n".join([in_words(report), *said]))
-            break
-    return report
+            raise CheckError("\n".join([in_words(report), *said]))

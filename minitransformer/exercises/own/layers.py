@@ -3,8 +3,8 @@
 import numpy as np
 
 from minitransformer.exercises.own.common import (
-    all_right,
     expect_any_axes,
+    expect_right,
     float64_note,
     generator,
     gradients_of,
@@ -35,11 +35,7 @@ def check_linear(forward, backward):
     }.items():
         expect(what, y_of("linear", forward, *inputs), linear(*inputs)[0], hint="y = x W + b")
     names = ("x", "weight", "bias")
-    report = all_right(
-        check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None)
-    )
-    if not report.right:
-        return report
+    expect_right(check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None))
     _, cache = y_and_cache("linear", forward, x, weight, None)
     wanted = ("dx", "dweight", "dbias")
     *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
@@ -55,7 +51,7 @@ def check_relu(forward, backward):
     y = y_of("relu", forward, x)
     expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    expect_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
     expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
     return float64_note("relu", forward, backward, (x,))
 
@@ -86,9 +82,7 @@ def check_embedding(forward, backward):
         return None, backward(dx, cache)
 
     names = ("ids", "weight")
-    report = check_pair(forward, gradients, (SOURCE, weight), names=names)
-    if not report.right:
-        return report
+    expect_right([check_pair(forward, gradients, (SOURCE, weight), names=names)])
     expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
     return float64_note("embedding", forward, gradients, (SOURCE, weight))
 
@@ -122,9 +116,7 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
     expect("y", y, x + table[:T], hint=likely(y, mistakes, "y = x + the first T rows of the table"))
-    report = check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))
-    if not report.right:
-        return report
+    expect_right([check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))])
     return float64_note("positional_encoding", forward, backward, (x, table))
 
 
@@ -140,12 +132,10 @@ def check_layer_norm(forward, backward):
     y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
     expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
     names = ("x", "gamma", "beta", "epsilon")
-    report = all_right(
+    expect_right(
         check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
         for epsilon in (1e-5, 0.5)
     )
-    if not report.right:
-        return report
     expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
     return float64_note("layer_norm", forward, backward, (x, gamma, beta))
 
@@ -216,7 +206,7 @@ def check_dropout(forward, backward):
     mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
     hint = likely(dx, mistakes, hint)
-    all_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
+    expect_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
     expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
     return float64_note("dropout", seeded, backward, (x,))
 
@@ -234,9 +224,7 @@ def check_residual(forward, backward):
     }
     hint = likely(z, mistakes, "z = x + Dropout(h)")
     expect("z with dropout", z, residual(x, h, p, generator())[0], hint=hint)
-    report = check_pair(lambda x, h: forward(x, h), backward, (x, h))
-    if not report.right:
-        return report
+    expect_right([check_pair(lambda x, h: forward(x, h), backward, (x, h))])
     dz = np.random.default_rng(100).standard_normal(x.shape)
     _, cache = y_and_cache("residual", forward, x, h, p, generator())
     dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
@@ -275,15 +263,11 @@ def check_feed_forward(forward, backward):
     expect("y with dropout", y, expected, hint=hint)
     names = ("x", "w_1", "b_1", "w_2", "b_2")
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
-    report = all_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
-    if not report.right:
-        return report
+    expect_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
     report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
     hint = "without dropout it is right: dh goes back through dropout, too"
-    report = all_right([report], {"dx": hint})
-    if report.right:
-        expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
-    return report
+    expect_right([report], {"dx": hint})
+    expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
 
 
 def network_weights(rng):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from minitransformer.exercises.own.common import (
-    all_right,
     expect_any_axes,
+    expect_right,
     float64_note,
     likely,
     quietly,
@@ -59,8 +59,12 @@ def check_softmax(forward, backward):
     what = "what it returns with a mask that allows nothing in some rows"
     expect(what, w, softmax(x, NOTHING_ALLOWED)[0], hint=hint)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
-    all_right(
-        (check_pair(forward, backward, (x, mask)) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)),
+    names = ("x", "mask")
+    expect_right(
+        (
+            check_pair(forward, backward, (x, mask), names=names)
+            for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
+        ),
         {"dx": hint},
     )
     mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
@@ -142,7 +146,7 @@ def _check_gradients(forward, backward, logits):
         (loss, _), cache = forward(*inputs)
         return loss, cache
 
-    all_right(
+    expect_right(
         (
             check_pair(
                 loss_alone, backward, (logits, LABELS, *options), names=names[: 2 + len(options)]
