@@ -1,12 +1,13 @@
 """The parts of an exercise, and the verdict on each.
 
 A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS``. The check of a
-part takes the learner's functions and returns nothing, or a gradient check's Report, or raises a
-CheckError which says what is wrong. Learners' functions may do anything, so a check calls them
-through :func:`minitransformer.gradcheck.pair.call` or hands them to ``check_pair``, and compares
-what they return by :func:`expect`.
+part takes the learner's functions and returns nothing, or a gradient check's Report, or a note on
+what is right all the same, or raises a CheckError which says what is wrong. Learners' functions may
+do anything, so a check calls them through :func:`minitransformer.gradcheck.pair.call` or hands them
+to ``check_pair``, and compares what they return by :func:`expect`.
 """
 
+import dataclasses
 import importlib
 import pkgutil
 import textwrap
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
+from minitransformer.gradcheck.pair import call, returned
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
 
@@ -39,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a part: RIGHT, WRONG with what is wrong, or TO_DO."""
+    """What became of a part: RIGHT, maybe with a note, WRONG with what is wrong, or TO_DO."""
 
     part: Part
     status: str
@@ -107,9 +108,16 @@ def judge(part, functions):
         if isinstance(error.__cause__, NotImplementedError):
             return Verdict(part, TO_DO)
         return Verdict(part, WRONG, str(error))
+    if isinstance(report, str):
+        return Verdict(part, RIGHT, report)
     if report is None or report.right:
         return Verdict(part, RIGHT)
-    return Verdict(part, WRONG, textwrap.dedent(str(report)))
+    return Verdict(part, WRONG, in_words(report))
+
+
+def in_words(report):
+    """What a gradient check's Report says; what it leaves unchecked the check has chosen."""
+    return textwrap.dedent(str(dataclasses.replace(report, unchecked=[])))
 
 
 def expect(what, given, expected, tolerance=1e-9, hint=""):
@@ -120,6 +128,9 @@ def expect(what, given, expected, tolerance=1e-9, hint=""):
         tolerance: largest difference, relative to the largest expected entry.
         hint: added to the message, where a plausible mistake has a name.
     """
+    if given is None:
+        raise CheckError(f"{what} is {returned(None)}")
+    booleans = all(getattr(value, "dtype", "") == "bool" for value in (given, expected))
     expected = np.asarray(expected, dtype=np.float64)
     try:
         given = np.asarray(given, dtype=np.float64)
@@ -133,17 +144,21 @@ def expect(what, given, expected, tolerance=1e-9, hint=""):
     if not np.all(difference <= tolerance * np.abs(expected).max()):  # NaN is not <=
         index = tuple(int(i) for i in np.unravel_index(np.argmax(difference), expected.shape))
         where = f" at index {index}" if index else ""
+        is_, should_be = (
+            str(bool(value)) if booleans else f"{value + 0.0:.9g}"  # and not -0
+            for value in (given[index], expected[index])
+        )
         raise CheckError(
-            f"{what} is {given[index]:.9g}{where} and should be {expected[index]:.9g}"
-            + (f"; {hint}" if hint else "")
+            f"{what} is {is_}{where} and should be {should_be}" + (f"; {hint}" if hint else "")
         )
 
 
-def y_and_cache(name, forward, *inputs, cache_type=object):
+def y_and_cache(name, forward, *inputs, form="its result and the cache", cache_type=object):
     """What a learner's forward returns for inputs that it must not write to.
 
     Args:
         name: of the forward.
+        form: what it must return, in words.
         cache_type: tuple, where the check looks into the cache; it is otherwise the learner's own.
 
     Raises:
@@ -152,7 +167,7 @@ def y_and_cache(name, forward, *inputs, cache_type=object):
     inputs = (read_only(x) if isinstance(x, np.ndarray) else x for x in inputs)
     result = call(name, forward, *inputs)
     if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(f"{name} must return its result and the cache")
+        raise CheckError(f"{name} must return {form}; it returned {returned(result)}")
     if not isinstance(result[1], cache_type):
         raise CheckError(f"the cache of {name} must be a {cache_type.__name__}")
     return result

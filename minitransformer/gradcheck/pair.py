@@ -8,6 +8,8 @@ CheckError that says where.
 import contextlib
 import dataclasses
 import inspect
+import linecache
+import re
 import time
 import traceback
 import warnings
@@ -44,7 +46,7 @@ class Pair:
         if result is None:
             raise CheckError("forward returned None: is its `return` missing?")
         if not isinstance(result, tuple) or len(result) != 2:
-            raise CheckError(f"forward must return (y, cache); it returned {_described(result)}")
+            raise CheckError(f"forward must return (y, cache); it returned {described(result)}")
         y = _as_array(result[0], "forward", "y")
         if y.dtype != np.float64:
             raise CheckError(f"forward must return a float64 y for float64 inputs; it is {y.dtype}")
@@ -86,7 +88,8 @@ def call(what, function, *arguments):
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:  # a learner's function may fail in any way
-        hint = "; a pair must not write to its inputs or to dy" if "read-only" in str(error) else ""
+        written = "read-only" in str(error)
+        hint = "; a pair must not write to its inputs or to dy" if written else _shapes(error)
         raise CheckError(
             f"{what} raised {type(error).__name__}: {error}{_place(error)}{hint}"
         ) from error
@@ -198,20 +201,49 @@ def _as_array(value, who, what):
     except Exception as error:  # whatever an object's own conversion may raise
         problem = error
     raise CheckError(
-        f"{who} returned {_described(value)} where {what}, an array of real numbers, should be: "
+        f"{who} returned {described(value)} where {what}, an array of real numbers, should be: "
         f"{problem}"
     )
 
 
 def _place(error):
     """Where in the called file the error arose, `` (my_file.py, line 12)``."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is the call above
-    frames = [frame for frame in frames if not frame.filename.startswith("<frozen")]  # the import
-    frames = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    frame, number = _frame(error)
+    return f" ({Path(frame.f_code.co_filename).name}, line {number})" if frame else ""
 
 
-def _described(value):
+def _shapes(error):
+    """The shapes of the arrays in that line, ``; there x is (3, 4, 6)``, where they do not fit."""
+    frame, number = _frame(error)
+    if frame is None or not isinstance(error, ValueError):
+        return ""
+    line = linecache.getline(frame.f_code.co_filename, number)
+    found = {name: frame.f_locals.get(name) for name in re.findall(r"\w+", line)}
+    shapes = {name: x.shape for name, x in found.items() if isinstance(x, np.ndarray)}
+    said = [f"{name} is {shape}" for name, shape in shapes.items()]
+    text = f"; there {', '.join(said)}" if said else ""
+    for name in re.findall(r"(\w+)\.T\b", line):
+        if len(shapes.get(name, ())) > 2:
+            return f"{text}; {name}.T reverses all axes, swapaxes(-1, -2) exchanges the last two"
+    return text
+
+
+def _frame(error):
+    """The innermost frame in the called file, and the line it was at; None and 0 for none."""
+    frames = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is the call above
+    files = [frame.f_code.co_filename for frame, _ in frames]
+    called = next((file for file in files if not file.startswith("<frozen")), None)  # the import
+    found = [at for at, file in zip(frames, files, strict=True) if file == called]
+    return found[-1] if found else (None, 0)
+
+
+def returned(value):
+    """As :func:`described`, and what is likely where a function returned nothing."""
+    return "None: is its `return` missing?" if value is None else described(value)
+
+
+def described(value):
+    """What a function returned, in words."""
     if value is None:
         return "None"
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

@@ -546,6 +546,15 @@ CAUSES = [
         "gain",
     ),
     (
+        "a ReLU passed over, where each bias is 1 or -1 and decides",
+        lambda x, b: (np.maximum(0.1 * x @ U + b, 0), b),
+        lambda dy, b: (0.1 * dy @ U.T, dy.sum(axis=0)),
+        (X, np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])),
+        "dx",
+        "",
+        "b is forgotten",
+    ),
+    (
         "a tap",
         convolution,
         convolution_backward(left_out=0),

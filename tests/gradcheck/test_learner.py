@@ -87,6 +87,18 @@ def test_what_is_missing_in_the_file_is_said(file, text, name, message):
         check_file(f"{file(text)}:{name}")
 
 
+def test_where_shapes_do_not_fit_they_are_said_and_what_transposes_too_much(file):
+    text = CUBE.replace("x ** 3", "(x.T @ factors).sum()")
+    text = text.replace("return {factor}", "factors = x\n    return {factor}")
+    text = text.replace("def cube(x):", "def cube(x):\n    factors = x[0]")
+    with pytest.raises(CheckError) as caught:
+        check_file(f"{file(text, inputs='rng.standard_normal((2, 3, 4)),')}:cube")
+    assert str(caught.value).endswith(
+        "(my_cube.py, line 5); there x is (2, 3, 4), factors is (3, 4); x.T reverses all axes, "
+        "swapaxes(-1, -2) exchanges the last two"
+    )
+
+
 def test_a_missing_file_and_one_that_is_not_python_are_said(tmp_path):
     with pytest.raises(CheckError, match="there is no file"):
         check_file(f"{tmp_path / 'nothing.py'}:cube")

@@ -291,7 +291,7 @@ MUTANTS = [
         layer_norm_without("mean", "sigma"),
         NORM[1],
         {"dx"},
-        "both mean(dx̂) and x̂ mean(dx̂ x̂)",
+        "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm, are missing",
     ),
     Mutant(
         "layer_norm: no gamma",

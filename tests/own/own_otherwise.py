@@ -3,13 +3,14 @@
 OTHERWISE = """
 def linear(x, weight, bias=None):
     y = np.einsum("...i,ij->...j", x, weight)
-    return y + (0 if bias is None else bias), [x, weight]
+    return y + (0 if bias is None else bias), [x, weight, bias]
 
 
 def linear_backward(dy, cache):
-    x, weight = cache
+    x, weight, bias = cache
     rows = tuple(range(x.ndim - 1))
-    return [dy @ weight.T, np.tensordot(x, dy, (rows, rows)), dy.sum(axis=rows)]
+    dbias = bias if bias is None else dy.sum(axis=rows)
+    return [dy @ weight.T, np.tensordot(x, dy, (rows, rows)), dbias]
 
 
 def relu(x):

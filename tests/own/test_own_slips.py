@@ -12,24 +12,42 @@ from own_files import (
     written,
     wrong_parts,
 )
-from own_slips import SLIPS
+from own_slips import SLIPS, WIDENINGS
 from training_in_miniature import train
 
 from minitransformer.exercises import check_exercise
-from minitransformer.exercises.parts import WRONG
+from minitransformer.exercises.parts import RIGHT, WRONG
 from minitransformer.gradcheck import CheckError
 from minitransformer.own import own
 from minitransformer.own.training import explained
 
 
-@pytest.mark.parametrize(("function", "old", "new", "says"), SLIPS)
-def test_a_slip_is_told_what_it_is(function, old, new, says):
+def verdict_with(function, old, new):
+    """The Verdict on the part of a function, with that slip in it."""
     part = PART_OF.get(function, PART_OF["beam_search"])  # whose helper it is
     changed = functions_with((function, old, new))
     alone = {name: changed[name] for name in part.functions}  # the others are to do
     (verdict,) = (v for v in check_exercise("own", alone).verdicts if v.part == part)
+    return verdict
+
+
+@pytest.mark.parametrize(("function", "old", "new", "says"), SLIPS)
+def test_a_slip_is_told_what_it_is(function, old, new, says):
+    verdict = verdict_with(function, old, new)
     assert verdict.status == WRONG
     assert says in verdict.explanation
+    assert "not checked" not in verdict.explanation  # of what is no gradient
+
+
+@pytest.mark.parametrize(("function", "old", "new"), WIDENINGS)
+def test_a_right_function_that_makes_float64_of_float32_is_told(function, old, new):
+    verdict = verdict_with(function, old, new)
+    assert verdict.status == RIGHT
+    assert f"{function} makes float64 of float32" in str(verdict)
+
+
+def test_nothing_is_said_of_the_solution():
+    assert not any(v.explanation for v in check_exercise("own", functions_with()).verdicts)
 
 
 def test_there_is_a_slip_for_each_function():

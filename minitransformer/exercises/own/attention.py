@@ -4,9 +4,11 @@ import numpy as np
 
 from minitransformer import masks
 from minitransformer.exercises.own.common import (
-    all_right,
     expect_gradients,
+    expect_right,
+    float64_note,
     generator,
+    gradients_of,
     likely,
     quietly,
     y_of,
@@ -109,14 +111,20 @@ def check_scaled_dot_product_attention(forward, backward):
         "divide the scores by √K, and not the weights": softmax(scores)[0] / np.sqrt(K) @ value,
         "multiply by 1 / √K, not by √K": softmax(scores * np.sqrt(K))[0] @ value,
     }
-    expect("y", y, reference(*inputs)[0], hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "y is softmax(Q Kᵀ / √K) V")
+    expect("y", y, reference(*inputs)[0], hint=hint)
     for mask, what in ((SOURCE_MASK, "a mask"), (NOTHING_ALLOWED, "nothing allowed in some rows")):
         y = y_of(name, forward, *inputs, mask)
+        forbidden_later = softmax(scores / np.sqrt(K))[0] * mask @ value
         mistakes = {
+            "forbid scores, by giving the mask to the softmax, not weights after it": (
+                forbidden_later
+            ),
             INVERTED: reference(*inputs, ~mask)[0],
             "the mask is to be given to the softmax": reference(*inputs)[0],
         }
-        expect(f"y with {what}", y, reference(*inputs, mask)[0], hint=likely(y, mistakes))
+        hint = likely(y, mistakes, "the mask is for the softmax, which gives 0 where it is False")
+        expect(f"y with {what}", y, reference(*inputs, mask)[0], hint=hint)
     y = y_of(name, forward, *inputs, SOURCE_MASK, P, generator())
     mistakes = {
         "there is dropout of the weights, with p and rng": reference(*inputs, SOURCE_MASK)[0]
@@ -126,12 +134,10 @@ def check_scaled_dot_product_attention(forward, backward):
     expect("y with dropout", y, expected, hint=hint)
 
     names = ("query", "key", "value", "mask")
-    report = all_right(
+    expect_right(
         check_pair(forward, backward, (*inputs, mask), names=names)
         for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
     )
-    if not report.right:
-        return report
     report = check_pair(
         lambda *inputs: forward(*inputs, P, generator()),
         backward,
@@ -143,7 +149,8 @@ def check_scaled_dot_product_attention(forward, backward):
         "dropout, and then through the softmax",
         "dvalue": "without dropout it is right: the values are multiplied by the weights after it",
     }
-    return all_right([report], hints)
+    expect_right([report], hints)
+    return float64_note(name, forward, backward, (*inputs, SOURCE_MASK))
 
 
 def check_multi_head_attention(forward, backward):
@@ -168,11 +175,13 @@ def check_multi_head_attention(forward, backward):
     y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK)
     expected, _ = reference(*inputs, *weights, H, SOURCE_MASK)
     mistakes = {"the mask is to be handed on": reference(*inputs, *weights, H)[0]}
-    expect("y with a mask", y, expected, hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "the mask is the same for all heads")
+    expect("y with a mask", y, expected, hint=hint)
     y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK, P, generator())
     mistakes = {"p and rng are to be handed on": expected}
     expected, _ = reference(*inputs, *weights, H, SOURCE_MASK, P, generator())
-    expect("y with dropout", y, expected, hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "the dropout is that of the attention, and nothing else draws")
+    expect("y with dropout", y, expected, hint=hint)
 
     arguments = *inputs, *weights, H, SOURCE_MASK
     _check_gradients_of_heads(forward, backward, arguments)
@@ -189,10 +198,8 @@ def _check_gradients_of_heads(forward, backward, arguments):
     """Compare the gradients of multi-head attention in the order in which a backward meets them."""
     given_y, cache = y_and_cache("multi_head_attention", forward, *arguments, P, generator())
     dy = np.random.default_rng(90).standard_normal(given_y.shape)
-    given = quietly("multi_head_attention_backward", backward, read_only(dy), cache)
     names = [f"d{name}" for name in NAMES[:7]]
-    if not isinstance(given, tuple | list) or len(given) != len(names):
-        raise CheckError(f"multi_head_attention_backward must return {', '.join(names)}")
+    given = gradients_of("multi_head_attention_backward", backward, dy, cache, names)
     _, cache = package.multi_head_attention(*arguments, P, generator())
     expected = package.multi_head_attention_backward(dy, cache)
     given, expected = (dict(zip(names, x, strict=True)) for x in (given, expected))

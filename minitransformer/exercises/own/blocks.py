@@ -6,17 +6,18 @@ from itertools import pairwise
 import numpy as np
 
 from minitransformer.exercises.own.common import (
-    all_right,
     expect_gradients,
+    expect_right,
     generator,
+    gradients_of,
     likely,
-    quietly,
     y_of,
 )
 from minitransformer.exercises.own.layers import network_weights
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE_MASK, TARGET_MASK, B, D, H, S, T, small_config
+from minitransformer.gradcheck.pair import returned
 from minitransformer.transformer import DecoderLayer, EncoderLayer
 
 NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden_p
@@ -27,14 +28,17 @@ HINTS = {
     "dx": "x goes past the sublayer, and into it as query, key and value: dx is the sum of all",
     "dmemory": "the memory is key and value of the cross-attention: dmemory is the sum of both",
 }
-ON_THE_WAY = "what goes past a sublayer and what comes through it are added before going on"
+ON_THE_WAY = (
+    "each line of the forward goes back with the cache of its own, and where it used an array "
+    "twice the two gradients are added"
+)
 
 
 def check_encoder_layer(forward, backward):
     groups = {"attention": ATTENTION, "attention_norm": NORM}
     groups |= {"network": NETWORK, "network_norm": NORM}
     layer = _Layer("encoder_layer", EncoderLayer, {"x": (B, S, D)}, (SOURCE_MASK,), groups)
-    return layer.check(forward, backward)
+    layer.check(forward, backward)
 
 
 def check_decoder_layer(forward, backward):
@@ -43,7 +47,7 @@ def check_decoder_layer(forward, backward):
     groups |= {"network": NETWORK, "network_norm": NORM}
     shapes = {"x": (B, T, D), "memory": (B, S, D)}
     layer = _Layer("decoder_layer", DecoderLayer, shapes, (TARGET_MASK, SOURCE_MASK), groups)
-    return layer.check(forward, backward)
+    layer.check(forward, backward)
 
 
 class _Layer:
@@ -70,11 +74,11 @@ class _Layer:
         self.ends = np.cumsum([len(shapes), *sizes])  # of the sequences and of each tuple in arrays
 
     def check(self, forward, backward):
-        """A Report; a CheckError where y or a gradient is not that of the package."""
+        """Raise a CheckError unless y and its gradients are those of the package."""
         for pre_norm in (False, True):
             self._check_y(forward, pre_norm)
             self._check_gradients(forward, backward, pre_norm)
-        return all_right(
+        expect_right(
             check_pair(
                 lambda *arrays, pre_norm=pre_norm: forward(
                     *self._grouped(arrays), *self._options(self.masks, pre_norm, 0.01, DROPOUT)
@@ -117,8 +121,10 @@ class _Layer:
         options = self._options(self.masks, pre_norm, 0.01, DROPOUT)
         _, cache = y_and_cache(self.name, forward, *self._grouped(self.arrays), *options)
         _, dy, expected = self._expected(self.masks, pre_norm, 0.01, DROPOUT)
-        given = quietly(f"{self.name}_backward", backward, read_only(dy), cache)
-        self._check_form(given)
+        of_sequences, groups = self.names[: self.ends[0]], self.groups
+        names = [*(f"d{name}" for name in of_sequences), *(f"the tuple d{g}" for g in groups)]
+        given = gradients_of(f"{self.name}_backward", backward, dy, cache, names)
+        self._check_groups(given[self.ends[0] :])
         given, expected = (
             dict(zip((f"d{name}" for name in self.names), gradients, strict=True))
             for gradients in (self._flat(given), expected)
@@ -137,18 +143,15 @@ class _Layer:
         names = [f"{group}.{name}" for group in groups for name in self.groups[group][::-1]]
         return [*names, *self.names[: self.ends[0]][::-1]]
 
-    def _check_form(self, gradients):
-        """Raise unless these are gradients of the sequences, and a tuple of them for each tuple."""
-        name = f"{self.name}_backward"
-        wanted = [f"d{name}" for name in (*self.names[: self.ends[0]], *self.groups)]
-        if not isinstance(gradients, tuple | list) or len(gradients) != len(wanted):
-            raise CheckError(f"{name} must return {', '.join(wanted)}")
-        for of_group, (group, names) in zip(
-            gradients[self.ends[0] :], self.groups.items(), strict=True
-        ):
+    def _check_groups(self, gradients):
+        """Raise unless these are a tuple of gradients for each tuple of parameters."""
+        for of_group, (group, names) in zip(gradients, self.groups.items(), strict=True):
             if not isinstance(of_group, tuple | list) or len(of_group) != len(names):
                 parts = ", ".join(f"d{name}" for name in names)
-                raise CheckError(f"d{group}, which {name} returns, must be a tuple, ({parts})")
+                raise CheckError(
+                    f"d{group}, which {self.name}_backward returns, must be a tuple, ({parts}); "
+                    f"it is {returned(of_group)}"
+                )
 
     def _expected(self, masks, pre_norm, epsilon, dropout):
         """y, some dy, and the gradients of all arrays, by the package."""

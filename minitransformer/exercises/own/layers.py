@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, generator, likely, quietly, y_of
+from minitransformer.exercises.own.common import (
+    expect_any_axes,
+    expect_right,
+    float64_note,
+    generator,
+    gradients_of,
+    likely,
+    quietly,
+    y_of,
+)
 from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE, B, D, F, T, V
@@ -12,7 +21,9 @@ from minitransformer.layers.embedding import embedding, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.linear import linear
-from minitransformer.layers.residual import residual
+from minitransformer.layers.residual import residual, residual_backward
+
+NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the variance σ² of each row"
 
 
 def check_linear(forward, backward):
@@ -21,13 +32,17 @@ def check_linear(forward, backward):
     for what, inputs in {
         "y without a bias": (x, weight, None),
         "y": (x, weight, bias),
-        "y of one row after another": (x[0], weight, bias),
     }.items():
         expect(what, y_of("linear", forward, *inputs), linear(*inputs)[0], hint="y = x W + b")
-    return all_right(
-        check_pair(forward, backward, (x, weight, b), names=("x", "weight", "bias"))
-        for b in (bias, None)
-    )
+    names = ("x", "weight", "bias")
+    expect_right(check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None))
+    _, cache = y_and_cache("linear", forward, x, weight, None)
+    wanted = ("dx", "dweight", "dbias")
+    *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
+    if dbias is not None:
+        raise CheckError("without a bias dbias, which linear_backward returns, must be None")
+    expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
+    return float64_note("linear", forward, backward, (x, weight, bias))
 
 
 def check_relu(forward, backward):
@@ -36,7 +51,9 @@ def check_relu(forward, backward):
     y = y_of("relu", forward, x)
     expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    return all_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    expect_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
+    return float64_note("relu", forward, backward, (x,))
 
 
 def check_embedding(forward, backward):
@@ -46,7 +63,7 @@ def check_embedding(forward, backward):
     given, cache = y_and_cache("embedding", forward, SOURCE, weight)
     mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
     mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
-    expect("x", given, x, hint=likely(given, mistakes))
+    expect("x", given, x, hint=likely(given, mistakes, "x = √D · E[ids]"))
 
     dx = read_only(rng.standard_normal(x.shape))
     dweight = quietly("embedding_backward", backward, dx, cache)
@@ -60,9 +77,14 @@ def check_embedding(forward, backward):
         "x is √D times the row, and so its gradient is √D times as large": expected / np.sqrt(D),
     }
     expect("dweight", dweight, expected, hint=likely(dweight, mistakes))
-    return check_pair(
-        forward, lambda dx, cache: (None, backward(dx, cache)), (SOURCE, weight), names=("ids", "E")
-    )
+
+    def gradients(dx, cache):
+        return None, backward(dx, cache)
+
+    names = ("ids", "weight")
+    expect_right([check_pair(forward, gradients, (SOURCE, weight), names=names)])
+    expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
+    return float64_note("embedding", forward, gradients, (SOURCE, weight))
 
 
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
@@ -94,7 +116,8 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
     expect("y", y, x + table[:T], hint=likely(y, mistakes, "y = x + the first T rows of the table"))
-    return check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))
+    expect_right([check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))])
+    return float64_note("positional_encoding", forward, backward, (x, table))
 
 
 def check_layer_norm(forward, backward):
@@ -104,17 +127,17 @@ def check_layer_norm(forward, backward):
     for epsilon in (1e-5, 0.5):
         y = y_of("layer_norm", forward, x, gamma, beta, epsilon)
         expected, _ = layer_norm(x, gamma, beta, epsilon)
-        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon))
+        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon), NORM)
         expect(f"y for epsilon={epsilon:g}", y, expected, hint=hint)
-    y = y_of("layer_norm", forward, x[0], gamma, beta)
-    expect("y of one row after another", y, layer_norm(x[0], gamma, beta)[0])
     y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
     expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
     names = ("x", "gamma", "beta", "epsilon")
-    return all_right(
+    expect_right(
         check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
         for epsilon in (1e-5, 0.5)
     )
+    expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
+    return float64_note("layer_norm", forward, backward, (x, gamma, beta))
 
 
 def _wrong_norms(x, gamma, beta, epsilon):
@@ -128,6 +151,7 @@ def _wrong_norms(x, gamma, beta, epsilon):
         "ε is added to the variance, under the root": (
             gamma * centred / (np.sqrt(variance) + epsilon) + beta
         ),
+        "ε is missing: it is added to the variance": gamma * centred / np.sqrt(variance) + beta,
         "the variance is the mean of the D squares, divided by D and not by D − 1": (
             gamma * centred / of_sample + beta
         ),
@@ -168,14 +192,23 @@ def check_dropout(forward, backward):
             x * (wide >= p) * scale
         ),
     }
-    expect("y", y, expected, hint=likely(y, mistakes))
+    expect("y", y, expected, hint=likely(y, mistakes, "y = x · keep / (1 − p)"))
     reference = generator()
     dropout(x, p, reference)
     if rng.random() != reference.random():
         raise CheckError("dropout must draw from rng once, as many numbers as x has entries")
+
+    def seeded(x):
+        return forward(x, p, generator())
+
+    _, cache = y_and_cache("dropout", seeded, x)
+    dx = quietly("dropout_backward", backward, read_only(x), cache)
+    mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
-    report = check_pair(lambda x: forward(x, p, generator()), backward, (x,), names=("x",))
-    return all_right([report], {"dx": hint})
+    hint = likely(dx, mistakes, hint)
+    expect_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
+    return float64_note("dropout", seeded, backward, (x,))
 
 
 def check_residual(forward, backward):
@@ -189,11 +222,19 @@ def check_residual(forward, backward):
         "the dropout is of h, not of x": dropout(x, p, generator())[0] + h,
         "there is dropout of h, with p and rng": x + h,
     }
-    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=likely(z, mistakes))
-    return all_right(
-        check_pair(lambda x, h, rng=rng: forward(x, h, p, rng()), backward, (x, h))
-        for rng in (lambda: None, generator)
-    )
+    hint = likely(z, mistakes, "z = x + Dropout(h)")
+    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=hint)
+    expect_right([check_pair(lambda x, h: forward(x, h), backward, (x, h))])
+    dz = np.random.default_rng(100).standard_normal(x.shape)
+    _, cache = y_and_cache("residual", forward, x, h, p, generator())
+    dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
+    _, cache = residual(x, h, p, generator())
+    of_right = "without dropout it is right: "
+    expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
+    hint = f"{of_right}dh goes back through dropout"
+    expect("dh with dropout", dh, residual_backward(dz, cache)[1], hint=hint)
+    expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
+    return check_pair(lambda x, h: forward(x, h, p, generator()), backward, (x, h))
 
 
 def check_feed_forward(forward, backward):
@@ -207,7 +248,8 @@ def check_feed_forward(forward, backward):
             np.maximum(np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2, 0)
         ),
     }
-    expect("y", y, feed_forward(*inputs)[0], hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "y = max(0, x W_1 + b_1) W_2 + b_2")
+    expect("y", y, feed_forward(*inputs)[0], hint=hint)
     p = 0.4
     y = y_of("feed_forward", forward, *inputs, p, generator())
     mistakes = {
@@ -217,16 +259,15 @@ def check_feed_forward(forward, backward):
         ),
     }
     expected, _ = feed_forward(*inputs, p, generator())
-    expect("y with dropout", y, expected, hint=likely(y, mistakes))
+    hint = likely(y, mistakes, "the dropout is that of what the ReLU returns")
+    expect("y with dropout", y, expected, hint=hint)
     names = ("x", "w_1", "b_1", "w_2", "b_2")
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
-    report = all_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
-    if not report.right:
-        return report
+    expect_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
     report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
-    return all_right(
-        [report], {"dx": "without dropout it is right: dh goes back through dropout, too"}
-    )
+    hint = "without dropout it is right: dh goes back through dropout, too"
+    expect_right([report], {"dx": hint})
+    expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
 
 
 def network_weights(rng):

@@ -14,12 +14,15 @@ def check_adam_update(adam_update):
     rng = np.random.default_rng(12)
     data, m, v = rng.standard_normal(6), np.zeros(6), np.zeros(6)
     for t, scale in ((1, 1.0), (2, 1.0), (3, 0.5)):
-        grad = read_only(rng.standard_normal(6))
+        grad = rng.standard_normal(6)
         constants = 0.1, t, 0.8, 0.95, 0.02  # a large ε, to show where it is added
         wanted = [array.copy() for array in (data, grad, m, v)]
         adam.adam_update(*wanted, *constants, scale)
         before = data.copy(), m.copy(), v.copy()
-        quietly("adam_update", adam_update, data, grad, m, v, *constants, scale)
+        given_grad = grad.copy()
+        quietly("adam_update", adam_update, data, given_grad, m, v, *constants, scale)
+        if not np.array_equal(given_grad, grad):
+            raise CheckError("adam_update wrote to grad, which is to be left as it is")
         if all(map(np.array_equal, before, (data, m, v))):
             raise CheckError(
                 "adam_update changed nothing: write to the arrays that are given, as m *= beta_1 "
@@ -96,21 +99,22 @@ def check_clip_scale(clip_scale, gradient_norm):
         (0.0, 2.0, 1.0, below),
         (2.0, math.inf, 1.0, below),
     ):
-        given = quietly("clip_scale", clip_scale, np.float64(norm), max_norm)
-        expect(f"clip_scale({norm:g}, {max_norm:g})", given, scale, hint=hint)
+        what = f"clip_scale({norm:g}, {max_norm:g})"
+        expect(what, quietly(what, clip_scale, norm, max_norm), scale, hint=hint)
 
 
 def check_noam(noam, linear_decay):
     d_model, warmup = 64, 16
-    for step in (1, 7, 16, 80):
-        rate = quietly("noam", noam, step, d_model, warmup)
-        rising, falling = step * warmup**-1.5, step**-0.5
-        mistakes = {
-            "the smaller of the two counts": d_model**-0.5 * max(rising, falling),
-            "is the factor D^−½ in it?": min(rising, falling),
-        }
-        hint = likely(rate, mistakes, "it is the smaller of step^−½ and step · w^−1.5, times D^−½")
-        expected = d_model**-0.5 * min(rising, falling)
+    steps = np.array([1, 7, 16, 80])
+    rates = [quietly("noam", noam, step, d_model, warmup) for step in steps.tolist()]
+    rising, falling = steps * warmup**-1.5, steps**-0.5
+    smaller = np.minimum(rising, falling)
+    mistakes = {
+        "the smaller of the two counts": d_model**-0.5 * np.maximum(rising, falling),
+        "is the factor D^−½ in it?": smaller,
+    }
+    hint = likely(rates, mistakes, "it is the smaller of step^−½ and step · w^−1.5, times D^−½")
+    for step, rate, expected in zip(steps, rates, d_model**-0.5 * smaller, strict=True):
         expect(f"noam({step}, {d_model}, {warmup})", rate, expected, hint=hint)
     for step, expected, hint in (
         (4, 0.05, "it rises in a straight line, to peak at the end of the warm-up"),

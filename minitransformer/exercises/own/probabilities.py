@@ -2,14 +2,22 @@
 
 import numpy as np
 
-from minitransformer.exercises.own.common import all_right, likely, quietly, y_of
-from minitransformer.exercises.parts import expect, y_and_cache
+from minitransformer.exercises.own.common import (
+    expect_any_axes,
+    expect_right,
+    float64_note,
+    likely,
+    quietly,
+    y_of,
+)
+from minitransformer.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
+from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
 from minitransformer.loss import cross_entropy
 
-LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, 9000.0]])
+LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, -8999.0]])
 
 
 def check_softmax(forward, backward):
@@ -19,9 +27,14 @@ def check_softmax(forward, backward):
     mistakes = {"divide by the sum of the row, not of the whole array": exp / exp.sum()}
     hint = likely(w, mistakes, "exp(x), divided by its sum along the last axis")
     expect("what it returns", w, softmax(x)[0], hint=hint)
-    hint = "subtract the largest score of a row before exp"
     w = y_of("softmax", forward, LARGE)
-    expect("what it returns for scores of ±9000", w, softmax(LARGE)[0], hint=hint)
+    expected, _ = softmax(LARGE)
+    given = array_of(w, LARGE.shape)
+    with unheard():
+        scaled = None if given is None else given / given.sum(axis=-1, keepdims=True)
+    mistakes = {"divide by the sum of the row, with nothing added to it": expected}
+    hint = likely(scaled, mistakes, "subtract from each row its own largest score before exp")
+    expect("what it returns for scores of ±9000", w, expected, 1e-10, hint)
 
     w = y_of("softmax", forward, x, SOURCE_MASK)
     expected, _ = softmax(x, SOURCE_MASK)
@@ -36,6 +49,9 @@ def check_softmax(forward, backward):
         "the mask is to be applied": softmax(x)[0],
     }
     expect("what it returns with a mask", w, expected, hint=likely(w, mistakes))
+    w = y_of("softmax", forward, np.where(SOURCE_MASK, x, 9000.0), SOURCE_MASK)
+    hint = "what is subtracted from a row is the largest score that is allowed in it"
+    expect("what it returns where forbidden scores are 9000", w, expected, hint=hint)
     w = y_of("softmax", forward, x, NOTHING_ALLOWED)
     hint = (
         "where nothing is allowed all weights are 0, which needs care: −∞ − (−∞) and 0 / 0 are NaN"
@@ -43,10 +59,17 @@ def check_softmax(forward, backward):
     what = "what it returns with a mask that allows nothing in some rows"
     expect(what, w, softmax(x, NOTHING_ALLOWED)[0], hint=hint)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
-    return all_right(
-        (check_pair(forward, backward, (x, mask)) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)),
+    names = ("x", "mask")
+    expect_right(
+        (
+            check_pair(forward, backward, (x, mask), names=names)
+            for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
+        ),
         {"dx": hint},
     )
+    mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
+    expect_any_axes("softmax", forward, backward, (x, mask), ("x",), (B, H, T))
+    return float64_note("softmax", forward, backward, (x, mask))
 
 
 def check_cross_entropy(forward, backward):
@@ -56,9 +79,10 @@ def check_cross_entropy(forward, backward):
     real = LABELS != 0
 
     def check(what, targets, *options, mistakes=None, nll_mistakes=None, hint="", logits=logits):
-        given = y_of("cross_entropy", forward, logits, targets, *options)
+        form = "(loss, nll), cache"
+        given = y_of("cross_entropy", forward, logits, targets, *options, form=form)
         if not isinstance(given, tuple) or len(given) != 2:
-            raise CheckError("cross_entropy must return (loss, nll), cache")
+            raise CheckError(f"cross_entropy must return {form}; it returned no tuple (loss, nll)")
         expected, _ = cross_entropy(logits, targets, *options)
         for value, wanted, name, wrong in zip(
             given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True
@@ -96,7 +120,7 @@ def check_cross_entropy(forward, backward):
     check("with pad_id=5", LABELS, 0.3, 5, hint="padding is the target pad_id, which may not be 0")
     hint = "with num_tokens the sums are divided by it, and not by the count of real targets"
     check("with num_tokens=20", LABELS, 0.3, 0, 20, hint=hint)
-    hint = "log p = z − log Σ exp z, after the largest z of the row was subtracted from all of it"
+    hint = "log p = z − log Σ exp z, after each row's own largest z was subtracted from it"
     check("of logits of ±9000", np.array([0, 1]), 0.3, 2, logits=LARGE, hint=hint)
     hint = "where there is no real target, loss and nll are 0 and not 0 / 0"
     check("of nothing but padding", 0 * LABELS, 0.3, hint=hint)
@@ -110,28 +134,26 @@ def _check_gradients(forward, backward, logits):
         "dlogits of nothing but padding",
         dlogits,
         np.zeros_like(logits),
-        hint="it is 0, and not 0 / 0",
+        hint="where the target is padding the gradient is 0, and not 0 / 0 where all are",
     )
     names = ("logits", "targets", "smoothing", "pad_id", "num_tokens")
     hint = (
         "p − q, with the smoothed q, divided as the loss is and 0 where the target is padding; and "
         "all of it times dloss"
     )
-    return all_right(
+
+    def loss_alone(*inputs):
+        (loss, _), cache = forward(*inputs)
+        return loss, cache
+
+    expect_right(
         (
             check_pair(
-                lambda *inputs: _first(forward(*inputs)),
-                backward,
-                (logits, LABELS, *options),
-                names=names[: 2 + len(options)],
+                loss_alone, backward, (logits, LABELS, *options), names=names[: 2 + len(options)]
             )
             for options in ((), (0.3,), (0.3, 5), (0.3, 0, 20))
         ),
         {"dlogits": hint},
     )
-
-
-def _first(result):
-    """Of ((loss, nll), cache) what a gradient check takes, (loss, cache)."""
-    (loss, _), cache = result
-    return loss, cache
+    expect_any_axes("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3), names[:1], (B, T))
+    return float64_note("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3))

@@ -49,7 +49,8 @@ def _term_along(axes, evidence, x):
         candidates.append(((ones, centred), both))
     for vectors, term in candidates:
         if _each_row_is_made_of(vectors, difference):
-            return f"{term}, is missing or has a wrong factor"
+            are, have = ("is", "has") if len(vectors) == 1 else ("are", "have")
+            return f"{term}, {are} missing or {have} a wrong factor"
     return ""
 
 
@@ -166,8 +167,7 @@ def gain_missing(evidence):
     for name, gain in others(evidence).items():
         if np.array_equal(gain, np.ones_like(gain)):
             continue
-        one = trial(evidence, **{name: np.ones_like(gain)})
-        if one is not None and one.numeric.any() and same(one.numeric, evidence.analytic):
+        if _is_that_of(np.ones_like(gain), name, evidence):
             x = evidence.inputs[evidence.name]
             centred = x - x.mean(axis=-1, keepdims=True)
             if (
@@ -180,8 +180,18 @@ def gain_missing(evidence):
                     f"{name}, first"
                 )
             return f"it is what it would be for a {name} of 1: {name} is forgotten"
-        two = trial(evidence, **{name: gain * gain})
-        if two is not None and two.numeric.any() and same(two.numeric, evidence.analytic):
+        if _is_that_of(gain * gain, name, evidence):
             gain = "the gain " if gain.ndim < 2 else ""
             return f"it is what it would be for {name} squared: {gain}{name} is multiplied twice"
     return ""
+
+
+def _is_that_of(gain, name, evidence):
+    """Whether the gradient is the right one for this gain, and not for twice as large a one.
+
+    What is the same for both is no factor: a bias of 1, say, with which no ReLU is at 0.
+    """
+    one, two = (trial(evidence, **{name: value}) for value in (gain, 2 * gain))
+    if one is None or not one.numeric.any() or not same(one.numeric, evidence.analytic):
+        return False
+    return two is None or not same(two.numeric, one.numeric)
