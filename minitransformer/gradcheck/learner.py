@@ -86,7 +86,8 @@ def run_file(path, content):
     sys.path.insert(0, folder)  # so that it can import the files beside it
     sys.modules[module.__name__] = module  # dataclasses look their module up there
     try:
-        call(f"importing {path}", lambda: exec(compile(content, str(path), "exec"), vars(module)))
+        code = call(f"importing {path}", compile, content, str(path), "exec")
+        call(f"importing {path}", exec, code, vars(module))
     finally:
         sys.path.remove(folder)
     return module
