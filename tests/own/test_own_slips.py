@@ -74,6 +74,7 @@ def test_slips_in_many_functions_at_once_make_no_other_part_wrong():
     assert wrong_parts(functions_with(*slips.values())) == {nobody_calls[f] for f in slips}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is wrong may overflow
 @pytest.mark.parametrize(("function", "old", "new", "says"), SLIPS)
 def test_with_a_slip_a_training_goes_on_or_says_why_it_does_not(tmp_path, function, old, new, says):
