@@ -9,7 +9,7 @@ ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test lint format gradcheck test-gpu package clean
+.PHONY: help demo lessons site test test-all lint format gradcheck test-gpu package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -28,7 +28,10 @@ site: $(INSTALLED) ## build the site of lessons and API reference: build/site/in
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site
 
-test: $(INSTALLED) ## install into .venv if need be, run all tests, measure coverage
+test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(INSTALLED) ## run all tests, whole lessons among them, and measure coverage
 	$(BIN)/python -m pytest --cov
 
 lint: $(INSTALLED) ## check style and formatting

@@ -170,6 +170,7 @@ def sanitizer_or_skip(folder, kind):
     return before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SANITIZE)
 def test_every_kernel_is_clean_under_the_sanitizer(shim, tmp_path, kind):
     machine = shim.machine
@@ -185,6 +186,7 @@ def test_every_kernel_is_clean_under_the_sanitizer(shim, tmp_path, kind):
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "caught"),
     [

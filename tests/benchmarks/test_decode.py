@@ -20,6 +20,9 @@ from minitransformer import Transformer, TransformerConfig
 from minitransformer.data.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import translate_ids
 
+pytestmark = pytest.mark.slow
+torch_decode.torch.set_num_threads(1)  # on arrays this small, threads only wait for one another
+
 SEARCHES = [
     (torch_decode.greedy, dict()),
     (torch_decode.recomputing_greedy, dict()),

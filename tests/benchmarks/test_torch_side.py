@@ -19,6 +19,8 @@ from torch_model import TorchTransformer, from_ours, load_ours  # noqa: E402
 from minitransformer import Transformer  # noqa: E402
 from minitransformer.training.config import TrainingConfig  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_model_has_our_loss_and_gradients(norm):

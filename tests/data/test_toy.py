@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from minitransformer.data.toy import MAX_WORDS, SIZES, toy_corpus
-from minitransformer.data.toy.__main__ import main
+from minitransformer.data import toy
+from minitransformer.data.toy import MAX_WORDS, SIZES, __main__, toy_corpus
 from minitransformer.data.toy.inflection import (
     conjugate,
     english_noun_phrase,
@@ -67,7 +67,9 @@ def test_adjectives_and_nouns_of_a_held_out_combination_meet_in_no_training_sent
     assert len(new) > 30
 
 
-def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(corpus):
+def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(monkeypatch):
+    monkeypatch.setattr(toy, "SIZES", {split: size // 10 for split, size in SIZES.items()})
+    corpus = toy_corpus()
     assert toy_corpus() == corpus
     assert toy_corpus(seed=1)["test"] != corpus["test"]
 
@@ -279,8 +281,9 @@ def test_a_or_an_is_chosen_by_the_next_sound(everything):
         assert not re.search(r"\ban [^aeiou]", target, re.IGNORECASE)
 
 
-def test_the_files_are_what_the_generator_makes(tmp_path):
-    main([str(tmp_path)])
+def test_the_files_are_what_the_generator_makes(tmp_path, corpus, monkeypatch):
+    monkeypatch.setattr(__main__, "toy_corpus", lambda: corpus)  # made once: it takes seconds
+    __main__.main([str(tmp_path)])
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(made) == {f"{split}.{language}" for split in SIZES for language in ("de", "en")}
     assert made == {name: (FOLDER / name).read_bytes() for name in made}

@@ -1,6 +1,6 @@
 """Pairs that the checker was not written for: is it right about them, and about what is wrong?
 
-``run_battery.py`` takes more seeds, and prints what is said of each wrong pair. These take 5 s.
+``run_battery.py`` takes more seeds, and prints what is said of each wrong pair.
 """
 
 import functools
@@ -11,6 +11,7 @@ from battery.says import SAYS
 from battery.table import slipped
 from battery.verdicts import Verdict, fault, verdict
 
+pytestmark = pytest.mark.slow
 found = functools.cache(verdict)
 
 

@@ -73,12 +73,14 @@ def output_of(program, source):
     return done.stdout
 
 
+@pytest.mark.slow
 @each_lesson
 def test_a_lesson_runs_in_less_than_90_seconds_and_gives_no_answer_away(source):
     parts = parts_of(exercise_of(source))
     assert f"0 of {len(parts)} right" in output_of(RUN, source)
 
 
+@pytest.mark.slow
 @each_lesson
 def test_a_lesson_runs_on_another_device(source):
     assert output_of(WITH_ARRAYS_LIKE_CUPYS + RUN, source)
@@ -208,6 +210,7 @@ def test_a_changed_source_is_out_of_step(tiny, change):
     assert not build.in_step(tiny)
 
 
+@pytest.mark.slow
 def test_a_notebook_is_built_with_its_outputs_and_the_same_each_time(tiny):
     pytest.importorskip("ipykernel", reason="notebooks are executed by ipykernel: extra lessons")
     program = (

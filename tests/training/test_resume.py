@@ -31,6 +31,7 @@ def whole(corpus, tmp_path_factory):
     return record(folder)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
     """Really killed, at least 40 times: while it starts, trains, validates, logs, saves, ends."""
@@ -51,6 +52,7 @@ def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
         assert killed_model == model
 
 
+@pytest.mark.slow
 def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(corpus, tmp_path):
     """What a kill leaves is what is there: copies of the folder are made before each change."""
     recipe = corpus.with_value("epochs", 2).with_value("save_every", 2)
