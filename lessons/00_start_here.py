@@ -59,6 +59,7 @@ from minitransformer.layers.linear import linear
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.softmax import softmax
 from minitransformer.lessons import BLACK, BLUE, VERMILION, shape_table, source_of, use_style
+from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training import schedule
 
 use_style()
@@ -237,11 +238,11 @@ rows = [piece.removeprefix("▁") for piece in best.pieces]
 assert np.allclose(attention.sum(axis=1), 1, atol=1e-4)
 
 figure, axes = plt.subplots(figsize=(7.4, 6.2))
-image = axes.imshow(np.ma.masked_less(attention, 0.02), cmap="viridis_r", vmin=0, vmax=1)
+image = axes.imshow(attention, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
 axes.plot([-0.5, len(columns) - 0.5], [-0.5, len(columns) - 0.5], ":", color=BLACK, lw=1)
 axes.text(len(columns) - 0.3, len(columns) - 0.5, "word by word would run\nalong the dotted line")
 for t, s in np.argwhere(attention >= 0.2):
-    colour = "white" if attention[t, s] > 0.5 else BLACK
+    colour = "white" if attention[t, s] > 0.6 else BLACK
     axes.text(s, t, f"{attention[t, s]:.2f}", ha="center", va="center", color=colour, fontsize=9)
 if "buy" in rows and "kaufen" in columns:
     t, s = rows.index("buy"), columns.index("kaufen")
@@ -271,7 +272,7 @@ plt.show()
 
 # %% [markdown]
 # **How to read it.** Each **row** is one step of writing: the word beside it is the one chosen in this step. The row's
-# cells say how the attention was divided among the German words, the **columns**. They sum to 1; what is below 0.02 is left white.
+# cells say how the attention was divided among the German words, the **columns**. They sum to 1; white is nothing.
 # `</s>` is the end of the sentence, a word like any other to the model.
 #
 # Begin at the top, and move down with the English:
@@ -299,12 +300,13 @@ axes.text(total, 5.6, "dotted: when the maps below were made", ha="right", va="b
 for epoch in shown:
     axes.axvline(sum(map(len, epochs[:epoch])), color="0.5", ls=":", lw=1)
 axes.set(xlim=(-5, total + 5), ylim=(0, 8.5), xlabel="step (one batch each)")
+axes.set_title("one training, seed 0")
 axes.set_ylabel("NLL (nats per token)")
 labels = [piece.removeprefix("▁") for piece in vocabulary.pieces(watched.labels[0].tolist())]
 panels = [figure.add_subplot(grid[1, i]) for i in range(len(shown))]
 for axes, epoch in zip(panels, shown, strict=True):
-    weights = np.ma.masked_less(maps[epoch][layer, 0, head], 0.02)
-    image = axes.imshow(weights, cmap="viridis_r", vmin=0, vmax=1)
+    weights = maps[epoch][layer, 0, head]
+    image = axes.imshow(weights, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
     axes.set_title(["at first", "after 1 epoch"][epoch] if epoch < 2 else f"after {epoch} epochs")
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
     axes.set_yticks(range(len(labels)), labels if epoch == 0 else [], fontsize=8)
@@ -322,7 +324,8 @@ assert maps[0][layer, 0, head].max() < 0.6
 # the $V$ subwords is equally probable, since small random parameters prefer no word by much. At first the head looks everywhere. The alignment comes
 # while the loss falls, because a model that looks at *kaufen* before it says *buy* is less often wrong.
 #
-# Two warnings, before you show such a picture to somebody. The other heads look elsewhere, and some of them at nothing that we
+# Three warnings, before you show such a picture to somebody. It is one training, from one seed: another seed may give this work to
+# another head, and learn it in another epoch. The other heads look elsewhere, and some of them at nothing that we
 # could name. And a weight says where a head looked, not whether that mattered. [Lesson 15](15_looking_inside.ipynb) measures
 # the difference.
 #

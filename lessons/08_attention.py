@@ -47,6 +47,7 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 on a GPU
@@ -101,7 +102,72 @@ plt.show()
 # ## 2 · The definition
 #
 # Stack the queries of one sentence as rows of $Q$, the keys as rows of $K$, the values as rows of $V$.
-# Attention takes three steps,
+# Here is all of attention for a sentence of four words that look at each other, with vectors of $d_k = 3$
+# random numbers:
+
+# %%
+sentence = ["the", "dog", "is", "here"]
+drawn = np.random.default_rng(3)
+q, k, v = drawn.standard_normal((3, 4, 3)).round(1)  # (T, d_k), (S, d_k), (S, d_k): T = S here
+y, drawn_cache = scaled_dot_product_attention(q, k, v)
+a, z = drawn_cache[-1], q @ k.T / np.sqrt(3)
+ROW = 2  # the query to follow
+
+
+def draw_matrix(axes, left, top, numbers, colours=None):
+    """Cells with their numbers; the matrix's upper left corner is (left, top)."""
+    for (i, j), number in np.ndenumerate(numbers):
+        face = plt.get_cmap(colours)(number) if colours else "white"
+        axes.add_patch(plt.Rectangle((left + j, top + i), 1, 1, fc=face, ec="0.6", lw=0.8))
+        ink = "white" if colours and number > 0.6 else BLACK
+        text = f"{number:.2f}" if colours else f"{number + 0.0:.1f}".replace("-", "−")
+        axes.text(left + j + 0.5, top + i + 0.5, text, ha="center", va="center", color=ink, size=9)
+
+
+figure, axes = plt.subplots(figsize=(10, 5))
+draw_matrix(axes, 0, 6, q)
+draw_matrix(axes, 5, 1, k.T)
+draw_matrix(axes, 5, 6, z.round(1))
+draw_matrix(axes, 13, 6, a, ATTENTION_COLOURS)
+draw_matrix(axes, 19, 0, v)
+draw_matrix(axes, 19, 6, y.round(1))
+for x, name in (
+    (1.5, "queries $Q$\n$(T, d_k)$"),
+    (7, r"scores $Z = Q K^\top / \sqrt{d_k}$" + "\n$(T, S)$"),
+    (15, "weights $A$\n$(T, S)$, rows sum to 1"),
+    (20.5, "output $Y = A V$\n$(T, d_k)$"),
+):
+    axes.text(x, 10.2, name, ha="center", va="top")
+axes.text(9.3, 2.5, "keys $K^\\top$\n$(d_k, S)$", va="center")
+axes.text(22.3, 2, "values $V$\n$(S, d_k)$", va="center")
+for i, word in enumerate(sentence):
+    for left, top in ((-0.2, 6), (18.8, 0)):  # queries and values: a row for each word
+        axes.text(left, top + i + 0.5, word, ha="right", va="center")
+    for left, top in ((5, 0.8), (13, 5.8)):  # keys and weights: a column for each word
+        axes.text(left + i + 0.5, top, word, ha="center")
+for left, width in ((0, 3), (5, 4), (13, 4), (19, 3)):
+    axes.add_patch(plt.Rectangle((left, 6 + ROW), width, 1, fill=False, ec=BLACK, lw=2.2, zorder=3))
+for start, end, step in (
+    ((3.2, 8.5), (4.8, 8.5), ""),
+    ((7, 4.2), (7, 5.8), ""),
+    ((9.2, 8.5), (12.8, 8.5), "softmax\nof each row"),
+    ((17.2, 8.5), (18.8, 8.5), ""),
+    ((20.5, 4.2), (20.5, 5.8), ""),
+):
+    axes.annotate("", end, start, arrowprops=dict(arrowstyle="-|>", color=BLACK, lw=1.5))
+    axes.text((start[0] + end[0]) / 2, 8.2, step, ha="center")
+axes.set(xlim=(-1.5, 25.2), ylim=(12, -0.3), aspect="equal")
+axes.axis("off")
+plt.show()
+
+# %% [markdown]
+# Each score stands in the row of its query, below the column of its key. Follow the framed row, the query of
+# *is*: its dot products with all four keys, over $\sqrt{d_k}$, are its scores; the softmax turns them into
+# weights that sum to 1; and with these weights the rows of $V$ are averaged. Its two large weights are on *the*
+# and *dog*, so its output is mostly their values. T, the number of queries, and S, that of keys, are the same here
+# because both come from one sentence.
+#
+# These are three steps,
 #
 # $$
 # Z = \frac{Q K^\top}{\sqrt{d_k}}
@@ -484,16 +550,17 @@ assert np.median(size) < 0.01 < size.mean()
 # the keys, but turned by a rotation that is the same for all examples; a linear map $W$ in front of the
 # query has to learn to turn it back. $d_k$ is 64, and $W$ starts at random. The loss is the squared error
 # of the value, whose variance is 1, so answering always 0 has a loss of 1. Plain gradient descent, 120
-# steps, over a wide range of learning rates:
+# steps, over a wide range of learning rates, from three seeds:
 
 # %%
 D_K, EXAMPLES, STEPS = 64, 32, 120
+SEEDS = (8, 9, 10)
 learning_rates = np.logspace(-1.5, 5, 14)
 
 
-def learn_lookup(learning_rate, factor):
+def learn_lookup(learning_rate, factor, seed):
     """Mean loss over the last 20 steps; factor multiplies the scaled scores."""
-    rng = np.random.default_rng(8)
+    rng = np.random.default_rng(seed)
     rotation, _ = np.linalg.qr(rng.standard_normal((D_K, D_K)))
     weight = rng.standard_normal((D_K, D_K)) / np.sqrt(D_K)
     losses = []
@@ -517,23 +584,27 @@ for name, factor, colour, style in (
     ("$q · k$", np.sqrt(D_K), VERMILION, "s--"),
     (r"$q · k\,/\sqrt{d_k}$", 1.0, BLUE, "o-"),
 ):
-    curves[name] = np.array([learn_lookup(rate, factor) for rate in learning_rates])
-    axes.loglog(learning_rates, curves[name], style, color=colour, label=name)
+    curves[name] = np.array(
+        [[learn_lookup(rate, factor, seed) for rate in learning_rates] for seed in SEEDS]
+    )
+    lines = axes.loglog(learning_rates, curves[name].T, style, color=colour, lw=1.2, ms=4)
+    lines[0].set_label(f"{name}, {len(SEEDS)} seeds")
 axes.axhline(1, color=BLACK, ls=":", lw=1)
 axes.text(learning_rates[0], 1.12, "always 0", fontsize=9.5)
 axes.set(xlabel="learning rate", ylabel="squared error, steps 101 to 120", ylim=(None, 3))
 axes.legend(loc="lower left")
 plt.show()
-for name, curve in zip(("without", "with"), curves.values(), strict=True):
-    working = learning_rates[curve < 0.01]
-    print(
-        f"{name:<8} best error {curve.min():.0e}; below 0.01 for learning rates over a factor of "
-        f"{working.max() / working.min():,.0f}"
-    )
+for name, of_seeds in zip(("without", "with"), curves.values(), strict=True):
+    for seed, curve in zip(SEEDS, of_seeds, strict=True):
+        working = learning_rates[curve < 0.01]
+        print(
+            f"{name:<8} seed {seed:<3} best error {curve.min():.0e}; below 0.01 for learning rates over "
+            f"a factor of {working.max() / working.min():,.0f}"
+        )
 
 # %% [markdown]
-# Both can learn it. Without the scaling, the learning rate has to be right within a factor of a hundred or
-# less; with it within some thousands, and the best error is smaller. A Transformer has many attentions, and
+# Both can learn it, from each seed. Without the scaling, the learning rate has to be right within a factor of a hundred or
+# less; with it within a factor of a thousand or more, and the best error is smaller. A Transformer has many attentions, and
 # all of them share one learning rate.
 #
 # **Is it not a mere matter of initial weights?** It is: smaller ones could do without the root, and learning may
@@ -552,7 +623,7 @@ source_of(padding_mask, causal_mask)
 # %% [markdown]
 # A forbidden score is replaced by $-\infty$, whose exponential is exactly 0, *before* the softmax divides
 # by the sum. Here are the weights of one and the same sentence under four masks. It is padded on the left, to
-# show the hardest case; white is a weight of exactly zero.
+# show the hardest case. A cross marks a weight of exactly zero.
 
 # %%
 words = ["pad", "pad", "the", "dog", "is", "here"]
@@ -569,8 +640,9 @@ other = rng.standard_normal((1, 1, 6, 16))
 figure, panels = plt.subplots(1, 4, figsize=(10, 3.3), sharey=True)
 for axes, (title, mask) in zip(panels, masks.items(), strict=True):
     _, mask_cache = scaled_dot_product_attention(x, other, other, mask)
-    shown = np.ma.masked_equal(mask_cache[-1][0, 0], 0)
-    image = axes.imshow(shown, cmap="viridis_r", vmin=0, vmax=1)
+    shown = mask_cache[-1][0, 0]
+    image = axes.imshow(shown, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
+    axes.plot(*np.argwhere(shown == 0).T[::-1], "x", color="0.6", ms=5)
     axes.set(title=title, xlabel="key")
     axes.set_xticks(range(6), words, rotation=90, fontsize=9)
     axes.set_yticks(range(6), words, fontsize=9)

@@ -118,60 +118,102 @@ assert not abs(after - before).any()
 # Two stacks of $N$ layers. The **encoder** turns the source sentence into the memory, a row for each
 # source token. The **decoder** has the target sentence as far as it is known, looks at the memory in
 # each of its layers, and says for each position which token should come next.
+#
+# The gradients go every way that the values go, backwards. Two signs mark where they meet: values are added at
+# a square, where the way past a sublayer comes back; gradients are added at a circle, where it began.
 
 # %%
-BOXES = {  # what is in a column, from the bottom up, each with the shape of what comes out of it
-    0.0: [
-        ("source ids", "(B, S)"),
-        ("√D · E[ids] + PE", "(B, S, D)"),
-        ("self-attention\n+ x, LayerNorm", "(B, S, D)"),
-        ("feed-forward\n+ x, LayerNorm", ""),
-    ],
-    1.6: [
-        ("target ids", "(B, T)"),
-        ("√D · E[ids] + PE", "(B, T, D)"),
-        ("masked self-attention\n+ x, LayerNorm", "(B, T, D)"),
-        ("cross-attention\n+ x, LayerNorm", "(B, T, D)"),
-        ("feed-forward\n+ x, LayerNorm", "(B, T, D)"),
-        ("logits = y Eᵀ", "(B, T, V)"),
-        ("loss", ""),
-    ],
-}
 ALONG = dict(arrowstyle="-|>", color=BLUE, lw=1.5, shrinkA=0, shrinkB=0)
 AGAINST = ALONG | dict(color=VERMILION, ls=(0, (4, 2)))
 
-figure, axes = plt.subplots(figsize=(9, 6.2))
-axes.set(xlim=(-0.65, 2.3), ylim=(-0.3, 6.3))
-axes.axis("off")
-for across, boxes in BOXES.items():
-    for up, (name, shape) in enumerate(boxes):
-        box = dict(boxstyle="round,pad=0.35", fc="white", ec="0.5")
-        axes.text(across, up, name, ha="center", va="center", fontsize=9.5, bbox=box)
-        if shape:
-            axes.text(across + 0.1, up + 0.5, shape, va="center", fontsize=9.5)
-            axes.annotate(
-                "", (across - 0.04, up + 0.7), (across - 0.04, up + 0.3), arrowprops=ALONG
-            )
-        if shape and up:  # ids have no gradient
-            axes.annotate(
-                "", (across + 0.04, up + 0.3), (across + 0.04, up + 0.7), arrowprops=AGAINST
-            )
-axes.annotate("", (1.31, 3.08), (0.26, 3.08), arrowprops=ALONG)
-axes.annotate("", (0.26, 2.92), (1.31, 2.92), arrowprops=AGAINST)
-axes.text(0.785, 3.17, "memory (B, S, D), to all N layers", ha="center", fontsize=9.5, color=BLUE)
-axes.text(0.785, 2.68, "the sum from all N layers", ha="center", fontsize=9.5, color=VERMILION)
-for edge, inwards, top in ((-0.42, 0.05, 3.4), (2.08, -0.05, 4.4)):  # the brackets
-    edges = [edge + inwards, edge, edge, edge + inwards]
-    axes.plot(edges, [1.6, 1.6, top, top], "-", color=BLACK, lw=1.2)
-    axes.text(edge - 2 * inwards, (1.6 + top) / 2, "× N", ha="center", va="center", fontsize=11)
+
+def draw_box(axes, x, y, name):
+    box = dict(boxstyle="round,pad=0.35", fc="white", ec="0.5")
+    axes.text(x, y, name, ha="center", va="center", fontsize=9.5, bbox=box, zorder=3)
+
+
+def draw_way(axes, points, gradient=True):
+    """Values along these points, from the first to the last; gradients beside it, the way back."""
+    points = np.array(points)
+    for corners, arrow in ((points - 0.04, ALONG), (points[::-1] + 0.04, AGAINST))[: 1 + gradient]:
+        axes.plot(*corners[:-1].T, color=arrow["color"], lw=1.5, ls=arrow.get("ls", "-"))
+        axes.annotate("", corners[-1], corners[-2], arrowprops=arrow)
+
+
+def draw_plus(axes, x, y, outline, colour):
+    axes.plot(x, y, outline, ms=15, mfc="white", mec=colour, zorder=3)
+    axes.plot(x, y, "P", ms=7, color=colour, zorder=4)
+
+
+def draw_text(axes, x, y, text, side):
+    align = "left" if side > 0 else "right"
+    axes.text(x + 0.17 * side, y, text, ha=align, va="center", fontsize=9.5)
+
+
+def draw_sublayer(axes, x, y, name, inputs, side):
+    """From the fork at (x, y) up to the LayerNorm; the way past the sublayer is on this side."""
+    for low, high in ((0.2, 0.5), (0.9, 1.15), (1.55, 1.75)):
+        draw_way(axes, [(x, y + low), (x, y + high)])
+    near, far = x + 0.2 * side, x + 1.4 * side
+    draw_way(axes, [(near, y), (far, y), (far, y + 1.35), (near, y + 1.35)])
+    draw_box(axes, x, y + 0.7, name)
+    draw_box(axes, x, y + 1.95, "LayerNorm")
+    draw_plus(axes, x, y, "o", VERMILION)
+    draw_plus(axes, x, y + 1.35, "s", BLUE)
+    draw_text(axes, x, y + 0.34, inputs, -side)
+
+
+# %%
+SUBLAYER, DECODER = 2.6, 5.3  # the height of a sublayer, and where the decoder stands
+SELF, CROSS, FEED_FORWARD = "self-attention", "cross-attention", "feed-forward"
+ENCODER_PARTS = ((SELF, "q, k, v"), (FEED_FORWARD, ""))
+DECODER_PARTS = (("masked " + SELF, "q, k, v"), (CROSS, "q"), (FEED_FORWARD, ""))
+
+figure, axes = plt.subplots(figsize=(9, 8))
+for x, y, side, name, ids_shape, shape, sublayers in (
+    (0, -1.25, -1, "source ids", "(B, S)", "(B, S, D)", ENCODER_PARTS),
+    (DECODER, 0, 1, "target ids", "(B, T)", "(B, T, D)", DECODER_PARTS),
+):
+    draw_box(axes, x, y, name)
+    draw_way(axes, [(x, y + 0.22), (x, y + 0.83)], gradient=False)  # ids have none
+    draw_text(axes, x, y + 0.5, ids_shape, -side)
+    draw_box(axes, x, y + 1.05, "√D · E[ids] + PE")
+    bottom, top = y + 1.75, y + 1.75 + SUBLAYER * len(sublayers)
+    for i, (sublayer, inputs) in enumerate(sublayers):
+        up = bottom + i * SUBLAYER
+        draw_way(axes, [(x, up - 0.45), (x, up - 0.2)])  # from the box below to the fork
+        draw_text(axes, x, up - 0.32, shape, -side)
+        draw_sublayer(axes, x, up, sublayer, inputs, side)
+    inner, outer = x + 1.6 * side, x + 1.75 * side  # the bracket
+    ends = bottom - 0.3, top - 0.4
+    axes.plot([inner, outer, outer, inner], np.repeat(ends, 2), "-", color=BLACK, lw=1.2)
+    axes.text(outer + 0.25 * side, np.mean(ends), "× N", ha="center", va="center", fontsize=11)
+draw_way(axes, [(DECODER, top - 0.45), (DECODER, top - 0.2)])
+draw_text(axes, DECODER, top - 0.32, "(B, T, D)", -1)
+draw_box(axes, DECODER, top + 0.03, "logits = y Eᵀ")
+draw_way(axes, [(DECODER, top + 0.25), (DECODER, top + 0.65)])
+draw_text(axes, DECODER, top + 0.45, "(B, T, V)", -1)
+draw_box(axes, DECODER, top + 0.87, "loss")
+
+level = 1.75 + SUBLAYER + 0.7  # of the cross-attention; the encoder ends there
+draw_way(axes, [(0.55, level), (DECODER - 0.75, level)])
+middle = (0.55 + DECODER - 0.75) / 2
+axes.text(middle, level + 0.13, "the sum of 2N gradients", ha="center", size=9.5)
+axes.text(middle, level - 0.35, "memory (B, S, D): k, v of N layers", ha="center", size=9.5)
 axes.plot([], [], "-", color=BLUE, lw=1.5, label="forward: values")
 axes.plot([], [], "--", color=VERMILION, lw=1.5, label="backward: gradients")
+axes.plot([], [], "s", ms=11, mfc="white", mec=BLUE, label="sum: values are added")
+axes.plot([], [], "o", ms=11, mfc="white", mec=VERMILION, label="fork: gradients are added")
 axes.legend(loc="upper left")
+axes.axis("off")
 plt.show()
 
 # %% [markdown]
-# Each box of a layer is a *sublayer* with a residual connection around it, in the paper's form
-# $\text{LayerNorm}(x + \text{Sublayer}(x))$. Three matrices in the picture are one and the same:
+# Around each *sublayer*, attention or feed-forward, leads a residual connection, and behind the sum stands a
+# LayerNorm, in the paper's form $\text{LayerNorm}(x + \text{Sublayer}(x))$. So $x$ is used twice, and forks at the
+# circle. On the way back the gradient of the sum goes on unchanged to both: to the sublayer, and past it. At the circle
+# the two are added. (Self-attention uses its input three times, as q, k and v, so at its circle four gradients meet;
+# section 4 has them all.) Three matrices in the picture are one and the same:
 # $E$ of shape $(V, D)$ embeds source and target and, transposed, makes the logits.
 #
 # The target is used twice, one place apart. The decoder sees `target`, which begins with a start symbol,
@@ -715,7 +757,7 @@ for name, share, colour, hatch in zip(parts, shares, COLOURS, HATCHES, strict=Tr
     box = dict(fc="white", ec="none", alpha=0.85, pad=1)
     axes.bar_label(bars, labels_of, label_type="center", fontsize=9, bbox=box)
     start += share
-axes.set_yticks(range(3), ["parameters", "operations", "time"])
+axes.set_yticks(range(3), ["parameters", "operations", "time, of one step"])
 axes.invert_yaxis()
 axes.set(xlim=(0, 1), xlabel=f"share, preset tiny, V = 8000, sentences of {LENGTH}")
 axes.xaxis.set_major_formatter("{x:.0%}")

@@ -61,6 +61,7 @@ from minitransformer.lessons import (
 from minitransformer.own import OwnFile, own
 from minitransformer.own.check import check_own
 from minitransformer.own.package import FUNCTIONS
+from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training import clipping, schedule
 from minitransformer.twins import twinned
 
@@ -583,7 +584,7 @@ columns, rows = (
     [piece.replace("▁", " ") for piece in pieces] for pieces in (best.source_pieces, best.pieces)
 )
 figure, axes = plt.subplots(figsize=(6.4, 4.6))
-image = axes.imshow(weights, cmap="viridis_r", vmin=0, vmax=1)
+image = axes.imshow(weights, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
 axes.set_xticks(range(len(columns)), columns, rotation=60, ha="left")
 axes.xaxis.tick_top()
 axes.xaxis.set_label_position("top")

@@ -13,6 +13,8 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.libraries import library
 
+ATTENTION_COLOURS = "Blues"  # white for a weight of nothing to dark for all, in grey too
+
 _DPI = 150
 _CELL = 0.24  # inches for one token, room for its label in 9 points
 _PANEL = 16.0  # inches: panels of more tokens than fit shrink their cells and skip labels
@@ -55,9 +57,9 @@ def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1,
     )
     figure.suptitle(title, fontsize=11)
     grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
-    brightest = float(maps.max())  # one scale for all panels, so that they can be compared
+    largest = float(maps.max())  # one scale for all panels, so that they can be compared
     for axes, panel, panel_title in zip(grid.flat, maps, panel_titles, strict=True):
-        image = axes.imshow(panel, cmap="viridis", vmin=0, vmax=brightest)
+        image = axes.imshow(panel, cmap=ATTENTION_COLOURS, vmin=0, vmax=largest)
         axes.set_title(panel_title, fontsize=10)
     step = math.ceil(_CELL / cell)  # label every token, or every step-th where they are too small
     for axes in grid[:, 0]:

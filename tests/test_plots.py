@@ -5,10 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from minitransformer.plots import (
+    ATTENTION_COLOURS,
     attention_map,
     learning_rate,
     loss_curves,
@@ -96,6 +98,15 @@ def test_all_panels_share_one_scale_from_zero_to_the_largest_weight():
     figure = attention_map(WEIGHTS, SOURCE, TARGET)
     assert [axes.images[0].get_clim() for axes in panels(figure)] == [(0, WEIGHTS[1].max())] * 3
     assert figure.axes[-1].get_ylabel() == "attention weight"
+
+
+def test_no_attention_is_white_all_is_dark_and_more_is_darker_also_in_grey():
+    (axes,) = panels(attention_map(WEIGHTS[0, 0], SOURCE, TARGET))
+    assert axes.images[0].get_cmap() == colormaps[ATTENTION_COLOURS]
+    colours = axes.images[0].get_cmap()(np.linspace(0, 1, 256))[:, :3]
+    grey = colours @ [0.299, 0.587, 0.114]
+    assert colours[0].min() > 0.96 > 0.25 > grey[-1]
+    assert (np.diff(grey) < 0).all()
 
 
 @pytest.mark.parametrize("num_heads", [1, 4, 5])
