@@ -165,7 +165,7 @@ axes.axis("off")
 plt.show()
 
 # %% [markdown]
-# Take the red number at the head of an arrow, multiply by the blue one on the arrow, and you have what
+# Take the orange number at the head of an arrow, multiply by the blue one on the arrow, and you have what
 # comes back to its tail. Two arrows leave $x$, so two numbers come back and are added: 1.5 times $dz$,
 # and 1 times $dy$. No derivative of a long formula was taken anywhere. Is it right? Move each number a
 # little and look:
@@ -270,7 +270,9 @@ assert total == gradient["x"]
 #
 # From the left there is always a single row, because **the loss is a single number**: that row is the
 # gradient. This is all that backward has ahead of forward. A function of one input and many outputs
-# would be better differentiated forward.
+# would be better differentiated forward. (Here the gradient is a row. Written as a column it is
+# $J_1^\top ( J_2^\top J_3^\top )$, the same product transposed, and "from the left" becomes "from the right":
+# so it stands in [lesson 11](11_the_transformer.ipynb).)
 #
 # ## 4 · The linear map
 #
@@ -696,7 +698,7 @@ plt.show()
 assert float(losses[-1]) < 0.002 < float(losses[0])
 
 # %% [markdown]
-# The curve is made of straight pieces. At each vermilion mark the input of one ReLU crosses 0 and its gate
+# The curve is made of straight pieces. At each orange mark the input of one ReLU crosses 0 and its gate
 # opens or closes. The marks move, since $dW_1$ and $db_1$ come back through the open gates: a hidden number
 # learns from the places where it is open, and from no other.
 #

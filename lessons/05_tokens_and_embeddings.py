@@ -87,8 +87,9 @@ print(sorted(missing, key=lambda word: (len(word), word))[-3:])
 # And that in a corpus made of a small lexicon. German makes new words every day, by joining old ones; whatever
 # is not in the list is one and the same UNK to the model, which then can neither read nor write it.
 #
-# The other way out is characters. There are few, and none is missing. But sentences get long, and attention compares
-# every token with every other:
+# The other way out is characters. There are far fewer of them than words, and the next text hardly brings new ones.
+# (It can: Unicode has more than a hundred thousand, and one that the training text did not have is UNK again.) But
+# sentences get long, and attention compares every token with every other:
 
 # %%
 num_words = np.mean([len(text.split()) for text in texts])
@@ -100,6 +101,11 @@ print(f"pairs of tokens to compare: {(num_characters / num_words) ** 2:.0f} time
 # **Subwords** are in between: frequent words whole, rare ones in pieces, single characters for what has
 # never been seen. The paper uses byte-pair encoding (Sennrich, Haddow and Birch 2016), BPE, which decides by
 # counting what a piece is.
+#
+# Where even a new character must not be lost, BPE starts from *bytes*. There are 256, and every text is a sequence of
+# them in UTF-8, so nothing is UNK: *byte-level* BPE (Radford and others 2019, GPT-2), which many large language models
+# use. Its price: a character that was never seen costs up to four tokens, and a piece may end in the middle of one. The
+# package starts from characters.
 #
 # ## 2 · Byte-pair encoding from scratch
 #

@@ -10,7 +10,7 @@
 # | In the paper | section 3.5, Positional Encoding; table 3, row E |
 # | In the package | `minitransformer/layers/positional_encoding.py` |
 # | You need | sine, cosine and their addition theorems; matrix products |
-# | Time | an hour to read, one and a half for the exercises |
+# | Time | an hour to read, one for the exercises |
 
 # %%
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -610,4 +610,4 @@ print(check_exercise("ex06", globals()))
 # [lessons/exercises/own.py](exercises/own.py), you can now write `sinusoidal_encoding`, and
 # `positional_encoding` with its backward; `minitransformer check own` says whether they are right.
 #
-# **Next:** what attention does with queries and keys in detail, in [lesson 08](08_attention.ipynb).
+# **Next:** rows that are added up, here and in every layer, must keep their size: [lesson 07](07_layer_norm.ipynb).

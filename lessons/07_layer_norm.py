@@ -662,4 +662,6 @@ print(check_exercise("ex07", globals()))
 # [lessons/exercises/own.py](exercises/own.py), you can now write `layer_norm`, with its backward;
 # `minitransformer check own` says whether it is right.
 #
-# **Next:** where in a layer it stands, before or after the sum, is the subject of lesson 10.
+# **Next:** attention, by which a position learns of the others, in [lesson 08](08_attention.ipynb). Where
+# LayerNorm stands around it, before or after the sum, is the subject of
+# [lesson 10](10_residual_connections.ipynb).

@@ -315,7 +315,9 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 #
 # The brackets matter. From the right, each step is a matrix times a *vector*, because the loss is one
 # number. From the left the products would be of matrices with matrices, more work by a factor of the
-# size of $z$. That is the whole secret of backpropagation.
+# size of $z$. That is the whole secret of backpropagation. (In [lesson 02](02_backpropagation.ipynb) the
+# gradient is a row and the same product is taken from the left, $((1 \cdot J_n) \cdots J_2) J_1$. Transposing
+# turns the order round, and nothing else.)
 #
 # ### Where the chain forks
 #

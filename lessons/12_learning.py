@@ -642,11 +642,11 @@ assert max(ends["no warm-up"], ends["neither of the two"]) > ends["the full reci
 assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 
 # %% [markdown]
-# - **Warm-up and Adam**: without either the model has learned about half as much in this time. Without the warm-up the first steps
+# - **Warm-up and Adam**: without one of the two the model has learned about half as much in this time. Without the warm-up the first steps
 #   throw the network somewhere from where it recovers slowly: the damage of a few dozen steps is not made good in two
 #   hundred.
 # - **Dropout and smoothing** do not help the learning; at first the curves without them are *below* the full recipe. They
-#   pay when the 200 words begin to be learned by heart. Without either the NLL of other words turns and rises: the model
+#   pay when the 200 words begin to be learned by heart. Without both the NLL of other words turns and rises: the model
 #   grows ever more certain of what it makes up.
 # - **Smoothing alone** makes little difference as long as there is dropout. Ingredients overlap: to leave one out shows
 #   what it adds *to the others*, not what it is worth by itself.
@@ -697,4 +697,4 @@ print(check_exercise("ex12", globals()))
 # now write `dropout` with its backward, `adam_update`, `noam` and `linear_decay`; `minitransformer check own` says
 # whether they are right.
 #
-# **Next:** real text, real lengths, a run that can be resumed: lesson 13.
+# **Next:** real text, real lengths, a run that can be resumed: [lesson 13](13_training_for_real.ipynb).

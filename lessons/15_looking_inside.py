@@ -223,9 +223,9 @@ print(f"  an even average: {np.mean([1 / one.source.size for one, _ in doing]):.
 assert on_verb.max() > 0.5
 
 # %% [markdown]
-# So that is where the rule is, or a part of it: some heads reach over all that lies between to the end of the German
-# sentence when it is the verb's turn. How do they know whose turn it is? From the query, which is made of the English
-# said so far.
+# So some heads look over all that lies between to the end of the German sentence when it is the verb's turn. Whose turn
+# it is can only be in the query, which is made of the English said so far. That is where these heads *look*. Whether the
+# translation rests on it, no weight can say: that takes an experiment.
 #
 # ## 3 · What a map does not tell
 #
@@ -570,8 +570,9 @@ figure.colorbar(image, ax=panels, label="relative to the largest")
 plt.show()
 
 # %% [markdown]
-# Two quite different measurements agree about which rows and heads are dark. Importance is uneven: a few heads carry
-# much, many little. A look at section 2's maps would not have told which.
+# Do the two agree? Not by their shades: each table is coloured by a largest number of its own. What can be compared is
+# the order of the heads, and for that there is one number, the rank correlation printed above: high, and below 1.
+# Importance is uneven: a few heads carry much, many little. A look at section 2's maps would not have told which.
 #
 # ### Together they fall
 #
@@ -863,8 +864,9 @@ plt.show()
 assert ece["smoothing 0.1"] > max(0.06, 2 * ece["no smoothing"])
 
 # %% [markdown]
-# Without smoothing the model is nearly calibrated, on sentences it has never seen: the mean gap is a few per cent. With
-# smoothing it gets about as many words right and doubts far more than it should, even more than the dotted line, which
+# Without smoothing the mean gap is a few per cent, on sentences that the model has never seen. That is small because
+# most words lie in the last bin, which is near the line; it does not make the model calibrated. Where it is less sure,
+# its points lie above the line: more words are right than it says. With smoothing it gets about as many words right and doubts far more than it should, even more than the dotted line, which
 # a model reaches only when it is trained to the end. Whoever reads $p$ as a probability, to warn of a bad translation,
 # say, has to undo that: exercise `best_temperature`. Large models trained long without smoothing tend to the other side
 # and are too sure (Guo, Pleiss, Sun and Weinberger 2017, *On Calibration of Modern Neural Networks*).

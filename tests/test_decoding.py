@@ -19,6 +19,7 @@ from minitransformer.decoding import (
     translate,
     translate_ids,
 )
+from minitransformer.decoding.hypothesis import Hypothesis
 from minitransformer.decoding.incremental import BLOCK, Growing
 from minitransformer.workers import Workers
 
@@ -273,6 +274,16 @@ def test_the_length_penalty_is_that_of_equation_14():
     assert length_penalty(7, 0.6) == 2**0.6
     assert length_penalty(1, 0.6) == 1
     assert length_penalty(25, 0) == 1
+
+
+def test_with_alpha_1_the_score_is_a_mean_over_five_more_tokens_that_cost_nothing():
+    def score(length, mean):
+        return Hypothesis.of(np.full(length, UNK), length * mean, alpha=1.0).score
+
+    for length in (1, 5, 95):
+        assert score(length, -0.6) == pytest.approx(6 * -0.6 * length / (length + 5))
+    assert score(95, -0.6) == pytest.approx(6 * -0.6, rel=0.06)  # long: nearly the mean
+    assert score(5, -0.6) > score(10, -0.6)  # short: of equal means the shorter wins
 
 
 def test_padding_and_the_start_symbol_are_never_said_and_the_unknown_word_is(device):

@@ -1,6 +1,7 @@
 """Exercises of lesson 08, scaled dot-product attention. Check yours:  minitransformer check ex08
 
 Shapes: B batch, H heads, T queries, S keys and values, K width of a head, which is the paper's d_k.
+Scores may be anything between −10,000 and 10,000.
 """
 
 import numpy as np

@@ -4,10 +4,11 @@ import numpy as np
 
 
 def score_of_itself(d_k):
-    """q · q is a sum of d_k squares, with mean d_k and variance 2 d_k; divided by √d_k, √d_k and 2.
+    """q · q is a sum of d_k squares: its mean is d_k, its variance 2 d_k, its deviation √(2 d_k).
 
-    For d_k = 64 that is 8, where every other score is 0 ± 1: each position looks at itself and at
-    hardly anything else. So queries and keys have a matrix each.
+    Divided by √d_k, the mean is √d_k and the standard deviation √2. For d_k = 64 the score is
+    8 ± 1.4, where every other is 0 ± 1: each position looks at itself and at hardly anything else.
+    So queries and keys have a matrix each.
     """
     return np.sqrt(d_k), np.sqrt(2)
 

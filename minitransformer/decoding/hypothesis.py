@@ -47,7 +47,9 @@ class Hypothesis:
 def length_penalty(length, alpha):
     """((5 + |Y|) / 6)^α, which makes up for the logarithm that every further token costs.
 
-    With α = 0 it is 1 and short translations win; with α = 1 it is nearly a mean per token.
+    With α = 0 it is 1 and short translations win. With α = 1 the score is, but for the 6, the mean
+    over the tokens and five more that cost nothing: for long translations nearly the mean per
+    token, while of short ones with equal means the shorter still wins.
     """
     return ((5 + length) / 6) ** alpha
 

@@ -5,7 +5,10 @@ import numpy as np
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
-from minitransformer.layers.attention import scaled_dot_product_attention
+from minitransformer.layers.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
 from minitransformer.layers.softmax import softmax
 
 B, H, T, S, K = 2, 3, 7, 9, 5  # T · S is more than S · K: weights are larger than keys
@@ -55,7 +58,10 @@ def check_biased_attention(forward, backward):
     y, _ = y_and_cache("biased_attention", forward, query, key, value, bias)
     weights, _ = softmax(query @ key.swapaxes(-1, -2) / np.sqrt(K) + bias)
     expect("y", y, weights @ value, hint="the bias is added after the division by √d_k")
-    return check_pair(forward, backward, (query, key, value, bias))
+    report = check_pair(forward, backward, (query, key, value, bias))
+    if report.right:
+        _check_large("biased_attention", forward, backward, np.zeros((H, T, S)))
+    return report
 
 
 def check_lean_attention(forward, backward):
@@ -68,7 +74,27 @@ def check_lean_attention(forward, backward):
             f"the cache holds an array of {largest} numbers; the largest input has "
             f"{inputs[1].size}, and the {B * H * T * S} weights are to be computed again"
         )
-    return check_pair(forward, backward, inputs)
+    report = check_pair(forward, backward, inputs)
+    if report.right:
+        _check_large("lean_attention", forward, backward)
+    return report
+
+
+def _check_large(name, forward, backward, *bias):
+    """Scores near 4000 in some rows, near −4000 in others: a softmax sees no difference."""
+    query, key, value = _inputs()
+    query[..., 0] = np.resize([4000, -4000], T) * np.sqrt(K)
+    key[..., 0] = 1
+    expected, cache = scaled_dot_product_attention(query, key, value)
+    dy = np.random.default_rng(81).standard_normal(expected.shape)
+    gradients = scaled_dot_product_attention_backward(dy, cache)
+    hint = "subtract the largest score of a row before exp, or exp overflows"
+    with np.errstate(all="ignore"):
+        y, cache = y_and_cache(name, forward, query, key, value, *bias)
+        expect("y for scores of ±4000", y, expected, hint=hint)
+        given = call(f"{name}_backward", backward, read_only(dy), cache)
+    for what, array, wanted in zip(("dquery", "dkey", "dvalue"), given, gradients, strict=False):
+        expect(f"{what} for scores of ±4000", array, wanted, hint=hint)
 
 
 def _inputs():

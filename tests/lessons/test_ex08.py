@@ -92,3 +92,36 @@ def test_a_lean_backward_that_forgets_the_scale_is_diagnosed():
 
     said = only_wrong("ex08", "lean_attention", lean_attention_backward=unscaled)
     assert "2.23607 is √5, the root of the head width d_k" in said
+
+
+def plainly(scores):
+    """The softmax, and log Σ exp, without subtracting the largest score."""
+    log_sum = np.log(np.exp(scores).sum(axis=-1, keepdims=True))
+    return np.exp(scores - log_sum), log_sum
+
+
+def test_an_attention_that_overflows_is_told_to_subtract_the_largest_score():
+    def lean(query, key, value):
+        weights, log_sum = plainly(query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1]))
+        y = weights @ value
+        return y, (query, key, value, y, log_sum)
+
+    def biased(query, key, value, bias):
+        scale = 1 / np.sqrt(query.shape[-1])
+        weights, _ = plainly(query @ key.swapaxes(-1, -2) * scale + bias)
+        return weights @ value, (query, key, value, weights, scale)
+
+    for name, answer in (("lean_attention", lean), ("biased_attention", biased)):
+        said = only_wrong("ex08", name, **{name: answer})
+        assert "y for scores of ±4000" in said
+        assert "subtract the largest score of a row" in said
+
+
+def test_a_lean_backward_that_overflows_is_told_so_too():
+    def backward(dy, cache):
+        query, key, value, y, _ = cache
+        _, log_sum = plainly(query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1]))
+        return SOLUTION["lean_attention_backward"](dy, (query, key, value, y, log_sum))
+
+    said = only_wrong("ex08", "lean_attention", lean_attention_backward=backward)
+    assert "dquery for scores of ±4000" in said

@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -166,6 +167,12 @@ def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
     end = source.read_text(encoding="utf-8").partition("# ## On one card\n")[2]
     assert "`minitransformer check own`" in end
     assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
+
+
+@pytest.mark.parametrize(("source", "following"), list(pairwise(SOURCES)))
+def test_a_lesson_leads_to_the_one_after_it(source, following):
+    first_link = re.compile(r"# \*\*Next:\*\*[^(]*?\]\((\w+\.ipynb)\)")
+    assert first_link.findall(source.read_text(encoding="utf-8")) == [f"{following.stem}.ipynb"]
 
 
 @each_lesson
