@@ -48,6 +48,7 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training.adam import Adam
 from minitransformer.transformer import EncoderLayer, Transformer
 
@@ -300,7 +301,7 @@ figure, panels = plt.subplots(1, 3, figsize=(9.5, 3.4), sharey=True)
 for axes, (step, sharpness) in zip(panels, ((-1, 6), (-1, 60), (3, 60)), strict=True):
     queries = sharpness * keys @ rotation(step, D).T
     weights, _ = scaled_dot_product_attention(queries, keys, values)
-    image = axes.imshow(weights, cmap="viridis", vmin=0, vmax=1)
+    image = axes.imshow(weights, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
     axes.set(title=f"step {step:+d}, $c$ = {sharpness}".replace("-", "−"), xlabel="key (position)")
     axes.set(xticks=range(0, 12, 2), yticks=range(0, 12, 2))
     axes.grid(False)
