@@ -1,7 +1,8 @@
 """Your own Transformer: every function it is made of, for you to write. NumPy is all you need.
 
 Copy this file to answers/own.py and replace each ``raise NotImplementedError`` by your own body, in
-the order of the lessons or in any other. Extra helpers are welcome. After each function:
+the order of the lessons or in any other. Extra helpers are welcome, here and in no other file: of
+this one a run keeps a copy. After each function:
 
     minitransformer check own                               which are right, and what is next
     minitransformer train toy --own answers/own.py          a translator that runs on them
