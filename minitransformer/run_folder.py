@@ -2,8 +2,7 @@
 
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
-own.py              the learner's functions that it is trained with, if it is; code that runs only
-                    where --own names it
+own.py              a learner's functions to train with, if any; runs only where --own names it
 metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best

@@ -27,10 +27,10 @@ FOR_GPU = (
 # gets that, and not itself.
 _running = ContextVar("a learner's functions that are running", default=frozenset())
 CALLED_OTHERWISE = {
-    "encoder_layer": layers.encoder_layer,
-    "decoder_layer": layers.decoder_layer,
-    "greedy": search.greedy,
-    "beam_search": search.beam_search,
+    "encoder_layer": layers.encoder_layer_twin,
+    "decoder_layer": layers.decoder_layer_twin,
+    "greedy": search.greedy_twin,
+    "beam_search": search.beam_search_twin,
 }
 
 

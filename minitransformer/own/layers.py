@@ -8,7 +8,7 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.twins import Twin
 
 
-def encoder_layer(forward, backward):
+def encoder_layer_twin(forward, backward):
     """The Twin of ``EncoderLayer`` that calls ``encoder_layer`` and its backward."""
 
     def layer_forward(layer, x, mask=None, rng=None):
@@ -25,7 +25,7 @@ def encoder_layer(forward, backward):
     return Twin(layer_forward, layer_backward)
 
 
-def decoder_layer(forward, backward):
+def decoder_layer_twin(forward, backward):
     """The Twin of ``DecoderLayer`` that calls ``decoder_layer`` and its backward."""
 
     def layer_forward(layer, x, memory, mask=None, memory_mask=None, rng=None):

@@ -19,7 +19,7 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.twins import Twin
 
 
-def greedy(search):
+def greedy_twin(search):
     """The Twin of ``greedy`` that calls a learner's."""
 
     def stand_in(model, source, *, alpha=0.6, max_length=None, attention=False):
@@ -47,7 +47,7 @@ def greedy(search):
     return Twin(stand_in)
 
 
-def beam_search(search):
+def beam_search_twin(search):
     """The Twin of ``beam_search`` that calls a learner's, for one sentence after the other."""
 
     def stand_in(
