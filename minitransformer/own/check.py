@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import shlex
 import signal
 import threading
 
@@ -39,9 +40,8 @@ def check_own(file, say=lambda text: None):
     for part in wrong if len(wrong) > 1 else ():
         with file.without([other for other in wrong if other is not part]):
             verdicts[part] = _judged(part, file.functions)
-    report = ExerciseReport(list(verdicts.values()))
-    file.wrong = [v.part.functions[0] for v in report.verdicts if v.status == WRONG]
-    return report
+    file.wrong = [part.functions[0] for part in wrong if verdicts[part].status == WRONG]
+    return ExerciseReport(list(verdicts.values()))
 
 
 def following(report, path):
@@ -51,7 +51,7 @@ def following(report, path):
             if verdict.status == status:
                 part = verdict.part
                 return f"next: {what} {part.functions[0]}, see lesson {part.lesson}"
-    return f"next: minitransformer train toy --own {path}"
+    return f"next: minitransformer train toy --own {shlex.quote(str(path))}"
 
 
 def _judged(part, functions, say=lambda text: None):

@@ -63,7 +63,7 @@ class OwnFile:
         functions: by their names; where one is not written, the package's, for those that call it.
         there: by their names those that are there, and neither stubs nor the package's.
         written: the parts of which all is there, in the order of the lessons.
-        wrong: the names of those that a check has found wrong.
+        wrong: the names of those of ``written`` that a check has found wrong.
         used: the names of the learner's functions that have run while they stood in.
         others: those of the package's that have run where the learner's could have stood.
 

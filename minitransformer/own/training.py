@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 
 from minitransformer.evaluation import score
 from minitransformer.exercises import parts_of
-from minitransformer.exercises.parts import WRONG
 from minitransformer.gradcheck import CheckError
 from minitransformer.own.check import check_own
 from minitransformer.own.file import OwnFile
@@ -34,20 +33,20 @@ def checked(path, anyway, say):
         CheckError: the file cannot be run, nothing is written in it, or a function is wrong.
     """
     file = OwnFile(path)
-    wrong = [v for v in check_own(file, say).verdicts if v.status == WRONG]
+    verdicts = check_own(file, say).verdicts
     if not file.written:
         raise CheckError(
             f"nothing is written in {path} yet: minitransformer check own --file {path}"
         )
-    if wrong and not anyway:
+    if file.wrong and not anyway:
         raise CheckError(
             f"wrong in {path}: {', '.join(file.wrong)}. Mend it, or see what comes of it: --anyway"
-            + "".join(f"\n{verdict}" for verdict in wrong)
+            + "".join(f"\n{v}" for v in verdicts if v.part.functions[0] in file.wrong)
         )
     others = [part.functions[0] for part in parts_of("own") if part not in file.written]
     say(f"yours: {', '.join(part.functions[0] for part in file.written)}")
     say(f"the package's: {', '.join(others) or 'none'}")
-    if wrong:
+    if file.wrong:
         say(f"wrong, and used anyway: {', '.join(file.wrong)}")
     return file
 

@@ -427,3 +427,14 @@ def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypa
     run.log.write([entry for entry in run.log.entries() if entry["step"] % 2])
     assert command("plot", RUN) == 0
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))
+
+
+def test_a_wrong_forward_without_its_backward_stops_no_training(recipe, capsys):
+    """It does not stand in: the package's pair does."""
+    forward = "relu", "np.maximum(x, 0)", "np.minimum(x, 0)"
+    backward = "relu_backward", "alive = cache\n    return dy * alive", "raise NotImplementedError"
+    half = written(Path("mine.py"), text_with(forward, backward))
+    assert train(recipe, "--own", half, *SMALL) == 0
+    said = capsys.readouterr()
+    assert "the package's: relu\n" in said.err
+    assert "wrong" not in said.err + said.out

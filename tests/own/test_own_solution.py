@@ -9,7 +9,6 @@ import pytest
 from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with, wrong_parts
 from own_otherwise import OTHERWISE
 
-from minitransformer import loss, masks
 from minitransformer.data.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.decoding.hypothesis import word_scores
@@ -30,31 +29,10 @@ from minitransformer.gradcheck.cases import (
     small_config,
 )
 from minitransformer.gradcheck.learner import load_file
-from minitransformer.layers import (
-    attention,
-    dropout,
-    embedding,
-    feed_forward,
-    layer_norm,
-    linear,
-    positional_encoding,
-    relu,
-    residual,
-    softmax,
-)
-from minitransformer.training import adam, clipping, schedule
+from minitransformer.own.package import CALLED_ALIKE
 from minitransformer.transformer import DecoderLayer, EncoderLayer, Transformer
 
 MINE = functions_with()
-PACKAGE = {  # by name, whatever the package calls alike
-    name: value
-    for module in (
-        *(schedule, adam, clipping, masks, loss, attention, dropout, embedding, feed_forward),
-        *(layer_norm, linear, positional_encoding, relu, residual, softmax),
-    )
-    for name, value in vars(module).items()
-    if name in PART_OF and inspect.isfunction(value)
-}
 
 
 def test_stub_and_solution_have_the_signatures_that_the_package_has():
@@ -62,8 +40,8 @@ def test_stub_and_solution_have_the_signatures_that_the_package_has():
     for name in PART_OF:
         signature = inspect.signature(stub[name])
         assert inspect.signature(MINE[name]) == signature
-        if name in PACKAGE:
-            theirs = inspect.signature(PACKAGE[name]).parameters.values()
+        if name in CALLED_ALIKE:
+            theirs = inspect.signature(CALLED_ALIKE[name]).parameters.values()
             assert list(signature.parameters.values()) == list(theirs)
 
 
@@ -118,7 +96,7 @@ PAIRS = {
 
 def y_and_gradients(functions, name):
     """All numbers that come out of a pair for float32 inputs."""
-    draws = "rng" in inspect.signature(PACKAGE[name]).parameters
+    draws = "rng" in inspect.signature(CALLED_ALIKE[name]).parameters
     y, cache = functions[name](*PAIRS[name], *([rng()] if draws else []))
     dy = np.float32(0.5) if name == "cross_entropy" else drawn(y.shape)[0]
     return [*in_tuple(y), *in_tuple(functions[f"{name}_backward"](dy, cache))]
@@ -130,7 +108,7 @@ def in_tuple(value):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_solution_computes_the_same_bits_as_the_package_in_float32(name):
-    mine, theirs = (y_and_gradients(functions, name) for functions in (MINE, PACKAGE))
+    mine, theirs = (y_and_gradients(functions, name) for functions in (MINE, CALLED_ALIKE))
     for array, expected in zip(mine, theirs, strict=True):
         assert array.dtype == expected.dtype == np.float32
         assert np.array_equal(array, expected)
