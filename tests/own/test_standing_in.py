@@ -13,7 +13,6 @@ from own_files import (
     PART_OF,
     SOLUTION,
     STUBS,
-    TEXT,
     solution_of_only,
     text_with,
     written,
@@ -251,9 +250,12 @@ def test_of_two_functions_of_one_name_the_last_counts(tmp_path):
 
 
 def test_a_helper_that_is_called_like_a_backward_is_none(tmp_path):
-    helper = "\n\ndef split_heads_backward(dy, cache):\n    return dy\n"
-    with own(written(tmp_path / "own.py", TEXT + helper)):
+    path = solution_of_only(tmp_path / "own.py", "split_heads")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n\ndef split_heads_backward(dy, cache):\n    return dy\n")
+    with own(path) as mine:
         train(1)
+    assert mine.used == {"split_heads"}
 
 
 def test_names_of_arguments_are_the_learners_own(tmp_path):
