@@ -130,9 +130,9 @@ class OurSide:
         return peaks
 
     def _trainer(self, config, dtype="float32"):
+        from minitransformer.models.transformer import Transformer
         from minitransformer.training.config import TrainingConfig
         from minitransformer.training.trainer import Trainer
-        from minitransformer.transformer import Transformer
         from minitransformer.workers import default_shards
 
         settings = self.settings

@@ -87,7 +87,7 @@ def make_workload(preset, data_dir=None, *, batch_tokens=4096, count=None, seed=
     # Imported here, so that the process of the PyTorch side holds nothing of our package.
     from minitransformer.config import TransformerConfig
     from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
-    from minitransformer.transformer import Transformer
+    from minitransformer.models.transformer import Transformer
 
     corpus, vocabulary, pairs = _text(data_dir)
     config = TransformerConfig.preset(preset, len(vocabulary), **overrides)

@@ -164,7 +164,7 @@ class OurSide:
     def __init__(self, workload, settings):
         from minitransformer.accelerate import keep_freed_memory
         from minitransformer.config import TransformerConfig
-        from minitransformer.transformer import Transformer
+        from minitransformer.models.transformer import Transformer
         from minitransformer.workers import Workers
 
         self.sources, self.settings = workload["sources"], settings

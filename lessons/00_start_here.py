@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | In the paper | all of *Attention Is All You Need* (Vaswani et al. 2017): the map in section 5 says what is where |
-# | In the package | `minitransformer/transformer.py`, `minitransformer/translator.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/translator.py` |
 # | You need | Python and NumPy's arrays |
 # | Time | three quarters of an hour to read, the same for the exercises |
 
@@ -515,29 +515,29 @@ shape_table(
 #
 # | in the paper | what | in the package | lesson |
 # |---|---|---|---|
-# | 3, figure 1 | the whole model | `minitransformer/transformer.py` | [11](11_the_transformer.ipynb) |
-# | 3.1 | stacks of layers, residual connections | `minitransformer/transformer.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
+# | 3, figure 1 | the whole model | `minitransformer/models/transformer.py` | [11](11_the_transformer.ipynb) |
+# | 3.1 | stacks of layers, residual connections | `minitransformer/models/transformer.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
 # | 3.1 | layer normalisation | `minitransformer/layers/layer_norm.py` | [07](07_layer_norm.ipynb) |
 # | 3.2.1, equation 1 | scaled dot-product attention | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py` | [08](08_attention.ipynb) |
 # | 3.2.2 | multi-head attention | `minitransformer/layers/attention.py`, `minitransformer/layers/linear.py` | [09](09_multi_head_attention.ipynb) |
-# | 3.2.3 | its three uses, masks | `minitransformer/transformer.py`, `minitransformer/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
+# | 3.2.3 | its three uses, masks | `minitransformer/models/transformer.py`, `minitransformer/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
 # | 3.3, equation 2 | feed-forward network | `minitransformer/layers/feed_forward.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/linear.py` | [02](02_backpropagation.ipynb) |
 # | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py` | [05](05_tokens_and_embeddings.ipynb) |
-# | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss.py`, `minitransformer/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
+# | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
 # | 3.5 | positional encoding | `minitransformer/layers/positional_encoding.py` | [06](06_positions.ipynb) |
 # | 4, table 1 | operations of attention | `minitransformer/layers/attention.py` | [09](09_multi_head_attention.ipynb), [11](11_the_transformer.ipynb) |
 # | 5.1 | data, subwords, batches | `minitransformer/data/vocabulary.py`, `minitransformer/data/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
-# | 5.2 | hardware | `minitransformer/backend.py`, `minitransformer/accelerate/`, `minitransformer/twins.py`, `minitransformer/workers.py` | [01](01_arrays_and_devices.ipynb), [16](16_making_it_fast.ipynb) |
+# | 5.2 | hardware | `minitransformer/backend.py`, `minitransformer/accelerate/`, `minitransformer/twins.py`, `minitransformer/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
 # | 5.3, equation 3 | Adam, the learning rate | `minitransformer/training/adam.py`, `minitransformer/training/schedule.py` | [12](12_learning.ipynb) |
 # | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
-# | 5.4 | label smoothing | `minitransformer/loss.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
+# | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
 # | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
 # | 6.2, table 3 | sizes of models | `minitransformer/config.py` | [11](11_the_transformer.ipynb) |
 # | figures 3 to 5 | what heads look at | `minitransformer/plots.py` | [15](15_looking_inside.ipynb) |
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
 # | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |
-# | not in it | your functions in place of the package's | `minitransformer/own/` | [17](17_your_own_transformer.ipynb) |
+# | not in it | your functions in place of the package's | `minitransformer/own/` | [18](18_your_own_transformer.ipynb) |
 #
 # A map is worth something if it is right. Every file on it has to exist, every layer has to be on it; and where the lessons lie
 # beside this one, the same for them.
@@ -681,7 +681,7 @@ else:
 #
 # The first says which of them are right, what is probably wrong with the others, and where to go on. The second trains the
 # translator on them, with the package's in place of those that you have not written yet.
-# [Lesson 17](17_your_own_transformer.ipynb) is the way through the file.
+# [Lesson 18](18_your_own_transformer.ipynb) is the way through the file.
 #
 # **Every lesson stands alone.** It starts from a question, derives one thing in full, shows the code of the package, proves it,
 # and ends with exercises and a card. Choose a route:
@@ -710,7 +710,7 @@ for length in sorted(set(minutes)):
 # %% [markdown]
 # **On a GPU.** Change one line, near the top of a lesson: `device = select_device("cuda")`. CuPy has to be there, and the driver;
 # `minitransformer info` says what was found. This lesson gives the same, up to rounding. It may well be slower: the model is too
-# small to keep a GPU busy. [Lesson 01](01_arrays_and_devices.ipynb) explains when a GPU pays.
+# small to keep a GPU busy. [Lesson 90](90_arrays_and_devices.ipynb) explains when a GPU pays.
 #
 # **If you are stuck.** `help(f)` shows what a function takes, with shapes, and what errors mean; `minitransformer --help` lists the
 # commands. An error of the package says what was given, what was expected and what to do; if one leaves you helpless, or a lesson has
@@ -759,5 +759,5 @@ print(check_exercise("ex00", globals()))
 # **Your own Transformer.** Nothing to write yet: `minitransformer check own` lists what there is to write in
 # `answers/own.py`, in the order of the lessons, and names the lesson of the next.
 #
-# **Next:** what all of this is computed on, in [lesson 01](01_arrays_and_devices.ipynb); or straight to how
+# **Next:** what all of this is computed on, in [lesson 90](90_arrays_and_devices.ipynb); or straight to how
 # gradients are found, in [lesson 02](02_backpropagation.ipynb).

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3.4: "the usual learned linear transformation and softmax function"; section 5.4: label smoothing, $\epsilon_{ls} = 0.1$ (Szegedy et al. 2016) |
-# | In the package | `minitransformer/layers/softmax.py`, `minitransformer/loss.py` |
+# | In the package | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py` |
 # | You need | exponential and logarithm; the chain rule for several variables |
 # | Time | an hour to read, one for the exercises |
 

@@ -48,9 +48,9 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.models.transformer import EncoderLayer, Transformer
 from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training.adam import Adam
-from minitransformer.transformer import EncoderLayer, Transformer
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer and trains the models on a GPU

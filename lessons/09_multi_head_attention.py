@@ -52,12 +52,12 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.masks import causal_mask
+from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module, Parameter
 from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training.adam import Adam
-from minitransformer.transformer import Transformer
 
 use_style()
 device = select_device("cpu")  # "cuda" trains the networks on a GPU

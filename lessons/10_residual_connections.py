@@ -47,9 +47,9 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module
 from minitransformer.training.adam import Adam
-from minitransformer.transformer import Transformer
 from minitransformer.twins import accelerated
 
 use_style()

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
-# | In the package | `minitransformer/transformer.py`, `minitransformer/config.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/config.py` |
 # | You need | the chain rule; what attention, a feed-forward network and LayerNorm compute, if not why |
 # | Time | an hour to read, one for the exercises |
 
@@ -51,7 +51,7 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.transformer import Decoder, EncoderLayer, Transformer
+from minitransformer.models.transformer import Decoder, EncoderLayer, Transformer
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -688,7 +688,7 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
 # If a P100 does sustain that rate, less than half of the time went into the products that the model is made
 # of. The rest is what the count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication,
 # padding. The big model, with larger matrices, comes nearer. This gap is what fast implementations fight for
-# ([lesson 16](16_making_it_fast.ipynb)).
+# ([lesson 17](17_making_it_fast.ipynb)).
 #
 # ## 9 · Where parameters, operations and time go
 #
@@ -771,7 +771,7 @@ plt.show()
 # Parameters and operations have nearly the same shares: that is the rule. The time follows them, and then
 # there is what has hardly any of either: softmax within the products of attention, and LayerNorm, sums and
 # dropout. They do little arithmetic with each number that they fetch from memory, and it is the fetching
-# that takes time ([lesson 16](16_making_it_fast.ipynb)). The percentages of time are those of the machine
+# that takes time ([lesson 17](17_making_it_fast.ipynb)). The percentages of time are those of the machine
 # that built this page.
 #
 # How long must a text be for the products of attention to equal the rest of a layer? That is the first

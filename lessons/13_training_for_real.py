@@ -49,6 +49,7 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.adam import adam_update
 from minitransformer.training.clipping import clip_scale, gradient_norm
@@ -56,7 +57,6 @@ from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Trainer, step_seed
-from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
 
 use_style()

@@ -913,4 +913,4 @@ print(check_exercise("ex15", globals()))
 # trained on it, `minitransformer translate runs/own --own answers/own.py --attention map.png` draws where your
 # model looks.
 #
-# **Next:** what the time of a training goes into, and how to save it: [lesson 16](16_making_it_fast.ipynb).
+# **Next:** what the time of a training goes into, and how to save it: [lesson 17](17_making_it_fast.ipynb).

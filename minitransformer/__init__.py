@@ -10,10 +10,10 @@ interrupts.end_quietly_while_importing()  # before the imports that take time
 
 from minitransformer.backend import CPU, Device, DeviceError, select_device
 from minitransformer.config import TransformerConfig
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.models.transformer import Transformer
 from minitransformer.module import Module, Parameter, debug
 from minitransformer.training.adam import Adam
-from minitransformer.transformer import Transformer
 from minitransformer.twins import accelerated
 
 if TYPE_CHECKING:

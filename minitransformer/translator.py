@@ -8,8 +8,8 @@ from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_model_arrays
 from minitransformer.data.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
+from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
-from minitransformer.transformer import Transformer
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers, available_cores
 

@@ -51,10 +51,10 @@ from minitransformer.layers.positional_encoding import (
 )
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.module import FlatParameters, Module, Parameter
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
 
 VECTORS = Path(__file__).parent / "vectors" / "torch.npz"
 UPSTREAM = ("dy", "dloss")  # gradients that are given, of the outputs y and loss

@@ -20,10 +20,10 @@ from minitransformer.gradcheck.cases import (
     small_config,
 )
 from minitransformer.layers.dropout import dropout
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module, Parameter
 from minitransformer.training.adam import Adam
-from minitransformer.transformer import Transformer
 
 STAND_IN = Device("stand-in", strict)
 TOLERANCE = 1e-5

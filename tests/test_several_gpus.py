@@ -11,11 +11,11 @@ from tiny_translator import captions, train_once
 
 from minitransformer.backend import Device, to_host
 from minitransformer.gradcheck.cases import small_config
+from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
 from minitransformer.training import session
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.progress import Progress
-from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
 
 SECOND = Device("stand-in:1", strict, 1)

@@ -55,7 +55,7 @@ def add_own(parser):
         type=Path,
         metavar="FILE",
         help="run this file, and let the functions written in it stand in for the package's: your "
-        "own Transformer, see lesson 17",
+        "own Transformer, see lesson 18",
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
-from minitransformer.loss import cross_entropy
+from minitransformer.loss.cross_entropy import cross_entropy
 
 N, V = 3, 7
 LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, 9000.0]])

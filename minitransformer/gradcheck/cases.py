@@ -12,7 +12,6 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.config import TransformerConfig
-from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.modules import module_pair, moved_from_start
 from minitransformer.layers.attention import (
@@ -33,11 +32,12 @@ from minitransformer.layers.positional_encoding import (
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.consistency import consistency, consistency_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from minitransformer.module import Module
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.transformer import DecoderLayer, EncoderLayer, Transformer
 
 B, T, S, D, H, K, F, V = 3, 4, 5, 6, 2, 3, 7, 11
 SOURCE = np.array([[4, 7, 2, 9, 5], [3, 8, 7, 0, 0], [6, 1, 0, 0, 0]])  # (B, S), 0 is padding

@@ -13,10 +13,10 @@ from minitransformer.data.multi30k import load_multi30k
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import PAD, Vocabulary
 from minitransformer.evaluation import sacrebleu_metrics, score
-from minitransformer.loss import cross_entropy
+from minitransformer.loss.cross_entropy import cross_entropy
+from minitransformer.models.transformer import Transformer
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
-from minitransformer.transformer import Transformer
 from minitransformer.translator import Translator
 from minitransformer.workers import default_shards
 

@@ -7,12 +7,12 @@ import strict_cupy
 from cuda_shim.fake_cublas import HANDLE, FakeCublas
 from cuda_shim.machine import Machine, build, compiler
 
-from minitransformer import loss, projected_loss
 from minitransformer.accelerate.cuda import kernels, matmul
 from minitransformer.backend import Device, DeviceError, select_device
 from minitransformer.counter_generator import CounterGenerator
 from minitransformer.gradcheck import cases
 from minitransformer.layers import attention, dropout, embedding, feed_forward, layer_norm, residual
+from minitransformer.loss import cross_entropy, projected_loss
 from minitransformer.training import adam
 
 WITH_TWINS = (
@@ -23,7 +23,7 @@ WITH_TWINS = (
     embedding.embedding_backward,
     feed_forward.feed_forward,
     layer_norm.layer_norm,
-    loss.cross_entropy,
+    cross_entropy.cross_entropy,
     projected_loss.projected_loss,
     residual.residual,
 )

@@ -30,7 +30,7 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.training.adam import Adam, adam_update
 from minitransformer.twins import TwinCache
 from minitransformer.workers import Workers

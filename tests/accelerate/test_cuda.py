@@ -23,11 +23,11 @@ from minitransformer.layers.embedding import embedding, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
-from minitransformer.loss import cross_entropy, cross_entropy_backward
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
+from minitransformer.models.transformer import Transformer
 from minitransformer.training.adam import Adam, adam_update
 from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.transformer import Transformer
 from minitransformer.twins import TwinCache, accelerated
 
 # Of the largest entry. Both sides round sums of up to some thousand terms, in different orders.

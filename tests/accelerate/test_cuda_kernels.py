@@ -31,8 +31,8 @@ from minitransformer.layers.embedding import embedding_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual
-from minitransformer.loss import cross_entropy
-from minitransformer.projected_loss import projected_loss
+from minitransformer.loss.cross_entropy import cross_entropy
+from minitransformer.loss.projected_loss import projected_loss
 from minitransformer.training.adam import adam_update
 from minitransformer.twins import accelerated
 

@@ -14,7 +14,7 @@ from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, s
 from minitransformer.gradcheck.numeric import numeric_gradient, refined_slope, slope
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.transformer import Transformer
+from minitransformer.models.transformer import Transformer
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 

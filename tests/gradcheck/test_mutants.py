@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.gradcheck.cases import TiedEmbedding
 from minitransformer.layers.attention import (
@@ -26,9 +25,10 @@ from minitransformer.layers.linear import Linear, linear, linear_backward
 from minitransformer.layers.relu import relu
 from minitransformer.layers.residual import residual
 from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.consistency import consistency, consistency_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.module import Module
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
 
 B, T, D, V = 3, 5, 7, 11  # all different, so that a factor has one explanation
 H, K = 2, 13

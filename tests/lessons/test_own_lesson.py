@@ -7,7 +7,7 @@ from exercise_files import LESSONS
 
 WHOLE = (LESSONS / "solutions/own.py").read_text(encoding="utf-8")
 STUBS = (LESSONS / "exercises/own.py").read_text(encoding="utf-8")
-LESSON = (LESSONS / "17_your_own_transformer.py").read_text(encoding="utf-8")
+LESSON = (LESSONS / "18_your_own_transformer.py").read_text(encoding="utf-8")
 BEGINNING = LESSON.partition("# To train on, we take")[0]
 
 

@@ -29,8 +29,8 @@ from minitransformer.gradcheck.cases import (
     small_config,
 )
 from minitransformer.gradcheck.learner import load_file
+from minitransformer.models.transformer import DecoderLayer, EncoderLayer, Transformer
 from minitransformer.own.package import CALLED_ALIKE
-from minitransformer.transformer import DecoderLayer, EncoderLayer, Transformer
 
 MINE = functions_with()
 

@@ -21,9 +21,9 @@ import math
 
 import numpy as np
 
-from minitransformer import projected_loss as reference
 from minitransformer.layers.linear import check_features
-from minitransformer.loss import check_targets
+from minitransformer.loss import projected_loss as reference
+from minitransformer.loss.cross_entropy import check_targets
 from minitransformer.twins import Twin
 
 # Rows of logits at a time, 16 MB at V = 8000: the matrix products are as fast as with all rows, and

@@ -6,13 +6,13 @@ at hand, and the backward only scales it. Where no gradient is wanted, the refer
 
 import numpy as np
 
-from minitransformer import loss as reference_loss
-from minitransformer import projected_loss as reference_projected
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import THREADS, matrix
 from minitransformer.accelerate.cuda.matmul import matmul
 from minitransformer.backend import array_namespace, is_array, like
 from minitransformer.layers.linear import check_features
+from minitransformer.loss import cross_entropy as reference_loss
+from minitransformer.loss import projected_loss as reference_projected
 from minitransformer.twins import Twin
 
 ROWS = 4096  # of logits at a time, 131 MB at V = 8000: enough to keep any GPU busy

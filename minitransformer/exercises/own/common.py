@@ -80,7 +80,7 @@ def float64_note(name, forward, backward, inputs):
         if any(map(is_float64, values)):
             return (
                 f"{function} makes float64 of float32, which is slower and takes twice the memory; "
-                "see lesson 01"
+                "see lesson 90"
             )
     return ""
 

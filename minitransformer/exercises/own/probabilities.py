@@ -15,7 +15,7 @@ from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
-from minitransformer.loss import cross_entropy
+from minitransformer.loss.cross_entropy import cross_entropy
 
 LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, -8999.0]])
 

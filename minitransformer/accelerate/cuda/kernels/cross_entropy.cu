@@ -1,4 +1,4 @@
-// loss.py and consistency.py: the loss of each row and the gradient of its logits, in one launch.
+// loss/cross_entropy.py and loss/consistency.py: the loss of each row and the gradient of its logits, in one launch.
 // One block a row.
 
 // Of any part of a row: its largest entry, the sum of exp(z - largest), and the sum of z.

@@ -5,15 +5,15 @@
 The logits are by far the largest array of a training step, V numbers a token, and nothing needs
 them but the loss and its gradient. Taken together, the two can be worked out for some rows at a
 time, which is what a faster twin does. Derivation: that of ``layers/linear.py`` after those of
-``loss.py`` and ``consistency.py``.
+``cross_entropy.py`` and ``consistency.py``.
 """
 
 import numpy as np
 
 from minitransformer.backend import array_namespace, is_array
-from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.layers.linear import linear, linear_backward
-from minitransformer.loss import cross_entropy, cross_entropy_backward
+from minitransformer.loss.consistency import consistency, consistency_backward
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.twins import twinned
 
 

@@ -1,4 +1,4 @@
-"""Exercises of lesson 16, making it fast. Check yours:  minitransformer check ex16
+"""Exercises of lesson 17, making it fast. Check yours:  minitransformer check ex17
 
 Rates are in operations a second, bandwidths in bytes a second, as in the lesson.
 """

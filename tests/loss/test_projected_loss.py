@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck.cases import (
     LABELS,
     SOURCE,
@@ -18,7 +17,8 @@ from minitransformer.gradcheck.cases import (
     V,
     small_config,
 )
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
+from minitransformer.loss.consistency import consistency, consistency_backward
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2 * B, T, D))  # two passes

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 17 · Your own Transformer
+# # 18 · Your own Transformer
 #
 # **You will** put your functions in the places of the package's, one evening's after the other, and count that
 # none but yours run; train on three wrong gradients, and see the loss fall with each of them; and train a
@@ -67,7 +67,7 @@ from minitransformer.twins import twinned
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the model of section 6 on a GPU
-rng = np.random.default_rng(17)
+rng = np.random.default_rng(18)
 
 # %% [markdown]
 # ## 1 · Whose Transformer is it?
@@ -213,7 +213,7 @@ assert difference < 1e-4  # float32 has seven digits, and sums lose some
 source_of(twinned, OwnFile.twin_of)
 
 # %% [markdown]
-# It was made for the faster **twins** of [lesson 16](16_making_it_fast.ipynb). `_own` holds the file that stands
+# It was made for the faster **twins** of [lesson 17](17_making_it_fast.ipynb). `_own` holds the file that stands
 # in, if any; `twin_of` looks a function up in it. A cache travels with the backward that can read it, so what
 # your forward puts into the cache is nobody's business but yours. And where your file stands in, no twin runs: a
 # fast one for a whole layer would pass over the functions within it.
@@ -633,9 +633,9 @@ assert same > 0.9
 # trains it.
 #
 # It is not fast. `minitransformer train multi30k-cpu --own answers/own.py` is possible, and slow: no twin of
-# [lesson 16](16_making_it_fast.ipynb) helps your functions. And functions that say `np.exp` run on the CPU alone.
+# [lesson 17](17_making_it_fast.ipynb) helps your functions. And functions that say `np.exp` run on the CPU alone.
 # To run on a GPU they ask their arrays which library they belong to, `xp = array_namespace(x)`, as the package
-# does ([lesson 01](01_arrays_and_devices.ipynb)).
+# does ([lesson 90](90_arrays_and_devices.ipynb)).
 #
 # Next, text of your own: `minitransformer train` takes files with a sentence a line, as
 # [lesson 13](13_training_for_real.ipynb) does, and `--own` with it.

@@ -16,9 +16,9 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.positional_encoding import PositionalEncoding
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.module import FlatParameters, Module
-from minitransformer.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.twins import twinned
 
 

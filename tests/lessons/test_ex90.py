@@ -11,21 +11,21 @@ from minitransformer.exercises.far_machine import FarMachine
 from minitransformer.exercises.parts import RIGHT
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
 
-SOLUTION = functions_in(solution_of("ex01"))
+SOLUTION = functions_in(solution_of("ex90"))
 
 
 def test_a_break_even_that_counts_one_matrix_of_three_is_wrong():
     def one_matrix(cpu, gpu, link, products):
         return SOLUTION["break_even"](cpu, gpu, link, products) / 3
 
-    assert "three matrices" in only_wrong("ex01", "break_even", break_even=one_matrix)
+    assert "three matrices" in only_wrong("ex90", "break_even", break_even=one_matrix)
 
 
 def test_a_merge_rule_that_knows_no_axes_of_one_is_wrong():
     def strict(shape, strides, axis):
         return strides[axis] == shape[axis + 1] * strides[axis + 1]
 
-    said = only_wrong("ex01", "merges_without_copy", merges_without_copy=strict)
+    said = only_wrong("ex90", "merges_without_copy", merges_without_copy=strict)
     assert "is False and should be True" in said
 
 
@@ -33,7 +33,7 @@ def test_a_merge_rule_that_only_wants_falling_strides_is_wrong():
     def falling(shape, strides, axis):
         return 1 in shape[axis : axis + 2] or strides[axis] >= strides[axis + 1]
 
-    said = only_wrong("ex01", "merges_without_copy", merges_without_copy=falling)
+    said = only_wrong("ex90", "merges_without_copy", merges_without_copy=falling)
     assert "is True and should be False" in said
 
 
@@ -74,7 +74,7 @@ def in_place(gradient, limit):
     ],
 )
 def test_a_clip_that_waits_divides_by_zero_widens_or_writes_is_told_so(answer, says):
-    assert says in only_wrong("ex01", "clip_without_waiting", clip_without_waiting=answer)
+    assert says in only_wrong("ex90", "clip_without_waiting", clip_without_waiting=answer)
 
 
 def test_heads_projected_by_a_batched_product_are_too_many_gemms():
@@ -82,7 +82,7 @@ def test_heads_projected_by_a_batched_product_are_too_many_gemms():
         _, cache = SOLUTION["project_heads"](heads, w_output)
         return (heads @ w_output).sum(axis=1), cache
 
-    assert "makes 7 GEMMs" in only_wrong("ex01", "project_heads", project_heads=batched)
+    assert "makes 7 GEMMs" in only_wrong("ex90", "project_heads", project_heads=batched)
 
 
 def test_heads_joined_without_a_swap_are_told_that_they_are_mixed_up():
@@ -91,7 +91,7 @@ def test_heads_joined_without_a_swap_are_told_that_they_are_mixed_up():
         swapped = heads.reshape(batch, length, num_heads, head_width).swapaxes(1, 2)
         return SOLUTION["project_heads"](swapped, w_output)
 
-    assert "head h belongs to" in only_wrong("ex01", "project_heads", project_heads=mixed)
+    assert "head h belongs to" in only_wrong("ex90", "project_heads", project_heads=mixed)
 
 
 def test_a_backward_that_swaps_no_axes_back_is_wrong():
@@ -99,7 +99,7 @@ def test_a_backward_that_swaps_no_axes_back_is_wrong():
         dheads, dw_output = SOLUTION["project_heads_backward"](dy, cache)
         return dheads.swapaxes(1, 2).reshape(dheads.shape), dw_output
 
-    said = only_wrong("ex01", "project_heads", project_heads_backward=unswapped)
+    said = only_wrong("ex90", "project_heads", project_heads_backward=unswapped)
     assert "dheads" in said
 
 
@@ -111,7 +111,7 @@ def test_a_tensordot_is_one_gemm_too():
         y = array_namespace(heads).tensordot(heads, w_output, ((1, 3), (0, 1)))
         return y, (rows, weight, heads.shape)
 
-    assert verdicts("ex01", project_heads=by_tensordot)["project_heads"].status == RIGHT
+    assert verdicts("ex90", project_heads=by_tensordot)["project_heads"].status == RIGHT
 
 
 def test_the_far_machine_refuses_what_comes_from_here():

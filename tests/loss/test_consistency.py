@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.backend import to_host
-from minitransformer.consistency import consistency, consistency_backward
 from minitransformer.gradcheck import check_pair
+from minitransformer.loss.consistency import consistency, consistency_backward
 
 RNG = np.random.default_rng(0)
 V = 7

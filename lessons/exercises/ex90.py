@@ -1,4 +1,4 @@
-"""Exercises of lesson 01, arrays on two machines. Check yours:  minitransformer check ex01
+"""Exercises of lesson 90, arrays on two machines. Check yours:  minitransformer check ex90
 
 Your functions get arrays of NumPy and of a far machine, which are no NumPy arrays. Ask an array for
 its library by array_namespace(x). Shapes: B batch, H heads, T length, K head width, D width.

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 01 · Arrays on two machines
+# # 90 · Arrays on two machines
 #
 # **You will** write functions that run unchanged on a CPU and on a GPU; predict the dtype of a result,
 # and whether an operation copies; find out when a GPU pays, by a formula and by a measurement on your
@@ -58,7 +58,7 @@ from minitransformer.lessons import (
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layers of this lesson on a GPU
-rng = np.random.default_rng(1)
+rng = np.random.default_rng(90)
 
 # %% [markdown]
 # ## 1 · A function that works on one machine only
@@ -358,7 +358,7 @@ print(f"an addition cannot pay for its journey below β = 12 P = {12 * rate / 1e
 #   speed of *memory*. A matrix product uses each number it has read $n$ times.
 # - **Where points and line part**, in the middle of the left panel: vectors that fit into the processor's
 #   cache are added faster than memory could deliver them. $P$ is no constant of the machine. (What the
-#   bounds are is the subject of lesson 16.)
+#   bounds are is the subject of lesson 17.)
 #
 # The last line of the output is the answer to section 3. An addition reads 8 bytes and writes 4, so $12 P$ is
 # what this core moves in and out of memory. A link to the GPU would have to be faster than that.
@@ -728,15 +728,15 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 #
 # ## 10 · Exercises
 #
-# Fill in `answers/ex01.py`, your copy of [lessons/exercises/ex01.py](exercises/ex01.py), which has
+# Fill in `answers/ex90.py`, your copy of [lessons/exercises/ex90.py](exercises/ex90.py), which has
 # signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
-# minitransformer check ex01
+# minitransformer check ex90
 # ```
 #
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex01.py](solutions/ex01.py).
+# solutions are in [lessons/solutions/ex90.py](solutions/ex90.py).
 #
 # 1. **`break_even`** (5 min). Section 3 sent two matrices away for one product. What if they stay
 #    there for a hundred? Say what the result means for a training step.
@@ -748,7 +748,7 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 #    backward in two. You will find out why the paper *concatenates* its heads.
 
 # %%
-print(check_exercise("ex01", globals()))
+print(check_exercise("ex90", globals()))
 
 # %% [markdown]
 # ## On one card

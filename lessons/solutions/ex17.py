@@ -1,4 +1,4 @@
-"""Solutions of lesson 16, making it fast."""
+"""Solutions of lesson 17, making it fast."""
 
 import math
 

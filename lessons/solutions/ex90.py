@@ -1,4 +1,4 @@
-"""Solutions of lesson 01, arrays on two machines."""
+"""Solutions of lesson 90, arrays on two machines."""
 
 from minitransformer.backend import array_namespace
 

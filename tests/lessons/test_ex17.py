@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from exercise_files import functions_in, only_wrong, solution_of
 
-SOLUTION = functions_in(solution_of("ex16"))
+SOLUTION = functions_in(solution_of("ex17"))
 
 
 def test_rows_without_the_traffic_of_x_and_y_are_too_few():
     def weight_only(d_in, d_out, rate, bandwidth, itemsize):
         return itemsize * rate / (2 * bandwidth)
 
-    said = only_wrong("ex16", "rows_to_be_busy", rows_to_be_busy=weight_only)
+    said = only_wrong("ex17", "rows_to_be_busy", rows_to_be_busy=weight_only)
     assert "X, W and Y cross" in said
 
 
@@ -19,7 +19,7 @@ def test_negative_rows_are_told_to_be_infinite():
     def without_a_case(i, o, rate, bandwidth, size):
         return size * i * o / bandwidth / (2 * i * o / rate - size * (i + o) / bandwidth)
 
-    said = only_wrong("ex16", "rows_to_be_busy", rows_to_be_busy=without_a_case)
+    said = only_wrong("ex17", "rows_to_be_busy", rows_to_be_busy=without_a_case)
     assert "should be inf" in said
 
 
@@ -28,7 +28,7 @@ def test_a_fused_pair_that_keeps_its_mask_is_told_not_to():
         y, _ = SOLUTION["relu_dropout"](x, keep, scale)
         return y, (y, scale, keep)
 
-    said = only_wrong("ex16", "relu_dropout", relu_dropout=keeps_the_mask)
+    said = only_wrong("ex17", "relu_dropout", relu_dropout=keeps_the_mask)
     assert "no x and no mask" in said
 
 
@@ -36,7 +36,7 @@ def test_a_fused_backward_without_the_scale_is_wrong():
     def unscaled(dy, cache):
         return dy * (cache[0] > 0)
 
-    assert "dx" in only_wrong("ex16", "relu_dropout", relu_dropout_backward=unscaled)
+    assert "dx" in only_wrong("ex17", "relu_dropout", relu_dropout_backward=unscaled)
 
 
 def with_stale_sums(blocks):
@@ -75,4 +75,4 @@ def without_a_forbidden_start(blocks):
     ],
 )
 def test_a_stream_that_forgets_to_rescale_or_overflows_is_told_so(answer, says):
-    assert says in only_wrong("ex16", "streamed_average", streamed_average=answer)
+    assert says in only_wrong("ex17", "streamed_average", streamed_average=answer)

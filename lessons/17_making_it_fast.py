@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 16 · Making it fast
+# # 17 · Making it fast
 #
 # **You will** measure where a training step spends its time; derive the *roofline*, which says how fast
 # a computation can be at all, and measure that of your own machine; see why a faster layer is one that
@@ -59,7 +59,7 @@ from minitransformer.workers import Workers
 
 use_style()
 device = select_device("cpu")  # "cuda" measures the roofline of a GPU
-rng = np.random.default_rng(16)
+rng = np.random.default_rng(17)
 threadpool_limits(1, user_api="blas")  # one core for each product: times that can be repeated
 # The time that this program has had the processor, where the system counts it finely enough: it
 # stands still while other programs run.
@@ -287,7 +287,7 @@ plt.show()
 # The linear maps climb as they get more rows. A few rows stay some way below the slope, for the library for
 # matrix products is made for large ones; with hundreds they are near the flat roof, and there is little
 # left for us to improve. What *we* decide is how many rows it gets. So tokens of all sentences go into one product
-# ([lesson 01](01_arrays_and_devices.ipynb)), and batches are as large as learning allows.
+# ([lesson 90](90_arrays_and_devices.ipynb)), and batches are as large as learning allows.
 #
 # The squares are another matter. Softmax and LayerNorm are left of the ridge, so memory is what would
 # bound them. But they stay far below even that bound, by the vertical distance to the slope. What are
@@ -623,15 +623,15 @@ assert rounded(parameter + small_step, 8) == 1
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Fill in `answers/ex16.py`, your copy of [lessons/exercises/ex16.py](exercises/ex16.py), which has
+# Fill in `answers/ex17.py`, your copy of [lessons/exercises/ex17.py](exercises/ex17.py), which has
 # signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
-# minitransformer check ex16
+# minitransformer check ex17
 # ```
 #
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex16.py](solutions/ex16.py).
+# solutions are in [lessons/solutions/ex17.py](solutions/ex17.py).
 #
 # 1. **`rows_to_be_busy`** (15 min). How many tokens does a linear map need before memory is no longer
 #    its bound? For some widths the answer may surprise you.
@@ -641,7 +641,7 @@ assert rounded(parameter + small_step, 8) == 1
 #    not, and the kernels that fuse attention rest on it.
 
 # %%
-print(check_exercise("ex16", globals()))
+print(check_exercise("ex17", globals()))
 
 # %% [markdown]
 # ## On one card
@@ -661,4 +661,4 @@ print(check_exercise("ex16", globals()))
 # right.
 #
 # **Next:** all of it in one file, and that file trains the translator:
-# [lesson 17](17_your_own_transformer.ipynb).
+# [lesson 18](18_your_own_transformer.ipynb).

@@ -1,0 +1,1 @@
+"""Whole models, one file each, built of the layers."""
