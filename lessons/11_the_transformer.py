@@ -34,6 +34,7 @@ import numpy as np
 from minitransformer import select_device
 from minitransformer.backend import to_host
 from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module
 from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
@@ -51,7 +52,8 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.models.transformer import Decoder, EncoderLayer, Transformer
+from minitransformer.models.stacks import Decoder, EncoderLayer
+from minitransformer.models.transformer import Transformer
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -467,7 +469,7 @@ print("right: all of the decoder's; wrong: all of the encoder's, and the shared 
 # %%
 def encoder_gradient(model):
     model.zero_grad()
-    _, cache = model.loss(source, target, labels)
+    _, cache = model.loss(Batch(source, target, labels))
     model.loss_backward(1.0, cache)
     return np.concatenate([to_host(p.grad).ravel() for p in model.encoder.parameters()])
 
@@ -654,7 +656,7 @@ for parameter in counting.parameters():
 pairs, S, T = 4, 13, 9
 some = rng.integers(3, 300, (pairs, S)), *rng.integers(3, 300, (2, pairs, T))
 
-_, cache = counting.loss(*some)
+_, cache = counting.loss(Batch(*some))
 forward, Counted.operations = Counted.operations, 0
 counting.loss_backward(1.0, cache)
 backward = Counted.operations
@@ -716,7 +718,7 @@ some = rng.integers(3, 8000, (3, PAIRS, LENGTH))
 
 
 def training_step():
-    _, cache = tiny.loss(*some, np.random.default_rng(11))
+    _, cache = tiny.loss(Batch(*some), np.random.default_rng(11))
     tiny.loss_backward(1.0, cache)
 
 

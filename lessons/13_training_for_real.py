@@ -338,7 +338,7 @@ def gradient(batches, num_tokens, dloss=1.0):
     """The gradients of the batches added up, on the host."""
     model.flat.grad.fill(0)
     for batch in batches:
-        _, cache = model.loss(batch.source, batch.target, batch.labels, num_tokens=num_tokens)
+        _, cache = model.loss(batch, num_tokens=num_tokens)
         model.loss_backward(dloss, cache)  # adds to what is there
     return to_host(model.flat.grad).copy()
 

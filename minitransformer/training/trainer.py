@@ -258,9 +258,7 @@ class Trainer:
             if not batch.num_tokens:
                 continue  # fewer pairs than workers
             loss, cache = replica.loss(
-                batch.source,
-                batch.target,
-                batch.labels,
+                batch,
                 rng,
                 smoothing=config.label_smoothing,
                 kappa=config.consistency,

@@ -22,7 +22,7 @@ from minitransformer.gradcheck.cases import (
     V,
     small_config,
 )
-from minitransformer.models.transformer import DecoderLayer, EncoderLayer
+from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 every_tying = pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])
