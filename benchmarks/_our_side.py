@@ -26,9 +26,9 @@ class OurSide:
     def __init__(self, workload, settings):
         if settings.precision == "tf32":
             os.environ["CUPY_TF32"] = "1"  # CuPy reads it when it is imported
+        from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
         from minitransformer.backend import select_device
-        from minitransformer.config import TransformerConfig
         from minitransformer.data.batches import Batch
 
         self.workload, self.settings = workload, settings

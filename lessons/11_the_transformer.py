@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
-# | In the package | `minitransformer/models/transformer.py`, `minitransformer/config.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/models/stacks.py` |
 # | You need | the chain rule; what attention, a feed-forward network and LayerNorm compute, if not why |
 # | Time | an hour to read, one for the exercises |
 
@@ -31,9 +31,8 @@ from collections import Counter
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module

@@ -27,9 +27,8 @@ if importlib.util.find_spec("minitransformer") is None:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import Batch, make_batches
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair

@@ -326,9 +326,7 @@ RECIPE = Recipe.from_dict(
         },
     }
 )
-model = Transformer(
-    RECIPE.transformer_config(len(vocabulary)), seed=13, device=device, dtype=np.float64
-)
+model = Transformer(RECIPE.model_config(len(vocabulary)), seed=13, device=device, dtype=np.float64)
 short, long = in_order[:8], in_order[-8:]
 whole = make_batches(short + long, 10**6)[0]
 shards = [make_batches(part, 10**6)[0] for part in (short, long)]

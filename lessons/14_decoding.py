@@ -34,10 +34,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.accelerate.cpu.memory import keep_freed_memory
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import encode_pairs, make_batches
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary

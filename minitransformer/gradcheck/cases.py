@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from minitransformer.backend import array_namespace
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import Batch
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.modules import module_pair, moved_from_start
@@ -39,6 +38,7 @@ from minitransformer.loss.projected_loss import projected_loss, projected_loss_b
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.transformer import Transformer
+from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module
 
 B, T, S, D, H, K, F, V = 3, 4, 5, 6, 2, 3, 7, 11

@@ -14,7 +14,7 @@ from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import PAD, Vocabulary
 from minitransformer.evaluation import sacrebleu_metrics, score
 from minitransformer.loss.cross_entropy import cross_entropy
-from minitransformer.models.transformer import Transformer
+from minitransformer.models.kinds import new_model
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
 from minitransformer.translator import Translator
@@ -90,7 +90,7 @@ def prepare(recipe, run, device, progress, own=None):
     sacrebleu_metrics()  # which the first validation needs
     data, training = recipe.data, recipe.training
     longest = recipe.longest_side()
-    recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?
+    recipe.model_config(data.vocabulary_size)  # before any work, does the model make sense?
     pairs, cleaning = clean_for_training(load_split(data, "train", strict=False))
     progress.say(f"training data: {cleaning}")
     validation = load_split(data, "validation")
@@ -99,8 +99,8 @@ def prepare(recipe, run, device, progress, own=None):
 
     texts = {"training": fingerprint(pairs), "validation": fingerprint(validation)}
     vocabulary = _vocabulary(recipe, run, pairs, texts)
-    config = recipe.transformer_config(len(vocabulary))
-    model = Transformer(config, training.seed, device=device)
+    config = recipe.model_config(len(vocabulary))
+    model = new_model(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
     encoded, encoding = encode_pairs(vocabulary, pairs, longest)
@@ -170,9 +170,9 @@ def _vocabulary(recipe, run, pairs, texts):
     run.require_bound()
     vocabulary = Vocabulary.load(run.vocabulary)
     config, _ = run.load_config()
-    wanted = recipe.transformer_config(len(vocabulary))
+    wanted = recipe.model_config(len(vocabulary))
     differences = [
-        *differing(asdict(wanted), asdict(config)),
+        *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
         *differing(asdict(recipe.training), asdict(stored.training)),
     ]

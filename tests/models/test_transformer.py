@@ -5,8 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from minitransformer import CPU, Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.config import TransformerConfig
+from minitransformer import (
+    CPU,
+    Transformer,
+    TransformerConfig,
+    cross_entropy,
+    cross_entropy_backward,
+)
 from minitransformer.gradcheck.cases import (
     LABELS,
     SOURCE,
