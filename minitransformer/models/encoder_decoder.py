@@ -104,6 +104,14 @@ class EncoderDecoder(Model):
         self.output_projection.weight.grad += dweight
         self.features_backward(dy, features_cache)
 
+    def cross_attention(self, decode_cache):
+        """Where :meth:`decode` looked in the source: weights (layers, B, H, T, S) from its cache.
+
+        Raises:
+            ValueError: nowhere, which is what a subclass that has attention replaces.
+        """
+        raise ValueError(f"a model of kind {self.config.kind!r} has no attention to look into")
+
     def source_mask(self, source):
         """The padding mask (B, 1, 1, S) of source ids (B, S), on the model's device."""
         return padding_mask(self.device.asarray(source), self.config.pad_id)

@@ -3,6 +3,7 @@
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """
 
+from minitransformer.backend import array_namespace
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.positional_encoding import PositionalEncoding
 from minitransformer.masks import causal_mask, padding_mask
@@ -45,6 +46,14 @@ class Transformer(EncoderDecoder):
         dx, dmemory = self.decoder.backward(dy, decoder_cache)
         self._embed_backward(self.target_embedding, dx, embed_cache)
         return dmemory
+
+    def cross_attention(self, decode_cache):
+        _, (layer_caches, _) = decode_cache
+        weights = []
+        for _, (_, cross_attention_cache, _), _ in layer_caches:
+            *_, attention_cache, _ = cross_attention_cache
+            weights.append(attention_cache[-1])  # (B, H, T, S)
+        return array_namespace(weights[0]).stack(weights)  # (layers, B, H, T, S)
 
     def _embed(self, embedding, ids, rng):
         x, embedding_cache = embedding.forward(ids)  # (B, T, D)
