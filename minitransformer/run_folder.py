@@ -259,9 +259,10 @@ class RunFolder:
             if path.is_file():
                 path.unlink()
 
-    def save_model(self, arrays, origin, validation_bleu):
-        """Write the chosen parameters, and in words where they are from."""
-        self._save(self.model, arrays, {"origin": origin, "validation_bleu": validation_bleu})
+    def save_model(self, arrays, origin, **scores):
+        """Write the chosen parameters, in words where they are from, and by what scores."""
+        scores = {f"validation_{name}": value for name, value in scores.items()}
+        self._save(self.model, arrays, {"origin": origin, **scores})
 
     def load_chosen(self):
         """(arrays, state) of the chosen parameters, or None as long as there are none.
@@ -273,7 +274,10 @@ class RunFolder:
             return None
         try:
             arrays, state = load_checkpoint(self.model)
-            require_fields(self.model, state, origin=str, validation_bleu=number)
+            scores = [name for name in state if name.startswith("validation_")]
+            require_fields(self.model, state, origin=str, **dict.fromkeys(scores, number))
+            if not scores:
+                raise CheckpointError(f"{self.model} is damaged: it has no score")
         except NewerFormatError:
             raise
         except CheckpointError as error:

@@ -283,7 +283,7 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
     made_old(run)
     edit(run, "model", num_encoder_layers=1000)
-    monkeypatch.setattr("minitransformer.translator.Transformer", None)
+    monkeypatch.setattr("minitransformer.translator.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(CheckpointError, match="holds 1,728 parameters, and the configuration is of"),

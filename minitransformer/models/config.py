@@ -21,12 +21,14 @@ class ModelConfig:
 
     Attributes:
         kind: the name that ``models/kinds.py`` knows the model by.
+        task: the name that ``training/task.py`` knows by what it is trained for.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str]
+    task: ClassVar[str]
 
     @classmethod
     def choices(cls):
@@ -83,6 +85,8 @@ class TranslatorConfig(ModelConfig):
         max_length: longest sequence of either side, in tokens.
         pad_id: the id that stands for no token.
     """
+
+    task: ClassVar[str] = "translation"
 
     source_vocabulary_size: int
     target_vocabulary_size: int

@@ -43,9 +43,10 @@ def new_model(config, seed=0, **options):
 def _classes(kind):
     if kind not in KINDS:
         raise ValueError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
-    return tuple(_imported(place) for place in KINDS[kind])
+    return tuple(imported(place) for place in KINDS[kind])
 
 
-def _imported(place):
+def imported(place):
+    """What is at a place, ``"module:name"``."""
     module, name = place.split(":")
     return getattr(import_module(module), name)
