@@ -259,6 +259,21 @@ def test_a_folder_of_an_older_release_is_used_with_one_warning(original, unfinis
     assert record(unfinished) == record(original)  # which notes it again
 
 
+def test_a_folder_that_names_no_kind_of_model_is_that_of_a_transformer(original, unfinished):
+    """As an older release has written it, which had no other."""
+    sections = json.loads((unfinished / "config.json").read_text())
+    for model in (sections["model"], sections["recipe"]["model"]):
+        assert model.pop("kind") == "transformer"
+    (unfinished / "config.json").write_text(json.dumps(sections))
+    for path in unfinished.rglob("*.npz"):
+        arrays, state = load_checkpoint(path)
+        assert state["bound"]["model"].pop("kind") == "transformer"
+        save_checkpoint(path, arrays, state)
+    resume(unfinished)
+    assert record(unfinished)[0] == record(original)[0]
+    assert translate(unfinished) == translate(original)
+
+
 def test_a_run_that_notes_no_file_of_a_learners_goes_on_without_one(original, unfinished):
     """As an older release has written it, which knew of none."""
     for path in unfinished.rglob("*.npz"):

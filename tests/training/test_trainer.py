@@ -13,6 +13,7 @@ from minitransformer.data.batches import make_batches
 from minitransformer.run_folder import RunFolder
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
+from minitransformer.training.task import Score
 from minitransformer.training.trainer import Trainer, TrainingError, step_seed
 from minitransformer.training.translation import Translation
 
@@ -448,6 +449,20 @@ def test_with_nothing_to_average_the_best_epoch_is_chosen(recipe, tmp_path):
     trainer.train()
     assert_same(parameters(trainer.run.model), parameters(trainer.run.epoch_file(2)))
     assert "chosen by validation BLEU, 3.0: epoch 2" in trainer.progress.stream.getvalue()
+
+
+def test_where_less_is_better_the_lowest_is_chosen(recipe, tmp_path):
+    trainer = tiny_trainer(recipe.with_value("average", 1), tmp_path)
+    remaining = iter([3.0, 1.25, 2.0])
+    trainer.task.score = Score("nll", "NLL", more_is_better=False, digits=3)
+    trainer.task.validate = lambda model: {"nll": next(remaining)}
+    trainer.train()
+    assert trainer.best == {"nll": 1.25, "epoch": 2}
+    assert load_checkpoint(trainer.run.model)[1]["validation_nll"] == 1.25
+    said = trainer.progress.stream.getvalue()
+    assert "epoch 3: validation NLL 2.000, best in epoch 2" in said
+    assert "chosen by validation NLL, 1.250: epoch 2" in said
+    assert trainer.resume()
 
 
 def test_patience_ends_after_that_many_epochs_without_a_better_score(recipe, tmp_path):
