@@ -9,7 +9,8 @@ Derivation. A and Y are as in ``attention.py``: dA = dY Vᵀ, dV = Aᵀ dY, and 
 
     dv = Σ_ts de_ts h_ts        dz_ts = de_ts v · (1 − h_ts²)
 
-where z_ts = q_t W + k_s U before the tanh. Each q_t W is added at every s and each k_s U at every t:
+where z_ts = q_t W + k_s U stands before the tanh. Each q_t W is added at every s, each k_s U at
+every t:
 
     d(q_t W) = Σ_s dz_ts        d(k_s U) = Σ_t dz_ts
 

@@ -6,7 +6,8 @@
     h_t = (1 − z_t) · n_t + z_t · h_{t−1}
 
 Here the reset gate acts on the product h U_n, as in cuDNN and PyTorch; Cho et al. have it act
-before, (r · h) U_n. So all three products with h are one GEMM, and b′_n has to be a bias of its own.
+before, (r · h) U_n. So all three products with h are one GEMM, and b′_n is a bias that b_n cannot
+stand for.
 
 Derivation, for one step. In h = n + z · (h_{t−1} − n) each factor's gradient is dh times the other:
 
