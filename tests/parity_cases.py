@@ -29,21 +29,27 @@ from minitransformer.gradcheck.cases import (
     ResidualLinear,
     S,
     SelfAttention,
+    StatesAndLast,
     T,
     TiedEmbedding,
     V,
     small_config,
 )
+from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
@@ -269,6 +275,34 @@ def _self_mask(ids):
     return causal_mask(ids) & padding_mask(ids)
 
 
+def _recurrent():
+    """Each recurrent layer over a padded batch, and GRU and LSTM over one without padding."""
+
+    def case(name, make, num_states, directions=1, source=SOURCE):
+        state = {part: (B, K) for part in ("h", "c")[:num_states] if directions == 1}
+        shown = S + num_states
+        return Case(
+            name,
+            lambda rng: StatesAndLast(make(rng)),
+            lambda twin, t: twin.recurrent(t, directions),
+            dict(x=(B, S, D), **state, source=source, dy=(B, shown, directions * K)),
+            lambda a: (a["x"], a.get("h"), a.get("c"), a["source"] != 0),
+        )
+
+    yield case("elman, padding", lambda rng: Elman(D, K, rng), 1)
+    for kind, num_states in ((GRU, 1), (LSTM, 2)):
+        name = kind.__name__.lower()
+        full = np.ones_like(SOURCE)
+        yield case(name, lambda rng, kind=kind: kind(D, K, rng), num_states, source=full)
+        yield case(f"{name}, padding", lambda rng, kind=kind: kind(D, K, rng), num_states)
+        yield case(
+            f"bidirectional {name}, padding",
+            lambda rng, kind=kind: Bidirectional(kind, D, K, rng),
+            num_states,
+            directions=2,
+        )
+
+
 def _of_norm(norm):
     """Everything that pre-norm and post-norm make different, for one of them."""
     config = small_config(norm)
@@ -436,6 +470,14 @@ CASES = [
         lambda twin, t: twin.cross_attention(t),
         dict(query=(B, T, D), key=(B, S, D), value=(B, S, D), source=SOURCE, dy=(B, T, D)),
         lambda a: (a["query"], a["key"], a["value"], padding_mask(a["source"])),
+    ),
+    *_recurrent(),
+    Case(
+        "additive_attention, padding mask",
+        lambda rng: AdditiveAttention(D, F, K, rng),
+        lambda twin, t: twin.additive_attention(t),
+        dict(query=(B, T, D), key=(B, S, F), value=(B, S, H), source=SOURCE, dy=(B, T, H)),
+        lambda a: (a["query"], a["key"], a["value"], (a["source"] != 0)[:, None]),
     ),
     Case(
         "feed_forward",

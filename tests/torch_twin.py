@@ -10,9 +10,10 @@ so the gradients come out under our names and in our shapes, each compared as it
 import math
 
 import torch
-from parity_cases import LEARNING_RATE, SMOOTHING, STEPS, UPSTREAM, D, F, H
+from parity_cases import LEARNING_RATE, SMOOTHING, STEPS, UPSTREAM, D, F, H, K
 from torch import nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 
@@ -72,6 +73,17 @@ def no_attention_biases(t):
     return {
         "in_proj_bias": t["w_output"].new_zeros(3 * width),
         "out_proj.bias": t["w_output"].new_zeros(width),
+    }
+
+
+def recurrent_weights(t, suffix=""):
+    """Where the two biases are only ever added up, ours is one, and torch's other is zeros."""
+    b_input = t["b_input"] if "b_input" in t else t["bias"]
+    return {
+        f"weight_ih_l0{suffix}": t["w_input"].T,
+        f"weight_hh_l0{suffix}": t["w_hidden"].T,
+        f"bias_ih_l0{suffix}": b_input,
+        f"bias_hh_l0{suffix}": t["b_hidden"] if "b_hidden" in t else torch.zeros_like(b_input),
     }
 
 
@@ -222,6 +234,37 @@ def cross_attention(t):
         key_padding_mask=is_padding(t["source"]),
         need_weights=False,
     )[0]
+
+
+def recurrent(t, directions):
+    """All states of a padded batch, then the parts of the last one as further steps."""
+    layer = part(t, "layer")
+    if directions == 1:
+        weights = recurrent_weights(layer)
+    else:
+        weights = recurrent_weights(part(layer, "from_start"))
+        weights |= recurrent_weights(part(layer, "from_end"), "_reverse")
+    gates = len(weights["weight_hh_l0"]) // K
+    kind = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}[gates]
+    first = tuple(t[name][None] for name in ("h", "c") if name in t)  # (1, B, K) each
+    first = (first if gates == 4 else first[0],) if first else ()
+    packed = pack_padded_sequence(t["x"], (t["source"] != 0).sum(1), batch_first=True)
+    module = kind(D, K, batch_first=True, bidirectional=directions == 2)
+    y, last = call(module, weights, packed, *first)
+    y, _ = pad_packed_sequence(y, batch_first=True, total_length=t["x"].shape[1])
+    last = last if gates == 4 else (last,)
+    return torch.cat([y, *(torch.cat(list(s), -1)[:, None] for s in last)], dim=1)
+
+
+def additive_attention(t):
+    """Torch has none; this is the formula written with its functions, a query at a time."""
+    y = []
+    for query in t["query"].unbind(1):
+        of_query = (query @ t["of_query.weight"])[:, None]
+        scores = torch.tanh(of_query + t["key"] @ t["of_key.weight"]) @ t["v"]
+        weights = functional.softmax(scores.masked_fill(is_padding(t["source"]), -math.inf), -1)
+        y.append((weights[:, :, None] * t["value"]).sum(1))
+    return torch.stack(y, 1)
 
 
 def feed_forward(t):

@@ -14,16 +14,21 @@ from minitransformer.backend import array_namespace
 from minitransformer.data.batches import Batch
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.modules import module_pair, moved_from_start
+from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
@@ -31,6 +36,7 @@ from minitransformer.layers.positional_encoding import (
 )
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
@@ -49,6 +55,7 @@ BATCH = Batch(SOURCE, TARGET, LABELS)
 SOURCE_MASK = padding_mask(SOURCE)  # (B, 1, 1, S)
 TARGET_MASK = causal_mask(TARGET) & padding_mask(TARGET)  # (B, 1, T, T)
 NOTHING_ALLOWED = SOURCE_MASK & (np.arange(B) != 1)[:, None, None, None]  # no key for sentence 1
+SOME_TOKENS = np.array([[1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]], dtype=bool)  # (B, T)
 
 
 @dataclass(frozen=True)
@@ -143,6 +150,24 @@ class UsedTwice(Module):
         h, first_cache, second_cache = cache
         dh = self.norm.backward(dy, second_cache) * 2 * h
         return self.norm.backward(dh, first_cache)
+
+
+class StatesAndLast(Module):
+    """A recurrent layer with all its outputs as one: the last state follows, step after step."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def forward(self, x, h, c, mask):
+        state = [s for s in (h, c) if s is not None]
+        (y, *last), cache = self.layer.forward(x, *state, mask=mask)
+        together = array_namespace(x).concatenate([y, *(s[:, None] for s in last)], axis=1)
+        return together, (y.shape[1], cache)  # (B, T + 1 or T + 2, D)
+
+    def backward(self, dy, cache):
+        length, cache = cache
+        last = [dy[:, t] for t in range(length, dy.shape[1])]
+        return self.layer.backward((dy[:, :length], *last), cache)
 
 
 class TiedEmbedding(Module):
@@ -268,6 +293,11 @@ def _projected_loss(kappa, *shape):
     return _pair(forward, projected_loss_backward, names, shape, (V, D), LABELS)
 
 
+def _recurrent(make, *state, mask=SOME_TOKENS):
+    state = (*state, None, None)[:2]
+    return _module(lambda rng: StatesAndLast(make(rng)), (B, T, D), *state, mask)
+
+
 def _model(norm, tying):
     def make(rng):
         return ModelLoss(Transformer(small_config(norm, tying), seed=int(rng.integers(1000))))
@@ -317,6 +347,38 @@ CASES = [
     Case(
         "attention, multi-head cross, padding mask",
         _module(_multi_head, (B, T, D), (B, S, D), (B, S, D), SOURCE_MASK),
+    ),
+    Case("sigmoid", _pair(sigmoid, sigmoid_backward, ("x",), (B, T, D))),
+    Case("elman", _recurrent(lambda rng: Elman(D, K, rng), (B, K), mask=None)),
+    Case("elman, padding at both ends", _recurrent(lambda rng: Elman(D, K, rng), (B, K))),
+    Case("gru", _recurrent(lambda rng: GRU(D, K, rng), (B, K), mask=None)),
+    Case("gru, padding at both ends", _recurrent(lambda rng: GRU(D, K, rng), (B, K))),
+    Case(
+        "gru, from the end", _recurrent(lambda rng: GRU(D, K, rng, reverse=True), (B, K), mask=None)
+    ),
+    Case("lstm", _recurrent(lambda rng: LSTM(D, K, rng), (B, K), (B, K), mask=None)),
+    Case("lstm, padding at both ends", _recurrent(lambda rng: LSTM(D, K, rng), (B, K), (B, K))),
+    Case(
+        "bidirectional gru, padding at both ends",
+        _recurrent(lambda rng: Bidirectional(GRU, D, K, rng)),
+    ),
+    Case(
+        "bidirectional lstm, padding at both ends",
+        _recurrent(lambda rng: Bidirectional(LSTM, D, K, rng)),
+    ),
+    Case(
+        "additive_attention",
+        _module(lambda rng: AdditiveAttention(D, F, K, rng), (B, T, D), (B, S, F), (B, S, H), None),
+    ),
+    Case(
+        "additive_attention, nothing allowed in some rows",
+        _module(
+            lambda rng: AdditiveAttention(D, F, K, rng),
+            (B, T, D),
+            (B, S, F),
+            (B, S, H),
+            NOTHING_ALLOWED[:, 0],
+        ),
     ),
     Case("feed_forward", _module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
     Case("loss", _loss(0.0)),

@@ -1,4 +1,5 @@
-"""The layers of the paper, one file each: the pair ``f`` and ``f_backward``, then a thin Module.
+"""The layers of the paper, and those that attention replaced, one file each: the pair ``f`` and
+``f_backward``, then a thin Module.
 
     y, cache = f(x, ...)            forward returns what backward needs
     dx, ... = f_backward(dy, cache)

@@ -1,0 +1,203 @@
+"""A training step of each recurrent layer beside the same step of PyTorch's.
+
+    python benchmarks/recurrent.py
+
+The step is forward and backward of one layer over a batch without padding, for x and all weights.
+Both sides have the same weights and inputs, in one process, with the same number of threads and the
+same allocator, which keeps what is freed. First they show that they agree; then they take turns in
+blocks of steps, and who begins changes from block to block.
+"""
+
+import json
+import sys
+from time import perf_counter
+
+import _options
+import numpy as np
+from _machine import cores, machine, note_on_kernels, numpy_blas
+from _process import require_torch
+from threadpoolctl import threadpool_limits
+
+from minitransformer import accelerated
+from minitransformer.accelerate import keep_freed_memory
+from minitransformer.layers.elman import Elman
+from minitransformer.layers.gru import GRU
+from minitransformer.layers.lstm import LSTM
+
+TOLERANCE = 1e-4  # in float32, of the largest entry
+
+
+class OurLayer:
+    """A layer of minitransformer with random weights.
+
+    Args:
+        kind: ``Elman``, ``GRU`` or ``LSTM``.
+        x, dy: input and the gradient of all states, (B, T, D).
+    """
+
+    def __init__(self, kind, x, dy):
+        self.layer = kind(x.shape[-1], x.shape[-1], np.random.default_rng(0))
+        self.x, self.dy = x, dy
+
+    def step(self):
+        """Forward and backward; returns the gradient of x."""
+        self.layer.zero_grad()
+        (_, *state), cache = self.layer.forward(self.x)
+        dx, *_ = self.layer.backward((self.dy, *(None for _ in state)), cache)
+        return dx
+
+    def gradients(self):
+        """Of x and of all weights, by name; the biases that PyTorch has twice come once."""
+        dx = self.step()
+        return {"x": dx} | {name: p.grad for name, p in self.layer.named_parameters()}
+
+
+class TorchLayer:
+    """PyTorch's layer with the same weights as ours."""
+
+    def __init__(self, ours):
+        import torch
+
+        kinds = {Elman: torch.nn.RNN, GRU: torch.nn.GRU, LSTM: torch.nn.LSTM}
+        width = ours.x.shape[-1]
+        self.layer = kinds[type(ours.layer)](width, width, batch_first=True)
+        self.x = torch.tensor(ours.x, requires_grad=True)
+        self.dy = torch.tensor(ours.dy)
+        weights = {name: torch.tensor(p.data.T) for name, p in ours.layer.named_parameters()}
+        with torch.no_grad():
+            self.layer.weight_ih_l0.copy_(weights["w_input"])
+            self.layer.weight_hh_l0.copy_(weights["w_hidden"])
+            self.layer.bias_ih_l0.copy_(weights.get("b_input", weights.get("bias")))
+            self.layer.bias_hh_l0.copy_(weights.get("b_hidden", torch.zeros(1)))
+
+    def step(self):
+        """Forward and backward."""
+        self.x.grad = None
+        self.layer.zero_grad(set_to_none=True)
+        y, _ = self.layer(self.x)
+        y.backward(self.dy)
+
+    def gradients(self):
+        """Under our names."""
+        self.step()
+        bias = "bias" if self.layer.mode != "GRU" else "b_input"
+        found = {
+            "x": self.x.grad,
+            "w_input": self.layer.weight_ih_l0.grad.T,
+            "w_hidden": self.layer.weight_hh_l0.grad.T,
+            bias: self.layer.bias_ih_l0.grad,
+        }
+        if self.layer.mode == "GRU":
+            found["b_hidden"] = self.layer.bias_hh_l0.grad
+        return {name: gradient.numpy() for name, gradient in found.items()}
+
+
+def main(arguments=None):
+    """Measure, print a table and write the JSON; returns the exit status."""
+    options = _parsed(arguments)
+    require_torch()
+    given = sys.argv[1:] if arguments is None else arguments
+    result = {"kind": "recurrent", **machine(["recurrent.py", *given]), "blas": numpy_blas()}
+    result |= {"batch": options.batch, "length": options.length, "width": options.width}
+    keep_freed_memory()  # as Trainer.train does; here it serves both sides
+    with accelerated():
+        result["layers"] = [
+            measure(kind, threads, options)
+            for threads in options.threads or sorted({1, cores()})
+            for kind in (Elman, GRU, LSTM)
+        ]
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def measure(kind, threads, options):
+    """Both sides of a layer with so many threads; returns a dict, ready for JSON.
+
+    Raises:
+        SystemExit: the two sides do not compute the same.
+    """
+    import torch
+
+    shape = options.batch, options.length, options.width
+    x, dy = np.random.default_rng(1).standard_normal((2, *shape)).astype(np.float32)
+    torch.set_num_threads(threads)
+    with threadpool_limits(threads, user_api="blas"):
+        ours = OurLayer(kind, x, dy)
+        theirs = TorchLayer(ours)
+        check(kind, ours.gradients(), theirs.gradients())
+        blocks = alternate(ours.step, theirs.step, options.blocks, options.block)
+    steps = options.blocks * options.block
+    seconds, torch_seconds = (sum(side) / steps for side in zip(*blocks, strict=True))
+    return {
+        "layer": kind.__name__,
+        "threads": threads,
+        "seconds": seconds,
+        "torch_seconds": torch_seconds,
+        "ratio": torch_seconds / seconds,
+        "ratio_of_blocks": [theirs / ours for ours, theirs in blocks],
+    }
+
+
+def check(kind, ours, theirs):
+    """End the script where a gradient differs: the speed would mean nothing."""
+    for name, expected in theirs.items():
+        error = abs(ours[name] - expected).max() / abs(expected).max()
+        if not error <= TOLERANCE:
+            raise SystemExit(
+                f"{kind.__name__}: the gradient of {name} differs by {error:.1e} of its largest "
+                f"entry, and {TOLERANCE:.0e} is allowed"
+            )
+
+
+def alternate(ours, theirs, blocks, block):
+    """Seconds of each block of steps, as [(ours, theirs)]; who begins changes."""
+    seconds = []
+    for i in range(blocks + 1):
+        order = (ours, theirs) if i % 2 == 0 else (theirs, ours)
+        taken = [_seconds(step, block) for step in order]
+        seconds.append(taken if i % 2 == 0 else taken[::-1])
+    return seconds[1:]  # the first block is warming up
+
+
+def _seconds(step, times):
+    start = perf_counter()
+    for _ in range(times):
+        step()
+    return perf_counter() - start
+
+
+def table(result):
+    """A result as text."""
+    versions = result["versions"]
+    lines = [
+        f"{result['cpu']}, {result['cores']} cores; {result['blas']}, torch {versions['torch']}",
+        f"B={result['batch']}, T={result['length']}, D={result['width']}: milliseconds a step",
+        "",
+        "layer  threads   ours  PyTorch  ratio",
+    ]
+    for row in result["layers"]:
+        ratios = row["ratio_of_blocks"]
+        lines.append(
+            f"{row['layer']:6} {row['threads']:7} {1e3 * row['seconds']:6.1f} "
+            f"{1e3 * row['torch_seconds']:8.1f} {row['ratio']:6.2f} "
+            f"(blocks: {min(ratios):.2f} to {max(ratios):.2f})"
+        )
+    return "\n".join([*lines, *note_on_kernels(result["environment"])])
+
+
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0], "--json")
+    add = parser.add_argument
+    add("--batch", type=int, default=64, help="sequences a batch, B")
+    add("--length", type=int, default=20, help="steps a sequence, T")
+    add("--width", type=int, default=256, help="of inputs and states, D")
+    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
+    add("--blocks", type=int, default=10, help="turns of each side")
+    add("--block", type=int, default=5, help="steps that a side takes in a row")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
