@@ -23,7 +23,7 @@ UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
 REDUCTIONS = "sum", "mean", "max", "min", "any"
 PROPERTIES = "shape", "ndim", "size", "dtype", "strides", "flags"
-FUNCTIONS = "exp", "log", "sqrt", "isfinite", "maximum", "where"
+FUNCTIONS = "exp", "log", "sqrt", "tanh", "isfinite", "maximum", "where"
 
 _records = []
 _thread = threading.local()

@@ -19,10 +19,16 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.convolution import Convolution
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gated_linear_unit import (
+    gated_linear_unit,
+    gated_linear_unit_backward,
+)
 from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
@@ -31,6 +37,11 @@ from minitransformer.layers.positional_encoding import (
 )
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+    restricted_attention_backward,
+)
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
@@ -45,6 +56,9 @@ TARGET = np.array([[1, 5, 9, 3], [1, 4, 4, 0], [1, 7, 0, 0]])  # (B, T)
 LABELS = np.array([[5, 9, 3, 2], [4, 4, 2, 0], [7, 2, 0, 0]])  # (B, T)
 SOURCE_MASK = padding_mask(SOURCE)  # (B, 1, 1, S)
 TARGET_MASK = causal_mask(TARGET) & padding_mask(TARGET)  # (B, 1, T, T)
+LONG = 9  # positions, more than a window covers
+LONG_TOKENS = np.arange(LONG) < np.array([9, 5, 1])[:, None]  # (B, LONG), False at padding
+LONG_MASK = LONG_TOKENS[:, None, None, :]  # (B, 1, 1, LONG)
 NOTHING_ALLOWED = SOURCE_MASK & (np.arange(B) != 1)[:, None, None, None]  # no key for sentence 1
 
 
@@ -115,10 +129,10 @@ class ResidualLinear(Module):
 class SelfAttention(Module):
     """Multi-head attention of a sequence to itself."""
 
-    def __init__(self, rng):
-        self.attention = MultiHeadAttention(D, H, rng)
+    def __init__(self, rng, attention=None):
+        self.attention = attention or MultiHeadAttention(D, H, rng)
 
-    def forward(self, x, mask):
+    def forward(self, x, mask=None):
         return self.attention.forward(x, x, x, mask)
 
     def backward(self, dy, cache):
@@ -276,6 +290,23 @@ def _multi_head(rng):
     return MultiHeadAttention(D, H, rng)
 
 
+def _convolution(width=3, mask=None, **options):
+    return _module(lambda rng: Convolution(D, F, width, rng, **options), (B, LONG, D), mask)
+
+
+def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
+    def forward(query, key, value, mask):
+        generator = HostGenerator(array_namespace(query))
+        return restricted_attention(query, key, value, H, window, causal, mask, p, generator)
+
+    names = ("query", "key", "value", "mask")
+    return _pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
+
+
+def _restricted_self(rng):
+    return SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng))
+
+
 CASES = [
     Case("linear", _module(lambda rng: Linear(D, F, rng), (B, T, D))),
     Case("linear, no bias", _module(lambda rng: Linear(D, F, rng, bias=False), (B, T, D))),
@@ -315,6 +346,28 @@ CASES = [
         "attention, multi-head cross, padding mask",
         _module(_multi_head, (B, T, D), (B, S, D), (B, S, D), SOURCE_MASK),
     ),
+    Case("restricted_attention", _restricted(2, mask=None)),
+    Case("restricted_attention, nothing allowed in some rows", _restricted(2)),
+    Case("restricted_attention, causal, padding mask", _restricted(2, causal=True)),
+    Case("restricted_attention, one block", _restricted(4)),
+    Case("restricted_attention, dropout", _restricted(2, p=0.3)),
+    Case(
+        "restricted_attention, multi-head self, padding mask",
+        _module(_restricted_self, (B, LONG, D), LONG_MASK),
+    ),
+    Case("convolution", _convolution()),
+    Case("convolution, padding mask", _convolution(mask=LONG_TOKENS)),
+    Case("convolution, causal", _convolution(width=4, causal=True)),
+    Case(
+        "convolution, causal, dilation, padding mask",
+        _convolution(dilation=2, causal=True, mask=LONG_TOKENS),
+    ),
+    Case("convolution, window longer than the sequence", _convolution(width=5, dilation=3)),
+    Case(
+        "gated_linear_unit",
+        _pair(gated_linear_unit, gated_linear_unit_backward, ("x",), (B, T, 2 * D)),
+    ),
+    Case("learned_positions", _module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", _module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
     Case("loss", _loss(0.0)),
     Case("loss, label smoothing", _loss(0.1)),
