@@ -29,6 +29,8 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "decode": "Translating",
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
+    "convolution": "A convolution",
+    "restricted": "Restricted attention",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",
 }
