@@ -2,16 +2,16 @@
 
     y_t = Σ_s A_ts v_s        A_ts = softmax over |t − s| ≤ r of q_t · k_s / √d_k
 
-or over t − r ≤ s ≤ t where it is causal. Of the n² weights at most n (2r + 1) are not zero, and the
-others are never computed: time and memory grow as n r. In return two words that stand d apart
-first meet after d / r layers.
+or over t − r ≤ s ≤ t where it is causal. Of the n² weights at most n (2r + 1) are not zero, and
+hardly any others are computed: time and memory grow as n r. In return it takes d / r layers until
+two words that stand d apart meet.
 
 The sequence is cut into N blocks of C = r positions. Whatever the queries of a block may see lies
 in the block itself and in the two beside it (in a causal window, in the one before). So each block
-is a small attention of C queries to 3 C keys, in which a mask cuts off the corners, and all blocks
-of all sentences are one batch, (B N, H, C, 3 C) weights. To see the blocks beside it is the window
-of a convolution over blocks, of width 3 (or 2), and that is how the keys are gathered. A sequence
-of up to 3 r positions (or 2 r) is one block, which is no more work: n² weights, not 3 n r.
+is a small attention of C queries to 3 C keys, whose corners a mask cuts off, and all blocks of all
+sentences are one batch, with (B N, H, C, 3 C) weights. A block and those beside it are what a
+convolution of width 3 (or 2) over blocks would see, and its windows gather the keys here. A
+sequence of up to 3 r positions (or 2 r) is one block, which is no more work: n² weights, not 3 n r.
 
 Derivation. Within a block the gradients are those of ``attention.py``. A key stands in the
 neighbourhoods of three blocks (or two), so its gradient is the sum of what they send:
