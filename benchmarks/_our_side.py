@@ -26,9 +26,9 @@ class OurSide:
     def __init__(self, workload, settings):
         if settings.precision == "tf32":
             os.environ["CUPY_TF32"] = "1"  # CuPy reads it when it is imported
+        from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
         from minitransformer.backend import select_device
-        from minitransformer.config import TransformerConfig
         from minitransformer.data.batches import Batch
 
         self.workload, self.settings = workload, settings
@@ -43,14 +43,11 @@ class OurSide:
 
     def take_steps(self, indices):
         """Train on the batches of these indices; returns the seconds it took."""
-        from minitransformer.accelerate.cuda import staged
-
         with self._blas_threads():
             start = perf_counter()
-            config = self.trainer.model.config
-            sizes = config.source_vocabulary_size, config.target_vocabulary_size
-            for batch in staged([self.batches[index] for index in indices], self.device, *sizes):
-                self.trainer.take_step([batch], self.settings.total_steps)
+            trainer, batches = self.trainer, [self.batches[index] for index in indices]
+            for batch in trainer.task.staged(batches, trainer.model):
+                trainer.take_step([batch], self.settings.total_steps)
             self.device.synchronize()
             return perf_counter() - start
 
@@ -133,7 +130,14 @@ class OurSide:
         from minitransformer.models.transformer import Transformer
         from minitransformer.training.config import TrainingConfig
         from minitransformer.training.trainer import Trainer
+        from minitransformer.training.translation import Translation
         from minitransformer.workers import default_shards
+
+        class Steps(Translation):
+            """What of the task a step asks."""
+
+            def __init__(self):
+                pass
 
         settings = self.settings
         model = Transformer(config, device=self.device, dtype=dtype)
@@ -152,7 +156,7 @@ class OurSide:
             seed=settings.seed,
         )
         log = _Log()
-        return Trainer(model, training, run=log, batches=None, validate=None, progress=log)
+        return Trainer(model, training, run=log, task=Steps(), progress=log)
 
     def _blas_threads(self):
         """As :meth:`Trainer.train` sets them."""

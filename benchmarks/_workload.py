@@ -85,7 +85,7 @@ def make_workload(preset, data_dir=None, *, batch_tokens=4096, count=None, seed=
         overrides: fields of the TransformerConfig.
     """
     # Imported here, so that the process of the PyTorch side holds nothing of our package.
-    from minitransformer.config import TransformerConfig
+    from minitransformer import TransformerConfig
     from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
     from minitransformer.models.transformer import Transformer
 

@@ -162,8 +162,8 @@ class OurSide:
     """Translates as a Translator does, from ids to ids."""
 
     def __init__(self, workload, settings):
+        from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
-        from minitransformer.config import TransformerConfig
         from minitransformer.models.transformer import Transformer
         from minitransformer.workers import Workers
 

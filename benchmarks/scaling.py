@@ -92,7 +92,7 @@ def measure(settings, rounds, axes, pieces=PIECES, point=POINT):
 
 def workload(point, pieces):
     """A Workload of one batch of random sentences, all of one length."""
-    from minitransformer.config import TransformerConfig
+    from minitransformer import TransformerConfig
     from minitransformer.models.transformer import Transformer
 
     config = TransformerConfig.preset(

@@ -145,7 +145,7 @@ for batches in epochs:
         rate = schedule.linear_decay(len(curve) + 1, PEAK, WARMUP, total)
         with accelerated():
             model.zero_grad()
-            (loss, nll), cache = model.loss(batch.source, batch.target, batch.labels)
+            (loss, nll), cache = model.loss(batch)
             model.loss_backward(1.0, cache)
             adam.step(rate)
         curve.append(nll)
@@ -495,7 +495,7 @@ assert not forgets.right
 
 # %%
 model.zero_grad()
-(loss, nll), cache = model.loss(batch.source, batch.target, batch.labels)
+(loss, nll), cache = model.loss(batch)
 model.loss_backward(1.0, cache)
 embedding, w_query = model.source_embedding.weight, module.w_query
 shape_table(
@@ -516,11 +516,11 @@ shape_table(
 # | in the paper | what | in the package | lesson |
 # |---|---|---|---|
 # | 3, figure 1 | the whole model | `minitransformer/models/transformer.py` | [11](11_the_transformer.ipynb) |
-# | 3.1 | stacks of layers, residual connections | `minitransformer/models/transformer.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
+# | 3.1 | stacks of layers, residual connections | `minitransformer/models/stacks.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
 # | 3.1 | layer normalisation | `minitransformer/layers/layer_norm.py` | [07](07_layer_norm.ipynb) |
 # | 3.2.1, equation 1 | scaled dot-product attention | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py` | [08](08_attention.ipynb) |
 # | 3.2.2 | multi-head attention | `minitransformer/layers/attention.py`, `minitransformer/layers/linear.py` | [09](09_multi_head_attention.ipynb) |
-# | 3.2.3 | its three uses, masks | `minitransformer/models/transformer.py`, `minitransformer/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
+# | 3.2.3 | its three uses, masks | `minitransformer/models/stacks.py`, `minitransformer/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
 # | 3.3, equation 2 | feed-forward network | `minitransformer/layers/feed_forward.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/linear.py` | [02](02_backpropagation.ipynb) |
 # | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py` | [05](05_tokens_and_embeddings.ipynb) |
 # | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
@@ -532,7 +532,7 @@ shape_table(
 # | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
 # | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
 # | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
-# | 6.2, table 3 | sizes of models | `minitransformer/config.py` | [11](11_the_transformer.ipynb) |
+# | 6.2, table 3 | sizes of models | `minitransformer/models/transformer_config.py` | [11](11_the_transformer.ipynb) |
 # | figures 3 to 5 | what heads look at | `minitransformer/plots.py` | [15](15_looking_inside.ipynb) |
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |

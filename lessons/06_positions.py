@@ -27,9 +27,9 @@ if importlib.util.find_spec("minitransformer") is None:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import scaled_dot_product_attention
@@ -48,7 +48,8 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.models.transformer import EncoderLayer, Transformer
+from minitransformer.models.stacks import EncoderLayer
+from minitransformer.models.transformer import Transformer
 from minitransformer.plots import ATTENTION_COLOURS
 from minitransformer.training.adam import Adam
 
@@ -510,7 +511,7 @@ def trained(with_positions, steps=400, peak=8e-3):
     adam = Adam(model.flat)
     for step in range(1, steps + 1):
         model.zero_grad()
-        _, cache = model.loss(*examples(64, int(rng.integers(3, LONGEST + 1))))
+        _, cache = model.loss(Batch(*examples(64, int(rng.integers(3, LONGEST + 1)))))
         model.loss_backward(1.0, cache)
         adam.step(peak * min(1, step / 50, 2 * (steps - step + 1) / steps))  # up, level, down to 0
     return model

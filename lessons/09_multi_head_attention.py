@@ -27,9 +27,9 @@ if importlib.util.find_spec("minitransformer") is None:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.attention import (
@@ -434,7 +434,7 @@ adam = Adam(model.flat)
 STEPS = 400
 for step in range(1, STEPS + 1):
     model.zero_grad()
-    (_, nll), loss_cache = model.loss(*backwards(64, int(rng.integers(3, 9))))
+    (_, nll), loss_cache = model.loss(Batch(*backwards(64, int(rng.integers(3, 9)))))
     model.loss_backward(1.0, loss_cache)
     adam.step(8e-3 * min(1, step / 50, 2 * (STEPS - step + 1) / STEPS))  # up, level, down to 0
 

@@ -27,9 +27,9 @@ if importlib.util.find_spec("minitransformer") is None:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.gradcheck.cases import ResidualLinear
@@ -620,7 +620,7 @@ def gradients_by_layer(norm):
     model = deep_transformer(norm)
     generator = np.random.default_rng(10)
     source, target, labels = generator.integers(3, 60, (3, 8, 12))
-    _, cache = model.loss(source, target, labels)
+    _, cache = model.loss(Batch(source, target, labels))
     model.loss_backward(1.0, cache)
     return [
         [np.sqrt(sum(size(p.grad) ** 2 for p in layer.parameters())) for layer in stack.layers]

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
-# | In the package | `minitransformer/models/transformer.py`, `minitransformer/config.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/models/stacks.py` |
 # | You need | the chain rule; what attention, a feed-forward network and LayerNorm compute, if not why |
 # | Time | an hour to read, one for the exercises |
 
@@ -31,9 +31,9 @@ from collections import Counter
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_module
 from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
@@ -51,7 +51,8 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.models.transformer import Decoder, EncoderLayer, Transformer
+from minitransformer.models.stacks import Decoder, EncoderLayer
+from minitransformer.models.transformer import Transformer
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -467,7 +468,7 @@ print("right: all of the decoder's; wrong: all of the encoder's, and the shared 
 # %%
 def encoder_gradient(model):
     model.zero_grad()
-    _, cache = model.loss(source, target, labels)
+    _, cache = model.loss(Batch(source, target, labels))
     model.loss_backward(1.0, cache)
     return np.concatenate([to_host(p.grad).ravel() for p in model.encoder.parameters()])
 
@@ -654,7 +655,7 @@ for parameter in counting.parameters():
 pairs, S, T = 4, 13, 9
 some = rng.integers(3, 300, (pairs, S)), *rng.integers(3, 300, (2, pairs, T))
 
-_, cache = counting.loss(*some)
+_, cache = counting.loss(Batch(*some))
 forward, Counted.operations = Counted.operations, 0
 counting.loss_backward(1.0, cache)
 backward = Counted.operations
@@ -716,7 +717,7 @@ some = rng.integers(3, 8000, (3, PAIRS, LENGTH))
 
 
 def training_step():
-    _, cache = tiny.loss(*some, np.random.default_rng(11))
+    _, cache = tiny.loss(Batch(*some), np.random.default_rng(11))
     tiny.loss_backward(1.0, cache)
 
 

@@ -27,10 +27,9 @@ if importlib.util.find_spec("minitransformer") is None:
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
-from minitransformer.data.batches import make_batches
+from minitransformer.data.batches import Batch, make_batches
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -94,7 +93,7 @@ def new_model(layers=3, norm="post", dropout=0.1, seed=12):
 train, validation = words_backwards(200, seed=1), words_backwards(200, seed=2)
 batch = train.source, train.target, train.labels
 model = new_model()
-(loss, nll), cache = model.loss(*batch)
+(loss, nll), cache = model.loss(Batch(*batch))
 model.loss_backward(1.0, cache)
 sizes = {
     name: float(np.sqrt((to_host(parameter.grad) ** 2).mean()))
@@ -265,14 +264,14 @@ etas = np.logspace(-5, -1.5, 15)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4))
 for seed in range(3):
     model = new_model(seed=seed)
-    (start, _), cache = model.loss(*batch)
+    (start, _), cache = model.loss(Batch(*batch))
     model.loss_backward(1.0, cache)
     data, grad = to_host(model.flat.data).copy(), to_host(model.flat.grad)
     falls = []
     for eta in etas:
         moved = data - eta.astype(np.float32) * np.sign(grad)  # the first step of Adam
         model.flat.data[:] = device.asarray(moved)
-        falls.append(float(start) - float(model.loss(*batch)[0][0]))
+        falls.append(float(start) - float(model.loss(Batch(*batch))[0][0]))
     left.semilogx(
         etas, falls, "o-", color=BLUE, ms=4, lw=1.2, label="" if seed else "measured, 3 models"
     )
@@ -293,7 +292,7 @@ for step in range(1, 81):
     source, target, labels = train.source[rows], train.target[rows], train.labels[rows]
     before = to_host(model.flat.data).copy()
     model.flat.grad.fill(0)
-    _, cache = model.loss(source, target, labels, masks, smoothing=0.1)
+    _, cache = model.loss(Batch(source, target, labels), masks, smoothing=0.1)
     model.loss_backward(1.0, cache)
     eta = 7e-3 * min(1, step / 80)
     adam.step(eta)
@@ -520,7 +519,7 @@ def learn_by_heart(mistake="", steps=150):
     for _ in range(steps):
         if mistake != "gradient not cleared":
             model.flat.grad.fill(0)
-        (loss, _), cache = model.loss(source, target, labels, smoothing=SMOOTHING)
+        (loss, _), cache = model.loss(Batch(source, target, labels), smoothing=SMOOTHING)
         losses.append(float(loss))
         model.loss_backward(1.0, cache)
         if mistake == "encoder gets no gradient":
@@ -597,7 +596,7 @@ def validation_curve(optimizer="adam", warmup=True, dropout=0.1, smoothing=0.1):
         rows = picks.choice(len(train.source), 40, replace=False)
         source, target, labels = train.source[rows], train.target[rows], train.labels[rows]
         model.flat.grad.fill(0)
-        _, cache = model.loss(source, target, labels, masks, smoothing=smoothing)
+        _, cache = model.loss(Batch(source, target, labels), masks, smoothing=smoothing)
         model.loss_backward(1.0, cache)
         fall = inverse_sqrt(max(step, WARMUP), 1.0, WARMUP)  # the same with and without a warm-up
         rate = fall * (min(1, step / WARMUP) if warmup else 1)
@@ -606,7 +605,7 @@ def validation_curve(optimizer="adam", warmup=True, dropout=0.1, smoothing=0.1):
         else:
             model.flat.data -= model.flat.grad * (0.5 * rate)
         if step % EVERY == 0:
-            (_, nll), _ = model.loss(validation.source, validation.target, validation.labels)
+            (_, nll), _ = model.loss(validation)
             curve.append(float(nll))
     return curve
 

@@ -326,9 +326,7 @@ RECIPE = Recipe.from_dict(
         },
     }
 )
-model = Transformer(
-    RECIPE.transformer_config(len(vocabulary)), seed=13, device=device, dtype=np.float64
-)
+model = Transformer(RECIPE.model_config(len(vocabulary)), seed=13, device=device, dtype=np.float64)
 short, long = in_order[:8], in_order[-8:]
 whole = make_batches(short + long, 10**6)[0]
 shards = [make_batches(part, 10**6)[0] for part in (short, long)]
@@ -338,7 +336,7 @@ def gradient(batches, num_tokens, dloss=1.0):
     """The gradients of the batches added up, on the host."""
     model.flat.grad.fill(0)
     for batch in batches:
-        _, cache = model.loss(batch.source, batch.target, batch.labels, num_tokens=num_tokens)
+        _, cache = model.loss(batch, num_tokens=num_tokens)
         model.loss_backward(dloss, cache)  # adds to what is there
     return to_host(model.flat.grad).copy()
 

@@ -34,10 +34,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from minitransformer import select_device
+from minitransformer import TransformerConfig, select_device
 from minitransformer.accelerate.cpu.memory import keep_freed_memory
 from minitransformer.backend import to_host
-from minitransformer.config import TransformerConfig
 from minitransformer.data.batches import encode_pairs, make_batches
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
@@ -130,7 +129,7 @@ batches = [batch for _ in range(4) for batch in make_batches(encoded, 1200, rng)
 with accelerated():
     for step, batch in enumerate(batches, 1):
         model.zero_grad()
-        (loss, nll), cache = model.loss(batch.source, batch.target, batch.labels, smoothing=0.1)
+        (loss, nll), cache = model.loss(batch, smoothing=0.1)
         model.loss_backward(1.0, cache)
         adam.step(6e-3 * min(step / 60, (STEPS - step) / (STEPS - 60)), 1.0)
 print(f"{len(encoded):,} pairs, {model.num_parameters():,} parameters, loss {float(loss):.2f}")

@@ -79,7 +79,7 @@ def trained(smoothing=0.0, seed=SEED):
     with accelerated():
         for step, batch in enumerate(batches, 1):
             model.zero_grad()
-            _, cache = model.loss(batch.source, batch.target, batch.labels, smoothing=smoothing)
+            _, cache = model.loss(batch, smoothing=smoothing)
             model.loss_backward(1.0, cache)
             adam.step(6e-3 * min(step / 60, (STEPS - step) / (STEPS - 60)), 1.0)
     return model
@@ -361,7 +361,7 @@ def only(heads, value=0.0):
 def nll_of(batches):
     """−log P of the right token, the mean over all, in nats."""
     with accelerated():
-        losses = [float(model.loss(b.source, b.target, b.labels)[0][1]) for b in batches]
+        losses = [float(model.loss(b)[0][1]) for b in batches]
     return np.average(losses, weights=[b.num_tokens for b in batches])
 
 
@@ -498,7 +498,7 @@ for pair in held_out:
     (one,) = make_batches([pair], 10**6)
     model.zero_grad()
     with accelerated():
-        _, cache = model.loss(one.source, one.target, one.labels)
+        _, cache = model.loss(one)
         model.loss_backward(float(one.num_tokens), cache)
     slopes.append(slopes_of_gates(model))
 slopes = np.array(slopes)

@@ -39,6 +39,7 @@ from threadpoolctl import threadpool_limits
 import minitransformer
 from minitransformer import CPU, Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.accelerate.cpu import layer_norm as fast
+from minitransformer.data.batches import Batch
 from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -99,7 +100,7 @@ source, target, labels = rng.integers(1, V, (3, B, T))
 
 def train_step():
     model.zero_grad()
-    _, cache = model.loss(source, target, labels, CPU.generator(1), smoothing=0.1)
+    _, cache = model.loss(Batch(source, target, labels), CPU.generator(1), smoothing=0.1)
     model.loss_backward(1.0, cache)
     adam.step(1e-4)
 
@@ -531,7 +532,7 @@ replicas = [double.replica() for _ in shards]
 
 def gradient_of(replica, rows, num_tokens):
     replica.zero_grad()
-    _, cache = replica.loss(source[rows], target[rows], labels[rows], num_tokens=num_tokens)
+    _, cache = replica.loss(Batch(source[rows], target[rows], labels[rows]), num_tokens=num_tokens)
     replica.loss_backward(1.0, cache)
     return replica.flat.grad.copy()
 

@@ -185,7 +185,7 @@ def loss_and_gradient(path=None):
     """Of a new model on the first batch, with the functions in a file, or only the package's."""
     with own(path) if path else nullcontext() as mine:
         model = new_model(width=32, seed=0)
-        (loss, _), cache = model.loss(batch.source, batch.target, batch.labels)
+        (loss, _), cache = model.loss(batch)
         model.loss_backward(1.0, cache)
     return float(loss), model.flat.grad, mine
 
@@ -269,9 +269,7 @@ def bodies_run(work, mine):
 def step_and_translate():
     model = new_model(width=32, seed=0)
     adam = Adam(model.flat)
-    (loss, _), cache = model.loss(
-        batch.source, batch.target, batch.labels, np.random.default_rng(1), smoothing=0.1
-    )
+    (loss, _), cache = model.loss(batch, np.random.default_rng(1), smoothing=0.1)
     model.loss_backward(1.0, cache)
     scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
     adam.step(min(schedule.noam(1, 32, 100), schedule.linear_decay(1, 1e-3, 100, 200)), scale)
@@ -415,9 +413,7 @@ def train(path, width, steps, seed, peak, tokens=800):
         for step, batch in enumerate(islice(batches_of(seed, tokens), steps), start=1):
             model.zero_grad()
             masks = np.random.default_rng((seed, step))
-            (_, nll), cache = model.loss(
-                batch.source, batch.target, batch.labels, masks, smoothing=0.1
-            )
+            (_, nll), cache = model.loss(batch, masks, smoothing=0.1)
             model.loss_backward(1.0, cache)
             scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
             adam.step(schedule.linear_decay(step, peak, 40, steps), scale)

@@ -9,9 +9,9 @@ from minitransformer import interrupts
 interrupts.end_quietly_while_importing()  # before the imports that take time
 
 from minitransformer.backend import CPU, Device, DeviceError, select_device
-from minitransformer.config import TransformerConfig
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
+from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module, Parameter, debug
 from minitransformer.training.adam import Adam
 from minitransformer.twins import accelerated

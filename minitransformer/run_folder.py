@@ -31,7 +31,6 @@ import reprlib
 import shlex
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from minitransformer.checkpoint import (
@@ -49,8 +48,8 @@ from minitransformer.checkpoint import (
     save_checkpoint,
 )
 from minitransformer.checkpoint.fields import number, require_fields
-from minitransformer.config import TransformerConfig
 from minitransformer.data.vocabulary import LARGEST
+from minitransformer.models.kinds import config_of
 from minitransformer.regular_file import read_regular, written_whole
 from minitransformer.run_log import RunLog
 
@@ -128,12 +127,12 @@ class RunFolder:
                     path.unlink()
 
     def save_config(self, model_config, recipe):
-        """Write the TransformerConfig and the recipe, a dict."""
-        text = json.dumps({"model": asdict(model_config), "recipe": recipe}, indent=1)
+        """Write the configuration of the model and the recipe, a dict."""
+        text = json.dumps({"model": model_config.as_dict(), "recipe": recipe}, indent=1)
         _write_whole(self.config, f"{text}\n".encode())
 
     def load_config(self):
-        """The TransformerConfig and the recipe, a dict.
+        """The configuration of the model and the recipe, a dict.
 
         Raises:
             CheckpointError: this is no run folder, or its configuration is damaged.
@@ -142,7 +141,7 @@ class RunFolder:
         try:
             sections = json.loads(self._config_content().decode())
             require_fields(self.config, sections, model=dict, recipe=dict)
-            return TransformerConfig(**sections["model"]), sections["recipe"]
+            return config_of(sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
             missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
             raise CheckpointError(f"{self.path} is no run folder: {missing}") from error
@@ -215,7 +214,7 @@ class RunFolder:
         own = None
         if recipe is not None:
             own = hashlib.sha256(self._own_content()).hexdigest() if self.own.exists() else ""
-        self.bound = Binding(asdict(config), vocabulary, recipe, texts, own)
+        self.bound = Binding(config.as_dict(), vocabulary, recipe, texts, own)
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
@@ -260,9 +259,10 @@ class RunFolder:
             if path.is_file():
                 path.unlink()
 
-    def save_model(self, arrays, origin, validation_bleu):
-        """Write the chosen parameters, and in words where they are from."""
-        self._save(self.model, arrays, {"origin": origin, "validation_bleu": validation_bleu})
+    def save_model(self, arrays, origin, **scores):
+        """Write the chosen parameters, in words where they are from, and by what scores."""
+        scores = {f"validation_{name}": value for name, value in scores.items()}
+        self._save(self.model, arrays, {"origin": origin, **scores})
 
     def load_chosen(self):
         """(arrays, state) of the chosen parameters, or None as long as there are none.
@@ -274,7 +274,10 @@ class RunFolder:
             return None
         try:
             arrays, state = load_checkpoint(self.model)
-            require_fields(self.model, state, origin=str, validation_bleu=number)
+            scores = [name for name in state if name.startswith("validation_")]
+            require_fields(self.model, state, origin=str, **dict.fromkeys(scores, number))
+            if not scores:
+                raise CheckpointError(f"{self.model} is damaged: it has no score")
         except NewerFormatError:
             raise
         except CheckpointError as error:

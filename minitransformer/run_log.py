@@ -14,7 +14,7 @@ from minitransformer.checkpoint.fields import count, number, require_fields
 from minitransformer.regular_file import read_regular, written_whole
 
 MOST = 10**9  # bytes; a million steps have 300 MB
-KINDS = {"train": {"step": count}, "validation": dict(step=count, epoch=count, bleu=number)}
+KINDS = {"train": {"step": count}, "validation": dict(step=count, epoch=count)}
 
 
 class RunLog:
@@ -40,7 +40,7 @@ class RunLog:
     def entries(self):
         """All entries, as a list of dicts; a last line cut short is left out.
 
-        One of kind "train" has a step, one of kind "validation" a step, an epoch and a BLEU.
+        One of kind "train" has a step, one of kind "validation" a step, an epoch and a score.
 
         Raises:
             CheckpointError: another line is damaged.
@@ -60,7 +60,10 @@ class RunLog:
         if entry["kind"] not in KINDS:
             raise CheckpointError(f"{where} is damaged: its kind is {entry['kind'][:99]!r}")
         values = dict.fromkeys(entry.keys() - {"kind"}, number)
-        return require_fields(where, entry, **values | KINDS[entry["kind"]])
+        counts = KINDS[entry["kind"]]
+        if entry["kind"] == "validation" and not values.keys() - counts:
+            raise CheckpointError(f"{where} is damaged: it has no score")
+        return require_fields(where, entry, **values | counts)
 
     def forget_after(self, step, epoch):
         """Drop the entries that a run resumed after ``step``, with ``epoch`` epochs done, repeats.

@@ -8,7 +8,7 @@ from minitransformer.backend import CPU, select_device
 from minitransformer.checkpoint import CheckpointError, load_model_arrays
 from minitransformer.data.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
-from minitransformer.models.transformer import Transformer
+from minitransformer.models.kinds import new_model
 from minitransformer.run_folder import RunFolder
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers, available_cores
@@ -40,7 +40,7 @@ class Translator:
     """Translates texts with a model.
 
     Args:
-        model: a Transformer.
+        model: an EncoderDecoder.
         vocabulary: the Vocabulary it was trained with.
         origin: what its parameters are, in words.
         accelerate: whether to use the faster twins of functions that have one.
@@ -78,7 +78,7 @@ class Translator:
                 f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
                 f"{config.source_vocabulary_size}; take both from one run"
             )
-        model = Transformer(config, device=select_device(device))
+        model = new_model(config, device=select_device(device))
         load_model_arrays(model, arrays)
         return cls(model, vocabulary, origin, accelerate=accelerate, threads=threads)
 

@@ -67,7 +67,7 @@ from minitransformer.layers.restricted_attention import (
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.models.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer
+from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.module import FlatParameters, Module, Parameter
 
 VECTORS = Path(__file__).parent / "vectors" / "torch.npz"

@@ -259,6 +259,21 @@ def test_a_folder_of_an_older_release_is_used_with_one_warning(original, unfinis
     assert record(unfinished) == record(original)  # which notes it again
 
 
+def test_a_folder_that_names_no_kind_of_model_is_that_of_a_transformer(original, unfinished):
+    """As an older release has written it, which had no other."""
+    sections = json.loads((unfinished / "config.json").read_text())
+    for model in (sections["model"], sections["recipe"]["model"]):
+        assert model.pop("kind") == "transformer"
+    (unfinished / "config.json").write_text(json.dumps(sections))
+    for path in unfinished.rglob("*.npz"):
+        arrays, state = load_checkpoint(path)
+        assert state["bound"]["model"].pop("kind") == "transformer"
+        save_checkpoint(path, arrays, state)
+    resume(unfinished)
+    assert record(unfinished)[0] == record(original)[0]
+    assert translate(unfinished) == translate(original)
+
+
 def test_a_run_that_notes_no_file_of_a_learners_goes_on_without_one(original, unfinished):
     """As an older release has written it, which knew of none."""
     for path in unfinished.rglob("*.npz"):
@@ -283,7 +298,7 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
     made_old(run)
     edit(run, "model", num_encoder_layers=1000)
-    monkeypatch.setattr("minitransformer.translator.Transformer", None)
+    monkeypatch.setattr("minitransformer.translator.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(CheckpointError, match="holds 1,728 parameters, and the configuration is of"),

@@ -11,6 +11,7 @@ import pytest
 from strict_cupy import strict
 
 from minitransformer.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.data.batches import Batch
 from minitransformer.gradcheck.cases import (
     CASES,
     LABELS,
@@ -147,7 +148,7 @@ def test_training_steps_agree_with_those_on_the_cpu(norm, device):
 def loss_and_gradient(model, device, kappa):
     """Both losses of a model that drops out, and its flat gradient."""
     rng = HostGenerator(device.xp)
-    losses, cache = model.loss(*batch_on(device), rng, smoothing=0.1, kappa=kappa)
+    losses, cache = model.loss(Batch(*batch_on(device)), rng, smoothing=0.1, kappa=kappa)
     model.loss_backward(1.0, cache)
     return *losses, model.flat.grad
 

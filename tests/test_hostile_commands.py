@@ -113,7 +113,7 @@ def test_any_numbers_in_a_recipe_are_read_or_refused(tmp_path, fuzz_cases):
         path.write_text("\n".join(lines), encoding="utf-8")
         try:
             recipe = Recipe.load(path)
-            recipe.transformer_config(100)
+            recipe.model_config(100)
             recipe.longest_side()
             problem = ""
         except ValueError as error:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from minitransformer import CPU, Module, Parameter, Transformer, debug
-from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, small_config
+from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -329,7 +329,7 @@ def test_debug_names_the_parameter_whose_gradient_is_no_number():
 
 def test_debug_names_the_projection_when_a_loss_spoils_its_gradient():
     model = Transformer(small_config("pre", "none"))
-    _, cache = model.loss(SOURCE, TARGET, LABELS)
+    _, cache = model.loss(BATCH)
     _, (projection_cache, *_) = cache
     x, *_ = projection_cache
     x[0, 0, 5] = NAN  # only the gradient of the weight is made of it
@@ -345,7 +345,7 @@ def test_debug_looks_at_a_loss():
     model.output_projection.weight.data[3, 2] = NAN
     words = r"^nan first appears in the output of Transformer\.loss, at index \(\) of an array"
     with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.loss(SOURCE, TARGET, LABELS)
+        model.loss(BATCH)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -19,9 +19,7 @@ def model():
 
 
 def add_gradient(model, batch, num_tokens=None):
-    losses, cache = model.loss(
-        batch.source, batch.target, batch.labels, smoothing=0.1, num_tokens=num_tokens
-    )
+    losses, cache = model.loss(batch, smoothing=0.1, num_tokens=num_tokens)
     model.loss_backward(1.0, cache)
     return np.array(losses)
 

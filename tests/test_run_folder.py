@@ -155,7 +155,7 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
         assert origin == expected
         for name in arrays:
             np.testing.assert_array_equal(loaded[name], arrays[name])
-        run.save_model(second, "epoch 3", 41.5)
+        run.save_model(second, "epoch 3", bleu=41.5)
 
 
 def test_what_a_killed_process_left_half_written_is_removed(logged):

@@ -13,8 +13,7 @@ from minitransformer.backend import Device, to_host
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
-from minitransformer.training import session
-from minitransformer.training import trainer as trainer_module
+from minitransformer.training import session, translation
 from minitransformer.training.progress import Progress
 from minitransformer.translator import Translator
 
@@ -50,14 +49,14 @@ def test_all_arrays_of_a_model_are_where_it_is(made):
 
 
 def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer_module, "staged", upload)
+    monkeypatch.setattr(translation, "staged", upload)
     threads = []
 
     def translator(*args, **options):
         threads.append(options["threads"])
         return Translator(*args, **options)
 
-    monkeypatch.setattr(session, "Translator", translator)
+    monkeypatch.setattr(translation, "Translator", translator)
     recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)  # as of a run begun on a CPU
 
     def prepared():

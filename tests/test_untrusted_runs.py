@@ -395,7 +395,7 @@ def test_epochs_needed_by_either_checkpoint_are_there(tmp_path):
     recipe = tiny_recipe(tmp_path / "corpus", epochs=6, average=1, save_every=1000)
     trainer = tiny_trainer(recipe, tmp_path / "run")
     bleus = iter([5.0, 1.0, 9.0, 2.0, 3.0, 4.0])
-    trainer.validate = lambda model: {"nll": 1.0, "bleu": next(bleus)}
+    trainer.task.validate = lambda model: {"nll": 1.0, "bleu": next(bleus)}
     trainer.progress.validated = lambda *_: None
     save = trainer.run.save_checkpoint
     missing = []

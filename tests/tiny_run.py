@@ -52,9 +52,10 @@ def tiny_recipe(folder, **changes):
             path = folder / f"{split}.{side}"
             path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
             fields[f"{split}_{side}"] = str(path)
-    recipe = Recipe()
+    recipe = Recipe().with_value("kind", changes.pop("kind", "transformer"))
     for name, value in (fields | changes).items():
-        recipe = recipe.with_value(name, value)
+        if name in recipe.settings() or name in changes:
+            recipe = recipe.with_value(name, value)
     return recipe
 
 

@@ -9,7 +9,7 @@ PARAMETERS = "parameters"
 
 
 def model_arrays(model, **vectors):
-    """Host copies of the parameters of a Transformer, by name: ``parameters/<path>``.
+    """Host copies of the parameters of a Model, by name: ``parameters/<path>``.
 
     Args:
         vectors: further arrays laid out like ``model.flat.data``. ``m=adam.m, v=adam.v`` adds
@@ -53,7 +53,7 @@ def load_model_arrays(model, arrays, **vectors):
 
 
 def require_size(where, config, arrays):
-    """Refuse a TransformerConfig of a model of another size than ``arrays``, before it is built.
+    """Refuse the configuration of a model of another size than ``arrays``, before it is built.
 
     A model is built before arrays are put into it, and a wrong number of layers would take all
     memory there is.

@@ -4,7 +4,7 @@ Weights of the same shapes fit another number of heads, another vocabulary of th
 run beside; they translate then, only worse. So every checkpoint of a run notes what it is bound to,
 and whoever reads it compares that with what is there:
 
-    model       the fields of TransformerConfig       to translate, and to train on
+    model       its kind and its configuration        to translate, and to train on
     vocabulary  SHA-256 of vocabulary.model           to translate, and to train on
     recipe      the fields that decide a training     to train on
     texts       what the pairs of each split are      to train on
@@ -25,7 +25,7 @@ class Binding:
     """What a model is bound to; None for what is not known or does not matter where it is read.
 
     Attributes:
-        model: the fields of its TransformerConfig, by name.
+        model: its kind and the fields of its configuration, by name.
         vocabulary: the SHA-256 of its vocabulary file.
         recipe: the fields of its recipe that change what a training comes to, by name.
         texts: a description of the pairs of ``"training"`` and ``"validation"``, which differs

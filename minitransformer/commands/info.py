@@ -8,11 +8,13 @@ import numpy as np
 
 import minitransformer
 from minitransformer.backend import DeviceError, select_device
+from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
+from minitransformer.training.task import task_class
 from minitransformer.workers import available_cores
 
 
@@ -84,19 +86,28 @@ def run_facts(run_folder):
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
     run_folder.bind(recipe.identity())
+    score = task_class(config).score
     entries = run_folder.log.entries()
-    validations = [entry for entry in entries if entry["kind"] == "validation"]
-    best = max(validations, key=lambda entry: entry["bleu"], default=None)
+    validations = [
+        require_fields(run_folder.log.path, entry, **{score.name: number})
+        for entry in entries
+        if entry["kind"] == "validation"
+    ]
+    best = score.best(validations)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     facts = {
         "corpus": recipe.data.corpus,
         "parameters": f"{config.num_parameters():,}",
         "steps": max(state["step"] for state in [newest, *entries]),
-        "best validation BLEU": f"{best['bleu']:.1f}, epoch {best['epoch']}" if best else "none",
+        f"best validation {score.label}": (
+            f"{score.shown(best[score.name])}, epoch {best['epoch']}" if best else "none"
+        ),
     }
     chosen = run_folder.load_chosen()
     if chosen is None:
         return facts | {"finished": f"no; go on: {run_folder.resume_command()}"}
     _, state = chosen
-    chosen = f"{state['origin']}, validation BLEU {state['validation_bleu']:.1f}"
+    name = f"validation_{score.name}"
+    value = require_fields(run_folder.model, state, **{name: number})[name]
+    chosen = f"{state['origin']}, validation {score.label} {score.shown(value)}"
     return facts | {"finished": f"yes; chosen: {chosen}"}

@@ -1,7 +1,6 @@
 """``minitransformer train``: from a recipe to a translator."""
 
 import argparse
-import inspect
 import itertools
 import os
 import re
@@ -16,19 +15,25 @@ from minitransformer.backend import select_device
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
-from minitransformer.config import TransformerConfig
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
+from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import PATHS, DataConfig, Recipe, RecipeError, settings
+from minitransformer.training.recipe import (
+    PATHS,
+    DataConfig,
+    Recipe,
+    RecipeError,
+    recipe_names,
+    settings,
+)
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
-SECTIONS = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
@@ -45,7 +50,7 @@ def add(parser):
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help="toy, multi30k, multi30k-cpu or base; or a TOML file such as --dry-run prints",
+        help=f"{', '.join(recipe_names())}; or a TOML file such as --dry-run prints",
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
@@ -74,36 +79,61 @@ def add(parser):
         action="store_true",
         help="prepare everything, report, print the settings as TOML, leave nothing behind",
     )
-    for section, config in SECTIONS.items():
+    for section in ("data", "model", "training"):
         group = parser.add_argument_group(
             f"[{section}]",
             "The fields of this section, which replace those of the recipe. The defaults are for "
             "what a recipe leaves open.",
         )
-        descriptions = _descriptions(config)
-        for name, setting in settings().items():
-            if setting.section == section:
-                default = "" if setting.default == "" else f" (default: {setting.default})"
-                flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
-                if setting.type is bool:
-                    flag = {"action": argparse.BooleanOptionalAction}
-                group.add_argument(
-                    "--" + name.replace("_", "-"),
-                    **flag,
-                    help=descriptions.get(name, "") + default,
-                )
+        for name, kinds in _fields(section).items():
+            setting, *_ = kinds.values()
+            flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
+            if setting.type is bool:
+                flag = {"action": argparse.BooleanOptionalAction}
+            group.add_argument("--" + name.replace("_", "-"), **flag, help=_help(name, kinds))
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
+def _fields(section=None):
+    """The fields of a section, or of all, by name: for each kind of model that has it, a Setting.
+
+    An option of another kind than the recipe's is refused when that is known.
+    """
+    found = {}
+    for kind in KINDS:
+        for name, setting in settings(kind).items():
+            if section in (None, setting.section):
+                found.setdefault(name, {})[kind] = setting
+    return found
+
+
+def _help(name, kinds):
+    if name == "kind":
+        return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
+    kind, setting = next(iter(kinds.items()))
+    sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
+    description = _descriptions(sections[setting.section]).get(name, "")
+    if len(kinds) < len(KINDS):
+        description += f"; of {', '.join(kinds)}"
+    if setting.default == "":
+        return description
+    defaults = {kind: setting.default for kind, setting in kinds.items()}
+    if len({*defaults.values()}) == 1:
+        return f"{description} (default: {setting.default})"
+    each = ", ".join(f"{default} for {kind}" for kind, default in defaults.items())
+    return f"{description} (default: {each})"
+
+
 def _descriptions(config):
-    """What the docstring of a dataclass says about each of its attributes."""
-    attributes = (inspect.getdoc(config) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    """What the docstrings of a dataclass and its bases say about each of its attributes."""
     descriptions = {}
-    for entry in re.split(r"\n(?! )", textwrap.dedent(attributes)):
-        names, _, description = entry.partition(": ")
-        for name in names.split(", "):
-            words = " ".join(description.split()).rstrip(".")
-            descriptions[name] = words.replace("``", "").replace("%", "%%")
+    for cls in reversed(config.__mro__):
+        attributes = (cls.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        for entry in re.split(r"\n(?! )", textwrap.dedent(attributes)):
+            names, _, description = entry.partition(": ")
+            for name in names.split(", "):
+                words = " ".join(description.split()).rstrip(".")
+                descriptions[name] = words.replace("``", "").replace("%", "%%")
     return descriptions
 
 
@@ -258,16 +288,16 @@ def _free(path):
 
 
 def _changes(options):
-    given = {name: getattr(options, name) for name in settings()}
+    names = sorted(_fields(), key="kind".__ne__)  # which says what others there are
+    given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _toml(recipe):
     lines = []
-    for section in SECTIONS:
+    for section, values in recipe.as_dict().items():
         lines += ["", f"[{section}]"]
-        names = (name for name, setting in settings().items() if setting.section == section)
-        lines += [f"{name} = {_toml_value(name, recipe.value(name))}" for name in names]
+        lines += [f"{name} = {_toml_value(name, value)}" for name, value in values.items()]
     return "\n".join(lines[1:])
 
 

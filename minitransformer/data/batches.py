@@ -26,13 +26,13 @@ class Batch:
         source: (B, S), pieces and EOS.
         target: (B, T), BOS and pieces: what the decoder sees.
         labels: (B, T), pieces and EOS: what it has to say.
-        num_tokens: labels that are not padding.
+        num_tokens: labels that are not padding; None where nobody has counted them.
     """
 
     source: np.ndarray
     target: np.ndarray
     labels: np.ndarray
-    num_tokens: int
+    num_tokens: int | None = None
 
     @property
     def size(self):

@@ -13,18 +13,18 @@ def cross_attention(model, source, target):
     """Cross-attention weights (layers, B, H, T, S), on the host, of one forward pass.
 
     Args:
-        source, target: ids as for :meth:`Transformer.forward`. Row t of the weights is where the
+        model: an EncoderDecoder.
+        source, target: ids as for :meth:`EncoderDecoder.forward`. Row t of the weights is where the
             model looks to choose the token that follows ``target[:, :t + 1]``.
 
     The references compute them from the model's parameters, whoever stands in for them.
+
+    Raises:
+        ValueError: the model has no attention.
     """
     with standing_in(None):  # the caches of the references are the ones to look into
-        _, (_, (_, (layers, _))) = model.features(source, target)
-    weights = []
-    for _, (_, cross_attention_cache, _), _ in layers:
-        *_, attention_cache, _ = cross_attention_cache
-        weights.append(to_host(attention_cache[-1]))  # (B, H, T, S)
-    return np.stack(weights)
+        _, (_, decode_cache) = model.features(source, target)
+    return to_host(model.cross_attention(decode_cache))
 
 
 def with_attention(model, source, found):

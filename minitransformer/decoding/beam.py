@@ -30,7 +30,7 @@ from minitransformer.decoding.hypothesis import (
     length_penalty,
     word_scores,
 )
-from minitransformer.decoding.whole import decoder_for
+from minitransformer.decoding.states import decoder_for
 from minitransformer.twins import twinned
 
 # Where a translation ends in the tree of prefixes: after ``length`` tokens, at place ``slot`` of
@@ -53,7 +53,7 @@ def beam_search(
     """The best translations of each sentence that a beam of ``beam_size`` finds.
 
     Args:
-        model: a Transformer.
+        model: an EncoderDecoder.
         source: ids (B, S) on the host, each row padded at its end.
         beam_size: k, the prefixes extended at a time. 1 is greedy search.
         alpha: α ≥ 0 of the score.

@@ -18,7 +18,7 @@ from minitransformer.decoding.hypothesis import (
     length_limits,
     word_scores,
 )
-from minitransformer.decoding.whole import decoder_for
+from minitransformer.decoding.states import decoder_for
 from minitransformer.twins import twinned
 
 
@@ -27,7 +27,7 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     """The translation of each sentence that takes the most probable token at every step.
 
     Args:
-        model: a Transformer.
+        model: an EncoderDecoder.
         source: ids (B, S) on the host, each row padded at its end.
         alpha: α ≥ 0 of the score; it does not change what is found.
         max_length: most tokens of a translation, see :func:`length_limits`.

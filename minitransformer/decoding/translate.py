@@ -33,7 +33,7 @@ def translate_ids(
     rounding of the scores.
 
     Args:
-        model: a Transformer.
+        model: an EncoderDecoder.
         sources: lists of ids, each with its end symbol and without padding.
         beam_size, alpha, n_best, max_length, attention: as for :func:`beam_search`; with a beam of
             1 the search is :func:`greedy`.

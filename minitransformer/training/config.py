@@ -24,7 +24,7 @@ class TrainingConfig:
         consistency: weight of the R-Drop loss; 0 turns it, and the second pass, off.
         clip_norm: largest norm of the gradient; 0 (or inf) turns clipping off.
         subword_dropout: probability of not merging two subwords (BPE-dropout).
-        patience: epochs without a better validation BLEU after which to stop; 0 is never.
+        patience: epochs without a better validation score after which to stop; 0 is never.
         average: checkpoints, at most, to average at the end, if that scores better.
         log_every: steps between two log entries.
         save_every: steps between two checkpoints; there is one at an epoch's end too.

@@ -40,10 +40,11 @@ class Progress:
             self.last_line = time.monotonic()
             self.say(f"step {entry['step']} of {total_steps}: {values}")
 
-    def validated(self, entry, best):
-        """Show a log entry of kind "validation" and the best one so far."""
+    def validated(self, entry, best, score):
+        """Show a log entry of kind "validation" and the best one so far by that Score."""
         mark = "" if entry["epoch"] == best["epoch"] else f", best in epoch {best['epoch']}"
-        self.say(f"epoch {entry['epoch']}: validation BLEU {entry['bleu']:.1f}{mark}")
+        value = score.shown(entry[score.name])
+        self.say(f"epoch {entry['epoch']}: validation {score.label} {value}{mark}")
         if "left_out" in entry:
             self.say(
                 f"epoch {entry['epoch']}: training pairs left out because subword dropout made "

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from minitransformer.config import TransformerConfig
+from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -18,7 +18,6 @@ TOO_LARGE = 2**63  # for the whole numbers of TOML
 PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
-FROM_VOCABULARY = ("source_vocabulary_size", "target_vocabulary_size", "pad_id")
 
 
 class RecipeError(ValueError):
@@ -71,19 +70,35 @@ class Setting:
 
 
 @cache
-def settings():
-    """All fields of a recipe by name; no name stands in two sections."""
-    sections = {"data": DataConfig, "model": TransformerConfig, "training": TrainingConfig}
+def settings(kind=DEFAULT):
+    """All fields of a recipe for a model of that kind, by name; none stands in two sections.
+
+    Raises:
+        RecipeError: there is no such kind.
+    """
+    try:
+        choices = config_class(kind).choices()
+    except ValueError as error:
+        raise RecipeError(str(error)) from error
     return {
-        f.name: Setting(section, f.type, f.default)
-        for section, config in sections.items()
-        for f in fields(config)
-        if f.name not in FROM_VOCABULARY
+        **_settings("data", fields(DataConfig)),
+        "kind": Setting("model", str, kind),
+        **_settings("model", choices),
+        **_settings("training", fields(TrainingConfig)),
     }
 
 
-def _model_defaults():
-    return {name: s.default for name, s in settings().items() if s.section == "model"}
+def _settings(section, fields_of_it):
+    return {f.name: Setting(section, f.type, f.default) for f in fields_of_it}
+
+
+def recipe_names():
+    """Those of the package, in order."""
+    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def _model_defaults(kind=DEFAULT):
+    return {name: s.default for name, s in settings(kind).items() if s.section == "model"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +107,8 @@ class Recipe:
 
     Attributes:
         data: DataConfig.
-        model: the fields of TransformerConfig that do not depend on the vocabulary, as a dict.
+        model: its ``kind``, and the fields of that kind's configuration that do not depend on the
+            vocabulary, as a dict.
         training: TrainingConfig.
     """
 
@@ -107,12 +123,11 @@ class Recipe:
         Raises:
             RecipeError: there is neither, or the file is no recipe.
         """
-        recipes = {path.stem: path for path in RECIPES.glob("*.toml")}
-        path = recipes.get(str(name), Path(name))
+        path = RECIPES / f"{name}.toml" if str(name) in recipe_names() else Path(name)
         if not path.is_file():
             raise RecipeError(
                 f"there is no file {str(name)!r}, and the recipes of the package are "
-                f"{', '.join(sorted(recipes))}"
+                f"{', '.join(recipe_names())}"
             )
         try:
             # Without the byte order mark that some editors write.
@@ -154,8 +169,10 @@ class Recipe:
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
+            if "kind" in values:  # which says what else there can be
+                recipe = recipe.with_value("kind", values["kind"])
             for name, value in values.items():
-                actual = _setting(name).section
+                actual = recipe._setting(name).section
                 if actual != section:
                     raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
                 recipe = recipe.with_value(name, value)
@@ -164,10 +181,13 @@ class Recipe:
     def with_value(self, name, value):
         """The recipe with one field, of whichever section, replaced.
 
+        With another ``kind`` the model has the defaults of that, but for what was chosen here and
+        the other kind has, too.
+
         Raises:
             RecipeError: there is no such field, or the value is of another type or out of range.
         """
-        setting = _setting(name)
+        setting = self._setting(name)
         if type(value) is int and abs(value) >= TOO_LARGE:
             raise RecipeError(f"{name} must be a number below 2**63, as all whole numbers in TOML")
         if setting.type is float and type(value) is int:
@@ -177,6 +197,8 @@ class Recipe:
                 f"{name}={value!r} is of type {type(value).__name__}; "
                 f"give one of type {setting.type.__name__}, such as {setting.default!r}"
             )
+        if name == "kind":
+            return replace(self, model=self._model_of_kind(value))
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
         try:
@@ -191,20 +213,21 @@ class Recipe:
         Raises:
             RecipeError: there is no such field.
         """
-        return self.as_dict()[_setting(name).section][name]
+        return self.as_dict()[self._setting(name).section][name]
 
     def identity(self):
         """The fields that decide what a training comes to, by name, those of the model aside."""
         sections = asdict(self.data) | asdict(self.training)
         return {name: value for name, value in sections.items() if name not in UNBOUND}
 
-    def transformer_config(self, vocabulary_size):
-        """The TransformerConfig of this recipe for a shared vocabulary.
+    def model_config(self, vocabulary_size):
+        """The configuration of this recipe's kind of model, for a shared vocabulary.
 
         Raises:
             ValueError: a field of the model makes no sense.
         """
-        return TransformerConfig(vocabulary_size, vocabulary_size, **self.model)
+        choices = {name: value for name, value in self.model.items() if name != "kind"}
+        return config_class(self.model["kind"]).of_vocabulary(vocabulary_size, **choices)
 
     def longest_side(self):
         """The most tokens, with the end symbol, that a side of a training pair may have.
@@ -231,10 +254,27 @@ class Recipe:
             "training": asdict(self.training),
         }
 
+    def settings(self):
+        """As :func:`settings`, of this recipe's kind of model."""
+        return settings(self.model["kind"])
 
-def _setting(name):
-    if name not in settings():
-        close = get_close_matches(name, settings(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(settings())}"
+    def _setting(self, name):
+        known = self.settings()
+        if name in known:
+            return known[name]
+        if any(name in settings(kind) for kind in KINDS):
+            has = ", ".join(field for field in self.model if field != "kind")
+            raise RecipeError(f"a model of kind {self.model['kind']!r} has no {name}; it has {has}")
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(known)}"
         raise RecipeError(f"there is no field {name}; {hint}")
-    return settings()[name]
+
+    def _model_of_kind(self, kind):
+        defaults = _model_defaults(kind)
+        before = _model_defaults(self.model["kind"])
+        chosen = {
+            name: value
+            for name, value in self.model.items()
+            if name in defaults and name != "kind" and value != before[name]
+        }
+        return defaults | chosen

@@ -1,23 +1,16 @@
-"""From a recipe to a trainer: data, vocabulary, model and run folder put together."""
+"""From a recipe to a trainer: data, vocabulary, model, task and run folder put together."""
 
 from dataclasses import asdict
-from functools import lru_cache
 
-import numpy as np
-
-from minitransformer.backend import CPU
 from minitransformer.checkpoint.binding import differing, fingerprint
-from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
 from minitransformer.data.multi30k import load_multi30k
 from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import PAD, Vocabulary
-from minitransformer.evaluation import sacrebleu_metrics, score
-from minitransformer.loss.cross_entropy import cross_entropy
-from minitransformer.models.transformer import Transformer
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.models.kinds import new_model
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
+from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
-from minitransformer.translator import Translator
 from minitransformer.workers import default_shards
 
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
@@ -79,7 +72,7 @@ def prepare(recipe, run, device, progress, own=None):
             of another recipe.
         CheckpointError: the folder holds something else than a run, or a run on other functions.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
-        MissingLibraryError: there is no sentencepiece or no sacreBLEU.
+        MissingLibraryError: there is no sentencepiece, or not what a validation needs.
     """
     if run.config.exists():
         run.require_kept(own)
@@ -87,10 +80,10 @@ def prepare(recipe, run, device, progress, own=None):
         run.require_free()
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", _shards(recipe, run, device))
-    sacrebleu_metrics()  # which the first validation needs
     data, training = recipe.data, recipe.training
-    longest = recipe.longest_side()
-    recipe.transformer_config(data.vocabulary_size)  # before any work, does the model make sense?
+    recipe.longest_side()  # before any work, do batches and model make sense?
+    new_task = task_class(recipe.model_config(data.vocabulary_size))
+    new_task.require_libraries()
     pairs, cleaning = clean_for_training(load_split(data, "train", strict=False))
     progress.say(f"training data: {cleaning}")
     validation = load_split(data, "validation")
@@ -99,37 +92,11 @@ def prepare(recipe, run, device, progress, own=None):
 
     texts = {"training": fingerprint(pairs), "validation": fingerprint(validation)}
     vocabulary = _vocabulary(recipe, run, pairs, texts)
-    config = recipe.transformer_config(len(vocabulary))
-    model = Transformer(config, training.seed, device=device)
+    config = recipe.model_config(len(vocabulary))
+    model = new_model(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
-    encoded, encoding = encode_pairs(vocabulary, pairs, longest)
-    progress.say(f"training: {encoding}")
-    if not encoded:
-        raise CorpusError("no training pair is short enough; raise max_tokens and max_length")
-    always_too_long = encoding.too_long
-
-    @lru_cache(maxsize=1)  # the first epoch is asked for three times
-    def prepared(epoch):
-        """The batches of an epoch, and how many pairs only subword dropout made too long."""
-        rng = np.random.default_rng((training.seed, epoch))
-        encoded, encoding = encode_pairs(vocabulary, pairs, longest, training.subword_dropout, rng)
-        left_out = max(0, encoding.too_long - always_too_long)
-        return make_batches(encoded, training.batch_tokens, rng), left_out
-
-    def batches(epoch):
-        return prepared(epoch)[0]
-
-    def left_out(epoch):
-        return prepared(epoch)[1]
-
-    progress.say(f"an epoch: {BatchReport.of(batches(0))}")
-    encoded, encoding = encode_pairs(vocabulary, validation, longest)
-    progress.say(f"validation loss: {encoding}")
-    if not encoded:
-        raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
-    validation_batches = make_batches(encoded, training.batch_tokens)
-
+    task = new_task(recipe, vocabulary, pairs, validation, progress)
     run.create()
     if not run.config.exists():
         if own:
@@ -137,20 +104,7 @@ def prepare(recipe, run, device, progress, own=None):
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
-
-    def validate(model):
-        threads = training.shards if model.device == CPU else 1
-        translator = Translator(model, vocabulary, accelerate=training.accelerate, threads=threads)
-        hypotheses = translator.translate([source for source, _ in validation], beam_size=1)
-        scores = score(hypotheses, [target for _, target in validation])
-        return {
-            "nll": mean_nll(model, validation_batches),
-            "bleu": scores.bleu_cased_13a,
-            "chrf2": scores.chrf2,
-            "exact_match": scores.exact_match,
-        }
-
-    return Trainer(model, training, run, batches, validate, progress, left_out)
+    return Trainer(model, training, run, task, progress)
 
 
 def _shards(recipe, run, device):
@@ -170,9 +124,9 @@ def _vocabulary(recipe, run, pairs, texts):
     run.require_bound()
     vocabulary = Vocabulary.load(run.vocabulary)
     config, _ = run.load_config()
-    wanted = recipe.transformer_config(len(vocabulary))
+    wanted = recipe.model_config(len(vocabulary))
     differences = [
-        *differing(asdict(wanted), asdict(config)),
+        *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
         *differing(asdict(recipe.training), asdict(stored.training)),
     ]
@@ -185,14 +139,3 @@ def _vocabulary(recipe, run, pairs, texts):
             f"in {run.config.name}, or choose another folder"
         )
     return vocabulary
-
-
-def mean_nll(model, batches):
-    """The NLL of the labels in nats a token, without dropout."""
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    total = 0.0
-    for batch in batches:
-        logits, _ = model.forward(batch.source, batch.target)
-        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
-        total += float(nll)
-    return total

@@ -2,7 +2,8 @@
 
 step, adam_t      updates made; Adam counts them for itself
 epoch, position   the epochs done, and how many batches of the next one are
-best              {"bleu": …, "epoch": …} of the best validation, or None before the first
+best              {"bleu": …, "epoch": …} of the best validation, or None before the first; the
+                  score has the name that its task gives it
 seconds           the time that training and validation have taken
 """
 
@@ -10,8 +11,8 @@ from minitransformer.checkpoint import CheckpointError
 from minitransformer.checkpoint.fields import count, number, require_fields
 
 
-def require_sense(where, state, epochs):
-    """Refuse a state that no training of so many epochs has ever been in.
+def require_sense(where, state, epochs, score):
+    """Refuse a state that no training of so many epochs, chosen by that score, was ever in.
 
     Raises:
         CheckpointError: which names ``where`` the state is from.
@@ -20,7 +21,7 @@ def require_sense(where, state, epochs):
     require_fields(where, state, **counters, seconds=number)
     best = state.get("best")
     if best is not None:
-        require_fields(f"{where}, best", best, bleu=number, epoch=count)
+        require_fields(f"{where}, best", best, **{score: number}, epoch=count)
     step, epoch, best_epoch = state["step"], state["epoch"], best["epoch"] if best else 0
     if not (
         state["adam_t"] == step >= epoch

@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from minitransformer.accelerate import keep_freed_memory
-from minitransformer.accelerate.cuda import matmul_precision, staged
+from minitransformer.accelerate.cuda import matmul_precision
 from minitransformer.backend import CPU, array_namespace
 from minitransformer.checkpoint import (
     CheckpointError,
@@ -22,7 +22,6 @@ from minitransformer.checkpoint import (
     model_arrays,
     newest_checkpoint,
 )
-from minitransformer.data.batches import split
 from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_raised
 from minitransformer.token_ids import ids_checked_before
@@ -31,8 +30,6 @@ from minitransformer.training.clipping import clip_scale, gradient_norm
 from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
-
-EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 
 
 class TrainingError(ExplainedError):
@@ -55,26 +52,23 @@ class Trainer:
     """Trains a model in a run folder.
 
     Args:
-        model: a Transformer.
+        model: a Model.
         config: TrainingConfig.
         run: RunFolder to log and save to.
-        batches: function from an epoch, counted from 0, to its list of Batch; the same each time.
-        validate: function from a model to a dict with ``"bleu"`` and other scores.
+        task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
-        left_out: function from an epoch to how many pairs its batches lack because subword dropout
-            made them too long.
 
     Attributes:
         step: updates made.
         epoch, position: the epochs done, and how many batches of the next one are.
-        best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None.
+        best: ``{"bleu": …, "epoch": …}`` of the best validation so far, or None; by the name of the
+            task's score.
         seconds: the time that training and validation have taken, interruptions aside.
     """
 
-    def __init__(self, model, config, run, batches, validate, progress, left_out=lambda epoch: 0):
+    def __init__(self, model, config, run, task, progress):
         self.model, self.config, self.run = model, config, run
-        self.batches, self.validate, self.progress = batches, validate, progress
-        self.left_out = left_out
+        self.task, self.progress = task, progress
         with model.device.as_current():
             self.adam = Adam(model.flat)
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
@@ -127,15 +121,14 @@ class Trainer:
             TrainingError: as for :meth:`train`.
             CheckpointError: the position is beyond the epoch.
         """
-        total_steps = self.total_steps  # first, for a Trainer keeps the batches of one epoch
-        batches = self.batches(self.epoch)
+        total_steps = self.total_steps  # first, for a task keeps the batches of one epoch
+        batches = self.task.batches(self.epoch)
         if self.position > len(batches):
             raise CheckpointError(
                 f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
                 f"of {len(batches)}; take the whole folder from a copy of the run"
             )
-        sizes = self.model.config.source_vocabulary_size, self.model.config.target_vocabulary_size
-        ahead = staged(batches[self.position :], self.model.device, *sizes)
+        ahead = self.task.staged(batches[self.position :], self.model)
         while self.position < len(batches):
             group = list(islice(ahead, self.config.accumulate))
             self.position += len(group)
@@ -145,23 +138,23 @@ class Trainer:
     @cached_property
     def total_steps(self):
         """Updates of the whole training."""
-        return math.ceil(len(self.batches(0)) / self.config.accumulate) * self.config.epochs
+        return math.ceil(len(self.task.batches(0)) / self.config.accumulate) * self.config.epochs
 
     def _finish_epoch(self):
         self._raise_if_lost()
-        left_out = self.left_out(self.epoch)
+        left_out = self.task.left_out(self.epoch)
         keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
-        scores = self.validate(self.model)
+        scores, score = self.task.validate(self.model), self.task.score
         counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
         entry = {"kind": "validation", **counters, **scores}
         if left_out:
             entry["left_out"] = left_out
         self.run.log.append(entry)
-        if self.best is None or scores["bleu"] > self.best["bleu"]:
-            self.best = {"bleu": scores["bleu"], "epoch": self.epoch}
-        self.progress.validated(entry, self.best)
+        if self.best is None or score.better(scores[score.name], self.best[score.name]):
+            self.best = {score.name: scores[score.name], "epoch": self.epoch}
+        self.progress.validated(entry, self.best, score)
         self.run.save_epoch(self.model, self.epoch)
         self.save()
         self.run.prune_epochs(keep | self._epochs_needed())
@@ -187,19 +180,20 @@ class Trainer:
 
     def _choose(self):
         """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
-        origin, bleu = f"epoch {self.best['epoch']}", self.best["bleu"]
+        score = self.task.score
+        origin, value = f"epoch {self.best['epoch']}", self.best[score.name]
         chosen = average([self.run.epoch_file(self.best["epoch"])])
         last = self._epochs_to_average()
         if len(last) > 1:
             mean = average([self.run.epoch_file(epoch) for epoch in last])
             load_model_arrays(self.model, mean)
-            mean_bleu = self.validate(self.model)["bleu"]
-            if mean_bleu > bleu:
-                origin, bleu = f"mean of epochs {last[0]} to {last[-1]}", mean_bleu
+            value_of_mean = self.task.validate(self.model)[score.name]
+            if score.better(value_of_mean, value):
+                origin, value = f"mean of epochs {last[0]} to {last[-1]}", value_of_mean
                 chosen = mean
         load_model_arrays(self.model, chosen)
-        self.run.save_model(chosen, origin, bleu)
-        self.progress.say(f"chosen by validation BLEU, {bleu:.1f}: {origin}")
+        self.run.save_model(chosen, origin, **{score.name: value})
+        self.progress.say(f"chosen by validation {score.label}, {score.shown(value)}: {origin}")
 
     def take_step(self, batches, total_steps):
         """One update of the parameters from the summed gradients of ``batches``.
@@ -213,13 +207,14 @@ class Trainer:
         config = self.config
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
-        shards = zip(*(split(batch, self.workers.count) for batch in batches), strict=True)
+        count = self.workers.count
+        shards = zip(*(self.task.split(batch, count) for batch in batches), strict=True)
         # On a GPU ids have been checked before they went there.
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():
             losses = self.workers.map(
                 lambda worker, shard: self._forward_backward(worker, shard, num_tokens),
-                range(self.workers.count),
+                range(count),
                 shards,
             )
             norm = self._sum_gradients()
@@ -258,9 +253,7 @@ class Trainer:
             if not batch.num_tokens:
                 continue  # fewer pairs than workers
             loss, cache = replica.loss(
-                batch.source,
-                batch.target,
-                batch.labels,
+                batch,
                 rng,
                 smoothing=config.label_smoothing,
                 kappa=config.consistency,
@@ -286,7 +279,7 @@ class Trainer:
         losses, norm = self._last_step
         loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
         norm = float(norm)
-        exploded = EXPLODED * math.log(self.model.config.target_vocabulary_size)
+        exploded = self.task.exploded(self.model)
         if not (loss < exploded and norm < math.inf):  # NaN is not below anything
             raise self._error(f"the loss is {loss:.4g}, the norm of its gradient {norm:.4g},")
         return {"loss": loss, "nll": nll, "gradient_norm": norm}
@@ -339,7 +332,8 @@ class Trainer:
             self.run.require_untrained()
         else:
             arrays, state = loaded
-            require_sense(f"the newest checkpoint of {self.run.path}", state, self.config.epochs)
+            where = f"the newest checkpoint of {self.run.path}"
+            require_sense(where, state, self.config.epochs, self.task.score.name)
             load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
             self.adam.t = state["adam_t"]
             self.step, self.epoch = state["step"], state["epoch"]

@@ -16,12 +16,11 @@ import pytest
 from minitransformer import Transformer, accelerated
 from minitransformer.accelerate import cpu, keep_freed_memory
 from minitransformer.gradcheck.cases import (
+    BATCH,
     CASES,
     LABELS,
     NOTHING_ALLOWED,
-    SOURCE,
     SOURCE_MASK,
-    TARGET,
     TARGET_MASK,
     small_config,
 )
@@ -227,9 +226,7 @@ def trained(awake, kappa, p=P):
     for step in range(3):
         model.zero_grad()
         with accelerated(awake):
-            (loss, nll), cache = model.loss(
-                SOURCE, TARGET, LABELS, ByteGenerator(step), smoothing=0.1, kappa=kappa
-            )
+            (loss, nll), cache = model.loss(BATCH, ByteGenerator(step), smoothing=0.1, kappa=kappa)
             model.loss_backward(1.0, cache)
             adam.step(1e-2, 0.5)
         losses += [loss, nll]

@@ -11,7 +11,7 @@ from minitransformer.accelerate.cuda import atomic_embedding_gradients, launches
 from minitransformer.accelerate.cuda import loss as cuda_loss
 from minitransformer.backend import CPU, array_namespace, is_array, like, to_host
 from minitransformer.counter_generator import CounterGenerator
-from minitransformer.gradcheck.cases import CASES, LABELS, SOURCE, TARGET, small_config
+from minitransformer.gradcheck.cases import BATCH, CASES, small_config
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,
@@ -414,9 +414,8 @@ def test_a_generator_whose_bits_no_kernel_can_draw_is_refused(gpu):
 def training_step(model, batch, rng, adam):
     """One step as the trainer takes it; returns loss, NLL and the norm of the gradient."""
     model.flat.grad.fill(0)
-    source, target, labels = batch
-    num_tokens = int((labels != 0).sum())
-    losses, cache = model.loss(source, target, labels, rng, smoothing=0.1, num_tokens=num_tokens)
+    num_tokens = int((batch.labels != 0).sum())
+    losses, cache = model.loss(batch, rng, smoothing=0.1, num_tokens=num_tokens)
     model.loss_backward(1.0, cache)
     norm = gradient_norm(model.flat.grad)
     adam.step(0.01, clip_scale(norm, 0.5))
@@ -425,14 +424,13 @@ def training_step(model, batch, rng, adam):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_training_steps_equal_those_of_the_reference(gpu, norm):
-    batch = SOURCE, TARGET, LABELS
     there, here = (Transformer(small_config(norm), device=d) for d in (gpu.device, CPU))
     adam_there, adam_here = Adam(there.flat), Adam(here.flat)
     rng_there, rng_here = gpu.generator(0), CounterGenerator(0)
     for _ in range(3):
         with accelerated():
-            losses_there = training_step(there, batch, rng_there, adam_there)
-        losses_here = training_step(here, batch, rng_here, adam_here)
+            losses_there = training_step(there, BATCH, rng_there, adam_there)
+        losses_here = training_step(here, BATCH, rng_here, adam_here)
         for a, b in zip(losses_there, losses_here, strict=True):
             assert_close(a, np.asarray(b))
         assert_close(there.flat.grad, here.flat.grad)
@@ -445,7 +443,7 @@ def test_a_training_step_waits_for_nothing_and_makes_no_float64(shim):
     model = Transformer(small_config(), device=shim.device)
     adam, rng = Adam(model.flat), shim.generator(0)
     with accelerated(), strict.record() as record:
-        training_step(model, (SOURCE, TARGET, LABELS), rng, adam)
+        training_step(model, BATCH, rng, adam)
     assert record.waits == 0
     assert record.uploads == 5  # ids: two for the embeddings, two for the masks, the labels
     assert np.dtype(np.float64) not in record.dtypes
@@ -457,7 +455,7 @@ def test_how_many_kernels_a_training_step_takes(shim):
     model = Transformer(config, device=shim.device)
     adam, rng = Adam(model.flat), shim.generator(0)
     with accelerated():
-        training_step(model, (SOURCE, TARGET, LABELS), rng, adam)
+        training_step(model, BATCH, rng, adam)
     attentions, feed_forwards, norms, embeddings = 9, 6, 17, 2
     assert Counter(shim.machine.launched) == {
         "dropout": 2 * embeddings + attentions + feed_forwards,  # those of residuals, backward

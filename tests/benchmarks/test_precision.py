@@ -98,7 +98,7 @@ def test_all_products_of_a_step_are_rounded():
     calls = []
     round_products([model], lambda x: calls.append(x.shape) or x)
     batch = workload.batches[0]
-    _, cache = model.loss(batch.source, batch.target, batch.labels)
+    _, cache = model.loss(batch)
     model.loss_backward(1.0, cache)
     assert len(calls) == 2 * 3 * PRODUCTS  # two factors, and two products more in the backward
 

@@ -40,7 +40,7 @@ def our_gradients(workload):
     for path, parameter in model.named_parameters():
         parameter.data[...] = workload.weights[path]
     (batch,) = workload.batches
-    (loss, _), cache = model.loss(batch.source, batch.target, batch.labels, smoothing=0.1)
+    (loss, _), cache = model.loss(batch, smoothing=0.1)
     model.loss_backward(1.0, cache)
     return float(loss), {path: parameter.grad for path, parameter in model.named_parameters()}
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
+from minitransformer.data.batches import Batch
 from minitransformer.gradcheck.cases import (
+    BATCH,
     LABELS,
     SOURCE,
     TARGET,
@@ -86,9 +88,7 @@ def test_the_loss_of_a_model_is_that_of_its_logits(tying):
     model.backward(cross_entropy_backward(0.75, loss_cache), cache)
     expected_grad = model.flat.grad.copy()
 
-    losses, cache = model.loss(
-        SOURCE, TARGET, LABELS, HostGenerator(np), smoothing=0.1, num_tokens=20
-    )
+    losses, cache = model.loss(BATCH, HostGenerator(np), smoothing=0.1, num_tokens=20)
     model.loss_backward(0.75, cache)
     close(losses, expected)
     close(model.flat.grad, 2 * expected_grad)  # added to what was there
@@ -106,7 +106,7 @@ def test_with_a_consistency_a_model_runs_the_batch_twice():
     assert distance > 1e-4
 
     model.zero_grad()
-    losses, cache = model.loss(SOURCE, TARGET, LABELS, HostGenerator(np), smoothing=0.1, kappa=2.0)
+    losses, cache = model.loss(BATCH, HostGenerator(np), smoothing=0.1, kappa=2.0)
     model.loss_backward(1.0, cache)
     close(losses, (cost + 2.0 * distance, nll))
     close(model.flat.grad, expected_grad)
@@ -115,7 +115,7 @@ def test_with_a_consistency_a_model_runs_the_batch_twice():
 def test_the_loss_of_a_model_leaves_out_its_own_id_for_padding():
     model = Transformer(replace(small_config("pre"), pad_id=5), dtype=np.float64)
     logits, _ = model.forward(SOURCE, TARGET)
-    losses, _ = model.loss(SOURCE, TARGET, LABELS)
+    losses, _ = model.loss(BATCH)
     close(losses, cross_entropy(logits, LABELS, pad_id=5)[0])
     assert losses != cross_entropy(logits, LABELS)[0]
 
@@ -123,6 +123,6 @@ def test_the_loss_of_a_model_leaves_out_its_own_id_for_padding():
 @pytest.mark.parametrize("kappa", [0.0, 2.0])
 def test_the_loss_of_a_model_takes_lists(kappa):
     model = Transformer(small_config())
-    ids = SOURCE.tolist(), TARGET.tolist(), LABELS.tolist()
-    arrays, _ = model.loss(SOURCE, TARGET, LABELS, kappa=kappa)
-    assert model.loss(*ids, kappa=kappa)[0] == arrays
+    lists = Batch(SOURCE.tolist(), TARGET.tolist(), LABELS.tolist())
+    arrays, _ = model.loss(BATCH, kappa=kappa)
+    assert model.loss(lists, kappa=kappa)[0] == arrays

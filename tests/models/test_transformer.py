@@ -5,8 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from minitransformer import CPU, Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.config import TransformerConfig
+from minitransformer import (
+    CPU,
+    Transformer,
+    TransformerConfig,
+    cross_entropy,
+    cross_entropy_backward,
+)
 from minitransformer.gradcheck.cases import (
     LABELS,
     SOURCE,
@@ -22,7 +27,7 @@ from minitransformer.gradcheck.cases import (
     V,
     small_config,
 )
-from minitransformer.models.transformer import DecoderLayer, EncoderLayer
+from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 every_tying = pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])

@@ -29,7 +29,8 @@ from minitransformer.gradcheck.cases import (
     small_config,
 )
 from minitransformer.gradcheck.learner import load_file
-from minitransformer.models.transformer import DecoderLayer, EncoderLayer, Transformer
+from minitransformer.models.stacks import DecoderLayer, EncoderLayer
+from minitransformer.models.transformer import Transformer
 from minitransformer.own.package import CALLED_ALIKE
 
 MINE = functions_with()

@@ -28,7 +28,7 @@ from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
 from minitransformer.own import own, package
-from minitransformer.training.session import mean_nll
+from minitransformer.training.translation import mean_nll
 from minitransformer.twins import TwinCache, accelerated
 from minitransformer.workers import Workers
 

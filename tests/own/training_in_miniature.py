@@ -28,8 +28,7 @@ def train(steps, norm="pre"):
     for step in range(1, steps + 1):
         model.zero_grad()
         rng = np.random.default_rng(step)
-        inputs = data.source, data.target, data.labels
-        (loss, _), cache = model.loss(*inputs, rng, smoothing=0.1)
+        (loss, _), cache = model.loss(data, rng, smoothing=0.1)
         model.loss_backward(1.0, cache)
         scale = clip_scale(gradient_norm(model.flat.grad), 1.0)
         adam.step(linear_decay(step, 1e-2, 3, 50) + 0 * noam(step, 8, 3), scale)

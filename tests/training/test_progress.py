@@ -5,6 +5,7 @@ import pytest
 
 from minitransformer.training import progress as progress_module
 from minitransformer.training.progress import Progress
+from minitransformer.training.translation import Translation
 
 BEST = {"bleu": 30.0, "epoch": 2}
 
@@ -74,8 +75,8 @@ def test_the_bar_of_a_resumed_run_begins_where_it_goes_on():
 def test_a_validation_is_a_line_that_tells_the_best_one_if_it_is_another(stream):
     progress = Progress(stream())
     progress.stepped(step(1), 8)
-    progress.validated({"epoch": 2, "bleu": 30.0}, BEST)
-    progress.validated({"epoch": 3, "bleu": 29.94}, BEST)
+    progress.validated({"epoch": 2, "bleu": 30.0}, BEST, Translation.score)
+    progress.validated({"epoch": 3, "bleu": 29.94}, BEST, Translation.score)
     progress.close()
     lines = progress.stream.getvalue().replace("\r", "\n").splitlines()
     assert "epoch 2: validation BLEU 30.0" in lines
@@ -84,7 +85,7 @@ def test_a_validation_is_a_line_that_tells_the_best_one_if_it_is_another(stream)
 
 def test_pairs_that_an_epoch_lacked_are_a_line_of_their_own():
     progress = Progress(io.StringIO())
-    progress.validated({"epoch": 2, "bleu": 30.0, "left_out": 1234}, BEST)
+    progress.validated({"epoch": 2, "bleu": 30.0, "left_out": 1234}, BEST, Translation.score)
     assert progress.stream.getvalue().splitlines() == [
         "epoch 2: validation BLEU 30.0",
         "epoch 2: training pairs left out because subword dropout made them too long: 1,234",
@@ -109,6 +110,6 @@ def test_a_reader_that_goes_away_is_not_missed(terminal, monkeypatch):
         progress.say("hello")
         progress.stepped(step(1), 8)
         progress.stepped(step(2), 8)
-        progress.validated({"epoch": 2, "bleu": 30.0}, BEST)
+        progress.validated({"epoch": 2, "bleu": 30.0}, BEST, Translation.score)
         progress.close()
         stream.write("what Python flushes on its way out")

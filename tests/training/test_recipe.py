@@ -7,20 +7,20 @@ from minitransformer import TransformerConfig
 from minitransformer.cli import main
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import (
-    FROM_VOCABULARY,
     DataConfig,
     Recipe,
     RecipeError,
     settings,
 )
 
+FROM_VOCABULARY = {"source_vocabulary_size", "target_vocabulary_size", "pad_id"}
 RECIPES = ["base", "multi30k", "multi30k-cpu", "toy"]
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_can_be_trained(name):
     recipe = Recipe.load(name)
-    config = recipe.transformer_config(recipe.data.vocabulary_size)
+    config = recipe.model_config(recipe.data.vocabulary_size)
     assert 2 <= recipe.longest_side() <= config.max_length
     assert recipe.training.epochs >= 1
     assert recipe.data.corpus == ("toy" if name == "toy" else "multi30k")
@@ -28,7 +28,7 @@ def test_every_recipe_can_be_trained(name):
 
 def test_the_base_recipe_is_the_model_of_the_paper():
     recipe = Recipe.load("base")
-    assert recipe.transformer_config(8000) == TransformerConfig.preset("base", 8000)
+    assert recipe.model_config(8000) == TransformerConfig.preset("base", 8000)
     assert recipe.training.schedule == "noam"
     assert recipe.training.warmup_steps == 4000
 
@@ -37,7 +37,7 @@ def test_a_recipe_without_changes_has_the_defaults_of_its_parts():
     recipe = Recipe()
     assert recipe.data == DataConfig()
     assert recipe.training == TrainingConfig()
-    assert recipe.transformer_config(100) == TransformerConfig(100, 100)
+    assert recipe.model_config(100) == TransformerConfig(100, 100)
 
 
 def test_no_field_stands_in_two_sections():
@@ -45,7 +45,7 @@ def test_no_field_stands_in_two_sections():
         f.name for part in (DataConfig, TransformerConfig, TrainingConfig) for f in fields(part)
     ]
     assert len(names) == len(set(names))
-    assert set(names) == set(settings()) | set(FROM_VOCABULARY)
+    assert {*names, "kind"} == {*settings(), *FROM_VOCABULARY}
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -53,8 +53,9 @@ def test_a_recipe_survives_json(name):
     recipe = Recipe.load(name).with_value("dropout", 0.123)
     sections = json.loads(json.dumps(recipe.as_dict()))
     assert Recipe.from_dict(sections) == recipe
-    assert set(sections["model"]) | set(FROM_VOCABULARY) == {
-        f.name for f in fields(TransformerConfig)
+    assert {*sections["model"], *FROM_VOCABULARY} == {
+        "kind",
+        *(f.name for f in fields(TransformerConfig)),
     }
 
 
@@ -62,7 +63,7 @@ def test_one_value_replaces_that_of_any_section_and_nothing_else():
     recipe = Recipe.load("toy")
     changed = recipe.with_value("max_tokens", 9).with_value("d_ff", 7).with_value("epochs", 3)
     assert [changed.value(name) for name in ("max_tokens", "d_ff", "epochs")] == [9, 7, 3]
-    assert changed.transformer_config(500).d_ff == 7
+    assert changed.model_config(500).d_ff == 7
     different = [name for name in settings() if changed.value(name) != recipe.value(name)]
     assert sorted(different) == ["d_ff", "epochs", "max_tokens"]
     assert recipe == Recipe.load("toy")
@@ -169,7 +170,7 @@ NEVER_A_NUMBER = [
 def test_what_is_no_value_of_a_number_is_refused_by_its_name(file, name, value):
     path = file(f"[{settings()[name].section}]\n{name} = {value}\n")
     with pytest.raises(ValueError, match=rf"\b{name}\b") as refused:
-        Recipe.load(path).transformer_config(100)
+        Recipe.load(path).model_config(100)
     assert "\n" not in str(refused.value)
 
 

@@ -126,7 +126,7 @@ def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path,
     """Before the mean of the last epochs is validated, and before the model is written."""
     trainer = tiny_trainer(corpus, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(moment, lambda *_: signal.raise_signal(signal.SIGINT))
+        patch.setattr(moment, lambda *_, **__: signal.raise_signal(signal.SIGINT))
         with pytest.raises(Stopped):
             trainer.train()
     assert not trainer.run.model.exists()

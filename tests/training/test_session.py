@@ -17,8 +17,9 @@ from minitransformer.data.vocabulary import Vocabulary, VocabularyError
 from minitransformer.run_folder import RunFolder
 from minitransformer.training import session
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
-from minitransformer.training.session import load_split, mean_nll
+from minitransformer.training.session import load_split
 from minitransformer.training.trainer import Stopped
+from minitransformer.training.translation import mean_nll
 from minitransformer.translator import Translator
 
 
@@ -141,7 +142,7 @@ def test_a_word_of_100000_letters_is_dropped_before_it_is_cut_at_random(tmp_path
         path.write_text(path.read_text() + "bao" * 33_334 + "\n")
     began = time.perf_counter()
     trainer = tiny_trainer(recipe, tmp_path / "run")
-    assert sum(len(batch.source) for batch in trainer.batches(0)) == 40
+    assert sum(len(batch.source) for batch in trainer.task.batches(0)) == 40
     assert time.perf_counter() - began < 10  # and not a minute
     assert "41 pairs encoded, 1 dropped for a side" in trainer.progress.stream.getvalue()
 
@@ -200,7 +201,7 @@ def test_what_is_left_out_is_reported(tmp_path):
 def test_the_training_pairs_are_no_longer_than_the_model_takes(recipe, tmp_path):
     short = recipe.with_value("max_length", 12)
     trainer = tiny_trainer(short.with_value("subword_dropout", 0.9), tmp_path)
-    batches = [batch for epoch in range(3) for batch in trainer.batches(epoch)]
+    batches = [batch for epoch in range(3) for batch in trainer.task.batches(epoch)]
     widths = [array.shape[1] for b in batches for array in (b.source, b.target)]
     assert max(widths) == 12
     assert max(batch.size for batch in batches) <= 120
@@ -208,7 +209,7 @@ def test_the_training_pairs_are_no_longer_than_the_model_takes(recipe, tmp_path)
 
 def test_another_seed_puts_other_pairs_together(recipe, tmp_path):
     first, second = (
-        tiny_trainer(recipe.with_value("seed", seed), tmp_path / str(seed)).batches(0)
+        tiny_trainer(recipe.with_value("seed", seed), tmp_path / str(seed)).task.batches(0)
         for seed in (0, 1)
     )
     assert [b.source.tolist() for b in first] != [b.source.tolist() for b in second]
@@ -217,7 +218,7 @@ def test_another_seed_puts_other_pairs_together(recipe, tmp_path):
 def test_subword_dropout_cuts_the_training_text_anew_in_every_epoch(recipe, tmp_path):
     def tokens(p):
         trainer = tiny_trainer(recipe.with_value("subword_dropout", p), tmp_path / str(p))
-        return [sum(batch.num_tokens for batch in trainer.batches(e)) for e in (0, 1)]
+        return [sum(batch.num_tokens for batch in trainer.task.batches(e)) for e in (0, 1)]
 
     plain, dropped = tokens(0.0), tokens(0.5)
     assert plain[0] == plain[1] < min(dropped)
@@ -237,7 +238,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
 
     validations = [e for e in trainer.run.log.entries() if e["kind"] == "validation"]
     for entry in validations:
-        kept = sum(len(batch.source) for batch in trainer.batches(entry["epoch"] - 1))
+        kept = sum(len(batch.source) for batch in trainer.task.batches(entry["epoch"] - 1))
         assert entry["left_out"] == 40 - always - kept > 0
         words = "training pairs left out because subword dropout made them too long"
         assert f"epoch {entry['epoch']}: {words}: {entry['left_out']}\n" in report
@@ -279,7 +280,9 @@ def test_a_validation_scores_the_translations_of_the_validation_sources(
         return [*references[:3], *["?"] * (len(texts) - 3)]
 
     monkeypatch.setattr(Translator, "translate", translate)
-    scores = tiny_trainer(recipe, tmp_path).validate(Transformer(TransformerConfig(36, 36, 8, 2)))
+    scores = tiny_trainer(recipe, tmp_path).task.validate(
+        Transformer(TransformerConfig(36, 36, 8, 2))
+    )
     assert asked == [(list(sources), {"beam_size": 1})]
     assert scores["exact_match"] == 50
     assert 0 < scores["bleu"] < 100

@@ -13,7 +13,9 @@ from minitransformer.data.batches import make_batches
 from minitransformer.run_folder import RunFolder
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
+from minitransformer.training.task import Score
 from minitransformer.training.trainer import Trainer, TrainingError, step_seed
+from minitransformer.training.translation import Translation
 
 RNG = np.random.default_rng(0)
 V = 30
@@ -36,7 +38,14 @@ def double_trainer(folder, dropout=0.0, device="cpu", **fields):
     run.create()
     model = Transformer(config, dtype=np.float64, device=device)
     fields = dict(log_every=1000, clip_norm=0.0) | fields
-    return Trainer(model, TrainingConfig(**fields), run, None, None, Progress())
+    return Trainer(model, TrainingConfig(**fields), run, Steps(), Progress())
+
+
+class Steps(Translation):
+    """What of the task a step asks."""
+
+    def __init__(self):
+        pass
 
 
 class Progress:
@@ -336,7 +345,7 @@ def test_a_nan_in_a_step_that_is_not_logged_is_never_saved(recipe, tmp_path, sav
     trainer = tiny_trainer(recipe, tmp_path)
     poison_after(trainer, 1, one_nan)
     validated = []
-    trainer.validate = validated.append
+    trainer.task.validate = validated.append
     with pytest.raises(TrainingError, match=r"every 1000 steps are looked at.*step-00000000\.npz"):
         trainer.train()
     assert [path.name for path in tmp_path.rglob("*.npz")] == ["step-00000000.npz"]
@@ -388,7 +397,7 @@ def test_a_gradient_too_large_to_measure_stops_the_training(recipe, tmp_path, mo
 def with_scores(trainer, *scores):
     """Let validations have these BLEU scores, one after the other."""
     remaining = iter(scores)
-    trainer.validate = lambda model: {"bleu": next(remaining)}
+    trainer.task.validate = lambda model: {"bleu": next(remaining)}
     return trainer
 
 
@@ -442,6 +451,20 @@ def test_with_nothing_to_average_the_best_epoch_is_chosen(recipe, tmp_path):
     assert "chosen by validation BLEU, 3.0: epoch 2" in trainer.progress.stream.getvalue()
 
 
+def test_where_less_is_better_the_lowest_is_chosen(recipe, tmp_path):
+    trainer = tiny_trainer(recipe.with_value("average", 1), tmp_path)
+    remaining = iter([3.0, 1.25, 2.0])
+    trainer.task.score = Score("nll", "NLL", more_is_better=False, digits=3)
+    trainer.task.validate = lambda model: {"nll": next(remaining)}
+    trainer.train()
+    assert trainer.best == {"nll": 1.25, "epoch": 2}
+    assert load_checkpoint(trainer.run.model)[1]["validation_nll"] == 1.25
+    said = trainer.progress.stream.getvalue()
+    assert "epoch 3: validation NLL 2.000, best in epoch 2" in said
+    assert "chosen by validation NLL, 1.250: epoch 2" in said
+    assert trainer.resume()
+
+
 def test_patience_ends_after_that_many_epochs_without_a_better_score(recipe, tmp_path):
     recipe = recipe.with_value("epochs", 9).with_value("patience", 2)
     trainer = with_scores(tiny_trainer(recipe, tmp_path), 1, 0, 2, 2, 1, 0)
@@ -463,7 +486,7 @@ def test_the_last_step_of_the_schedule_is_the_last_step_of_the_training(recipe, 
     trainer = tiny_trainer(recipe, tmp_path)
     batches = make_batches(PAIRS, 90)
     assert len(batches) == 3
-    trainer.batches = lambda epoch: batches
+    trainer.task.batches = lambda epoch: batches
     trainer.train()
     entries = [e for e in trainer.run.log.entries() if e["kind"] == "train"]
     assert [(e["step"], e["epoch"]) for e in entries] == [
@@ -475,6 +498,6 @@ def test_the_last_step_of_the_schedule_is_the_last_step_of_the_training(recipe, 
 
 def test_each_epoch_has_batches_of_its_own(recipe, tmp_path):
     trainer = tiny_trainer(recipe, tmp_path)
-    first, second, again = (trainer.batches(epoch) for epoch in (0, 1, 0))
+    first, second, again = (trainer.task.batches(epoch) for epoch in (0, 1, 0))
     assert [b.source.tolist() for b in first] == [b.source.tolist() for b in again]
     assert [b.source.tolist() for b in first] != [b.source.tolist() for b in second]

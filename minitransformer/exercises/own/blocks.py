@@ -18,7 +18,7 @@ from minitransformer.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.cases import SOURCE_MASK, TARGET_MASK, B, D, H, S, T, small_config
 from minitransformer.gradcheck.pair import returned
-from minitransformer.models.transformer import DecoderLayer, EncoderLayer
+from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 
 NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden_p
 ATTENTION = "w_query", "w_key", "w_value", "w_output"

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.config import PRESETS
+from minitransformer.models.transformer_config import PRESETS
 
 CONFIG = TransformerConfig(11, 11)
 

@@ -1,0 +1,71 @@
+"""What every whole model is: its configuration, its place, and all its numbers in one array."""
+
+import copy
+
+import numpy as np
+
+from minitransformer.backend import CPU, select_device
+from minitransformer.module import FlatParameters, Module
+
+
+class Model(Module):
+    """A whole model. A subclass builds its layers in ``build`` and says what it learns from.
+
+    For the layers, which it draws with ``rng`` and assigns in the order of their names::
+
+        build(config, rng)
+
+    For a training, two methods that mirror each other::
+
+        loss(batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None)
+            -> (loss, nll), cache
+        loss_backward(dloss, cache)
+
+    ``loss`` is what training lowers and ``nll`` what it is about, the negative log-likelihood in
+    nats a token: two scalars on the device. Both are sums over the batch, divided by
+    ``num_tokens``, so that the losses and the gradients of the parts of a batch add up to those of
+    the whole; without it, by what there is to say in this batch. ``smoothing`` is that of the
+    labels, ``kappa`` the weight of the consistency of two passes. ``loss_backward`` adds to the
+    gradient of every parameter.
+
+    Attributes:
+        config: what it was built from.
+        device: the Device its arrays are on.
+        flat: all parameters and all gradients, one array each (FlatParameters).
+
+    Args:
+        config: sizes and choices, a ModelConfig.
+        seed: of the initial weights; the same seed gives the same weights on every device.
+        device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
+    """
+
+    def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
+        self.config = config
+        self.build(config, np.random.default_rng(seed))
+        self.flat = FlatParameters(self)
+        self.to(device, dtype)
+
+    def to(self, device=None, dtype=None):
+        """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
+        self.device = self.device if device is None else select_device(device)
+        return super().to(self.device, dtype)
+
+    def replica(self):
+        """A model of the same parameter array, with a gradient array of its own.
+
+        Replicas run forward and backward side by side, each on its shard of a batch; the sum of
+        their gradients is that of the batch. It is for training as long as neither is moved.
+        """
+        replica = copy.deepcopy(self)
+        replica.flat.share_data(self.flat)
+        replica.zero_grad()
+        return replica
+
+    def __deepcopy__(self, memo):
+        # Copied one by one, views are no longer views of one array: gather them anew.
+        copied = memo[id(self)] = object.__new__(type(self))
+        for name, value in self.__getstate__().items():
+            if name != "flat":
+                setattr(copied, name, copy.deepcopy(value, memo))
+        copied.flat = FlatParameters(copied)
+        return copied

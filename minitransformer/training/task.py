@@ -1,0 +1,97 @@
+"""What a training is about: its batches, and how what comes of it is judged.
+
+The Trainer knows no more of it than a Task answers. A configuration of a model names its task.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minitransformer.models.kinds import imported
+
+TASKS = {
+    "translation": "minitransformer.training.translation:Translation",
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """The number by which one epoch is better than another.
+
+    Attributes:
+        name: in the log and in checkpoints, ``"bleu"``.
+        label: in words, ``"BLEU"``.
+        more_is_better: or less is.
+        digits: that are shown, behind the point.
+    """
+
+    name: str
+    label: str
+    more_is_better: bool = True
+    digits: int = 1
+
+    def better(self, value, other):
+        """Whether ``value`` is better than ``other``."""
+        return value > other if self.more_is_better else value < other
+
+    def best(self, entries):
+        """The first of the dicts with the best score, or None of none."""
+        best = None
+        for entry in entries:
+            if best is None or self.better(entry[self.name], best[self.name]):
+                best = entry
+        return best
+
+    def shown(self, value):
+        return f"{value:.{self.digits}f}"
+
+
+class Task:
+    """The base of all tasks; a subclass answers what is not answered here.
+
+    ``Subclass(recipe, vocabulary, pairs, validation, progress)`` is made of a Recipe, a Vocabulary,
+    pairs of texts to train on and others to validate with, and reports to ``progress``. A batch is
+    whatever the loss of its models takes, and has ``num_tokens``, of which the losses of a step are
+    the mean.
+
+    Attributes:
+        score: the Score that decides which epoch is the best.
+    """
+
+    score: ClassVar[Score]
+
+    @staticmethod
+    def require_libraries():
+        """Look for what the first validation needs, before any work is done.
+
+        Raises:
+            MissingLibraryError: there is none.
+        """
+
+    def batches(self, epoch):
+        """The list of batches of an epoch, counted from 0; the same each time."""
+        raise NotImplementedError
+
+    def left_out(self, epoch):
+        """How many pairs an epoch lacks because subword dropout made them too long."""
+        return 0
+
+    def validate(self, model):
+        """A dict of numbers, that of ``score`` by its name among them."""
+        raise NotImplementedError
+
+    def exploded(self, model):
+        """A loss from which a training does not come back."""
+        raise NotImplementedError
+
+    def split(self, batch, count):
+        """The batch dealt out to ``count`` shards; without tokens where there are too few rows."""
+        raise NotImplementedError
+
+    def staged(self, batches, model):
+        """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""
+        raise NotImplementedError
+
+
+def task_class(config):
+    """The class of the task that models of this configuration are trained for."""
+    return imported(TASKS[config.task])

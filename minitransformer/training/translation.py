@@ -1,0 +1,103 @@
+"""The task of translating: pairs of sentences in, and BLEU says which epoch is the best."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from minitransformer.accelerate.cuda import staged
+from minitransformer.backend import CPU
+from minitransformer.data.batches import BatchReport, encode_pairs, make_batches, split
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.vocabulary import PAD
+from minitransformer.evaluation import sacrebleu_metrics, score
+from minitransformer.loss.cross_entropy import cross_entropy
+from minitransformer.training.task import Score, Task
+from minitransformer.translator import Translator
+
+EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
+
+
+class Translation(Task):
+    """Learns to say the target of each pair; is validated by translating greedily.
+
+    Raises:
+        CorpusError: no pair is short enough.
+    """
+
+    score = Score("bleu", "BLEU")
+
+    def __init__(self, recipe, vocabulary, pairs, validation, progress):
+        self.recipe, self.vocabulary = recipe, vocabulary
+        self.pairs, self.validation = pairs, validation
+        self._prepared = lru_cache(maxsize=1)(self._prepare)  # the first is asked for three times
+        batch_tokens, longest = recipe.training.batch_tokens, recipe.longest_side()
+
+        encoded, encoding = encode_pairs(vocabulary, pairs, longest)
+        progress.say(f"training: {encoding}")
+        if not encoded:
+            raise CorpusError("no training pair is short enough; raise max_tokens and max_length")
+        self.always_too_long = encoding.too_long
+        progress.say(f"an epoch: {BatchReport.of(self.batches(0))}")
+
+        encoded, encoding = encode_pairs(vocabulary, validation, longest)
+        progress.say(f"validation loss: {encoding}")
+        if not encoded:
+            raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
+        self.validation_batches = make_batches(encoded, batch_tokens)
+
+    @staticmethod
+    def require_libraries():
+        sacrebleu_metrics()
+
+    def batches(self, epoch):
+        return self._prepared(epoch)[0]
+
+    def left_out(self, epoch):
+        return self._prepared(epoch)[1]
+
+    def _prepare(self, epoch):
+        """The batches of an epoch, and how many pairs only subword dropout made too long."""
+        training, longest = self.recipe.training, self.recipe.longest_side()
+        rng = np.random.default_rng((training.seed, epoch))
+        encoded, encoding = encode_pairs(
+            self.vocabulary, self.pairs, longest, training.subword_dropout, rng
+        )
+        left_out = max(0, encoding.too_long - self.always_too_long)
+        return make_batches(encoded, training.batch_tokens, rng), left_out
+
+    def validate(self, model):
+        training = self.recipe.training
+        threads = training.shards if model.device == CPU else 1
+        translator = Translator(
+            model, self.vocabulary, accelerate=training.accelerate, threads=threads
+        )
+        hypotheses = translator.translate([source for source, _ in self.validation], beam_size=1)
+        scores = score(hypotheses, [target for _, target in self.validation])
+        return {
+            "nll": mean_nll(model, self.validation_batches),
+            "bleu": scores.bleu_cased_13a,
+            "chrf2": scores.chrf2,
+            "exact_match": scores.exact_match,
+        }
+
+    def exploded(self, model):
+        return EXPLODED * math.log(model.config.target_vocabulary_size)
+
+    def split(self, batch, count):
+        return split(batch, count)
+
+    def staged(self, batches, model):
+        sizes = model.config.source_vocabulary_size, model.config.target_vocabulary_size
+        return staged(batches, model.device, *sizes)
+
+
+def mean_nll(model, batches):
+    """The NLL of the labels in nats a token, without dropout."""
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    total = 0.0
+    for batch in batches:
+        logits, _ = model.forward(batch.source, batch.target)
+        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
+        total += float(nll)
+    return total
