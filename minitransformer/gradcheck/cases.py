@@ -47,8 +47,10 @@ from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
+from minitransformer.models.kinds import new_model
+from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module
 
@@ -230,6 +232,22 @@ def small_config(norm="post", tying="three-way"):
     )
 
 
+def small_restricted_config():
+    return RestrictedTransformerConfig(**vars(small_config("pre")), window=1)
+
+
+def small_convolution_config():
+    return ConvolutionalTranslatorConfig(
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+        d_model=D,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dropout=0.2,
+        max_length=8,
+    )
+
+
 def _drawn(rng, inputs):
     return tuple(rng.standard_normal(x) if isinstance(x, tuple) else x for x in inputs)
 
@@ -282,9 +300,9 @@ def _projected_loss(kappa, *shape):
     return _pair(forward, projected_loss_backward, names, shape, (V, D), LABELS)
 
 
-def _model(norm, tying):
+def _model(config):
     def make(rng):
-        return ModelLoss(Transformer(small_config(norm, tying), seed=int(rng.integers(1000))))
+        return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
     return _module(make, SOURCE, TARGET, LABELS)
 
@@ -401,9 +419,13 @@ CASES = [
                 ),
             ),
             *(
-                Case(f"model, {norm}-norm, {tying} tying", _model(norm, tying), 3, 1e-6)
+                Case(
+                    f"model, {norm}-norm, {tying} tying", _model(small_config(norm, tying)), 3, 1e-6
+                )
                 for tying in ("three-way", "two-way", "none")
             ),
         )
     ),
+    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
+    Case("model, convolution", _model(small_convolution_config()), 3, 1e-6),
 ]
