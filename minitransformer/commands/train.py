@@ -8,6 +8,7 @@ import shlex
 import sys
 import textwrap
 from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -124,6 +125,7 @@ def _help(name, kinds):
     return f"{description} (default: {each})"
 
 
+@cache
 def _descriptions(config):
     """What the docstrings of a dataclass and its bases say about each of its attributes."""
     descriptions = {}

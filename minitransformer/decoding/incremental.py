@@ -31,7 +31,7 @@ class IncrementalDecoder:
         source: ids (N, S), padded with ``config.pad_id``; on the host or the model's device.
 
     Raises:
-        ValueError, TypeError: as for :meth:`Transformer.forward`.
+        ValueError, TypeError: as for :meth:`EncoderDecoder.forward`.
     """
 
     def __init__(self, model, source):

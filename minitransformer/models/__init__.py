@@ -1,1 +1,1 @@
-"""Whole models, one file each, built of the layers."""
+"""Whole models, built of the layers: what all of them are, and an architecture a file."""

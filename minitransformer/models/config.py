@@ -19,6 +19,9 @@ LONGEST = 2**20
 class ModelConfig:
     """The base of all configurations, which are frozen dataclasses.
 
+    Each has the fields ``d_model``, ``max_length`` and ``pad_id``, which a training asks for, and
+    one or two sizes of vocabularies.
+
     Attributes:
         kind: the name that ``models/kinds.py`` knows the model by.
         task: the name that ``training/task.py`` knows by what it is trained for.

@@ -41,8 +41,8 @@ class EncoderDecoder(Model):
             rng: generator on the model's device for dropout, or None at inference.
 
         Raises:
-            ValueError, TypeError: ids out of range or no integers, shapes that do not match, or
-                a sequence longer than ``config.max_length``.
+            ValueError, TypeError: ids out of range or no integers, shapes that do not match, or,
+                where positions are numbered, a sequence longer than ``config.max_length``.
         """
         y, features_cache = self.features(source, target, rng)
         logits, projection_cache = self.output_projection.forward(y)

@@ -42,6 +42,7 @@ class Score:
         return best
 
     def shown(self, value):
+        """``value`` as it is printed."""
         return f"{value:.{self.digits}f}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from itertools import islice
 
 import numpy as np
@@ -13,6 +14,7 @@ from tiny_translator import captions, write_recipe
 from minitransformer import decoding
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
+from minitransformer.commands.train import _toml
 from minitransformer.data.vocabulary import BOS, EOS
 from minitransformer.decoding import states
 from minitransformer.decoding.whole import WholeDecoder
@@ -22,9 +24,9 @@ from minitransformer.gradcheck.cases import (
     LABELS,
     SOURCE,
     TARGET,
+    B,
     D,
     ModelLoss,
-    S,
     V,
     small_config,
 )
@@ -102,18 +104,17 @@ def test_greedy_says_what_is_most_probable_after_all_that_was_said():
         assert len(said) > 1
 
 
-@pytest.mark.parametrize("said", [1, 3])
-def test_a_memory_of_several_arrays_goes_with_its_sentences(said):
+def test_a_memory_of_several_arrays_goes_with_its_sentences():
     """One of three sentences leaves, and of two hypotheses the other has the first place."""
     model = new_model(small_bag(), dtype=np.float64)
     decoder = states.decoder_for(model, SOURCE)
-    first = decoder.step(np.full((S - 2, 1), BOS))  # (3, 1, V)
-    decoder.select(np.zeros((3, 2), dtype=int))
+    first = decoder.step(np.full((B, 1), BOS))  # (3, 1, V)
+    decoder.select(np.zeros((B, 2), dtype=int))
     decoder.step(np.array([[4, 5], [6, 7], [8, 9]]))
-    decoder.select(np.array([[1, 0]] * 3))
+    decoder.select(np.array([[1, 0]] * B))
     decoder.keep(np.array([0, 2]))
     logits = decoder.step(np.array([[3, 3], [3, 3]]))  # (2, 2, V)
-    assert first.shape == (3, 1, V)
+    assert first.shape == (B, 1, V)
     for row, source, hypotheses in ((0, 0, (5, 4)), (1, 2, (9, 8))):
         for place, token in enumerate(hypotheses):
             ids = SOURCE[source : source + 1]
@@ -200,6 +201,24 @@ def test_an_option_of_another_kind_is_refused_with_those_there_are(recipe):
         recipe.with_value("num_heads", 4)
     with pytest.raises(RecipeError, match="of kind 'transformer' has no num_maps; it has d_model,"):
         Recipe().with_value("num_maps", 4)
+
+
+def test_help_says_whose_an_option_is_and_whose_a_default(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", "--help"])
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"--kind TEXT which model: transformer, {KIND} (default: transformer)" in said
+    (d_model,) = (line for line in said if line.startswith("--d-model N "))
+    assert d_model.endswith(f"(default: 512 for transformer, 12 for {KIND})")
+    maps = "linear maps, one after the other, in the decoder"
+    assert f"--num-maps N {maps}; of {KIND} (default: 1)" in said
+
+
+def test_a_recipe_that_is_printed_names_its_kind(recipe):
+    printed = tomllib.loads(_toml(recipe))
+    assert Recipe.from_dict(printed) == recipe
+    assert printed["model"]["kind"] == KIND
 
 
 def test_another_kind_keeps_what_was_chosen_and_has_its_own_defaults():
