@@ -30,6 +30,8 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
     "recurrent": "A step of a recurrent layer",
+    "convolution": "A convolution",
+    "restricted": "Restricted attention",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",
 }

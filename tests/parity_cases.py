@@ -17,6 +17,9 @@ import numpy as np
 from minitransformer import Adam, Transformer, cross_entropy, cross_entropy_backward
 from minitransformer.gradcheck.cases import (
     LABELS,
+    LONG,
+    LONG_MASK,
+    LONG_TOKENS,
     SOURCE,
     SOURCE_MASK,
     TARGET,
@@ -42,12 +45,18 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.bidirectional import Bidirectional
+from minitransformer.layers.convolution import Convolution
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gated_linear_unit import (
+    gated_linear_unit,
+    gated_linear_unit_backward,
+)
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.positional_encoding import (
@@ -56,6 +65,11 @@ from minitransformer.layers.positional_encoding import (
     sinusoidal_encoding,
 )
 from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+    restricted_attention_backward,
+)
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
@@ -246,6 +260,22 @@ def _positional_encoding(rng):
 
 def _attention(rng):
     return Pair(scaled_dot_product_attention, scaled_dot_product_attention_backward)
+
+
+def _restricted_attention(window, causal):
+    def forward(query, key, value, mask=None):
+        return restricted_attention(query, key, value, H, window, causal, mask)
+
+    return lambda rng: Pair(forward, restricted_attention_backward)
+
+
+def _convolution(name, width, tokens=None, **options):
+    return Case(
+        f"convolution, {name}",
+        lambda rng: Convolution(D, F, width, rng, **options),
+        lambda twin, t: twin.convolution(t, **options),
+        dict(x=(B, LONG, D), dy=(B, LONG, F)) | ({} if tokens is None else dict(tokens=tokens)),
+    )
 
 
 def _padded_ids(bits, *shape):
@@ -478,6 +508,40 @@ CASES = [
         lambda twin, t: twin.additive_attention(t),
         dict(query=(B, T, D), key=(B, S, F), value=(B, S, H), source=SOURCE, dy=(B, T, H)),
         lambda a: (a["query"], a["key"], a["value"], (a["source"] != 0)[:, None]),
+    ),
+    Case(
+        "restricted_attention",
+        _restricted_attention(2, causal=False),
+        lambda twin, t: twin.restricted_attention(t, 2, causal=False),
+        dict.fromkeys(("query", "key", "value", "dy"), (B, LONG, D)),
+    ),
+    Case(
+        "restricted_attention, causal, padding mask",
+        _restricted_attention(3, causal=True),
+        lambda twin, t: twin.restricted_attention(t, 3, causal=True),
+        dict.fromkeys(("query", "key", "value", "dy"), (B, LONG, D)) | dict(mask=LONG_MASK),
+    ),
+    Case(
+        "restricted_attention, multi-head self",
+        lambda rng: SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng)),
+        lambda twin, t: twin.restricted_self_attention(t, 2),
+        dict(x=(B, LONG, D), dy=(B, LONG, D)),
+    ),
+    _convolution("centred", 3),
+    _convolution("centred, dilation, padding mask", 5, LONG_TOKENS, dilation=2),
+    _convolution("causal", 4, causal=True),
+    _convolution("causal, dilation, padding mask", 3, LONG_TOKENS, dilation=3, causal=True),
+    Case(
+        "gated_linear_unit",
+        lambda rng: Pair(gated_linear_unit, gated_linear_unit_backward),
+        lambda twin, t: twin.gated_linear_unit(t),
+        dict(x=(B, T, 2 * D), dy=(B, T, D)),
+    ),
+    Case(
+        "learned_positions",
+        lambda rng: LearnedPositions(8, D, rng),
+        lambda twin, t: twin.learned_positions(t),
+        dict(x=(B, T, D), dy=(B, T, D)),
     ),
     Case(
         "feed_forward",

@@ -267,6 +267,53 @@ def additive_attention(t):
     return torch.stack(y, 1)
 
 
+def is_out_of_sight(length, window, causal):
+    distance = torch.arange(length) - torch.arange(length)[:, None]
+    return (distance < -window) | (distance > (0 if causal else window))
+
+
+def restricted_attention(t, window, causal):
+    """Torch has none: attention to all, with a mask; a query that sees nothing receives zeros."""
+    shape = t["query"].shape
+    split = (t[name].unflatten(-1, (H, -1)).transpose(1, 2) for name in ("query", "key", "value"))
+    mask = ~is_out_of_sight(shape[1], window, causal)
+    mask = mask & t["mask"] if "mask" in t else mask
+    heads = functional.scaled_dot_product_attention(*split, attn_mask=mask)  # (B, H, T, K)
+    return heads.transpose(1, 2).reshape(shape)
+
+
+def restricted_self_attention(t, window):
+    x = t["x"]
+    return call(
+        nn.MultiheadAttention(D, H, bias=False, batch_first=True),
+        attention_weights(part(t, "attention")),
+        *(x, x, x),
+        attn_mask=is_out_of_sight(x.shape[1], window, causal=False),
+        need_weights=False,
+    )[0]
+
+
+def convolution(t, dilation=1, causal=False):
+    """Torch has (B, D, T) and kernels (D_out, D_in, k); what is to be causal is padded in front."""
+    x = t["x"] * t["tokens"][..., None] if "tokens" in t else t["x"]
+    width, d_in, d_out = t["weight"].shape
+    span = (width - 1) * dilation
+    before = span if causal else span // 2
+    module = nn.Conv1d(d_in, d_out, width, dilation=dilation)
+    weights = {"weight": t["weight"].permute(2, 1, 0), "bias": t["bias"]}
+    x = functional.pad(x.transpose(1, 2), (before, span - before))
+    return call(module, weights, x).transpose(1, 2)
+
+
+def gated_linear_unit(t):
+    return nn.GLU()(t["x"])
+
+
+def learned_positions(t):
+    x, table = t["x"], t["table"]
+    return x + call(nn.Embedding(*table.shape), {"weight": table}, torch.arange(x.shape[1]))
+
+
 def feed_forward(t):
     network = nn.Sequential(nn.Linear(D, F), nn.ReLU(), nn.Linear(F, D))
     return call(network, feed_forward_weights(t, "0", "2"), t["x"])

@@ -21,12 +21,18 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.bidirectional import Bidirectional
+from minitransformer.layers.convolution import Convolution
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gated_linear_unit import (
+    gated_linear_unit,
+    gated_linear_unit_backward,
+)
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.positional_encoding import (
@@ -36,14 +42,21 @@ from minitransformer.layers.positional_encoding import (
 )
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+    restricted_attention_backward,
+)
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
+from minitransformer.models.kinds import new_model
+from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module
 
@@ -54,6 +67,9 @@ LABELS = np.array([[5, 9, 3, 2], [4, 4, 2, 0], [7, 2, 0, 0]])  # (B, T)
 BATCH = Batch(SOURCE, TARGET, LABELS)
 SOURCE_MASK = padding_mask(SOURCE)  # (B, 1, 1, S)
 TARGET_MASK = causal_mask(TARGET) & padding_mask(TARGET)  # (B, 1, T, T)
+LONG = 9  # positions, more than a window covers
+LONG_TOKENS = np.arange(LONG) < np.array([9, 5, 1])[:, None]  # (B, LONG), False at padding
+LONG_MASK = LONG_TOKENS[:, None, None, :]  # (B, 1, 1, LONG)
 NOTHING_ALLOWED = SOURCE_MASK & (np.arange(B) != 1)[:, None, None, None]  # no key for sentence 1
 SOME_TOKENS = np.array([[1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 0]], dtype=bool)  # (B, T)
 
@@ -125,10 +141,10 @@ class ResidualLinear(Module):
 class SelfAttention(Module):
     """Multi-head attention of a sequence to itself."""
 
-    def __init__(self, rng):
-        self.attention = MultiHeadAttention(D, H, rng)
+    def __init__(self, rng, attention=None):
+        self.attention = attention or MultiHeadAttention(D, H, rng)
 
-    def forward(self, x, mask):
+    def forward(self, x, mask=None):
         return self.attention.forward(x, x, x, mask)
 
     def backward(self, dy, cache):
@@ -241,6 +257,22 @@ def small_config(norm="post", tying="three-way"):
     )
 
 
+def small_restricted_config():
+    return RestrictedTransformerConfig(**vars(small_config("pre")), window=1)
+
+
+def small_convolution_config():
+    return ConvolutionalTranslatorConfig(
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+        d_model=D,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dropout=0.2,
+        max_length=8,
+    )
+
+
 def _drawn(rng, inputs):
     return tuple(rng.standard_normal(x) if isinstance(x, tuple) else x for x in inputs)
 
@@ -298,15 +330,32 @@ def _recurrent(make, *state, mask=SOME_TOKENS):
     return _module(lambda rng: StatesAndLast(make(rng)), (B, T, D), *state, mask)
 
 
-def _model(norm, tying):
+def _model(config):
     def make(rng):
-        return ModelLoss(Transformer(small_config(norm, tying), seed=int(rng.integers(1000))))
+        return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
     return _module(make, SOURCE, TARGET, LABELS)
 
 
 def _multi_head(rng):
     return MultiHeadAttention(D, H, rng)
+
+
+def _convolution(width=3, mask=None, **options):
+    return _module(lambda rng: Convolution(D, F, width, rng, **options), (B, LONG, D), mask)
+
+
+def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
+    def forward(query, key, value, mask):
+        generator = HostGenerator(array_namespace(query))
+        return restricted_attention(query, key, value, H, window, causal, mask, p, generator)
+
+    names = ("query", "key", "value", "mask")
+    return _pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
+
+
+def _restricted_self(rng):
+    return SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng))
 
 
 CASES = [
@@ -380,6 +429,28 @@ CASES = [
             NOTHING_ALLOWED[:, 0],
         ),
     ),
+    Case("restricted_attention", _restricted(2, mask=None)),
+    Case("restricted_attention, nothing allowed in some rows", _restricted(2)),
+    Case("restricted_attention, causal, padding mask", _restricted(2, causal=True)),
+    Case("restricted_attention, one block", _restricted(4)),
+    Case("restricted_attention, dropout", _restricted(2, p=0.3)),
+    Case(
+        "restricted_attention, multi-head self, padding mask",
+        _module(_restricted_self, (B, LONG, D), LONG_MASK),
+    ),
+    Case("convolution", _convolution()),
+    Case("convolution, padding mask", _convolution(mask=LONG_TOKENS)),
+    Case("convolution, causal", _convolution(width=4, causal=True)),
+    Case(
+        "convolution, causal, dilation, padding mask",
+        _convolution(dilation=2, causal=True, mask=LONG_TOKENS),
+    ),
+    Case("convolution, window longer than the sequence", _convolution(width=5, dilation=3)),
+    Case(
+        "gated_linear_unit",
+        _pair(gated_linear_unit, gated_linear_unit_backward, ("x",), (B, T, 2 * D)),
+    ),
+    Case("learned_positions", _module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", _module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
     Case("loss", _loss(0.0)),
     Case("loss, label smoothing", _loss(0.1)),
@@ -410,9 +481,13 @@ CASES = [
                 ),
             ),
             *(
-                Case(f"model, {norm}-norm, {tying} tying", _model(norm, tying), 3, 1e-6)
+                Case(
+                    f"model, {norm}-norm, {tying} tying", _model(small_config(norm, tying)), 3, 1e-6
+                )
                 for tying in ("three-way", "two-way", "none")
             ),
         )
     ),
+    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
+    Case("model, convolution", _model(small_convolution_config()), 3, 1e-6),
 ]

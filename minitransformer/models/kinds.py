@@ -13,6 +13,14 @@ KINDS = {
         "minitransformer.models.transformer_config:TransformerConfig",
         "minitransformer.models.transformer:Transformer",
     ),
+    "restricted": (
+        "minitransformer.models.restricted_transformer:RestrictedTransformerConfig",
+        "minitransformer.models.restricted_transformer:RestrictedTransformer",
+    ),
+    "convolution": (
+        "minitransformer.models.convolutional_translator:ConvolutionalTranslatorConfig",
+        "minitransformer.models.convolutional_translator:ConvolutionalTranslator",
+    ),
 }
 
 

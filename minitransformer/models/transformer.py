@@ -34,8 +34,7 @@ class Transformer(EncoderDecoder):
 
     def decode(self, target, memory, source_mask, rng=None):
         """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
-        here = self.device.asarray(target)
-        target_mask = causal_mask(here) & padding_mask(here, self.config.pad_id)  # (B, 1, T, T)
+        target_mask = self.target_mask(self.device.asarray(target))
         x, embed_cache = self._embed(self.target_embedding, target, rng)
         y, decoder_cache = self.decoder.forward(x, memory, target_mask, source_mask, rng)
         return y, (embed_cache, decoder_cache)
@@ -46,6 +45,10 @@ class Transformer(EncoderDecoder):
         dx, dmemory = self.decoder.backward(dy, decoder_cache)
         self._embed_backward(self.target_embedding, dx, embed_cache)
         return dmemory
+
+    def target_mask(self, target):
+        """What the decoder's self-attention may look at in target ids (B, T) on the device."""
+        return causal_mask(target) & padding_mask(target, self.config.pad_id)  # (B, 1, T, T)
 
     def cross_attention(self, decode_cache):
         _, (layer_caches, _) = decode_cache

@@ -1,0 +1,167 @@
+"""A training step of a convolution beside the same step of PyTorch's conv1d.
+
+    python benchmarks/convolution.py
+
+The step is forward and backward of one centred layer, for x, weight and bias, in float32. Each
+side has its own layout, ours (B, T, D) and PyTorch's (B, D, T), so that neither moves axes. Both
+have the same weights and inputs, in one process, with the same number of threads and the same
+allocator, which keeps what is freed. First they show that they agree; then they take turns in
+blocks of steps, and who begins changes from block to block.
+"""
+
+import json
+import sys
+
+import _options
+import numpy as np
+from _machine import cores, machine, note_on_kernels, numpy_blas
+from _process import require_torch
+from _turns import alternate
+from threadpoolctl import threadpool_limits
+
+from minitransformer import accelerated
+from minitransformer.accelerate import keep_freed_memory
+from minitransformer.layers.convolution import convolution, convolution_backward
+
+POINTS = ((64, 20), (8, 512))  # sentences a batch and their length: of translation, and long ones
+WIDTH, D = 3, 256
+TOLERANCE = 1e-4  # in float32, of the largest entry
+
+
+class OurStep:
+    """Our convolution.
+
+    Args:
+        x, weight, bias: as for ``convolution``.
+        dy: gradient of its output, (B, T, D).
+    """
+
+    def __init__(self, x, weight, bias, dy):
+        self.inputs, self.dy = (x, weight, bias), dy
+
+    def step(self):
+        """Forward and backward; returns dx, dweight and dbias."""
+        _, cache = convolution(*self.inputs)
+        return convolution_backward(self.dy, cache)
+
+
+class TorchStep:
+    """PyTorch's with the same numbers, in its layout."""
+
+    def __init__(self, x, weight, bias, dy):
+        import torch
+
+        x, weight = x.transpose(0, 2, 1), weight.transpose(2, 1, 0)
+        self.inputs = [
+            torch.tensor(array.copy(), requires_grad=True) for array in (x, weight, bias)
+        ]
+        self.dy = torch.tensor(dy.transpose(0, 2, 1).copy())
+        self.conv1d = torch.nn.functional.conv1d
+
+    def step(self):
+        """Forward and backward; returns dx, dweight and dbias in our layout."""
+        for tensor in self.inputs:
+            tensor.grad = None
+        x, weight, bias = self.inputs
+        self.conv1d(x, weight, bias, padding="same").backward(self.dy)
+        return (
+            x.grad.numpy().transpose(0, 2, 1),
+            weight.grad.numpy().transpose(2, 1, 0),
+            bias.grad.numpy(),
+        )
+
+
+def main(arguments=None):
+    """Measure, print a table and write the JSON; returns the exit status."""
+    options = _parsed(arguments)
+    require_torch()
+    given = sys.argv[1:] if arguments is None else arguments
+    result = {"kind": "convolution", **machine(["convolution.py", *given]), "blas": numpy_blas()}
+    keep_freed_memory()  # as Trainer.train does; here it serves both sides
+    with accelerated():
+        result["points"] = [
+            measure(batch, length, threads, options.blocks, options.block)
+            for threads in options.threads or sorted({1, cores()})
+            for batch, length in POINTS
+        ]
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def measure(batch, length, threads, blocks, block):
+    """Both sides at one point; returns a dict, ready for JSON.
+
+    Raises:
+        SystemExit: the two sides do not compute the same.
+    """
+    import torch
+
+    rng = np.random.default_rng(0)
+    x, dy = rng.standard_normal((2, batch, length, D), dtype=np.float32)
+    weight, bias = rng.standard_normal((WIDTH, D, D), dtype=np.float32), np.zeros(D, np.float32)
+    torch.set_num_threads(threads)
+    with threadpool_limits(threads, user_api="blas"):
+        ours, theirs = (side(x, weight, bias, dy) for side in (OurStep, TorchStep))
+        check(ours.step(), theirs.step())
+        seconds = alternate(ours.step, theirs.step, blocks, block)
+    our_seconds, torch_seconds = (
+        sum(side) / (blocks * block) for side in zip(*seconds, strict=True)
+    )
+    return {
+        "batch": batch,
+        "length": length,
+        "threads": threads,
+        "gflop": 3 * 2 * batch * length * WIDTH * D * D / 1e9,
+        "seconds": our_seconds,
+        "torch_seconds": torch_seconds,
+        "ratio": torch_seconds / our_seconds,
+        "ratio_of_blocks": [theirs / ours for ours, theirs in seconds],
+    }
+
+
+def check(ours, theirs):
+    """End the script where a gradient differs: the speed would mean nothing."""
+    for name, gradient, expected in zip(("x", "weight", "bias"), ours, theirs, strict=True):
+        error = abs(gradient - expected).max() / abs(expected).max()
+        if not error <= TOLERANCE:
+            raise SystemExit(
+                f"the gradient of {name} differs by {error:.1e} of its largest entry, and "
+                f"{TOLERANCE:.0e} is allowed"
+            )
+
+
+def table(result):
+    """A result as text."""
+    lines = [
+        f"{result['cpu']}, {result['cores']} cores; {result['blas']}, "
+        f"torch {result['versions']['torch']}",
+        f"width {WIDTH}, {D} features: milliseconds a step, in brackets GFLOP/s",
+        "",
+        "  B    T  threads           ours        PyTorch  ratio",
+    ]
+    for row in result["points"]:
+        sides = "".join(
+            f"{1e3 * row[name]:8.1f} ({row['gflop'] / row[name]:4.0f})"
+            for name in ("seconds", "torch_seconds")
+        )
+        ratios = row["ratio_of_blocks"]
+        lines.append(
+            f"{row['batch']:3} {row['length']:4} {row['threads']:8} {sides} {row['ratio']:6.2f} "
+            f"(blocks: {min(ratios):.2f} to {max(ratios):.2f})"
+        )
+    return "\n".join([*lines, *note_on_kernels(result["environment"])])
+
+
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0], "--json")
+    add = parser.add_argument
+    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
+    add("--blocks", type=int, default=10, help="turns of each side")
+    add("--block", type=int, default=5, help="steps that a side takes in a row")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

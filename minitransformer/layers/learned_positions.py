@@ -1,0 +1,62 @@
+"""Learned positional embeddings (Gehring et al. 2017; table 3, row E of the paper).
+
+    y_t = x_t + P_t
+
+P has a row for each position and is trained like any weight, where the sinusoids of
+``positional_encoding.py`` are given. Derivation. A sum hands its gradient to both terms, and row t
+serves position t of every sentence:
+
+    dx = dy        dP_t = Σ_sentences dy_t
+
+Rows beyond the longest sentence of a batch have gradient 0; a row that no sentence of the training
+reaches stays as it was drawn.
+"""
+
+import numpy as np
+
+from minitransformer.backend import array_namespace
+from minitransformer.layers.positional_encoding import positional_encoding
+from minitransformer.module import Module, Parameter
+
+
+def learned_positions(x, table):
+    """x (B, T, D) plus the first T rows of the table, (max_length, D).
+
+    Returns:
+        y (B, T, D) and the cache for the backward.
+
+    Raises:
+        ValueError: T is more than the table has rows.
+    """
+    y, _ = positional_encoding(x, table)
+    return y, table
+
+
+def learned_positions_backward(dy, cache):
+    """Gradients dx (B, T, D) and dtable (max_length, D)."""
+    table = cache
+    dtable = array_namespace(table).zeros_like(table)  # (max_length, D)
+    dtable[: dy.shape[1]] = dy.sum(axis=0)
+    return dy, dtable
+
+
+class LearnedPositions(Module):
+    """Adds its own table, drawn with standard deviation 0.1 as in Gehring et al.
+
+    Args:
+        max_length: how many positions there are.
+        d_model: width D.
+        rng: NumPy generator for the table.
+    """
+
+    def __init__(self, max_length, d_model, rng):
+        table = rng.normal(scale=0.1, size=(max_length, d_model))
+        self.table = Parameter(table.astype(np.float32))
+
+    def forward(self, x):
+        return learned_positions(x, self.table.data)
+
+    def backward(self, dy, cache):
+        dx, dtable = learned_positions_backward(dy, cache)
+        self.table.grad += dtable
+        return dx

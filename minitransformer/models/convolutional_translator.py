@@ -1,0 +1,180 @@
+"""The convolutional translator (Gehring et al. 2017): convolutions where there was recurrence.
+
+    h = GLU(Convolution(x))         in every layer; centred in the encoder, causal in the decoder
+    x ← (x + h) √½                  of the encoder; z is its last x
+    c = Attention(h + g, z, (z + e) √½)
+    x ← (x + (h + c) √½) √½         of the decoder
+
+e and g are the embeddings of source and target with learned positions. Every layer of the decoder
+looks into the source, with the word just said, g, beside what it has made of it, h. What it finds
+are the words themselves, e, beside what the encoder made of them, z. √½ keeps the variance of a sum
+of two, and stands here in place of a LayerNorm.
+
+Two choices are not those of Gehring et al.: attention has the four matrices and the scale of the
+Transformer's, with one head, and output and embedding share a matrix as ``tying`` says.
+
+``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minitransformer.backend import array_namespace
+from minitransformer.layers.attention import MultiHeadAttention
+from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.models.config import TranslatorConfig, require
+from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
+from minitransformer.module import Module
+
+ROOT_HALF = math.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class ConvolutionalTranslatorConfig(TranslatorConfig):
+    """The sizes of a convolutional translator.
+
+    Attributes:
+        kernel_width: k, the positions that a convolution sees, an odd number.
+        num_encoder_layers, num_decoder_layers: convolutions of each side. An encoder of L layers
+            sees L (k − 1) / 2 words to either side, a decoder L (k − 1) back.
+
+    The others are those of every TranslatorConfig; dropout is on embeddings and on what each
+    convolution is given.
+
+    Raises:
+        ValueError: a field makes no sense; says what to choose.
+    """
+
+    kind: ClassVar[str] = "convolution"
+
+    kernel_width: int = 3
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+
+    def num_parameters(self):
+        """How many numbers such a model trains, known without building it."""
+        width = self.d_model
+        convolution = self.kernel_width * width * 2 * width + 2 * width
+        attention = 4 * width**2
+        return (
+            self.num_embedded()
+            + 2 * self.max_length * width  # positions
+            + self.num_encoder_layers * convolution
+            + self.num_decoder_layers * (convolution + attention)
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        k = self.kernel_width
+        require(k % 2 == 1, f"kernel_width={k!r} has no middle; choose {k - 1 or 1} or {k + 1}")
+
+
+class GatedConvolution(Module):
+    """Dropout, a convolution from D features to 2 D, and the gated linear unit back to D."""
+
+    def __init__(self, config, rng, *, causal):
+        width = config.d_model
+        self.convolution = Convolution(width, 2 * width, config.kernel_width, rng, causal=causal)
+        # To variance 4 / (k D): a gate that is half open leaves a quarter (their section 3.5).
+        self.convolution.weight.data *= math.sqrt(6)
+        self.p = config.dropout
+
+    def forward(self, x, mask=None, rng=None):
+        """h (B, T, D) from x (B, T, D) and a mask (B, T), as for :func:`convolution`."""
+        x, dropout_cache = dropout(x, self.p, rng)
+        x, convolution_cache = self.convolution.forward(x, mask)  # (B, T, 2 D)
+        h, gate_cache = gated_linear_unit(x)  # (B, T, D)
+        return h, (dropout_cache, convolution_cache, gate_cache)
+
+    def backward(self, dh, cache):
+        """Gradient dx (B, T, D)."""
+        dropout_cache, convolution_cache, gate_cache = cache
+        dx = gated_linear_unit_backward(dh, gate_cache)  # (B, T, 2 D)
+        dx = self.convolution.backward(dx, convolution_cache)  # (B, T, D)
+        return dropout_backward(dx, dropout_cache)
+
+
+class ConvolutionalTranslator(EncoderDecoder):
+    """Built from a ConvolutionalTranslatorConfig; arguments as for :class:`Model`."""
+
+    def build(self, config, rng):
+        self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)
+        self.source_positions = LearnedPositions(config.max_length, config.d_model, rng)
+        self.target_positions = LearnedPositions(config.max_length, config.d_model, rng)
+        self.encoder = [
+            GatedConvolution(config, rng, causal=False) for _ in range(config.num_encoder_layers)
+        ]
+        decoder_layers = range(config.num_decoder_layers)
+        self.decoder = [GatedConvolution(config, rng, causal=True) for _ in decoder_layers]
+        self.attention = [MultiHeadAttention(config.d_model, 1, rng) for _ in decoder_layers]
+        self.output_projection = projection
+
+    def encode(self, source, source_mask, rng=None):
+        """The memory of source ids (B, S): what to look for, and what is found, each (B, S, D)."""
+        e, embed_cache = self._embed(self.source_embedding, self.source_positions, source, rng)
+        x, caches = e, []
+        for layer in self.encoder:
+            h, cache = layer.forward(x, source_mask[:, 0, 0], rng)
+            x = (x + h) * ROOT_HALF
+            caches.append(cache)
+        return (x, (x + e) * ROOT_HALF), (embed_cache, caches)
+
+    def encode_backward(self, dmemory, cache):
+        embed_cache, caches = cache
+        dkeys, dvalues = dmemory
+        de = dvalues * ROOT_HALF
+        dx = dkeys + de
+        for layer, layer_cache in zip(reversed(self.encoder), reversed(caches), strict=True):
+            dx = dx * ROOT_HALF
+            dx = dx + layer.backward(dx, layer_cache)
+        self._embed_backward(self.source_embedding, self.source_positions, dx + de, embed_cache)
+
+    def decode(self, target, memory, source_mask, rng=None):
+        """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
+        keys, values = memory
+        g, embed_cache = self._embed(self.target_embedding, self.target_positions, target, rng)
+        x, caches = g, []
+        for layer, attention in zip(self.decoder, self.attention, strict=True):
+            h, layer_cache = layer.forward(x, None, rng)
+            c, attention_cache = attention.forward(h + g, keys, values, source_mask)
+            x = (x + (h + c) * ROOT_HALF) * ROOT_HALF
+            caches.append((layer_cache, attention_cache))
+        return x, (embed_cache, caches)
+
+    def decode_backward(self, dy, cache):
+        """Gradients of the memory, two arrays (B, S, D)."""
+        embed_cache, caches = cache
+        dx, dg, dkeys, dvalues = dy, 0, 0, 0
+        layers = zip(self.decoder, self.attention, caches, strict=True)
+        for layer, attention, (layer_cache, attention_cache) in reversed(list(layers)):
+            dx = dx * ROOT_HALF
+            dc = dx * ROOT_HALF  # and of h, as far as it is added to c
+            dquery, dk, dv = attention.backward(dc, attention_cache)
+            dx = dx + layer.backward(dc + dquery, layer_cache)
+            dg, dkeys, dvalues = dg + dquery, dkeys + dk, dvalues + dv
+        self._embed_backward(self.target_embedding, self.target_positions, dx + dg, embed_cache)
+        return dkeys, dvalues
+
+    def cross_attention(self, decode_cache):
+        _, caches = decode_cache
+        weights = []
+        for _, attention_cache in caches:
+            *_, attended, _ = attention_cache
+            weights.append(attended[-1])  # (B, 1, T, S)
+        return array_namespace(weights[0]).stack(weights)  # (layers, B, 1, T, S)
+
+    def _embed(self, embedding, positions, ids, rng):
+        x, embedding_cache = embedding.forward(ids)  # (B, T, D)
+        x, position_cache = positions.forward(x)
+        x, dropout_cache = dropout(x, self.config.dropout, rng)
+        return x, (embedding_cache, position_cache, dropout_cache)
+
+    def _embed_backward(self, embedding, positions, dx, cache):
+        embedding_cache, position_cache, dropout_cache = cache
+        dx = dropout_backward(dx, dropout_cache)
+        dx = positions.backward(dx, position_cache)
+        embedding.backward(dx, embedding_cache)

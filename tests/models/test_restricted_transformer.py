@@ -1,0 +1,66 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, small_config
+from minitransformer.gradcheck.cases import small_restricted_config as small
+from minitransformer.models.restricted_transformer import RestrictedTransformer
+from minitransformer.models.transformer import Transformer
+
+LONG = np.arange(1, 9)[None, :]  # (1, 8)
+
+
+def loss_and_gradient(model):
+    model.zero_grad()
+    (loss, _), cache = model.loss(BATCH, smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    return loss, model.flat.grad
+
+
+def test_a_window_as_long_as_the_sentences_makes_it_the_transformer():
+    whole = Transformer(small_config("pre"), seed=1, dtype=np.float64)
+    model = RestrictedTransformer(replace(small(), window=8), dtype=np.float64)
+    assert list(model.flat.slices) == list(whole.flat.slices)
+    model.flat.data[...] = whole.flat.data
+    for ours, theirs in zip(loss_and_gradient(model), loss_and_gradient(whole), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def test_its_size_is_that_of_the_transformer():
+    assert small().num_parameters() == RestrictedTransformer(small()).num_parameters()
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_two_layers_of_an_encoder_see_two_windows_to_either_side(window):
+    model = RestrictedTransformer(replace(small(), window=window), seed=1)
+    assert len(model.encoder.layers) == 2
+    mask = model.source_mask(LONG)
+    expected, _ = model.encode(LONG, mask)
+    for s in range(8):
+        other = LONG.copy()
+        other[0, s] = 9
+        memory, _ = model.encode(other, mask)
+        (changed,) = (memory != expected).any(axis=(0, 2)).nonzero()
+        reach = 2 * window
+        np.testing.assert_array_equal(changed, np.arange(max(0, s - reach), min(8, s + reach + 1)))
+
+
+@pytest.mark.parametrize("window", [1, 2])
+def test_two_layers_of_a_decoder_see_two_windows_back_and_no_future(window):
+    model = RestrictedTransformer(replace(small(), window=window), seed=1)
+    expected, _ = model.forward(SOURCE[:1], LONG)
+    for t in range(8):
+        other = LONG.copy()
+        other[0, t] = 9
+        logits, _ = model.forward(SOURCE[:1], other)
+        (changed,) = (logits != expected).any(axis=(0, 2)).nonzero()
+        np.testing.assert_array_equal(changed, np.arange(t, min(8, t + 2 * window + 1)))
+
+
+def test_padding_changes_nothing():
+    model = RestrictedTransformer(small(), seed=1, dtype=np.float64)
+    expected, _ = model.forward(SOURCE, TARGET)
+    wider = ((0, 0), (0, 3))
+    logits, _ = model.forward(np.pad(SOURCE, wider), np.pad(TARGET, wider))
+    np.testing.assert_allclose(logits[:, : TARGET.shape[1]], expected, rtol=1e-9, atol=1e-12)
