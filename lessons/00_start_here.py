@@ -208,8 +208,9 @@ show(german)
 
 # %% [markdown]
 # **How to read it.** Start at the top and go down. Each row is one step of writing: the model chooses the word beside
-# it. To do so it takes an average over the German words, some with a large weight, some with a small one. The weights
-# are its **attention**. Each row sums to 1; numbers below 0.2 are left out. `</s>` is the end of the sentence.
+# it. To do so it takes an average of what it knows of each German word, some with a large weight, some with a small
+# one. The weights are its **attention**. Each row sums to 1; numbers below 0.2 are left out. `</s>` is the end of the
+# sentence.
 #
 # - *can* comes after *the woman*, and *kann* stands before *die Frau*. So the path jumps **back**.
 # - *buy* comes before *an apple*, and *kaufen* stands after *Apfel*. So it jumps **ahead**, and then back again.
@@ -242,12 +243,12 @@ for german in (
 assert "esel" not in seen_words
 
 # %% [markdown]
-# A model can only say what it has learned to say. It cannot say that it does not know a word. So it writes something
-# else, fluently.
+# A model can only say what it has learned to say. It gets a word that it does not know in pieces, and cannot say so. So
+# it writes something else, fluently.
 #
 # ## 3 · How it learned
 #
-# This is what it read, and how large it is:
+# Three of the pairs that it read, and how large it is:
 
 # %%
 assert GERMAN not in {german for german, _ in pairs}  # it is not learned by heart
@@ -271,8 +272,8 @@ source_of(train)
 # 3. `loss_backward` is the **backward pass**. It finds for each parameter in which direction the loss falls.
 # 4. `adam.step` moves all parameters a little in that direction. Adam is the **optimizer**.
 #
-# There is no autograd here. Every backward pass is a function that you can read, and in this course you write your
-# own. What the model said to our sentence after each epoch:
+# Nothing is differentiated automatically. Every backward pass is a function that you can read, and in this course you
+# write your own. What the model said to our sentence after each epoch:
 
 # %%
 for epoch, (said, _) in enumerate(looks):
@@ -295,7 +296,7 @@ axes.text(len(curve), uniform + 0.1, "all words equally probable", ha="right", v
 for epoch in range(1, EPOCHS + 1):
     axes.axvline(sum(map(len, epochs[:epoch])), color="0.5", ls=":", lw=1)
 axes.set(xlim=(-5, len(curve) + 5), ylim=(0, 8.5), xlabel="step (one batch each)")
-axes.set(ylabel="loss (nats per token)", title="one training, seed 0")
+axes.set(ylabel=r"loss, mean of $-\ln p$", title="one training, seed 0")
 plt.show()
 
 # %% [markdown]
@@ -306,7 +307,9 @@ plt.show()
 # %%
 said = translator.translate([german for german, _ in test], beam_size=1)
 wrong = [i for i, (_, english) in enumerate(test) if said[i] != english]
-print(f"{1 - len(wrong) / len(test):.0%} of {len(test)} test sentences come out exactly right; not")
+print(
+    f"{1 - len(wrong) / len(test):.0%} of {len(test)} test sentences come out exactly right; not these:"
+)
 for i in wrong[:2]:
     print(f"  {test[i][0]}\n    should be  {test[i][1]}\n    is         {said[i]}")
 assert 0 < len(wrong) < len(test) / 4

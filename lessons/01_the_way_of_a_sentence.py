@@ -272,9 +272,10 @@ strips = {
     "y\n(T, D)": y,
     "logits\n(T, V)": logits,
 }
+SHOWN = 290  # columns
 figure, panels = plt.subplots(len(strips), 1, figsize=(9, 7.5), sharex=True)
 for axes, (name, array) in zip(panels, strips.items(), strict=True):
-    strip = to_host(array)[1]
+    strip = to_host(array)[1, ..., :SHOWN]
     is_weights = name.startswith(("weights", "cross"))
     style = dict(cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
     if not is_weights:
@@ -288,14 +289,14 @@ for axes, (name, array) in zip(panels, strips.items(), strict=True):
         frame = dict(fill=False, edgecolor="0.4", lw=0.8, zorder=3, clip_on=False)
         axes.add_patch(plt.Rectangle((left, 0), columns, rows, **frame))
         left += columns + 3
-    axes.set(xlim=(-1, 290), ylim=(rows, 0), yticks=[])
+    axes.set(xlim=(-1, SHOWN), ylim=(rows, 0), yticks=[])
     axes.tick_params(length=0)
     axes.set_ylabel(name, rotation=0, ha="right", va="center")
     axes.grid(False)
     axes.spines[:].set_visible(False)
     if is_weights:
         attention_image = image
-panels[-1].text(289, 1, f"… and on, to {V:,}", ha="right", va="top", backgroundcolor="white")
+panels[-1].text(SHOWN - 2, 1, f"… and on, to {V:,}", ha="right", va="top", backgroundcolor="white")
 panels[-1].set_xlabel("numbers in a row")
 bar = dict(location="right", aspect=25, pad=0.02)
 figure.colorbar(image, ax=panels[4:], label="number, relative to the strip's largest", **bar)
