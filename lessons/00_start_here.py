@@ -122,7 +122,7 @@ epochs = [batches_of(pairs, rng=rng) for _ in range(EPOCHS)]
 curve, looks = train(model, epochs)
 
 # %% tags=["hide-input"]
-# Draws.
+# What draws the maps, and the first picture.
 NEVER_SEEN = "It has never seen: {}. It has no way of saying so, and writes something else."
 TOO_LONG = f"This is longer than all that it learned from, at most {LONGEST} words."
 seen_words = {word.lower() for german, _ in pairs for word in re.findall(r"\w+", german)}
@@ -392,9 +392,9 @@ shape_table(
 #
 # ## 6 · Exercises
 #
-# Fill in `answers/ex00.py`, your copy of [lessons/exercises/ex00.py](exercises/ex00.py), and run `minitransformer
-# check ex00`. Or copy the functions into new cells here, fill them in, and run the cell below again. The solutions are
-# in [lessons/solutions/ex00.py](solutions/ex00.py).
+# Fill in `answers/ex00.py`, your copy of [lessons/exercises/ex00.py](exercises/ex00.py), and run
+# `minitransformer check ex00`. Or copy the functions into new cells here, fill them in, and run the cell below again.
+# The solutions are in [lessons/solutions/ex00.py](solutions/ex00.py).
 #
 # 1. **`most_attended`** (5 min). Which German word did each English word look at most? Which axis is which?
 # 2. **`crossings`** (5 min). A number for how far a translation is from word by word. What is it for the picture of

@@ -420,9 +420,9 @@ else:
 # %% [markdown]
 # ## 6 · Exercises
 #
-# Fill in `answers/ex01.py`, your copy of [lessons/exercises/ex01.py](exercises/ex01.py), and run `minitransformer
-# check ex01`. Or copy the functions into new cells here, fill them in, and run the cell below again. The solutions are
-# in [lessons/solutions/ex01.py](solutions/ex01.py).
+# Fill in `answers/ex01.py`, your copy of [lessons/exercises/ex01.py](exercises/ex01.py), and run
+# `minitransformer check ex01`. Or copy the functions into new cells here, fill them in, and run the cell below again.
+# The solutions are in [lessons/solutions/ex01.py](solutions/ex01.py).
 #
 # 1. **`shapes_in_the_model`** (15 min). From the sizes alone: the shapes of seven arrays on the way through the model.
 #    Close sections 2 and 3 before you begin.
