@@ -232,8 +232,8 @@ assert np.isclose(least, floor_of(V, 0.1))
 # \text{loss}(p_t) = -q_t \log p_t - (1 - q_t) \log \frac{1 - p_t}{V - 1} .
 # $$
 #
-# Here it is for three $\varepsilon$: on the left over the confidence, on the right over the **margin**, by which the
-# right word's score is above all others.
+# Here it is for three $\varepsilon$: on the left over the confidence, on the right over the **margin**, how far the
+# right word's score is above the others.
 
 # %%
 V = 8000
@@ -280,7 +280,7 @@ plt.show()
 # expensive, with or without smoothing. They differ at the right edge. Without smoothing the loss goes on falling
 # to 0. With it, the curve is lowest at the diamond, $p_t = q_t$, and *rises* behind it.
 #
-# What the model really sets are its scores. Without smoothing, more margin is always better. With smoothing there
+# A model sets scores, and so margins. Without smoothing, more margin is always better. With smoothing there
 # is a best margin, where $e^{\text{margin}} = q_t / (\varepsilon / V)$. Beyond it the curve is a straight line
 # upwards: $p_t$ is nearly 1, and the others' $\log p_v$ is minus the margin, so the slope is $1 - q_t$, what $q$
 # gives to them all.
