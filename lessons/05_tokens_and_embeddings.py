@@ -518,7 +518,7 @@ for s in (1 / np.sqrt(D), 1.0):
 # ## 7 · One matrix in three places
 #
 # The paper uses the same $E$ for the source, for the target, and for the output projection $z = y E^\top$
-# (Press and Wolf 2017). Source and target can, because they share a vocabulary. And the output?
+# (Press and Wolf 2017). Source and target can share it, since they share a vocabulary. And the output?
 # Row $v$ says what piece $v$ means when it is read; $z_v = y \cdot E_v$ asks how well the decoder's output fits that
 # meaning. It also saves many parameters:
 

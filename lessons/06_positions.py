@@ -572,8 +572,8 @@ axes.legend(loc="lower left", bbox_to_anchor=(0, 0.1), title="three seeds each")
 plt.show()
 
 # %% [markdown]
-# Without positions the model becomes as good as a bag allows, and no better. With them it solves the task up to the
-# longest sequence of its training. A few tokens beyond, it is worse than the model without positions.
+# Without positions the model becomes as good as a bag allows, and no better. With them it gets nearly all symbols
+# right, up to the longest sequence of its training. A few tokens beyond, it is worse than the model without positions.
 #
 # The paper hopes that sinusoids "may allow the model to extrapolate to sequence lengths longer than the ones
 # encountered during training". The *table* has a row for every length. But the weights were trained on the first
