@@ -31,6 +31,7 @@ exclude_patterns = ["_ext", "lessons/cards.md"]
 # Markdown and notebooks. They are stored with their outputs; nothing is executed here.
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # outputs too: tables, and formulas in them
+nb_code_prompt_show, nb_code_prompt_hide = "Show the code", "Hide the code"  # of folded cells
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_dmath_allow_space = False  # as on GitHub
 

@@ -12,7 +12,7 @@
 # | You need | derivatives of functions of one variable; the product of two matrices |
 # | Time | an hour to read, one and a half for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -54,17 +54,16 @@ rng = np.random.default_rng(2)
 #
 # To train is to move each parameter a little in the direction that lowers the loss. For that we need the
 # slope of the loss $L$ with respect to each of them. The obvious way to get a slope is to measure it:
-# move one parameter, run the model again, see how far the loss moved. That is one run for each
-# parameter, or two if it should be accurate. For the smallest model of this package:
+# move one parameter, run the model again, see how far the loss moved. That takes one run for each
+# parameter, or two to be accurate. For the smallest model of this package:
 
 # %%
 model = Transformer(TransformerConfig.preset("toy", vocabulary_size=1000))
 print(f"{2 * model.num_parameters():,} runs of the model for one step of training")
 
 # %% [markdown]
-# Backpropagation gets *all* of these slopes from one run forward and one run backward, and the run
-# backward costs about as much as two forward (section 4). It is not an approximation, either. How can that
-# be?
+# Backpropagation gets *all* of these slopes from one run forward and one run backward. The run
+# backward costs about as much as two forward (section 4), and the slopes are exact. How can that be?
 #
 # A word about letters. In this course $dx$ stands for the *gradient* $\partial L / \partial x$, an
 # array of the shape of $x$. Small changes are written $\Delta x$. The two belong together: if $x$
@@ -72,14 +71,14 @@ print(f"{2 * model.num_parameters():,} runs of the model for one step of trainin
 #
 # ## 2 · A graph of single numbers
 #
-# We begin with a network of one neuron, which has everything in it that the big ones have:
+# We begin with a network of one neuron. It has everything that the big ones have:
 #
 # $$
 # z = w x + b, \qquad h = \max(0, z), \qquad r = v h, \qquad y = x + r, \qquad L = \tfrac12 (y - t)^2 .
 # $$
 #
-# A linear map, a ReLU, a second linear map; the input is added at the end, as the Transformer does around
-# each of its sublayers; and a loss that wants $y$ to be $t$. With numbers:
+# A linear map, a ReLU, a second linear map. Then the input is added, as in each sublayer of a Transformer.
+# The loss wants $y$ to be $t$. With numbers:
 
 # %%
 x, w, b, v, t = 2.0, 1.5, -1.0, 0.5, 1.0
@@ -92,11 +91,11 @@ L = (y - t) ** 2 / 2
 print(f"z = {z}, h = {h}, r = {r}, y = {y}, L = {L}")
 
 # %% [markdown]
-# Each line of the program is a node of a graph, each use of a value an arrow. On an arrow we write how
-# many times faster its head moves than its tail, if only that tail moves: the **local slope**. Local
+# Each line of the program is a node of a graph, and each use of a value is an arrow. An arrow has a
+# **local slope**: how many times faster its head moves than its tail, if only that tail moves. Local
 # slopes are easy, because each line does one simple thing. From $z = w x + b$ we read off
-# $\partial z / \partial x = w$, $\partial z / \partial w = x$ and $\partial z / \partial b = 1$. Nobody
-# needs to know the rest of the network for that.
+# $\partial z / \partial x = w$, $\partial z / \partial w = x$ and $\partial z / \partial b = 1$. The
+# rest of the network does not matter here.
 
 # %%
 SLOPES = {  # of each arrow, in the order of the program
@@ -112,8 +111,9 @@ SLOPES = {  # of each arrow, in the order of the program
 }
 
 # %% [markdown]
-# Now let us walk from $L$ against the arrows. Each node collects what comes back along the arrows that
-# leave it: **the gradient at the head times the local slope**. This loop is backpropagation, all of it:
+# Now we walk from $L$ against the arrows. Each node collects what comes back along the arrows that
+# leave it: **the gradient at the head times the local slope**. This loop is backpropagation, all of it, and below it
+# is the graph with its numbers:
 
 # %%
 gradient = dict.fromkeys("xwbzhvry", 0.0)
@@ -122,7 +122,7 @@ for (tail, head), slope in reversed(SLOPES.items()):
     gradient[tail] += slope * gradient[head]
 print(gradient)
 
-# %%
+# %% tags=["hide-input"]
 PLACES = {  # of each node: across, up
     "x": (0, 0),
     "w": (0.45, 1),
@@ -167,7 +167,7 @@ plt.show()
 # %% [markdown]
 # Take the orange number at the head of an arrow, multiply by the blue one on the arrow, and you have what
 # comes back to its tail. Two arrows leave $x$, so two numbers come back and are added: 1.5 times $dz$,
-# and 1 times $dy$. No derivative of a long formula was taken anywhere. Is it right? Move each number a
+# and 1 times $dy$. We never took the derivative of a long formula. Is the result right? Move each number a
 # little and look:
 
 
@@ -186,8 +186,8 @@ for name, value in start.items():
 # %% [markdown]
 # ## 3 · The two rules, and why they hold
 #
-# That $f$ has the derivative $f'(x)$ means that near $x$ it is a straight line, up to a remainder that
-# is small against the step:
+# If $f$ has the derivative $f'(x)$, it is nearly a straight line close to $x$. The remainder is small
+# against the step:
 #
 # $$
 # f(x + \Delta) = f(x) + f'(x) \, \Delta + o(\Delta), \qquad \frac{o(\Delta)}{\Delta} \to 0 \text{ for } \Delta \to 0 .
@@ -219,8 +219,8 @@ for name, value in start.items():
 # dx = du \cdot u' + ds \cdot s' .
 # $$
 #
-# To first order, changes that arrive by two ways simply add up. That is the whole reason why gradients
-# accumulate, and it is the `+=` in the loop above. Nothing about it is bookkeeping.
+# To first order, changes that arrive by two ways add up. This is why gradients accumulate: it is the `+=`
+# in the loop above.
 #
 # ### All paths at once
 #
@@ -244,15 +244,15 @@ for path in paths("x"):
 assert total == gradient["x"]
 
 # %% [markdown]
-# But do not compute it so. Put several such blocks one behind the other. At each of them a path may go through
-# or past: 12 blocks make $2^{12} = 4096$ paths, and 30 blocks $2^{30}$, a billion. The arrows are few,
+# But do not compute it like this. Put several such blocks one behind the other. A path may go through each
+# block or past it: 12 blocks make $2^{12} = 4096$ paths, and 30 blocks a billion. The arrows are few,
 # five to a block, as in the picture.
 #
 # The paper's model has 12 such blocks in its encoder, two in each of six layers, and 18 in its decoder.
-# The loop of section 2 visits each *arrow* once. It can, because it adds up what arrives at a node before
-# it goes on from there, and so serves all paths through the node with one multiplication. That needs an
-# order: a node may pass its gradient on only when it is complete. The reverse of the program's order is
-# such an order, since whatever uses a value stands after it.
+# The loop of section 2 visits each *arrow* once. It adds up all that arrives at a node before it goes on
+# from there, so one multiplication serves all paths along an arrow. That needs an order: a gradient must be
+# complete before it is passed on. The reverse of the program's order will do, since whatever uses a value
+# stands after it.
 #
 # ### Why backward?
 #
@@ -269,10 +269,10 @@ assert total == gradient["x"]
 # $$
 #
 # From the left there is always a single row, because **the loss is a single number**: that row is the
-# gradient. This is all that backward has ahead of forward. A function of one input and many outputs
-# would be better differentiated forward. (Here the gradient is a row. Written as a column it is
-# $J_1^\top ( J_2^\top J_3^\top )$, the same product transposed, and "from the left" becomes "from the right":
-# so it stands in [lesson 11](11_the_transformer.ipynb).)
+# gradient. Backward has no other advantage: for a function of one input and many outputs, forward is
+# better. (Here the gradient is a row. [Lesson 11](11_the_transformer.ipynb) writes it as a column,
+# $J_1^\top ( J_2^\top J_3^\top )$. That is the same product transposed, and "from the left" becomes "from the
+# right".)
 #
 # ## 4 · The linear map
 #
@@ -284,7 +284,7 @@ assert total == gradient["x"]
 # y = x W + \mathbf 1 b^\top ,
 # $$
 #
-# with $\mathbf 1$ a column of $N$ ones, which hands every row the same $b$.
+# with $\mathbf 1$ a column of $N$ ones, which gives every row the same $b$.
 
 # %%
 N, D, F = 4, 3, 5
@@ -347,20 +347,20 @@ shape_table(
 # sends a gradient back. A *sum*, whatever the number of rows. (If the loss is a mean over tokens,
 # the $1/N$ is already in $dy$.)
 #
-# And this is the promise of section 1: forward was one product of $N \cdot D \cdot F$ multiplications,
-# backward is two of the same size, however many parameters there are.
+# This keeps the promise of section 1: forward is one product of $N \cdot D \cdot F$ multiplications,
+# and backward is two of the same size.
 #
 # ### Without indices
 #
-# For longer formulas there is a way to read gradients off. Write $\langle A, B \rangle = \sum_{ij} A_{ij} B_{ij}$
+# Gradients of longer formulas can be read off. Write $\langle A, B \rangle = \sum_{ij} A_{ij} B_{ij}$
 # for two arrays of one shape. The gradient of $x$ is *the* array $dx$ for which
 #
 # $$
 # \Delta L = \langle dx, \Delta x \rangle + o(|\Delta x|) \qquad \text{for every small } \Delta x .
 # $$
 #
-# There is only one such array: a $\Delta x$ with a single entry picks out that entry of $dx$. And there is
-# one thing to know about these products, **how to move a matrix from one side to the other**:
+# There is only one such array: a $\Delta x$ with a single entry picks out that entry of $dx$. One rule is
+# needed, **how to move a matrix from one side to the other**:
 #
 # $$
 # \langle A, B C \rangle = \langle B^\top A, \, C \rangle = \langle A \, C^\top, \, B \rangle ,
@@ -378,8 +378,8 @@ shape_table(
 # \end{aligned}
 # $$
 #
-# What stands beside each $\Delta$ is its gradient. The three results came out of one line, and the same
-# method does for longer formulas, such as attention. The claim itself can be tried: the smaller the step, the better
+# What stands beside each $\Delta$ is its gradient: three results from one line. The same method works for
+# longer formulas, such as attention. The claim itself can be tested: the smaller the step, the better
 # $\langle dx, \Delta x \rangle + \langle dW, \Delta W \rangle + \langle db, \Delta b \rangle$ predicts $\Delta L$.
 
 # %%
@@ -410,11 +410,12 @@ assert np.isclose((measured - predicted) / step**2, left_out, rtol=1e-4)
 #
 # It is **not the inverse**. Backward does not compute $x$ from $y$; it does not even know $y$. $W^\top$ is not
 # $W^{-1}$, and $W$ need not be square. $W_{kj}$ says how strongly input $k$ moves output $j$. Forward
-# we ask what reaches output $j$ and sum over the $k$; backward we ask whom input $k$ has moved and sum
-# over the $j$. The same table of numbers is read along its other axis.
+# asks what reaches output $j$, and sums over $k$. Backward asks what input $k$ has moved, and sums over $j$.
+# It reads the same table along its other axis.
 #
 # And it is **not a product with a Jacobian**, though it could be one. $y$ has $NF$ entries and $x$ has
-# $ND$. The matrix of all slopes between them, with the entries in the order of memory, is mostly zeros:
+# $ND$. The matrix of all slopes between them, with the entries in the order of memory, is mostly zeros. The
+# picture shows it at the left, and a ReLU's at the right:
 
 
 # %%
@@ -430,7 +431,10 @@ def jacobian(function, x):
 
 of_linear = jacobian(lambda x: linear(x, inputs[1])[0], inputs[0])  # (N F, N D)
 of_relu = jacobian(lambda x: relu(x)[0], to_host(y))  # (N F, N F)
+assert np.allclose(of_linear, np.kron(np.eye(N), inputs[1].T), atol=1e-8)
+assert np.allclose(to_host(dy).ravel() @ of_linear, to_host(dx).ravel(), atol=1e-7)
 
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), width_ratios=[1, 1.35])
 for axes, matrix, title, axis in (
     (panels[0], of_linear, f"linear: {N} times $W^\\top$, else 0", "entry of $x$"),
@@ -447,13 +451,10 @@ for k in range(1, N):
 figure.colorbar(image, ax=panels, label="slope", shrink=0.85)
 plt.show()
 
-assert np.allclose(of_linear, np.kron(np.eye(N), inputs[1].T), atol=1e-8)
-assert np.allclose(to_host(dy).ravel() @ of_linear, to_host(dx).ravel(), atol=1e-7)
-
 # %% [markdown]
-# Each row of $x$ moves only its own row of $y$, hence the blocks, and all blocks are the same. Multiplying
-# $dy$ by this matrix gives $dx$ (the last assertion). But $dy \, W^\top$ gives it too, without the zeros
-# and the copies. For the feed-forward layer of the paper and a batch of 4096 tokens:
+# Each row of $x$ moves only its own row of $y$: hence the blocks, all the same. $dy$ times this matrix is
+# $dx$ (the last assertion). But $dy \, W^\top$ is $dx$ too, without the zeros and the copies. For the
+# feed-forward layer of the paper and a batch of 4096 tokens:
 
 # %%
 tokens, d_model, d_ff = 4096, 512, 2048
@@ -473,9 +474,8 @@ print(f"W, which says the same:        {d_model * d_ff:.1e}")
 # dx = dy \cdot [x \gt 0] .
 # $$
 #
-# It is a gate. What was let through forward is let through backward, unchanged; what was stopped is stopped.
-# At $x = 0$ there is no slope. We take 0; in training it makes no difference, as hardly ever a number is
-# exactly 0.
+# ReLU is a gate. What it let through forward it lets through backward, unchanged; the rest is stopped. At
+# $x = 0$ there is no slope, and we take 0. In training a number is hardly ever exactly 0.
 #
 # The gate depends on the sign of $x$, not on that of $dy$. Gradients of both signs pass an open gate, and
 # none passes a closed one:
@@ -508,7 +508,7 @@ source_of(feed_forward, feed_forward_backward)
 
 # %% [markdown]
 # The proof, for each and for the chain, is a comparison with measured slopes, as in section 2.
-# [Lesson 03](03_gradient_checking.ipynb) is about how that is done well.
+# [Lesson 03](03_gradient_checking.ipynb) shows how to do that well.
 
 # %%
 B, T, D, F = 2, 3, 4, 6
@@ -533,7 +533,7 @@ for forward, backward, values in (
 # ### Three slips
 #
 # Each of these runs without an error message. The first forgets a transpose, which the shapes allow
-# because $W$ happens to be square. The second thinks that a bias wants a mean. The third goes through
+# because $W$ happens to be square. The second takes a mean for the bias. The third goes through
 # the feed-forward network in the right order and forgets the gate.
 
 
@@ -578,9 +578,8 @@ for forward, backward, values in (
 source_of(Linear.backward, Module.zero_grad)
 
 # %% [markdown]
-# Rule 2 is why. Here one `Linear` is used twice, one use behind the other, as a Transformer uses its embedding
-# matrix in three places. Each use has its own cache, and each call of `backward` brings the gradient of its
-# use:
+# The reason is rule 2. Here one `Linear` is used twice in a row. (A Transformer uses its embedding matrix in
+# three places.) Each use has its own cache, and each call of `backward` adds the gradient of one use:
 
 
 # %%
@@ -616,12 +615,12 @@ for layer, right in ((Linear(5, 5, rng), True), (Overwriting(5, 5, rng), False))
     print(f"{type(layer).__name__}, used twice\n{report}\n")
 
 # %% [markdown]
-# With `=` only the last call's gradient is left, that of the *first* use. Training would go on all the same,
-# in a somewhat wrong direction.
+# With `=` only the last call's gradient is left, that of the *first* use. Training would go on, in a
+# somewhat wrong direction.
 #
-# The price of `+=` is that somebody has to clear the gradients before each step, `model.zero_grad()`. What it
-# gives in return is the freedom to cut up a batch. $dW = x^\top dy$ is a sum over rows, and rows may be
-# summed in any portions: on two threads, or one after the other if the batch does not fit in memory.
+# With `+=` somebody has to clear the gradients before each step: `model.zero_grad()`. In return, a batch may
+# be cut up. $dW = x^\top dy$ is a sum over rows, and rows may be summed in any portions: on two threads, or one
+# after the other if the batch does not fit in memory.
 
 # %%
 layer = Linear(5, 3, rng)
@@ -644,15 +643,15 @@ print(f"largest difference {abs(at_once - in_portions).max():.1e}")
 assert np.allclose(at_once, in_portions, rtol=1e-5, atol=1e-6)
 
 # %% [markdown]
-# For that to be right, $dy$ must not know of the cutting. If the loss is a mean over tokens, the mean is
-# over the tokens of the *whole* batch. A mean over each portion, and then a mean of the means, is another
-# loss as soon as portions differ in length.
+# For that, $dy$ must not depend on the cutting. If the loss is a mean over tokens, it is the mean over the
+# *whole* batch. The mean of the portions' means is another loss, as soon as portions differ in length.
 #
 # ## 8 · A network learns
 #
-# Nothing more is needed for training. A network of one input, 24 hidden numbers and one output is
-# to become the function $\sin$, by the pairs of this lesson, plain steps against the gradient, and the
-# loss $L = \frac1{2N} \sum_n (y_n - t_n)^2$, whose gradient is $dy_n = (y_n - t_n) / N$.
+# Training needs nothing more. A network of one input, 24 hidden numbers and one output is to become the
+# function $\sin$. We use the pairs of this lesson, plain steps against the gradient, and the loss
+# $L = \frac1{2N} \sum_n (y_n - t_n)^2$, whose gradient is $dy_n = (y_n - t_n) / N$. The picture shows
+# four moments of one training, with seed 2:
 
 # %%
 N, F = 200, 24
@@ -680,7 +679,9 @@ for step in range(3001):
         kinks[step] = -b_1 / w_1  # where the input of a ReLU is 0
     _, *slopes = feed_forward_backward(error / N, cache)
     weights = [weight - 0.01 * slope for weight, slope in zip(weights, slopes, strict=True)]
+assert float(losses[-1]) < 0.002 < float(losses[0])
 
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(10, 3.3), sharey=True)
 for axes, (step, curve) in zip(panels, curves.items(), strict=True):
     axes.plot(place, goal, "-", color=BLACK, lw=1, label="$\\sin$")
@@ -690,17 +691,15 @@ for axes, (step, curve) in zip(panels, curves.items(), strict=True):
     axes.plot(inside, height, "|", color=VERMILION, ms=9, mew=1.3, label="kinks of the ReLUs")
     axes.set_title(f"step {step}, loss {float(losses[step]):.4f}")
     axes.set(xlabel="$x$", ylim=(-2.5, 1.5))
-panels[0].set_ylabel("$y$")
+panels[0].set_ylabel("$y$ (one training, seed 2)")
 handles, labels = panels[0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside lower center", ncols=3)
 plt.show()
 
-assert float(losses[-1]) < 0.002 < float(losses[0])
-
 # %% [markdown]
-# The curve is made of straight pieces. At each orange mark the input of one ReLU crosses 0 and its gate
+# The curve is made of straight pieces. At each orange mark the input of one ReLU crosses 0, and its gate
 # opens or closes. The marks move, since $dW_1$ and $db_1$ come back through the open gates: a hidden number
-# learns from the places where it is open, and from no other.
+# learns only from the places where it is open.
 #
 # ## 9 · Exercises
 #

@@ -12,7 +12,7 @@
 # | You need | Taylor's formula; the pair `y, cache = f(x)`, `dx = f_backward(dy, cache)` |
 # | Time | an hour to read, one for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -151,8 +151,8 @@ print(f"claimed   {to_host(dx)[0, 0]:.10f}")
 # h^* = \left( \frac{3 u |f|}{|f'''|} \right)^{1/3} .
 # $$
 #
-# Multiply the left equation by $h^* / 2$: at the best step the truncation is *half* the rounding. The
-# error there is therefore
+# Multiply the left equation by $h^* / 2$: at the best step the truncation is *half* the rounding. So the
+# error there is
 #
 # $$
 # \text{error}(h^*) = \frac32 \cdot \frac{u |f|}{h^*} = \frac12 \left( 9 \, u^2 |f|^2 |f'''| \right)^{1/3} .
@@ -167,7 +167,7 @@ print(f"claimed   {to_host(dx)[0, 0]:.10f}")
 #
 # $f(x) = \log(1 + e^x)$ is the loss of a classifier with two classes. With
 # $p = 1 / (1 + e^{-x})$ its derivatives are $f' = p$, $f'' = p (1 - p)$ and
-# $f''' = p (1 - p)(1 - 2 p)$, so each error can be measured and compared with its formula:
+# $f''' = p (1 - p)(1 - 2 p)$. So each error can be measured, and drawn beside its formula:
 
 
 # %%
@@ -207,6 +207,7 @@ single = [error_of_central(h, np.float32) for h in steps]
 forward = [error_of_forward(h) for h in steps]
 double = [error_of_central(h, np.float64) for h in steps]
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8.5, 5.2))
 axes.loglog(steps, single, "^", color=VERMILION, ms=3.5, label="central difference, float32")
 axes.loglog(steps, forward, "s", color=GREEN, ms=3.5, label="forward difference, float64")
@@ -242,8 +243,8 @@ plt.show()
 # ## 3 · The gradient of an array
 #
 # For an array, one central difference for each entry: two forwards an entry. A backward gives all
-# entries for about the work of two forwards, which is why nobody trains by differences, and why checks
-# use small arrays.
+# entries for about the work of two forwards. So nobody trains by differences, and checks use small
+# arrays.
 
 # %%
 source_of(slope, numeric_gradient)
@@ -294,11 +295,11 @@ print(f"largest difference over largest entry   {difference.max() / abs(claimed)
 assert difference.max() < 1e-9 * abs(claimed).max()
 
 # %% [markdown]
-# That sums up how well two gradients agree, and the package prints it. To judge by it would let a
-# small entry be anything beside a large one. So each entry is judged by itself, with a floor: it is
+# That sums up how well two gradients agree, and the package prints it. But it would
+# let a small entry beside a large one be anything. So each entry is judged by itself, with a floor: it is
 # wrong if the difference exceeds a tolerance times that entry, plus the noise of its own
 # measurement, about $u \sum \lvert f \, dy \rvert / h$. What is printed for a wrong gradient is the relative
-# difference of its worst entry. And where a whole mistake could hide in the noise, the report says neither
+# difference of its worst entry. Where a whole mistake could hide in the noise, the report says neither
 # "right" nor "WRONG" but "cannot be told".
 #
 # The tolerance is $10^{-7}$. It stands in a wide gap. On one side, the right backwards:
@@ -325,9 +326,9 @@ measured = numeric_gradient(lambda x: softmax(x)[0], host_x, host_dy)
 assert abs(host_dx - measured).max() < 1e-7 * abs(measured).max()
 
 # %% [markdown]
-# If they differ it looks for a pattern in the difference, as a doctor would. The softmax backward
-# below is divided by the batch size, as if its loss were a mean: an easy slip, since
-# the loss of a batch often is one, and no error message follows from it:
+# If they differ, it looks for a pattern in the difference, as a doctor would. The softmax backward
+# below is divided by the batch size, as if its loss were a mean. That is an easy slip, and no error message
+# follows from it:
 
 # %%
 report = check_pair(softmax, lambda dy, cache: softmax_backward(dy, cache) / len(dy), (host_x,))
@@ -419,7 +420,8 @@ MUTANTS = {
 }
 
 # %% [markdown]
-# And here is a checker with the bad habits built in, each to be switched on alone:
+# And here is a checker with the bad habits built in, each to be switched on alone. The picture has a row for
+# each wrong backward and a column for each check:
 
 # %%
 CHECKS = {  # what each does otherwise than the full check
@@ -474,6 +476,10 @@ for i, mutant in enumerate(MUTANTS.values()):
         errors[i, j] = largest_error(*mutant, **habits)
         missed[i, j] = errors[i, j] <= tolerance
 
+assert not missed[:, 0].any()  # the full check misses none
+assert missed[:, 1:].any(axis=0).all()  # each bad habit misses at least one
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(9.5, 4.9))
 size = np.log10(np.maximum(errors, 1e-13))
 image = axes.imshow(size, cmap="cividis", vmin=-13, vmax=0, aspect="auto")
@@ -493,9 +499,6 @@ bar.set_ticks([-12, -9, -6, -3, 0])
 bar.set_ticklabels([r"$10^{-12}$", r"$10^{-9}$", r"$10^{-6}$", r"$10^{-3}$", "1"])
 plt.show()
 
-assert not missed[:, 0].any()  # the full check misses none
-assert missed[:, 1:].any(axis=0).all()  # each bad habit misses at least one
-
 # %% [markdown]
 # Only the full check misses none. Column by column:
 #
@@ -509,7 +512,7 @@ assert missed[:, 1:].any(axis=0).all()  # each bad habit misses at least one
 # - **One branch only.** All $x$ positive: ReLU is the identity.
 # - **A few entries.** Sometimes they are the right ones. It is luck; section 7 says how much is needed.
 # - **A generous tolerance.** The constant has three digits right after the point. A check that allows
-#   one per cent cannot tell. The tolerance must be chosen from what the *instrument* can do, section 2, not from
+#   one per cent cannot tell. Choose the tolerance by what the *instrument* can do (section 2), not by
 #   what seems a small error.
 #
 # ## 6 · What no gradient check can see
@@ -544,9 +547,9 @@ print(f"and yet its output is wrong by up to {abs(other_norm(rows)[0] - right_ou
 #
 # **A place without a derivative.** ReLU has a kink at 0. A central difference that straddles it
 # measures a mean of the two slopes, and neither of them is wrong. The package recognises a kink and
-# says so; the remedy is to keep inputs away from it. **A random forward** has no derivative at all
+# says so: keep inputs away from it. **A random forward** has no derivative at all
 # unless its random numbers are the same at each call. **A saturated input**, one at which everything is
-# flat, compares zero with zero. These are not answered by "right" or "wrong" but by a `CheckError`:
+# flat, compares zero with zero. The answer to these is not "right" or "wrong" but a `CheckError`:
 
 
 # %%
@@ -569,8 +572,8 @@ for name, forward, backward, value in (
 # %% [markdown]
 # ## 7 · Large arrays: directions
 #
-# An embedding table for 8000 subwords, each a row of 256 numbers, has two million entries; two forwards
-# for each are out of the question. There are two ways to save. One is to measure some entries and trust the rest. The other
+# An embedding table for 8000 subwords, each a row of 256 numbers, has two million entries. Two forwards
+# for each would take too long. One way out is to measure some entries and trust the rest. The other
 # is to move *all* entries at once, along a random direction $r$ of length 1, and to compare one slope:
 #
 # $$
@@ -587,7 +590,7 @@ for name, forward, backward, value in (
 # would be missed only if $r$ happened to be orthogonal to $e$.
 #
 # A sample of $k$ entries out of $n$, of which $w$ are wrong, misses the mistake with probability
-# about $(1 - w/n)^k$. With one repeated word in a table of 400:
+# about $(1 - w/n)^k$. We measure both ways, with one repeated word in a table of 400:
 
 # %%
 table = rng.standard_normal((400, D))
@@ -615,10 +618,13 @@ for _ in range(200):
         abs(measured - (wrong * r).sum()) / np.linalg.norm(right) * np.sqrt(right.size)
     )
 
+missed_along = np.mean(np.array(errors_along) <= 1e-7)
+assert min(errors_along) > 1e-6  # no direction out of 200 comes near to missing it
+
+# %% tags=["hide-input"]
 figure, (left, axes) = plt.subplots(1, 2, figsize=(9.5, 3.9), width_ratios=[1.15, 1])
 left.semilogx(2 * counts, sampled.mean(axis=0), "o", color=BLUE, label="sampled entries")
 left.semilogx(2 * counts, (1 - fraction) ** counts, "-", color=BLACK, lw=1, label=r"$(1 - w/n)^k$")
-missed_along = np.mean(np.array(errors_along) <= 1e-7)
 left.axhline(missed_along, color=VERMILION, ls="--", label="random directions")
 left.set(
     xlabel="calls of forward, 2k", ylabel="probability to miss the mistake", ylim=(-0.04, 1.04)
@@ -642,13 +648,10 @@ axes.set_xticks([-7, -5, -3, -1], [r"$10^{-7}$", r"$10^{-5}$", r"$10^{-3}$", r"$
 axes.legend(loc=(0.1, 0.75))
 plt.show()
 
-assert min(errors_along) > 1e-6  # no direction out of 200 comes near to missing it
-
 # %% [markdown]
-# One direction, two calls of forward, finds what a thousand sampled entries may miss. What it cannot
-# do is say *where* the mistake is, and for that the diagnosis has fewer clues. Hence: every entry for
-# small inputs, `check_pair(..., directions=3)` for large ones. Three, because it costs little and
-# leaves little to luck.
+# One direction, two calls of forward, finds what a thousand sampled entries may miss. It cannot say
+# *where* the mistake is. So use every entry for small inputs, and `check_pair(..., directions=3)` for large
+# ones. Three cost little and leave little to luck.
 #
 # ## 8 · Exercises
 #

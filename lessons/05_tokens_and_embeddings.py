@@ -12,7 +12,7 @@
 # | You need | Python's dictionaries; the gradient of a matrix product ([lesson 02](02_backpropagation.ipynb)) |
 # | Time | an hour to read, one and a half for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import functools
 import re
 from collections import Counter, defaultdict
@@ -69,8 +69,8 @@ rng = np.random.default_rng(5)
 # %% [markdown]
 # ## 1 · What is a token?
 #
-# A model computes with rows of numbers, one for each token of a vocabulary fixed beforehand. The obvious
-# tokens are words. Let us collect all words of the first 1000 sentence pairs of the toy corpus, and read on:
+# A model computes with rows of numbers, one for each token of a fixed vocabulary. The obvious tokens are words. We
+# collect all words of the first 1000 sentence pairs of the toy corpus, and read on:
 
 # %%
 pairs = toy_corpus()["train"]
@@ -84,10 +84,10 @@ print(f"sentences with at least one unknown word: {with_a_gap:.0%}")
 print(sorted(missing, key=lambda word: (len(word), word))[-3:])
 
 # %% [markdown]
-# And that in a corpus made of a small lexicon. German makes new words every day, by joining old ones; whatever
-# is not in the list is one and the same UNK to the model, which then can neither read nor write it.
+# And this corpus is made from a small lexicon. German makes new words every day, by joining old ones. To the model,
+# all that is not in the list is one and the same UNK, which it can neither read nor write.
 #
-# The other way out is characters. There are far fewer of them than words, and the next text hardly brings new ones.
+# Characters are the other way out. There are far fewer of them than words, and the next text hardly brings new ones.
 # (It can: Unicode has more than a hundred thousand, and one that the training text did not have is UNK again.) But
 # sentences get long, and attention compares every token with every other:
 
@@ -99,28 +99,26 @@ print(f"pairs of tokens to compare: {(num_characters / num_words) ** 2:.0f} time
 
 # %% [markdown]
 # **Subwords** are in between: frequent words whole, rare ones in pieces, single characters for what has
-# never been seen. The paper uses byte-pair encoding (Sennrich, Haddow and Birch 2016), BPE, which decides by
+# never been seen. The paper uses byte-pair encoding, BPE (Sennrich, Haddow and Birch 2016), which decides by
 # counting what a piece is.
 #
-# Where even a new character must not be lost, BPE starts from *bytes*. There are 256, and every text is a sequence of
-# them in UTF-8, so nothing is UNK: *byte-level* BPE (Radford and others 2019, GPT-2), which many large language models
-# use. Its price: a character that was never seen costs up to four tokens, and a piece may end in the middle of one. The
-# package starts from characters.
+# *Byte-level* BPE (Radford and others 2019, GPT-2), which many large language models use, starts from the 256 *bytes*.
+# Every text is a sequence of bytes in UTF-8, so nothing is UNK. But a character that was never seen costs up to four
+# tokens, and a piece may end in the middle of a character. The package starts from characters.
 #
 # ## 2 · Byte-pair encoding from scratch
 #
 # Start from single characters. Find the pair of neighbours that occurs most often in the whole text. Join it,
-# everywhere: a new piece. Repeat until there are enough. That is all, and it takes some fifty lines. Three things
-# have to be settled.
+# everywhere: a new piece. Repeat until there are enough. Three things have to be settled.
 #
-# - **Words are cut first.** No piece reaches across a space, or "of the" would soon be one. The space itself must
-#   not get lost, though: it becomes a visible sign, `▁`, at the beginning of the word. So pieces can be
+# - **Words are cut first.** No piece reaches across a space, or "of the" would soon be one. The space itself
+#   becomes a visible sign, `▁`, at the beginning of the word. So pieces can be
 #   joined to the text again, and "▁in" at the start of a word is another piece than "in" within one.
 # - **Letters and punctuation are kept apart**, or "Hund." would be a word of its own.
 # - **Ties.** Of pairs that occur equally often, the shorter one is joined first, and then the first in the
 #   alphabet. Any rule would do, if it is always the same.
 #
-# The text is needed only once, to count how often each word occurs. From then on we work on distinct words:
+# We count once how often each word occurs, and then work on distinct words:
 
 
 # %%
@@ -170,8 +168,8 @@ def learn_merges(texts, num_merges):
 
 
 # %% [markdown]
-# The only refinement is bookkeeping: after a merge, only the pairs of the words that hold it are counted anew.
-# On the toy corpus, 24,000 sentences:
+# After a merge, only the words that have the pair are counted again. That makes it fast. On the toy corpus, 24,000
+# sentences:
 
 # %%
 merges = learn_merges(texts, 940)
@@ -180,12 +178,11 @@ print("the last: ", *("".join(pair) for pair, _ in merges[-8:]))
 
 # %% [markdown]
 # First come endings and beginnings, of both languages mixed, then short words; at the end mostly whole words.
-# Nobody told it about syllables or grammar.
 #
 # ### To encode a word
 #
 # Begin with its characters, and always join the two neighbours whose union was learned **first**, until no
-# neighbours make a piece. Here is that history for four words. Read it from the bottom to the top: at
+# neighbours make a piece. Below is that history for four words, to be read from the bottom to the top: at
 # which merge did which pieces become one?
 
 # %%
@@ -203,6 +200,11 @@ def bpe_steps(word):
     return stages
 
 
+for text in ("sleeping", "schlafen", "hungrigen", "einundzwanzig"):
+    print(text, "→", *bpe_steps(BLANK + text)[-1])
+
+
+# %% tags=["hide-input"]
 def draw_merges(axes, word, left):
     """The tree of merges of a word, its characters from ``left`` on; returns where it ends."""
     heights = [0.6] * len(word)  # of what each piece has become, and its middle
@@ -241,19 +243,16 @@ axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
 axes.set_xticks([])
 axes.grid(axis="x", visible=False)
 plt.show()
-for text in ("sleeping", "schlafen", "hungrigen", "einundzwanzig"):
-    print(text, "→", *bpe_steps(BLANK + text)[-1])
 
 # %% [markdown]
-# A piece is born at the height of its number. The smaller ones below it were more frequent, and so earlier; they stay
+# The height of a piece is its number. The smaller pieces below it were more frequent, and so earlier. They stay
 # in the vocabulary, though this word no longer needs them. A word whose tree has several tops is written in several
-# tokens. That "ing" and "en" come out as pieces is no knowledge of grammar. They are frequent.
+# tokens. Pieces such as "ing" and "en" come from counting: nobody told the program about grammar.
 #
 # ## 3 · Against the library
 #
-# The package does not use the code above but sentencepiece, which is faster and does the same. Does it? Its
-# vocabulary has 1000 pieces here: four special ones, then those that were merged, then the
-# single characters.
+# The package does not use the code above but sentencepiece, which is faster. Does it do the same? Its vocabulary
+# has 1000 pieces here: four special ones, then those that were merged, then the single characters.
 
 # %%
 vocabulary = Vocabulary.train(texts, 1000)
@@ -266,7 +265,7 @@ print("characters:", *pieces[4 + len(merged) :])
 assert ours == merged
 
 # %% [markdown]
-# All of them, in the same order. The text is encoded alike, too. This compares all sentences:
+# All of them, in the same order. Is the text encoded alike, too? We compare all sentences:
 
 
 # %%
@@ -287,8 +286,8 @@ print(f"{differing} of {len(texts):,} sentences differ")
 assert differing == 0
 
 # %% [markdown]
-# **A wrong idea about encoding**: that one takes the longest piece that fits, then the longest that fits the
-# rest. That is another method, and a model trained on one must not be fed the other:
+# **A wrong idea about encoding**: take the longest piece that fits, then the longest that fits the rest. That is
+# another method, and a model trained on one must not be fed the other:
 
 # %%
 known_pieces = set(pieces)
@@ -312,8 +311,8 @@ for word in others[:3]:
     )
 
 # %% [markdown]
-# **There and back.** Ids become the text again, down to case and spaces. Words that were never seen come out in
-# pieces. A character that the training text did not have is UNK, the only thing that gets lost:
+# **There and back.** Ids become the text again, with case and spaces. Words that were never seen come out in
+# pieces. Only a character that the training text did not have is lost, as UNK:
 
 # %%
 for text in ("Mein Affe schläft.", "Ein Schlafaffe.", "Der Affe isst 🍌."):
@@ -323,13 +322,13 @@ assert vocabulary.decode(vocabulary.encode("Mein Affe schläft.")) == "Mein Affe
 assert UNK in vocabulary.encode("🍌")
 
 # %% [markdown]
-# The vocabulary is learned from the *training* texts alone. One that has seen the test sentences has made their
-# rare words into pieces, and so has been told something about the test.
+# The vocabulary is learned from the *training* texts alone. One that has seen the test sentences has made pieces of
+# their rare words, and so knows something about the test.
 #
 # ## 4 · How many pieces?
 #
-# Each merge shortens the text by one token for each time the pair occurred. So we know the length of the
-# text after every merge, from the counts that `learn_merges` kept:
+# Each merge shortens the text by one token for each time the pair occurred. So the counts that `learn_merges` kept
+# give the length of the text after every merge (left; on the right are the counts):
 
 # %%
 tokens = sum(len(word) for text in texts for word in cut_into_words(text))
@@ -338,10 +337,15 @@ occurrences = np.array([times for _, times in merges])
 lengths = (tokens - np.concatenate([[0], np.cumsum(occurrences)])) / len(texts)
 assert np.isclose(lengths[-1], np.mean([len(pieces_of(text)) for text in texts]))
 
+limit = np.mean([len(cut_into_words(text)) for text in texts])  # whole words and punctuation
+late = 1 - (lengths[500] - limit) / (lengths[0] - limit)
+print(f"500 merges bring {late:.0%} of what whole words would")
+print(f"merge 1 occurred {occurrences[0]:,} times, merge 940 {occurrences[-1]} times")
+
+# %% tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9))
 sizes = num_single + np.arange(len(lengths))
 left.plot(sizes, lengths, color=BLUE)
-limit = np.mean([len(cut_into_words(text)) for text in texts])
 left.axhline(limit, color=BLACK, lw=1, ls=":")
 left.text(1000, limit - 1.7, "whole words and punctuation", ha="right", fontsize=9)
 left.plot(sizes[0], lengths[0], "o", color=VERMILION)
@@ -354,13 +358,9 @@ right.text(480, 5000, "the later\nhalf", fontsize=9, ha="right")
 right.set(xlabel="number of the merge", ylabel="occurrences when it was merged")
 plt.show()
 
-late = 1 - (lengths[500] - limit) / (lengths[0] - limit)
-print(f"500 merges bring {late:.0%} of what whole words would")
-print(f"merge 1 occurred {occurrences[0]:,} times, merge 940 {occurrences[-1]} times")
-
 # %% [markdown]
 # The first merges bring most. The later ones bring little, and each adds a row to the embedding matrix with few
-# examples to learn it from. In the other direction, long sequences cost attention dearly. The paper takes about
+# examples to learn it from. With too few merges, sequences are long, and attention is slow. The paper takes about
 # 37,000 pieces for 4.5 million sentence pairs (section 5.1); this package 8000 for the 29,000 of Multi30k and
 # 1000 for the toy corpus.
 #
@@ -369,14 +369,16 @@ print(f"merge 1 occurred {occurrences[0]:,} times, merge 940 {occurrences[-1]} t
 # A word that is always one token tells the model nothing about its parts. If "▁hungrigen" is one id, it has
 # no more to do with "▁hungrige" than any two ids have. BPE-dropout (Provilkov, Emelianenko and
 # Voita 2020) cuts words differently each time they are seen: **at every step, each possible merge is forbidden with
-# probability $p$**, drawn anew at each step; of what is allowed, the piece learned first is joined; if all are
-# forbidden, the word stays as it is. With $p = 0$ it is BPE.
+# probability $p$**, drawn anew. Of those allowed, the one learned first is made; if all are forbidden, the word stays
+# as it is. With $p = 0$ it is BPE. The most frequent ways to cut one word:
 
 # %%
 draws = [vocabulary.encode_all(["hungrigen"], dropout=0.1, seed=seed)[0] for seed in range(2000)]
 ways = Counter(" ".join(vocabulary.pieces(ids)) for ids in draws)
-shown = ways.most_common(7)
+print(f"{len(ways)} ways to write it")
 
+# %% tags=["hide-input"]
+shown = ways.most_common(7)
 figure, axes = plt.subplots(figsize=(7, 3.4))
 names, times = zip(*shown, strict=True)
 axes.set_axisbelow(True)
@@ -386,14 +388,13 @@ axes.invert_yaxis()
 axes.set(xlabel="how often, of 2000 draws with p = 0.1")
 axes.grid(axis="y", visible=False)
 plt.show()
-print(f"{len(ways)} ways to write it")
 
 # %% [markdown]
-# Mostly the word is cut as ever; the rest of the time the model meets its parts, where other words have them too.
-# It is used in training only. For text to be translated, $p = 0$.
+# Mostly the word is cut as before. The rest of the time the model meets its parts, which other words have too.
+# BPE-dropout is for training only. For text to be translated, $p = 0$.
 #
 # A test of the rule: "a" becomes `▁a` by its only possible merge. So it stays in two tokens with
-# probability $p$. Measured, with an error of about $\sqrt{p (1 - p) / n}$:
+# probability $p$, which we can measure up to an error of about $\sqrt{p (1 - p) / n}$:
 
 # %%
 n, p = 20_000, 0.1
@@ -443,8 +444,8 @@ shape_table(
 # $$
 #
 # **Row $v$ gets the sum over all places where $v$ stands.** The ids have no gradient: there is no word
-# between 7 and 8. The product with zeros and ones is only for thinking; for a batch of 4096 tokens and 8000
-# pieces it would be 33 million numbers for picking 4096 rows. The package looks rows up, and adds
+# between 7 and 8. The product with zeros and ones is only for the derivation: for a batch of 4096 tokens and 8000
+# pieces it has 33 million numbers, to pick 4096 rows. The package looks rows up, and adds
 # (`@twinned` lets a faster body stand in when it is asked for; here nobody asks):
 
 # %%
@@ -465,7 +466,7 @@ print(report)
 
 
 # %% [markdown]
-# `scatter_add` is there because of a trap. In NumPy, `dweight[ids] += dx` looks right and is not. It reads the rows,
+# Why `scatter_add`? In NumPy, `dweight[ids] += dx` looks right and is not. It reads the rows,
 # adds, and writes them back; of equal ids the last one wins. Id 7 stands three times in our batch:
 
 
@@ -482,20 +483,20 @@ assert not report.right
 print(report)
 
 # %% [markdown]
-# In a real batch "." occurs in nearly every sentence, and would learn from one of them.
+# In a real batch "." occurs in nearly every sentence, and would learn from only one.
 #
 # ### Why √D
 #
 # The same matrix also makes the scores at the other end (next section): $z_v = \sum_d y_d E_{vd}$, for an output
-# $y$ of the decoder whose entries have variance 1, as a LayerNorm leaves them. If the entries of $E$ are drawn independently
-# with mean 0 and variance $s^2$, so are the terms of the sum, and variances add:
+# $y$ of the decoder whose entries have variance 1, as after a LayerNorm. If the entries of $E$ are independent, with
+# mean 0 and variance $s^2$, the terms of the sum are independent too, and variances add:
 #
 # $$
 # \text{var}(z_v) = \sum_{d=1}^{D} y_d^2 \, s^2 \approx D s^2 .
 # $$
 #
-# Scores should start with a spread near 1, so that no word is favoured yet: $s^2 = 1 / D$. But then a row of $E$ has entries
-# of size $1 / \sqrt D$, and as input it would be drowned by the positional encoding, whose entries are sines.
+# Scores should start with a spread near 1, so that no word is favoured much: $s^2 = 1 / D$. But then the entries of
+# $E$ have the size $1 / \sqrt D$, far less than the sines of the positional encoding that is added to the input.
 # The factor $\sqrt D$ gives the input variance $D \cdot \frac1D = 1$. One matrix, two scales:
 
 # %%
@@ -510,15 +511,16 @@ for s in (1 / np.sqrt(D), 1.0):
     print(f"{s:11.3f} {x.std():20.2f} {scores.std():16.2f} {start:17.1f}")
 
 # %% [markdown]
-# Scores of spread 1 cost about half a nat over $\log V$, which is what knowing nothing costs: for normal scores the
-# mean of $e^z$ is $e^{1/2}$, and $\log \sum_v e^{z_v}$ about $\log V + \frac12$. Scores of spread $\sqrt D$ make the untrained model very sure of random words, and its loss is ten times as high.
+# A model that knows nothing has the loss $\log V$. Scores of spread 1 add about half a nat: for normal scores the
+# mean of $e^z$ is $e^{1/2}$, and $\log \sum_v e^{z_v}$ about $\log V + \frac12$. Scores of spread $\sqrt D$ make the
+# untrained model very sure of random words, and its loss is ten times as high.
 #
 # ## 7 · One matrix in three places
 #
 # The paper uses the same $E$ for the source, for the target, and for the output projection $z = y E^\top$
-# (Press and Wolf 2017). The source and target can share because they share a vocabulary. And why the output?
+# (Press and Wolf 2017). Source and target can share it, since they share a vocabulary. And the output?
 # Row $v$ says what piece $v$ means when it is read; $z_v = y \cdot E_v$ asks how well the decoder's output fits that
-# meaning. It also saves a lot:
+# meaning. It also saves many parameters:
 
 # %%
 for tying in ("none", "two-way", "three-way"):
@@ -538,10 +540,10 @@ for tying in ("none", "two-way", "three-way"):
 #
 # The third follows from $z_{nv} = \sum_d y_{nd} E_{vd}$: $E_{vd}$ moves $z_{nv}$ for every $n$, with the slope
 # $y_{nd}$. And $dz = (p - q) / N$ for the cross-entropy ([lesson 04](04_softmax_cross_entropy.ipynb)): what the
-# model says less what it should say.
+# model says minus what it should say.
 #
-# The three differ in character. The first two reach only the rows of pieces that occur in the batch. The third reaches **every** row,
-# for every piece has some probability: each position pulls the row of the right piece towards its $y$ and pushes
+# The first two reach only the rows of pieces that occur in the batch. The third reaches **every** row,
+# because every piece has some probability: each position pulls the row of the right piece towards its $y$ and pushes
 # all others away. On a batch of the toy corpus, before any training:
 
 
@@ -579,8 +581,9 @@ after.append(to_host(shared.grad).copy())
 of_use = dict(zip(("projection", "target", "source"), np.diff(after, axis=0), strict=True))
 
 # %% [markdown]
-# This is `model.backward` in slow motion: three calls, each of which *adds* its part to one `shared.grad`; the differences
-# are the three gradients. To be sure, the same weights in a model with three separate matrices:
+# This is `model.backward` in slow motion: three calls, and each *adds* its part to one `shared.grad`. The differences
+# are the three gradients. As a check, the same weights in a model with three separate matrices. The picture has one
+# dot for each row that gets a gradient:
 
 # %%
 untied = Transformer(
@@ -602,10 +605,17 @@ for use, gradient in separate.items():
     rows = np.count_nonzero(gradient.any(axis=1))
     print(f"{use:10} rows with a gradient {rows:4}, norm {np.linalg.norm(gradient):.3f}")
     assert np.allclose(gradient, of_use[use], atol=1e-6)
+    assert use == "projection" or not gradient[PAD].any()  # padding is read nowhere
 assert np.allclose(sum(separate.values()), to_host(shared.grad), atol=1e-6)
 
-# %%
 is_label = np.isin(np.arange(1000), labels[labels != PAD])
+in_projection = np.linalg.norm(separate["projection"], axis=1)
+print(
+    f"projection: rows that were a label {np.median(in_projection[is_label]):.1e} (median), "
+    f"others {np.median(in_projection[~is_label]):.1e}"
+)
+
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.7), sharey=True)
 for axes, use, colour, marker in zip(
     panels, separate, (BLUE, VERMILION, GREEN), ("o", "^", "s"), strict=True
@@ -624,22 +634,14 @@ panels[0].set(ylabel="length of the row's gradient", ylim=(5e-5, 4))
 panels[0].legend(loc="upper center", fontsize=9, markerscale=1.3, borderpad=0.1)
 plt.show()
 
-in_projection = np.linalg.norm(separate["projection"], axis=1)
-print(
-    f"projection: rows that were a label {np.median(in_projection[is_label]):.1e} (median), "
-    f"others {np.median(in_projection[~is_label]):.1e}"
-)
-for use in ("source", "target"):
-    assert not separate[use][PAD].any()  # padding is read nowhere
-
 # %% [markdown]
-# One dot for each row that gets a gradient. Target and source reach only the rows that this batch reads, one English
-# pieces, the other German ones; a piece of both languages gets both. The projection reaches all. It pulls at the
-# rows that are labels (filled) several times harder than it pushes the others (hollow), but it pushes those in every
-# step. So a row that is hardly ever read is moved all the same, by its third use.
+# Target and source reach only the rows that this batch reads, English pieces and German ones; a piece of both
+# languages gets both. The projection reaches all. It pulls at the rows that are labels (filled) several times harder
+# than it pushes the others (hollow), but it pushes those in every step. So even a row that is hardly ever read is
+# moved, by its third use.
 #
 # Forget one of the three, or write `=` in place of `+=`, and training goes on, with a wrong gradient. This is why a
-# shared matrix is *one* `Parameter` in this package, and why `backward` only ever adds.
+# shared matrix is *one* `Parameter` in this package, and why `backward` always adds.
 #
 # ## 8 · Exercises
 #
@@ -655,7 +657,8 @@ for use in ("source", "target"):
 #
 # 1. **`scatter_by_product`** (5 min). The embedding's gradient as one matrix product, without a loop and without
 #    `np.add.at`.
-# 2. **`tied_bigram`** (15 min). The smallest language model there is, one matrix at both ends. Its gradient has two parts.
+# 2. **`tied_bigram`** (15 min). The smallest language model there is, one matrix at both ends. Its gradient has two
+#    parts.
 # 3. **`fewest_pieces`** (30 min). BPE is greedy: it joins what is frequent, not what makes words short. How short could
 #    they be?
 # 4. **`segmentation_probabilities`** (30 min). The bars of section 5 were drawn. Compute them.
@@ -680,4 +683,4 @@ print(check_exercise("ex05", globals()))
 # **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
 # now write `embedding`, with its backward; `minitransformer check own` says whether it is right.
 #
-# **Next:** a row says which word stands there, and nothing yet of where it stands: [lesson 06](06_positions.ipynb).
+# **Next:** a row says which word it is, but not where it stands: [lesson 06](06_positions.ipynb).

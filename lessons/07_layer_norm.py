@@ -12,7 +12,7 @@
 # | You need | the chain rule; `sum` and `mean` along an axis of a NumPy array |
 # | Time | an hour to read, two for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -128,7 +128,7 @@ assert abs(to_host(x_hat).var(axis=-1) - 1).max() < 1e-4  # not exactly 1: that 
 # and $x$, and $\hat x$ is made of the two. So we know before any formula that **the gradient of a row is
 # orthogonal to $\mathbf 1$ and to $\hat x$**: in the picture, it points along the circle, at a right angle
 # to the ray. And a third thing: the same small move turns the ray of a point twice as far out by half
-# the angle, so **the gradient is proportional to $1 / \sigma$**.
+# the angle, so **the gradient is proportional to $1 / \sigma$**. Twelve rows on four rays, and their gradients:
 
 # %%
 PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])  # (2, 3), orthogonal to (1, 1, 1)
@@ -138,6 +138,7 @@ points = (RADII[:, None, None] * rays).reshape(-1, 2) @ PLANE  # (12, 3)
 x_hat_points, cache = layer_norm(points, np.ones(3), np.zeros(3))
 gradients, _, _ = layer_norm_backward(np.tile([0.35, 0.15, -0.5], (12, 1)), cache)
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.2, 5.4))
 turn = np.linspace(0, 2 * np.pi, 200)
 axes.plot(np.sqrt(3) * np.cos(turn), np.sqrt(3) * np.sin(turn), "-", color="0.6", lw=1)
@@ -165,7 +166,7 @@ plt.show()
 # We write $dx$ for $\partial L / \partial x$, and so for every variable. Cut the formula into nodes
 # so small that each has an obvious derivative. Values flow along the arrows, gradients against them:
 
-# %%
+# %% tags=["hide-input"]
 NODES = {  # name, place, how many numbers it is for a row
     "x": (0, 1, "D"),
     "μ": (1, 0, "1"),
@@ -251,7 +252,7 @@ print(report)
 #
 # ## 4 · Second derivation: the closed form
 #
-# The graph gives a gradient; it does not show what kind of gradient it is. So we start again and
+# The graph gives a gradient, but it does not show what the gradient is like. So we start again and
 # ask how much one number $x_j$ moves one number $\hat x_i$ of the same row. With $c_i = x_i - \mu$,
 # and $[i = j]$ for 1 where $i = j$ and 0 elsewhere:
 #
@@ -307,7 +308,7 @@ print(report)
 # $\mathbf 1$ and $\hat x$ are orthogonal, since $\sum_i \hat x_i = 0$, and with $\varepsilon = 0$ both
 # have the squared length $D$. So $\mathbf 1 \mathbf 1^\top / D$ and $\hat x \hat x^\top / D$ project
 # onto these two directions, and $\sigma J$ takes both away and leaves the other $D - 2$ alone: exactly
-# the tangents of section 2, with the factor $1 / \sigma$. Is it so? The eigenvalues of $\sigma J$ must
+# the tangents of section 2, with the factor $1 / \sigma$. Then the eigenvalues of $\sigma J$ must
 # be two zeros and $D - 2$ ones:
 
 # %%
@@ -325,7 +326,7 @@ print("eigenvalues of σ J:", np.linalg.eigvalsh(projection).round(5) + 0.0)
 # = \frac{\varepsilon}{\sigma^3} \, \hat x^\top d\hat x .
 # $$
 #
-# This is no rounding error. It is what the derivative of this function is, and it can be measured:
+# This is no rounding error. It belongs to the derivative, and it can be measured:
 
 # %%
 dy = rng.standard_normal((B, T, D))
@@ -349,7 +350,7 @@ source_of(layer_norm, layer_norm_backward)
 
 # %% [markdown]
 # It gives what the graph gave, and central differences confirm it. `check_module` first moves γ and
-# β away from their initial 1 and 0, and there is a reason:
+# β away from their initial 1 and 0, for a reason:
 
 # %%
 _, cache = layer_norm(*inputs)
@@ -441,29 +442,34 @@ def batch_with_one_long(longest):
     return x, valid
 
 
+batches = [[batch_with_one_long(length) for _ in range(10)] for length in longest]
+f = (7 * SHORT + longest) / (SENTENCES * longest)  # the fraction of real tokens, for each length
+over_all, over_real, of_token = {}, {}, {}
+for statistic in (np.mean, np.std):
+    over_all[statistic] = [[statistic(x, axis=(0, 1)) for x, _ in batch] for batch in batches]
+    over_real[statistic] = [[statistic(x[v], axis=0) for x, v in batch] for batch in batches]
+    of_token[statistic] = [statistic(batch[0][0][0, :SHORT], axis=-1) for batch in batches]
+
+
+# %% tags=["hide-input"]
 def quartiles(values):
     return np.percentile(np.reshape(values, (len(longest), -1)), [25, 50, 75], axis=1)
 
-
-batches = [[batch_with_one_long(length) for _ in range(10)] for length in longest]
-f = (7 * SHORT + longest) / (SENTENCES * longest)  # the fraction of real tokens, for each length
 
 figure, panels = plt.subplots(1, 2, figsize=(9.5, 4.4))
 for axes, statistic, predicted, formula in (
     (panels[0], np.mean, f, "$f m$"),
     (panels[1], np.std, np.sqrt(f + f * (1 - f)), r"$\sqrt{f s^2 + f (1 - f) m^2}$"),
 ):
-    over_all = [[statistic(x, axis=(0, 1)) for x, _ in batch] for batch in batches]
-    over_real = [[statistic(x[valid], axis=0) for x, valid in batch] for batch in batches]
     for values, colour, style, name in (
-        (over_all, VERMILION, "--", "BatchNorm, over all positions"),
-        (over_real, GREEN, "-.", "BatchNorm, over real tokens"),
+        (over_all[statistic], VERMILION, "--", "BatchNorm, over all positions"),
+        (over_real[statistic], GREEN, "-.", "BatchNorm, over real tokens"),
     ):
         low, middle, high = quartiles(values)
         axes.plot(longest, middle, color=colour, linestyle=style, label=name)
         axes.fill_between(longest, low, high, color=colour, alpha=0.2, lw=0)
     axes.plot(longest, predicted, ":", color=BLACK, label="the formula for all positions")
-    tokens = [statistic(batch[0][0][0, :SHORT], axis=-1) for batch in batches]  # (lengths, SHORT)
+    tokens = of_token[statistic]  # (lengths, SHORT)
     axes.plot(longest, tokens, "-", color=BLUE, lw=1, label=["LayerNorm, each token", *[""] * 5])
     axes.annotate(formula, (longest[5], predicted[5]), (8, 10), textcoords="offset points")
     axes.set(xlabel="longest sentence of the batch (tokens)", ylim=(0, 1.3))
@@ -474,13 +480,12 @@ plt.show()
 
 # %% [markdown]
 # The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal
-# lines, one for each of its six tokens (some lie on each other): they are properties of the token and of
-# nothing else. BatchNorm's over all
-# positions follow the formula down to wrong values. Over real tokens they are right on average, and
-# narrow down as the batch has more of them; but they are still the batch's, and so different each
+# lines, one for each of its six tokens (some lie on each other): they depend on the token alone. BatchNorm's
+# over all positions follow the formula down to wrong values. Over real tokens they are right on average, and
+# narrow down as the batch has more of them. But they are still the batch's, and so different each
 # time.
 #
-# Masking the padding therefore mends the bias and not the principle. Which token's output depends on
+# So masking the padding mends the bias, and not the principle. Which token's output depends on
 # which token's input? We move each row of a batch a little and look which outputs follow:
 
 # %%
@@ -501,16 +506,18 @@ def influence(normalise):
     return np.transpose(moved) / np.linalg.norm(nudge)
 
 
+influences = {
+    "LayerNorm": influence(normalise_rows),
+    "BatchNorm, over all positions": influence(batch_norm),
+    "BatchNorm, over real tokens": influence(lambda x: batch_norm(x, valid)),
+}
+
+# %% tags=["hide-input"]
 names = [f"{'ab'[i]}{t + 1}" if valid[i, t] else "pad" for i, t in np.ndindex(valid.shape)]
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.9), sharey=True)
-for axes, title, normalise in zip(
-    panels,
-    ["LayerNorm", "BatchNorm, over all positions", "BatchNorm, over real tokens"],
-    [normalise_rows, batch_norm, lambda x: batch_norm(x, valid)],
-    strict=True,
-):
+for axes, (title, influence_of) in zip(panels, influences.items(), strict=True):
     with np.errstate(divide="ignore"):
-        shown = np.log10(influence(normalise))  # −∞, drawn white, where there is none at all
+        shown = np.log10(influence_of)  # −∞, drawn white, where there is none at all
     image = axes.imshow(shown, cmap="viridis_r", vmin=-2, vmax=0)
     axes.set(title=title, xlabel="input that is moved")
     axes.set_xticks(range(12), names, rotation=90, fontsize=8.5)
@@ -554,16 +561,16 @@ print(f"  under BatchNorm by {changed[0]:.3f}, under LayerNorm by {changed[1]:.3
 assert changed[1] == 0
 
 # %% [markdown]
-# For use after training, BatchNorm replaces the statistics of the batch by averages kept from
-# training. Then it is a fixed affine map, and the three consequences are gone, but it is another
-# function than the one that was trained, and the more so the more the batches differed. LayerNorm is
-# the same function in training and in use.
+# After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is
+# a fixed affine map, and the three consequences are gone. But it is another function than the one that was
+# trained, and the more so the more the batches differed. LayerNorm is the same function in training and in
+# use.
 #
 # ## 7 · Two numerical details
 #
 # **Centre first, then square.** There is a formula for the variance that reads $x$ only once,
 # $\text{mean}(x^2) - \mu^2$. It subtracts two large numbers to get a small one. In float32, with
-# about seven digits, that fails as soon as the mean is large against the spread:
+# about seven digits, it fails as soon as the mean is large against the spread. The errors, measured:
 
 # %%
 row = rng.standard_normal(512)
@@ -576,6 +583,7 @@ for offset in offsets:
     one_pass.append(abs((shifted**2).mean() - shifted.mean() ** 2 - truth) / truth)
     two_pass.append(abs(((shifted - shifted.mean()) ** 2).mean() - truth) / truth)
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.5, 3.6))
 axes.loglog(offsets, np.maximum(one_pass, 1e-9), "o", ms=4, label=r"mean$(x^2) - \mu^2$")
 axes.loglog(offsets, np.maximum(two_pass, 1e-9), "s", ms=4, label=r"mean$((x - \mu)^2)$, ours")

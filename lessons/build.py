@@ -19,6 +19,7 @@ import nbformat
 
 FOLDER = Path(__file__).parent
 SECONDS = 300  # for one cell; a whole lesson should take less than 90
+FOLDED = "hide-input"  # the tag of a cell whose code is folded away
 
 
 def sources():
@@ -31,11 +32,19 @@ def notebook_from(source):
     cells = jupytext.read(source, fmt="py:percent").cells
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number:02}"
+        if FOLDED in cell.metadata.get("tags", []):
+            fold(cell)
     metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+def fold(cell):
+    """Hide the code of a cell, and not what it shows. On the site the tag alone does it."""
+    cell.metadata.jupyter = {"source_hidden": True}  # JupyterLab and Notebook 7
+    cell.metadata.cellView = "form"  # Colab
 
 
 def in_step(source):
@@ -47,7 +56,7 @@ def in_step(source):
 
 
 def _cells(notebook):
-    return [(cell.id, cell.cell_type, cell.source) for cell in notebook.cells]
+    return [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
 
 
 def build(source):

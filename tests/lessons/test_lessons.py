@@ -33,6 +33,7 @@ print(6 * 7)
 plt.plot([1, 2])
 plt.show()
 """
+FOLDED = '# %% tags=["hide-input"]\n'
 each_lesson = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 
 
@@ -128,6 +129,17 @@ def test_every_lesson_begins_by_installing_the_package_where_it_is_missing(monke
 
 
 @each_lesson
+def test_cells_that_install_and_import_are_folded_away(source):
+    cells = [cell for cell in build.notebook_from(source).cells if cell.cell_type == "code"]
+    importing = [cell for cell in cells if re.search(r"^(import|from) ", cell.source, re.MULTILINE)]
+    assert importing[:2] == cells[:2]
+    unfolded = [
+        cell.source for cell in importing if "hide-input" not in cell.metadata.get("tags", ())
+    ]
+    assert unfolded == []
+
+
+@each_lesson
 def test_a_lesson_has_the_parts_that_a_lesson_has(source):
     text = source.read_text(encoding="utf-8")
     assert f"\n# # {source.stem[:2]} · " in text
@@ -210,7 +222,19 @@ def test_a_source_without_a_notebook_is_out_of_step(tiny):
     assert not build.in_step(tiny)
 
 
-@pytest.mark.parametrize("change", [("6 * 7", "6 * 8"), ("A title", "Another"), ("# %%\n", "\n")])
+def test_the_code_of_a_tagged_cell_is_folded_away_in_jupyter_in_colab_and_on_the_site(tiny):
+    tiny.write_text(TINY.replace("# %%\n", FOLDED) + "\n# %%\nprint(1)\n")
+    _, folded, open_ = build.notebook_from(tiny).cells
+    assert folded.metadata.jupyter.source_hidden is True
+    assert folded.metadata.cellView == "form"
+    assert folded.metadata.tags == ["hide-input"]  # by which the site folds it
+    assert not {"jupyter", "cellView", "tags"} & set(open_.metadata)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("6 * 7", "6 * 8"), ("A title", "Another"), ("# %%\n", "\n"), ("# %%\n", FOLDED)],
+)
 def test_a_changed_source_is_out_of_step(tiny, change):
     nbformat.write(build.notebook_from(tiny), tiny.with_suffix(".ipynb"))
     assert build.in_step(tiny)
