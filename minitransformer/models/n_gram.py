@@ -41,9 +41,7 @@ class NGramModel:
             raise ValueError(f"order={order}; an n-gram has at least 1 word")
         self.order, self.vocabulary_size, self.start_id = order, vocabulary_size, start_id
         counts = Counter(
-            (*context, word)
-            for sentence in sentences
-            for context, word in self._contexts(sentence)
+            (*context, word) for sentence in sentences for context, word in self._contexts(sentence)
         )
         if not counts:
             raise ValueError("there is not a single word to count; give sentences to learn from")
