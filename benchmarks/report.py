@@ -29,6 +29,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "decode": "Translating",
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
+    "table_1": "Table 1 of the paper, measured",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",
 }
