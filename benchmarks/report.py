@@ -32,6 +32,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "recurrent": "A step of a recurrent layer",
     "convolution": "A convolution",
     "restricted": "Restricted attention",
+    "table_1": "Table 1 of the paper, measured",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",
 }
