@@ -432,7 +432,7 @@ source_of(Trainer.take_step, Trainer._forward_backward)
 # ## 5 · The run folder
 #
 # A training is a folder, with all that is needed to use the model, to go on with it or to repeat it: JSON, and arrays
-# in NumPy's format. We train a small model for some seconds, on 4000 toy pairs:
+# in NumPy's format. We train a small model on 4000 toy pairs:
 
 # %%
 toy = toy_corpus()
@@ -620,7 +620,7 @@ plt.show()
 # Every circle lies on the line. The losses are equal in every digit, and so are θ, $m$ and $v$ at the end.
 #
 # Without the moments the training goes on too, and no error tells of it. But Adam begins anew, at a high learning rate
-# and without warm-up, and the curve leaves the line.
+# and without warm-up, and the curve leaves the line. Above or below is luck.
 #
 # "Bit for bit" holds on one kind of machine, with one number of shards: sums of float32 depend on their order.
 #
