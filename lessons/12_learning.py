@@ -193,8 +193,9 @@ assert np.allclose(to_host(data) - before, -0.01 * np.sign(to_host(grad)))
 # (1 - \beta_1)^2 \sum_{i} \beta_1^{\,2(t-i)} s^2 = \frac{(1 - \beta_1)^2}{1 - \beta_1^2} \, s^2 = \frac{1 - \beta_1}{1 + \beta_1} \, s^2 ,
 # $$
 #
-# and $\hat v$ is near $s^2$, so the root mean square of the step is about $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} =
-# 0.23 \, \eta$. Adam slows down by itself where the gradients disagree. Both, measured:
+# and $\hat v$ is near $s^2$, so the root mean square of the step is about
+# $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam slows down by itself where the gradients disagree.
+# Both, measured:
 
 
 # %%
@@ -324,9 +325,9 @@ plt.show()
 #
 # ## 4 · Decay: why it must fall again
 #
-# Near a minimum gradients are small and noise remains. Take the simplest case, one parameter with the loss $\frac{a}{2}
-# \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise $s \, \xi_t$, with
-# $\xi_t$ of mean 0 and variance 1:
+# Near a minimum gradients are small and noise remains. Take the simplest case, one parameter with the loss
+# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise
+# $s \, \xi_t$, with $\xi_t$ of mean 0 and variance 1:
 #
 # $$
 # \theta_{t+1} = \theta_t - \eta \, (a \theta_t + s \, \xi_t) = (1 - \eta a) \, \theta_t - \eta s \, \xi_t .
@@ -476,8 +477,8 @@ print(report)
 # ## 6 · Label smoothing
 #
 # The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
-# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining $1 -
-# \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there the
+# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining
+# $1 - \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there the
 # logit of the right word lies above each of the others by
 #
 # $$
