@@ -344,14 +344,14 @@ print(report)
 # ### Five wirings
 #
 # Let $q_k$ be the mean square of the stream after $k$ blocks, $q_0 = 1$, and $g_k$ that of the gradient there,
-# relative to $dy$. Each block has weights of its own with mean 0. So $x$ and $f(x)$ are uncorrelated, and their mean
-# squares add, and so do those of the two gradients.
+# relative to $dy$. Each block has weights of its own with mean 0. So $x$ and $f(x)$ are uncorrelated: their mean
+# squares add, and so do the gradients'.
 #
 # **Plain.** $g_{k-1} = v \, g_k$, so $g_0 = v^n$.
 #
 # **Plain, normed.** LayerNorm divides $f(x)$, of mean square $v$, by $\sqrt v$, and its backward does the same to
-# the gradient. (It also removes 2 of $D$ directions, which we neglect.) $f$ multiplies $g$ by $v$. They cancel:
-# $g_{k-1} = g_k$.
+# the gradient. (It also removes 2 of $D$ directions, which we neglect.) $f$ multiplies $g$ by $v$, and this
+# divides it by $v$: $g_{k-1} = g_k$.
 #
 # **Sum.** $g_{k-1} = (1 + v) \, g_k$, so $g_0 = (1 + v)^n$. The stream grows likewise.
 #
@@ -372,7 +372,7 @@ print(report)
 #
 # ### Measured
 #
-# One random stack of each kind, with 128 features and 64 rows. The black lines are the formulas:
+# The gradient in one random stack of each kind (128 features, 64 rows). The black lines are the formulas:
 
 # %%
 WIDTH_WIDE, ROWS, DEEP, v = 128, 64, 64, 1 / 2
@@ -433,7 +433,7 @@ plt.show()
 # ### Is it only the size?
 #
 # Then LayerNorm alone would repair a plain network. But in section 1 the normed stack of 32 blocks hardly learned.
-# That is the degradation of He et al.: all sizes are right, and still a deeper network is harder to train.
+# This is nearest to He et al.'s degradation: all sizes are right, and still a deeper network is harder to train.
 #
 # So look at the direction. Of the paths of section 3, one goes around all sublayers and hands $dx_n$ down as it is.
 # The others pass through random matrices and point anywhere. So $dx_0 \cdot dx_n = |dx_n|^2 / d$, where $d$ is what

@@ -82,7 +82,7 @@ for pair in zip(german, english, strict=False):
 
 # %% [markdown]
 # No error, and from the second line on the model is taught nonsense: `splitlines` also breaks lines at form feeds, and
-# `zip` stops at the end of the shorter list. The loss would still fall, as words become expected. The package ends
+# `zip` stops at the end of the shorter list. The loss would still fall: frequent words can be learned. The package ends
 # lines at line feeds alone, and counts:
 
 # %%
@@ -126,12 +126,12 @@ seen = sum(german in known for german, _ in corpus["validation"])
 print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the training set too")
 
 # %% [markdown]
-# A sentence in both sets tests memory, not translation, so the last line belongs into every report.
+# A sentence in both sets tests memory, not translation, so the last line belongs in every report.
 #
 # ## 2 · Subwords
 #
 # A vocabulary of whole words would have no end; single letters make sequences several times longer. Byte-pair
-# encoding lies between. It starts from letters and merges the most frequent pair of neighbours into a new piece
+# encoding lies between. It starts from letters and keeps merging the most frequent pair of neighbours
 # ([lesson 5](05_tokens_and_embeddings.ipynb)). Two rules:
 #
 # - **One vocabulary for both languages**, as in the paper: names and numbers have the same pieces on both sides.
@@ -711,7 +711,7 @@ place.cleanup()
 # minitransformer evaluate runs/multi30k-cpu               # test scores, with sacreBLEU's signature
 # ```
 #
-# Look at four things before: the report of the cleaning; a few pairs side by side; the first loss, near $\log V$; and
+# Look at four things first: the report of the cleaning; a few pairs side by side; the first loss, near $\log V$; and
 # whether the model can learn a single batch by heart ([lesson 12](12_learning.ipynb)).
 #
 # ## 9 · Exercises
