@@ -478,8 +478,8 @@ print(report)
 #
 # The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
 # $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining
-# $1 - \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there the
-# logit of the right word lies above each of the others by
+# $1 - \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there
+# the logit of the right word lies above each of the others by
 #
 # $$
 # \Delta = \ln \frac{q_{\text{right}}}{q_{\text{other}}} = \ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V} .
