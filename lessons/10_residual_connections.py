@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 10 · Residual connections and depth
 #
-# **You will** see deep networks fail that shallow ones do not; derive what a sum, and a LayerNorm before
-# or after it, does to the size of a gradient on its way down; measure each of these claims layer by
-# layer; and find out why the paper's form needs a warm-up and the other hardly does.
+# **You will** see deep networks fail where shallow ones do not. You will derive what a sum, and a LayerNorm
+# before or after it, does to a gradient on its way down, and measure each claim layer by layer. And you will
+# find out why the paper's form needs a warm-up and the other hardly does.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | the chain rule; variances of sums and products of independent numbers |
 # | Time | an hour to read, one for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -59,14 +59,13 @@ rng = np.random.default_rng(10)
 # %% [markdown]
 # ## 1 · Deeper should not be worse
 #
-# Add a layer to a network. The new network can do all that the old one could: let the new layer compute
-# $f(x) = x$. (A ReLU does not forbid that: a large bias lifts all numbers over it, and a second one takes
+# Add a layer to a network. The new network can do all that the old one could: the new layer only has to
+# compute $f(x) = x$. (A ReLU allows that. A large bias lifts all numbers above zero, and a second one takes
 # them down again.) So on the *training* data a deeper network should never end with a larger loss. Let us see.
 #
-# A block is a feed-forward network, two linear maps with a ReLU between them. A stack of $n$ blocks is
-# wired in one of five ways:
+# A block is a feed-forward network: two linear maps with a ReLU between them. We wire a stack of $n$ blocks
+# in five ways:
 #
-# | | block |
 # |---|---|
 # | plain | $y = f(x)$ |
 # | plain, normed | $y = \text{LayerNorm}(f(x))$ |
@@ -149,13 +148,12 @@ WIRINGS = {  # wiring: name, colour, dashes, marker
 }
 
 # %% [markdown]
-# The task: from 32 random numbers compute three smooth functions of them, 128 examples, all seen in every
-# step; 100 steps of Adam. Only the training loss counts here: this is about whether a network *can be
-# trained*, not whether it generalises. Luck plays a part at this size, so each stack is trained from five
-# random starts, drawn faintly; the line is their median:
+# The task is to compute three smooth functions of 32 random numbers. There are 128 examples, all seen in every
+# step, and 70 steps of Adam. Only the training loss counts. We ask whether a network *can be trained*, not
+# whether it generalises. Luck plays a part at this size, so each stack is trained from three random starts:
 
 # %%
-WIDTH, STEPS, STARTS = 32, 100, 5
+WIDTH, STEPS, STARTS = 32, 70, 3
 inputs = rng.standard_normal((128, WIDTH)).astype(np.float32)
 directions = rng.standard_normal((WIDTH, 3)) / np.sqrt(WIDTH)
 wanted = np.sin(2 * inputs @ directions).astype(np.float32)  # (128, 3)
@@ -183,14 +181,26 @@ def final_loss(wiring, depth, learning_rate=1e-3, warmup=1, steps=STEPS, seed=0)
 
 
 depths = [2, 4, 8, 16, 32]
-figure, axes = plt.subplots(figsize=(7, 4.6))
-losses = {}  # the median for each depth
-for wiring, (name, colour, dashes, marker) in WIRINGS.items():
-    with accelerated():  # the faster twins of the layers: the same results sooner
+losses = {}  # (depth, start) for each wiring
+with accelerated():  # the faster twins of the layers: the same results sooner
+    for wiring in WIRINGS:
         found = [[final_loss(wiring, n, seed=s) for s in range(STARTS)] for n in depths]
-    axes.loglog(depths, found, marker, color=colour, ms=4, alpha=0.35)
-    losses[wiring] = np.median(found, axis=1)
-    axes.loglog(depths, losses[wiring], color=colour, ls=dashes, marker=marker, label=name)
+        losses[wiring] = np.array(found)
+for wiring in ("plain", "normed"):
+    assert np.all(losses[wiring][-1] > 3 * losses[wiring].min(axis=0))  # from each start
+assert losses["sum"][-1].min() > 1
+assert np.all(np.diff(losses["post"][:4], axis=0) < 0)
+assert np.all(np.diff(losses["pre"], axis=0) < 0)
+
+# %% [markdown]
+# Drawn is the loss at the end against the depth. The faint marks are the three starts, the lines their medians:
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7, 4.6))
+for wiring, (name, colour, dashes, marker) in WIRINGS.items():
+    axes.loglog(depths, losses[wiring], marker, color=colour, ms=4, alpha=0.35)
+    median = np.median(losses[wiring], axis=1)
+    axes.loglog(depths, median, color=colour, ls=dashes, marker=marker, label=name)
 axes.axhline(1, color=BLACK, ls=":", lw=1.2)
 axes.text(2, 1.15, "no better than a constant", fontsize=9.5)
 axes.set(xlabel="blocks", ylabel="training loss, relative to a constant")
@@ -198,21 +208,17 @@ axes.set_xticks(depths, depths)
 axes.minorticks_off()
 axes.legend()
 plt.show()
-for wiring in ("plain", "normed"):
-    assert losses[wiring][-1] > 3 * min(losses[wiring])
-assert np.all(np.diff(losses["pre"]) < 0)
 
 # %% [markdown]
-# From some depth on, plain blocks are worse the more there are, with LayerNorm or without: on the data they
-# are trained on. It is no overfitting, and it is no lack of capacity. The bare sum is no cure; it fails at
-# depth in another way. The two that have both, the sum and LayerNorm, gain from depth: in the median
-# post-norm does up to a point, and pre-norm to the end.
+# From some depth on, plain blocks get worse the more there are, with LayerNorm or without. It is the data
+# they are trained on, so it is no overfitting. It is no lack of capacity either. The sum alone is no cure: with 32
+# blocks it ends above a constant. The two that have both, the sum and LayerNorm, gain from depth, from each of
+# the three starts: post-norm up to 16 blocks, and pre-norm to the end.
 #
-# That the training error rises with depth is what He et al. found with images and called *degradation*. Mind
-# which of our stacks is like theirs. Their plain networks had batch norm, and they made sure that the
-# gradients were of healthy size all the way down: nothing vanished there, it was the optimisation that failed.
-# Nearest to that is our normed stack. The plain one has the same symptom, and a cause of its own that we
-# find in section 5. The rest of this lesson is about why.
+# He et al. found with images that the training error rises with depth, and called it *degradation*. Mind which
+# of our stacks is like theirs. Their plain networks had batch norm, and their gradients were of healthy size all
+# the way down. Nothing vanished there; the optimisation failed. Our normed stack is nearest to that. The plain
+# one has the same symptom, and a cause of its own that we find in section 5.
 #
 # ## 2 · The definition
 #
@@ -222,9 +228,8 @@ assert np.all(np.diff(losses["pre"]) < 0)
 # z = x + \text{Dropout}(h), \qquad h = f(x) .
 # $$
 #
-# The sublayer no longer has to produce the result, only a *correction* to it. With small weights the block
-# is near the identity: the layer that a deeper network needs in order to be no worse is now the one it
-# starts from.
+# The sublayer no longer produces the result, only a *correction* to it. With small weights the block is near
+# the identity. So a deeper network starts from the very layer that it needs in order to be no worse.
 
 # %%
 B, T, D = 2, 5, 16
@@ -250,8 +255,8 @@ shape_table(
 #
 # We write $dx$ for $\partial L / \partial x$. From $z_i = x_i + h_i$ follows $\partial z_i / \partial h_i = 1$,
 # so $dh = dz$: **a sum hands its gradient to both terms unchanged.** (With dropout, $h$ was multiplied by a
-# mask, and $dh$ is $dz$ times the same mask.) $x$ is used twice, by the sum and by the sublayer, and
-# gradients of several uses add up. With $J$ the matrix of the derivatives of $f$:
+# mask, and $dh$ is $dz$ times the same mask.) $x$ is used twice, by the sum and by the sublayer, and the
+# gradients of its uses add up. With $J$ the matrix of the derivatives of $f$:
 #
 # $$
 # dx = dz + J^\top dz = (I + J)^\top dz .
@@ -264,13 +269,13 @@ shape_table(
 # = \Big( I + \sum_k J_k + \sum_{j \lt k} J_k J_j + \dots \Big)^\top dx_n .
 # $$
 #
-# Multiply out, and each choice of $I$ or $J_k$ from each bracket is one *path* from top to bottom: one
-# path around all sublayers, $n$ that pass through one, and so on, $2^n$ in all. A plain stack has one
-# path, the one through all of them, $J_1^\top \cdots J_n^\top$.
+# Multiply out. Each choice of $I$ or $J_k$ from each bracket is one *path* from top to bottom: one path around
+# all sublayers, $n$ that pass through one, and so on, $2^n$ in all. A plain stack has only the path through all
+# of them, $J_1^\top \cdots J_n^\top$.
 #
 # A wrong idea goes with this formula: "because of the $I$ the gradient cannot vanish." A sum can be zero
-# though none of its terms is: if $f(x) = -x$ then $I + J = 0$. The identity does not force anything. What it
-# does is statistical, and we work it out in section 5.
+# though none of its terms is: if $f(x) = -x$ then $I + J = 0$. What the identity does is statistical, and we
+# work it out in section 5.
 #
 # ## 4 · The code of the package, and the proof
 
@@ -291,7 +296,7 @@ for norm in ("post", "pre"):
 
 
 # %% [markdown]
-# A mistake that is easily made: to return what comes back through the sublayer, and to forget the gradient
+# A mistake that is easily made is to return what comes back through the sublayer, and to forget the gradient
 # that goes past it:
 
 
@@ -313,20 +318,19 @@ assert not report.right
 print(report)
 
 # %% [markdown]
-# No shape is wrong. Of the $2^n$ paths of a stack, the one through all sublayers would be left.
+# No shape is wrong. Of the $2^n$ paths of a stack, only the one through all sublayers is left.
 #
 # ## 5 · How large is the gradient?
 #
-# ### What a block does to a variance
+# ### One block
 #
-# At the start of training all weights are random, and then sizes can be computed. $f$ is
-# $\text{ReLU}(x W_1) W_2$, with $W_1$ of shape $(D, F)$ and $W_2$ of $(F, D)$. The package draws both with
-# mean 0 and variance $2 / (D + F)$ (Glorot and Bengio 2010). Let the entries of $x$ have mean square $q$.
+# At the start all weights are random, so sizes can be computed. In $f(x) = \text{ReLU}(x W_1) W_2$ the shapes are
+# $(D, F)$ and $(F, D)$. The package draws both with mean 0 and variance $2 / (D + F)$ (Glorot and Bengio 2010). Let
+# $x$ have mean square $q$.
 #
-# - An entry of $x W_1$ is a sum of $D$ products of independent numbers with mean 0, so its variance is
-#   $D q \cdot 2 / (D + F)$.
+# - An entry of $x W_1$ sums $D$ products of independent numbers. Its variance is $D q \cdot 2 / (D + F)$.
 # - It is symmetric around 0, so ReLU keeps half of its mean square.
-# - An entry of the result is a sum of $F$ such products: times $F \cdot 2 / (D + F)$.
+# - An entry of the result sums $F$ such products: times $F \cdot 2 / (D + F)$.
 #
 # Together $f$ multiplies the mean square by
 #
@@ -334,50 +338,41 @@ print(report)
 # v = \frac{2 D}{D + F} \cdot \frac12 \cdot \frac{2 F}{D + F} = \frac{2 D F}{(D + F)^2} .
 # $$
 #
-# Backward the same happens in reverse: $W_2^\top$ sums over $D$ entries, the mask of ReLU lets half of
-# them pass, $W_1^\top$ sums over $F$. The three factors are the same ones, so **a gradient is multiplied by
-# the same** $v$. For $F = D$, as in our stacks, $v = \frac12$.
+# Backward, $W_2^\top$ sums over $D$, ReLU's mask passes half, and $W_1^\top$ sums over $F$: the same factors. So **a
+# gradient is multiplied by the same** $v$. In our stacks $F = D$ and $v = \frac12$.
 #
 # ### Five wirings
 #
 # Let $q_k$ be the mean square of the stream after $k$ blocks, $q_0 = 1$, and $g_k$ that of the gradient there,
-# relative to $dy$. $f$ has weights of its own in each block, with mean 0, so $x$ and $f(x)$ are uncorrelated and
-# their mean squares add; likewise the two gradients.
+# relative to $dy$. Each block has weights of its own with mean 0. So $x$ and $f(x)$ are uncorrelated: their mean
+# squares add, and so do the gradients'.
 #
 # **Plain.** $g_{k-1} = v \, g_k$, so $g_0 = v^n$.
 #
-# **Plain, normed.** LayerNorm makes $q = 1$ again: it divides $f(x)$, of mean square $v$, by $\sqrt v$. Therefore its
-# backward divides the gradient by the same number (it also removes 2 of $D$ directions, which we neglect). $f$
-# multiplies $g$ by $v$. They cancel: $g_{k-1} = \frac vv \, g_k = g_k$.
+# **Plain, normed.** LayerNorm divides $f(x)$, of mean square $v$, by $\sqrt v$, and its backward does the same to
+# the gradient. (It also removes 2 of $D$ directions, which we neglect.) $f$ multiplies $g$ by $v$, and this
+# divides it by $v$: $g_{k-1} = g_k$.
 #
-# **Sum.** $g_{k-1} = (1 + v) \, g_k$, so $g_0 = (1 + v)^n$. The stream grows by the same factor.
+# **Sum.** $g_{k-1} = (1 + v) \, g_k$, so $g_0 = (1 + v)^n$. The stream grows likewise.
 #
-# **Post-norm.** In the same way LayerNorm divides the sum, of mean square $1 + v$, by $\sqrt{1 + v}$, and so the
-# gradient. The sum multiplies $g$ by $1 + v$. They cancel again:
+# **Post-norm.** The sum multiplies $g$ by $1 + v$, and LayerNorm divides by $\sqrt{1 + v}$. They cancel again:
+# $g_{k-1} = g_k$.
 #
-# $$
-# g_{k-1} = \frac{1 + v}{1 + v} \, g_k = g_k .
-# $$
-#
-# **Pre-norm.** The stream is never scaled. $f$ sees $\text{LayerNorm}(x)$, of mean square 1, and adds $v$, whatever
-# the stream is: $q_k = 1 + k v$. The gradient through block $k$ goes through $f$, times $v$, and through a
-# LayerNorm that divided by $\sqrt{q_{k-1}}$:
+# **Pre-norm.** $f$ sees $\text{LayerNorm}(x)$, of mean square 1, and adds $v$. So $q_k = 1 + k v$. The gradient
+# through block $k$ goes through $f$, times $v$, and through a LayerNorm that divided by $\sqrt{q_{k-1}}$:
 #
 # $$
 # g_{k-1} = g_k \left( 1 + \frac{v}{q_{k-1}} \right) = g_k \, \frac{q_{k-1} + v}{q_{k-1}} = g_k \, \frac{q_k}{q_{k-1}} .
 # $$
 #
-# So $g_k q_k$ is the same number for all $k$. After the last block stands a LayerNorm that divided by
-# $\sqrt{q_n}$, so $g_n = 1 / q_n$, that number is 1, and
+# So $g_k q_k$ is the same for all $k$. The LayerNorm after the last block makes it 1, since it divided by
+# $\sqrt{q_n}$. So $g_k = 1 / (1 + k v)$.
 #
-# $$
-# g_k = \frac{1}{q_k} = \frac{1}{1 + k v} .
-# $$
-#
-# A remarkable formula: **$n$ is not in it.** The gradient at a layer depends on how far it is from the *bottom*.
-# You may stack as many layers on top as you like.
+# **$n$ is not in it.** The gradient at a layer depends only on its distance from the *bottom*.
 #
 # ### Measured
+#
+# The gradient in one random stack of each kind (128 features, 64 rows). The black lines are the formulas:
 
 # %%
 WIDTH_WIDE, ROWS, DEEP, v = 128, 64, 64, 1 / 2
@@ -409,47 +404,47 @@ THEORY = {  # the norm, the root of g
     "post": np.ones(DEEP + 1),
     "pre": (1 + k * v) ** -0.5,
 }
+measured = {}
+for wiring in WIRINGS:
+    gradients = gradients_through(wiring, DEEP)
+    measured[wiring] = np.array([size(gradient) for gradient in gradients]) / size(dy)
+    assert np.all(np.abs(np.log10(measured[wiring] / THEORY[wiring])) < 1)
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8.2, 4.8))
 for wiring, (name, colour, dashes, marker) in WIRINGS.items():
-    measured = [size(gradient) / size(dy) for gradient in gradients_through(wiring, DEEP)]
     axes.semilogy(
-        k, measured, color=colour, ls=dashes, marker=marker, ms=4, markevery=8, label=name
+        k, measured[wiring], color=colour, ls=dashes, marker=marker, ms=4, markevery=8, label=name
     )
     axes.semilogy(k, THEORY[wiring], "-", color=BLACK, lw=0.8)
-    assert np.all(np.abs(np.log10(measured / THEORY[wiring])) < 1)
 axes.plot([], [], "-", color=BLACK, lw=0.8, label="derived")
 axes.set(
     xlabel="blocks below: 0 is the input, 64 the output",
     ylabel="norm of the gradient, relative to $dy$",
+    title="one random stack of each kind",
 )
 axes.legend()
 plt.show()
 
 # %% [markdown]
-# Read from the right, the way the gradient travels. Through 64 plain blocks it loses ten orders of
-# magnitude, and what reaches the bottom is useless; in the bare sum it grows by five or six. Both are straight
-# lines on this scale: exponential in depth. The three with LayerNorm stay within one order. The black lines
-# are the formulas, with nothing fitted. (One random stack of each kind: over 128 features and 64 rows chance
-# averages out.)
+# Read from the right. Through 64 plain blocks the gradient loses ten orders of magnitude. In the bare sum it grows by
+# five or six. With LayerNorm it stays within one.
 #
 # ### Is it only the size?
 #
-# Then LayerNorm alone would repair a plain network: with it the gradient has the right size at every depth.
-# (So it has without, if $W_1$ is drawn with twice the variance, which makes $v = 1$ for $F = D$: He et al.,
-# *Delving Deep into Rectifiers*, 2015.) But in section 1 the normed stack of 32 blocks hardly learned. That is the
-# degradation of He et al.: sizes are right forward and backward, and still a deeper network is harder to train.
-# They left open why.
+# Then LayerNorm alone would repair a plain network. But in section 1 the normed stack of 32 blocks hardly learned.
+# This is nearest to He et al.'s degradation: all sizes are right, and still a deeper network is harder to train.
 #
-# So look at the direction. In the expansion of section 3, one path goes around all sublayers and hands
-# $dx_n$ down as it is. How much of the gradient at the bottom is that? The cosine of the angle between
-# $dx_0$ and $dx_n$ tells. All other paths pass through random matrices and point anywhere, so only this path
-# counts: $dx_0 \cdot dx_n = |dx_n|^2 / d$, where $d$ is what the LayerNorms along it divide by, all together.
-# The cosine is this over $|dx_0| \, |dx_n|$, and so $|dx_n| / |dx_0|$ over $d$:
+# So look at the direction. Of the paths of section 3, one goes around all sublayers and hands $dx_n$ down as it is.
+# The others pass through random matrices and point anywhere. So $dx_0 \cdot dx_n = |dx_n|^2 / d$, where $d$ is what
+# the LayerNorms on the direct path divide by. Their cosine is $|dx_n| / |dx_0|$ over $d$:
 #
+# - Sum: $d = 1$ and $|dx_n| / |dx_0| = (1 + v)^{-n/2}$. That is the cosine.
+# - Post-norm: $d = (1 + v)^{n/2}$ and $|dx_n| / |dx_0| = 1$. The cosine is the same.
+# - Pre-norm: $d = 1$, and the cosine is $\sqrt{g_n / g_0} = (1 + n v)^{-1/2}$.
 # - Plain, normed or not: there is no such path. The cosine is 0.
-# - Sum: $d = 1$, and $|dx_n| / |dx_0| = (1 + v)^{-n/2}$. That is the cosine.
-# - Post-norm: $d = \sqrt{1 + v}^{\,n}$, and $|dx_n| / |dx_0| = 1$. The cosine is $(1 + v)^{-n/2}$ again.
-# - Pre-norm: nothing stands in the path, $d = 1$, and $|dx_n| / |dx_0| = \sqrt{g_n / g_0} = (1 + n v)^{-1/2}$.
+#
+# Measured, with the formulas in black:
 
 
 # %%
@@ -458,41 +453,42 @@ def cosine(a, b):
 
 
 deeper = np.array([1, 2, 4, 8, 16, 32, 64, 128])
-figure, axes = plt.subplots(figsize=(7, 4.2))
-shares = {}
-for wiring, (name, colour, dashes, marker) in WIRINGS.items():
-    shares[wiring] = []
+shares = {wiring: [] for wiring in WIRINGS}
+for wiring in WIRINGS:
     for depth in deeper:
         bottom, *_, top = gradients_through(wiring, depth)
         shares[wiring].append(cosine(bottom, top))
+assert shares["pre"][-1] > 0.05 > max(abs(shares["post"][-1]), abs(shares["plain"][-1]))
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7, 4.2))
+for wiring, (name, colour, dashes, marker) in WIRINGS.items():
     axes.plot(deeper, shares[wiring], color=colour, ls=dashes, marker=marker, ms=5, label=name)
 axes.plot(deeper, (1 + deeper * v) ** -0.5, "-", color=BLACK, lw=0.8, label="derived")
 axes.plot(deeper, (1 + v) ** (-deeper / 2), "-", color=BLACK, lw=0.8)
 axes.set_xscale("log", base=2)
 axes.set_xticks(deeper, deeper)
 axes.set(xlabel="blocks", ylabel="cosine of the gradients at bottom and top", ylim=(-0.1, 1))
+axes.set_title("one random stack for each point")
 axes.legend()
 plt.show()
-assert shares["pre"][-1] > 0.05 > max(abs(shares["post"][-1]), abs(shares["plain"][-1]))
 
 # %% [markdown]
-# **In post-norm the direct path is there on paper, and at depth it carries nothing.** After some twenty blocks a
-# post-norm stack passes down a gradient of the right *size* and, like a plain one, no trace of its *direction*:
-# what arrives has been through nearly all the matrices. (Its line and that of the bare sum are one.) In pre-norm
-# the direct path fades only with the root of the depth: the lowest block of a hundred still hears directly what
-# the loss wants.
+# **In post-norm the direct path is there on paper, and at depth it carries nothing.** After some twenty blocks the
+# gradient has the right *size*, and no trace of its *direction*. In pre-norm the lowest block of a hundred still hears
+# what the loss wants.
 #
 # ## 6 · What a step does to the output
 #
-# Gradients say where to go; how far may one go? Let a step of training change every weight a little, by a
-# random number of $\delta$ times its standard deviation. How far does the output move? (This question, and the
-# answers, are from Liu et al., *Understanding the Difficulty of Training Transformers*, 2020.)
+# Change every weight by a random number, of $\delta$ times the weights' standard deviation. How far does the output
+# move? (The question and the answers are from Liu et al., *Understanding the Difficulty of Training Transformers*,
+# 2020.)
 #
-# $f$ has two matrices. To first order, changing each by $\delta$ adds to $f(x)$ two errors of mean square
-# $\delta^2 v$ each. Let $e_k$ be the mean square of the error of the stream after $k$ blocks, relative to $q_k$.
-# An error travels as $x$ does: around $f$, and through it.
+# $f$ has two matrices. To first order each change adds to $f(x)$ an error of mean square $\delta^2 v$. Let $e_k$ be
+# the mean square of the stream's error after $k$ blocks, relative to $q_k$. An error travels as $x$ does,
+# around $f$ and through it.
 #
-# **Post-norm.** The old error is multiplied by $1 + v$, the new one added, and LayerNorm divides all by $1 + v$:
+# **Post-norm.** The old error is multiplied by $1 + v$, the new one is added, and LayerNorm divides by $1 + v$:
 #
 # $$
 # e_k = e_{k-1} + \frac{2 \delta^2 v}{1 + v}
@@ -500,8 +496,8 @@ assert shares["pre"][-1] > 0.05 > max(abs(shares["post"][-1]), abs(shares["plain
 # e_n = n \, \frac{2 \delta^2 v}{1 + v} .
 # $$
 #
-# **Pre-norm.** The absolute error $e_{k-1} q_{k-1}$ is multiplied by $1 + v / q_{k-1} = q_k / q_{k-1}$, which makes it
-# $e_{k-1} q_k$, and $2 \delta^2 v$ is added. Divide by $q_k = 1 + k v$:
+# **Pre-norm.** The absolute error $e_{k-1} q_{k-1}$ is multiplied by $1 + v / q_{k-1} = q_k / q_{k-1}$, and
+# $2 \delta^2 v$ is added. Divide by $q_k = 1 + k v$:
 #
 # $$
 # e_k = e_{k-1} + \frac{2 \delta^2 v}{1 + k v}
@@ -510,8 +506,8 @@ assert shares["pre"][-1] > 0.05 > max(abs(shares["post"][-1]), abs(shares["plain
 # $$
 #
 # (The sum is the area of bars under the curve $1 / (1 + t)$ from 0 to $n v$.) **In post-norm the errors of all layers
-# add up; in pre-norm each new layer matters less, because the stream it adds to is larger.** Linear in depth against
-# logarithmic:
+# add up. In pre-norm each new layer matters less, because the stream it adds to is larger.** Measured, in three random
+# stacks for each point:
 
 
 # %%
@@ -528,18 +524,10 @@ def output_moves(wiring, depth, seed, delta=0.01):
     return size(to_host(stack.forward(x)[0]) - before) / size(before)
 
 
-figure, axes = plt.subplots(figsize=(7, 4))
+moves = {}  # %, for each depth
 for wiring in ("post", "pre"):
-    name, colour, dashes, marker = WIRINGS[wiring]
-    squares = [[output_moves(wiring, depth, seed) ** 2 for seed in range(4)] for depth in deeper]
-    moves = 100 * np.sqrt(np.mean(squares, axis=1))  # over four random stacks
-    axes.plot(deeper, moves, color=colour, ls=dashes, marker=marker, label=name)
-axes.plot(deeper, np.sqrt(deeper * 2 * v / (1 + v)), "-", color=BLACK, lw=0.8, label="derived")
-sums = [sum(v / (1 + j * v) for j in range(1, depth + 1)) for depth in deeper]
-axes.plot(deeper, np.sqrt(2 * np.array(sums)), "-", color=BLACK, lw=0.8)
-axes.set(xlabel="blocks", ylabel="output moves by (%), weights by 1 %")
-axes.legend()
-plt.show()
+    squares = [[output_moves(wiring, depth, seed) ** 2 for seed in range(3)] for depth in deeper]
+    moves[wiring] = 100 * np.sqrt(np.mean(squares, axis=1))
 
 
 def likeness(rows):
@@ -553,60 +541,71 @@ for wiring in ("post", "pre"):
     rows = to_host(new_stack(wiring, 128).forward(x)[0])
     print(f"{wiring}-norm: after 128 blocks the mean cosine of two rows is {likeness(rows):.2f}")
 
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7, 4))
+for wiring in ("post", "pre"):
+    name, colour, dashes, marker = WIRINGS[wiring]
+    axes.plot(deeper, moves[wiring], color=colour, ls=dashes, marker=marker, label=name)
+axes.plot(deeper, np.sqrt(deeper * 2 * v / (1 + v)), "-", color=BLACK, lw=0.8, label="derived")
+sums = [sum(v / (1 + j * v) for j in range(1, depth + 1)) for depth in deeper]
+axes.plot(deeper, np.sqrt(2 * np.array(sums)), "-", color=BLACK, lw=0.8)
+axes.set(xlabel="blocks", ylabel="output moves by (%), weights by 1 %")
+axes.legend()
+plt.show()
+
 # %% [markdown]
-# A root, and the root of a logarithm. At depth post-norm leaves its line a little. There the 64 rows have become
-# nearly alike, as the last lines show, so their mean is hardly a mean any more: one row's luck is the luck of all.
+# A root, and the root of a logarithm. At depth post-norm leaves its line: its 64 rows have become nearly alike, so
+# one row's luck is the luck of all.
 #
-# ### So post-norm must begin with small steps
+# ### Hence the warm-up
 #
-# Adam moves every weight by about the learning rate in each step, whatever the size of the gradient
-# ([lesson 12](12_learning.ipynb)). The same learning rate therefore moves the output of a deep post-norm
-# network much further. Two things should follow: at small learning rates it is ahead, and large ones throw it
-# off, unless they are reached slowly, by a *warm-up*. Our task again, with 16 blocks and 60 steps, the learning
-# rate constant or growing over the first 30 of them, from five random starts:
+# Adam moves every weight by about the learning rate, whatever the size of the gradient
+# ([lesson 12](12_learning.ipynb)). So the same rate moves the output of a deep post-norm network further. Small rates
+# should suit it better, and large ones throw it off, unless a *warm-up* leads up to them slowly. Our task with 16
+# blocks, 50 steps and three starts, the rate constant or growing over the first 25 steps:
 
 # %%
-rates = [3e-4, 1e-3, 3e-3, 1e-2]
+rates = [1e-4, 1e-3, 1e-2]
+results = {}  # (rate, start) for each wiring and warm-up
+with accelerated():
+    for wiring in ("post", "pre"):
+        for warmup in (1, 25):
+            results[wiring, warmup] = np.array(
+                [
+                    [final_loss(wiring, 16, rate, warmup, 50, s) for s in range(STARTS)]
+                    for rate in rates
+                ]
+            )
+assert np.all(results["post", 1][0] < results["pre", 1][0])  # the smallest rate, each start
+assert results["post", 1][-1].min() > 0.9 > results["pre", 1][-1].max()  # the largest, thrown off
+assert results["post", 25][-1].max() < 0.9  # and not with a warm-up
+
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(9.5, 4), sharey=True)
-results = {}
-for axes, warmup, title in zip(panels, (1, 30), ("no warm-up", "warm-up of 30 steps"), strict=True):
+for axes, warmup, title in zip(panels, (1, 25), ("no warm-up", "warm-up of 25 steps"), strict=True):
     for wiring in ("post", "pre"):
         name, colour, dashes, marker = WIRINGS[wiring]
-        with accelerated():
-            found = [
-                [final_loss(wiring, 16, rate, warmup, 60, s) for s in range(STARTS)]
-                for rate in rates
-            ]
-        results[wiring, warmup] = np.array(found)  # (rate, start)
-        axes.loglog(rates, found, marker, color=colour, ms=4, alpha=0.35)
-        median = np.median(found, axis=1)
+        axes.loglog(rates, results[wiring, warmup], marker, color=colour, ms=4, alpha=0.35)
+        median = np.median(results[wiring, warmup], axis=1)
         axes.loglog(rates, median, color=colour, ls=dashes, marker=marker, label=name)
     axes.axhline(1, color=BLACK, ls=":", lw=1.2)
     axes.set(xlabel="learning rate, at its largest", title=title)
 panels[0].set_ylabel("training loss, relative to a constant")
 panels[1].legend(loc="lower left")
 plt.show()
-assert np.median(results["post", 1][0]) < np.median(results["pre", 1][0])  # the smallest rate
-assert results["post", 1][3].min() > 0.9 > results["pre", 1][3].max()  # the largest, thrown off
-assert results["post", 30][3].max() < 0.9  # and not with a warm-up
 
 # %% [markdown]
-# At the smallest rates post-norm is a little ahead, though the runs overlap. At the largest, without a warm-up,
-# all five of its runs are thrown back to a constant, where pre-norm still learns. With the warm-up it learns there
-# too. (At small rates a warm-up only costs: half of the 60 steps are made with less.)
+# At the smallest rate post-norm is ahead from each start. At the largest, without a warm-up, all three of its runs are
+# thrown back to a constant, where pre-norm still learns. With the warm-up it learns there too.
 #
-# The paper trains post-norm with 4,000 steps of warm-up. That is no ornament: Xiong et al. (*On Layer Normalization
-# in the Transformer Architecture*, 2020) leave it out, and the model ends far behind.
-#
-# Does that make post-norm the worse choice? The paper's results are with post-norm, and Liu et al. find that where
-# it can be trained it may end better. Pre-norm has a price of its own: at the top of a deep stack each layer adds
-# $v$ to a stream of $1 + k v$, so the last layers change little. It is the choice of whoever wants to train
-# without care.
+# The paper trains post-norm with 4,000 steps of warm-up. Xiong et al. (*On Layer Normalization in the Transformer
+# Architecture*, 2020) leave it out, and the model ends far behind. That does not make post-norm the worse choice: Liu
+# et al. find that it may end better where it can be trained.
 #
 # ## 7 · In the real model
 #
-# Our blocks have no attention, and their gradient was random. The Transformer, 12 layers a side, with the gradient
-# of a loss; the norm of the gradient of all parameters of a layer, in one random model of each kind:
+# Our blocks had no attention, and their gradient was random. Now take the Transformer, 12 layers a side, with the
+# gradient of a loss. Drawn is the norm of the gradient of all parameters of a layer, in one random model of each kind:
 
 
 # %%
@@ -628,8 +627,10 @@ def gradients_by_layer(norm):
     ]
 
 
-figure, panels = plt.subplots(1, 2, figsize=(9.5, 4), sharey=True)
 by_layer = {norm: gradients_by_layer(norm) for norm in ("post", "pre")}
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 2, figsize=(9.5, 4.3), sharey=True)
 for axes, side, title in zip(panels, (0, 1), ("encoder", "decoder"), strict=True):
     for norm in ("post", "pre"):
         name, colour, dashes, marker = WIRINGS[norm]
@@ -640,6 +641,7 @@ for axes, side, title in zip(panels, (0, 1), ("encoder", "decoder"), strict=True
     axes.set_xticks(range(1, 13))
 panels[0].set_ylabel("norm of the gradient of its parameters")
 panels[0].legend()
+figure.suptitle("one random model of each kind, seed 10")
 plt.show()
 
 # %% [markdown]
@@ -649,16 +651,15 @@ plt.show()
 #
 # It took for granted that what a sublayer adds forward it also adds backward: $v$ and $v$. **Cross-attention does
 # not.** The stream $x$ enters it as the query alone, and decides only about the *weights* of an average of values.
-# But we have just seen what becomes of rows in a deep post-norm stack: they grow alike. If all rows of the memory
-# are alike, so are their values, and their average is the same with any weights: the derivative by $x$ is nearly
-# zero. The average itself is not; let its mean square be $c$. LayerNorm then divides by $\sqrt{1 + c}$, backward
-# too, and no sum multiplies back:
+# We have just seen that rows in a deep post-norm stack grow alike. If all rows of the memory are alike, so are their
+# values, and their average is the same with any weights: the derivative by $x$ is nearly zero. The average itself is
+# not; let its mean square be $c$. LayerNorm then divides by $\sqrt{1 + c}$, backward too, and no sum multiplies back:
 #
 # $$
 # |dx_{k-1}| \approx \frac{1}{\sqrt{1 + c}} \, |dx_k| \qquad\text{in each decoder layer.}
 # $$
 #
-# All of this can be measured by itself, from an encoder's memory and queries of any kind:
+# This can be measured by itself, with an encoder's memory and queries of any kind:
 
 # %%
 model = deep_transformer("post")
@@ -681,7 +682,7 @@ assert np.mean(backward) < 1e-3 * c
 assert abs(measured * np.sqrt(1 + c) - 1) < 0.15
 
 # %% [markdown]
-# So in the paper's form the lower layers of a deep decoder start with a small remainder of the gradient. Adam, which
+# So in the paper's form the lower layers of a deep decoder start with a small part of the gradient. Adam, which
 # divides by the size of the gradient ([lesson 12](12_learning.ipynb)), makes up for much of that.
 #
 # ## 8 · Exercises

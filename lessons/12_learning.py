@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 12 · Learning
 #
-# **You will** derive Adam with its bias correction and find out what the correction really prevents; see
-# why the learning rate first rises and then falls; learn a test that finds most mistakes in seconds;
-# and take the paper's recipe apart, one ingredient at a time.
+# **You will** derive Adam with its bias correction, and find out what the correction really prevents. You will see why
+# the learning rate first rises and then falls, learn a test that finds most mistakes in seconds, and take the paper's
+# recipe apart, one ingredient at a time.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | gradients, however they are computed; mean and variance |
 # | Time | an hour to read, one for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -57,9 +57,9 @@ rng = np.random.default_rng(12)
 # %% [markdown]
 # ## 1 · A gradient is not a step
 #
-# Gradient descent moves each parameter against its gradient: $\theta \leftarrow \theta - \eta \, g$, with a
-# learning rate $\eta$. One number for all parameters. Here is a small Transformer, and a task for it that needs
-# every part: to spell words of four to eight random letters backwards.
+# Gradient descent moves each parameter against its gradient: $\theta \leftarrow \theta - \eta \, g$. The learning rate
+# $\eta$ is one number for all parameters. Here is a small Transformer, and a task that needs every part of it: to spell
+# words of four to eight random letters backwards.
 
 # %%
 LETTERS, FIRST = 20, 4  # ids 0 to 3 are padding, unknown, begin and end
@@ -104,9 +104,9 @@ for name in (min(sizes, key=sizes.get), max(sizes, key=sizes.get)):
 print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other")
 
 # %% [markdown]
-# A learning rate that suits one of them moves the other not at all, or throws it off. The gradient has a unit:
-# loss per unit of the parameter. A step must have the unit of the parameter. Multiplying by one $\eta$ cannot
-# do for all what differs from one to the next. Adam can.
+# A learning rate that suits one of them hardly moves the other, or throws it off. The gradient has a unit: loss per
+# unit of the parameter. A step must have the unit of the parameter. One $\eta$ for all cannot change one unit into the
+# other where sizes differ so much. Adam can.
 #
 # ## 2 · Adam, derived
 #
@@ -125,7 +125,7 @@ print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other"
 # m_t = (1 - \beta_1) \sum_{i=1}^{t} \beta_1^{\,t-i} \, g_i .
 # $$
 #
-# A weighted sum in which a gradient counts $\beta_1$ times as much one step later. The paper's
+# In this weighted sum a gradient counts $\beta_1$ times as much one step later. The paper's
 # $\beta_1 = 0.9$ and $\beta_2 = 0.98$ forget with time constants of $1 / (1 - \beta)$: 10 and 50 steps.
 #
 # **The weights do not sum to one.** By the geometric series,
@@ -171,8 +171,8 @@ shape_table(
 )
 
 # %% [markdown]
-# The first step, with the correction, has $\hat m = g$ and $\hat v = g^2$. So it is $\eta \, g / |g|$: **every parameter
-# moves by exactly** $\eta$, whatever the size of its gradient.
+# The first step, with the correction, has $\hat m = g$ and $\hat v = g^2$. So it is $\eta \, g / |g|$: **every
+# parameter moves by exactly** $\eta$, whatever the size of its gradient.
 
 # %%
 print("gradients ", " ".join(f"{g:8.0e}" for g in to_host(grad)))
@@ -192,8 +192,9 @@ assert np.allclose(to_host(data) - before, -0.01 * np.sign(to_host(grad)))
 # (1 - \beta_1)^2 \sum_{i} \beta_1^{\,2(t-i)} s^2 = \frac{(1 - \beta_1)^2}{1 - \beta_1^2} \, s^2 = \frac{1 - \beta_1}{1 + \beta_1} \, s^2 ,
 # $$
 #
-# and $\hat v$ is near $s^2$, so the root mean square of the step is about $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam
-# slows down by itself where the gradients disagree. Both, measured:
+# and $\hat v$ is near $s^2$, so the root mean square of the step is about
+# $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam slows down by itself where the gradients disagree.
+# Both, measured:
 
 
 # %%
@@ -222,14 +223,16 @@ print("steady gradient: every step −1.000 η")
 # ### What the correction prevents
 #
 # The usual explanation is that without it the first steps would be too *small*, as $m$ begins at zero. But $v$ begins
-# at zero too, stands in the denominator, and fills up more slowly: the steps are soon too *long*. Without the
+# at zero too. It stands in the denominator and fills up more slowly, so the steps are soon too *long*. Without the
 # corrections, a steady gradient gives steps of
 #
 # $$
-# \eta \, \frac{1 - \beta_1^{\,t}}{\sqrt{1 - \beta_2^{\,t}}} :
+# \eta \, \frac{1 - \beta_1^{\,t}}{\sqrt{1 - \beta_2^{\,t}}} ,
 # $$
+#
+# drawn here for two $\beta_2$:
 
-# %%
+# %% tags=["hide-input"]
 t = np.arange(1, 5001)
 figure, axes = plt.subplots(figsize=(7, 3.9))
 for beta_2, colour, dashes in ((0.98, BLUE, "-"), (0.999, VERMILION, "--")):
@@ -249,41 +252,34 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# With the usual $\beta_2 = 0.999$ they would be several times too long for the first hundred steps, where a model can
-# least afford it, and too long still after a thousand. With the paper's 0.98 the excess is small and short.
+# With the usual $\beta_2 = 0.999$ they are several times too long for the first hundred steps, where a model can least
+# afford it. With the paper's 0.98 the excess is small and short.
 #
 # ## 3 · Warm-up: how far does the first step carry?
 #
-# Corrected, the first step of Adam moves every parameter by $\eta$, each to the side where the loss falls. To first
-# order the loss falls by $\sum_i \eta \, |g_i|$. Neither half of that is harmless: *every* parameter moves, also those
-# with tiny gradients, and they all pull at the same output. How far is "to first order" right? And how long do steps stay
-# that long? By section 2 they shrink as soon as gradients disagree.
+# Corrected, the first step of Adam moves every parameter by $\eta$, to the side where the loss falls. To first order
+# the loss falls by $\sum_i \eta \, |g_i|$. But *every* parameter moves, also those with tiny gradients, and they all
+# pull at the same output. How far is "to first order" right? And how long do steps stay that long? By section 2 they
+# shrink as soon as gradients disagree.
+#
+# Drawn on the left is how far the loss falls in a first step of size $\eta$, in three models. On the right is the
+# typical step of a parameter during one training:
 
 # %%
 etas = np.logspace(-5, -1.5, 15)
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4))
+falls, first_order = [], []  # for each model
 for seed in range(3):
     model = new_model(seed=seed)
     (start, _), cache = model.loss(Batch(*batch))
     model.loss_backward(1.0, cache)
     data, grad = to_host(model.flat.data).copy(), to_host(model.flat.grad)
-    falls = []
+    falls.append([])
     for eta in etas:
         moved = data - eta.astype(np.float32) * np.sign(grad)  # the first step of Adam
         model.flat.data[:] = device.asarray(moved)
-        falls.append(float(start) - float(model.loss(Batch(*batch))[0][0]))
-    left.semilogx(
-        etas, falls, "o-", color=BLUE, ms=4, lw=1.2, label="" if seed else "measured, 3 models"
-    )
-    left.semilogx(
-        etas, etas * abs(grad).sum(), "-", color=BLACK, lw=0.9, label="" if seed else "first order"
-    )
-    assert falls[-1] < max(falls)
-left.axhline(0, color="0.5", lw=0.8)
-left.set(
-    xlabel=r"$\eta$ of the first step", ylabel="fall of the loss (nats a token)", ylim=(-0.25, 0.6)
-)
-left.legend(loc="upper left")
+        falls[-1].append(float(start) - float(model.loss(Batch(*batch))[0][0]))
+    first_order.append(etas * abs(grad).sum())
+    assert falls[-1][-1] < max(falls[-1])
 
 model, masks, picks = new_model(), device.generator(12), np.random.default_rng(12)
 adam, lengths = Adam(model.flat), []
@@ -298,34 +294,46 @@ for step in range(1, 81):
     adam.step(eta)
     moves = (to_host(model.flat.data) - before) / eta
     lengths.append(np.sqrt((moves[moves != 0] ** 2).mean()))  # 0: words that do not occur
+print(f"typical step: {lengths[0]:.2f} η in step 1, {lengths[-1]:.2f} η in step 80")
+assert lengths[-1] < lengths[0] / 2
+
+# %% tags=["hide-input"]
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4))
+left.semilogx(etas, np.transpose(falls), "o-", color=BLUE, ms=4, lw=1.2)
+left.semilogx(etas, np.transpose(first_order), "-", color=BLACK, lw=0.9)
+left.plot([], [], "o-", color=BLUE, ms=4, lw=1.2, label="measured, 3 models")
+left.plot([], [], "-", color=BLACK, lw=0.9, label="first order")
+left.axhline(0, color="0.5", lw=0.8)
+left.set(
+    xlabel=r"$\eta$ of the first step", ylabel="fall of the loss (nats a token)", ylim=(-0.25, 0.6)
+)
+left.legend(loc="upper left")
 right.plot(range(1, 81), lengths, color=GREEN)
 right.axhline(np.sqrt(0.1 / 1.9), color=BLACK, lw=0.9)
 right.text(79, np.sqrt(0.1 / 1.9) - 0.02, "pure noise", ha="right", va="top", fontsize=9.5)
 right.set(xlabel="step", ylabel=r"typical step of a parameter ($\eta$)", ylim=(0, 1.05))
+right.set_title("one training, seed 12")
 plt.show()
-print(f"typical step: {lengths[0]:.2f} η in step 1, {lengths[-1]:.2f} η in step 80")
-assert lengths[-1] < lengths[0] / 2
 
 # %% [markdown]
 # On the left: up to some $10^{-4}$ the line holds. Then the movements of many parameters add up to more than was meant.
 # The best first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. On the
-# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less, about that of
-# pure noise, and much of it cancels from step to step. So a learning rate that is right later is too large at first. A
-# warm-up keeps it small until the gradients have become a mixture. (How this
-# depends on depth, and on where the LayerNorm stands, is derived in [lesson 10](10_residual_connections.ipynb).)
+# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less,
+# about that of pure noise. So a learning rate that is right later is too large at first. A warm-up keeps it small until
+# the gradients have become a mixture. ([Lesson 10](10_residual_connections.ipynb) derives how this depends on depth.)
 #
 # ## 4 · Decay: why it must fall again
 #
 # Near a minimum gradients are small and noise remains. Take the simplest case, one parameter with the loss
-# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise $s \, \xi_t$, with
-# $\xi_t$ of mean 0 and variance 1:
+# $\frac{a}{2} \theta^2$ and plain gradient descent, where each gradient $a \theta$ comes with independent noise
+# $s \, \xi_t$, with $\xi_t$ of mean 0 and variance 1:
 #
 # $$
 # \theta_{t+1} = \theta_t - \eta \, (a \theta_t + s \, \xi_t) = (1 - \eta a) \, \theta_t - \eta s \, \xi_t .
 # $$
 #
-# For $\lvert 1 - \eta a \rvert \lt 1$ the mean of $\theta$ falls to zero by this factor a step, and the variance goes to a value
-# $\sigma^2$ that no longer changes (the two terms are independent, so their variances add up):
+# For $\lvert 1 - \eta a \rvert \lt 1$ the mean of $\theta$ falls to zero by this factor a step, and the variance goes
+# to a value $\sigma^2$ that no longer changes (the two terms are independent, so their variances add up):
 #
 # $$
 # \sigma^2 = (1 - \eta a)^2 \sigma^2 + \eta^2 s^2
@@ -335,8 +343,8 @@ assert lengths[-1] < lengths[0] / 2
 # \frac{a}{2} \sigma^2 = \frac{\eta \, s^2}{2 \, (2 - \eta a)} \approx \frac{\eta \, s^2}{4} .
 # $$
 #
-# **The loss stops at a floor in proportion to the learning rate.** A large $\eta$ gets down quickly and stays high; a
-# small one gets low and takes long; a falling one does both.
+# **The loss stops at a floor in proportion to the learning rate.** A large $\eta$ gets down quickly and stays high. A
+# small one gets low and takes long. A falling one does both:
 
 # %%
 RUNS, STEPS, A, S = 2000, 1000, 0.1, 1.0
@@ -345,16 +353,21 @@ RATES = {
     "constant, small": (GREEN, "-.", lambda t: 0.03),
     r"falling as $1 / \sqrt{t}$": (BLUE, "-", lambda t: t**-0.5),
 }
-figure, axes = plt.subplots(figsize=(7, 4))
-ends = {}
-for name, (colour, dashes, rate) in RATES.items():
+curves = {}
+for name, (_, _, rate) in RATES.items():
     theta = np.full(RUNS, 10.0)
     curve = []
     for step in range(1, STEPS + 1):
         theta -= rate(step) * (A * theta + S * rng.standard_normal(RUNS))
         curve.append(A / 2 * (theta**2).mean())
-    ends[name] = curve[-1]
-    axes.loglog(range(1, STEPS + 1), curve, color=colour, ls=dashes, label=name)
+    curves[name] = curve
+floor = 1.0 / (2 * (2 - 0.1))
+assert abs(curves["constant, large"][-1] / floor - 1) < 0.1
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7, 4))
+for name, (colour, dashes, rate) in RATES.items():
+    axes.loglog(range(1, STEPS + 1), curves[name], color=colour, ls=dashes, label=name)
     eta = rate(STEPS)
     floor = eta * S**2 / (2 * (2 - eta * A))
     axes.plot([STEPS, 1.5 * STEPS], [floor, floor], "-", color=BLACK, lw=1)
@@ -362,8 +375,6 @@ axes.plot([], [], "-", color=BLACK, lw=1, label="derived floor of the last η")
 axes.set(xlabel="step", ylabel="loss, mean of 2000 runs")
 axes.legend(loc="lower left")
 plt.show()
-floor = 1.0 / (2 * (2 - 0.1))
-assert abs(ends["constant, large"] / floor - 1) < 0.1
 
 # %% [markdown]
 # ### The paper's schedule
@@ -379,15 +390,20 @@ assert abs(ends["constant, large"] / floor - 1) < 0.1
 # \eta_{\max} = \frac{1}{\sqrt{D \, w}} .
 # $$
 #
-# So **warm-up and peak are tied together**: whoever halves $w$ raises the peak by $\sqrt 2$, and whoever makes the model wider
-# lowers it. The package also has the same shape with a peak of one's own choice, and a fall to zero in a straight
-# line, for trainings whose length is known.
+# So **warm-up and peak are tied together**: whoever halves $w$ raises the peak by $\sqrt 2$, and whoever makes the
+# model wider lowers it. The package also has this shape with a peak of one's own choice, and a fall to zero in a
+# straight line, for trainings whose length is known. All three are drawn below:
 
 # %%
 source_of(noam, inverse_sqrt, linear_decay)
 
 # %%
 steps = np.arange(1, 20_001)
+peak = max(noam(t, 512, 4000) for t in steps)
+print(f"peak of base: {peak:.2e}, derived {1 / np.sqrt(512 * 4000):.2e}")
+assert abs(peak * np.sqrt(512 * 4000) - 1) < 1e-9
+
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(9.8, 4))
 for axes, title, curves in (
     (
@@ -415,9 +431,6 @@ for axes, title, curves in (
     axes.legend(loc="upper right")
 panels[0].set_ylabel(r"learning rate ($10^{-3}$)")
 plt.show()
-peak = max(noam(t, 512, 4000) for t in steps)
-print(f"peak of base: {peak:.2e}, derived {1 / np.sqrt(512 * 4000):.2e}")
-assert abs(peak * np.sqrt(512 * 4000) - 1) < 1e-9
 
 # %% [markdown]
 # ## 5 · Dropout
@@ -431,8 +444,8 @@ assert abs(peak * np.sqrt(512 * 4000) - 1) < 1e-9
 # \text{Var}[y] = x^2 \, \frac{p (1 - p)}{(1 - p)^2} = x^2 \, \frac{p}{1 - p} .
 # $$
 #
-# The mean is right, and so in use, without dropout, nothing needs to be done. What is added is noise in proportion to the
-# signal, and no unit can rely on a certain other one being there. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$
+# The mean is right, so in use, without dropout, nothing needs to be done. What is added is noise in proportion to the
+# signal. No unit can rely on a certain other one. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$
 # **with the same** $b$.
 
 # %%
@@ -463,17 +476,17 @@ print(report)
 # ## 6 · Label smoothing
 #
 # The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
-# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining $1 - \varepsilon$ on the right one in
-# addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there the logit of the right word lies above
-# each of the others by
+# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining
+# $1 - \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there
+# the logit of the right word lies above each of the others by
 #
 # $$
 # \Delta = \ln \frac{q_{\text{right}}}{q_{\text{other}}} = \ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V} .
 # $$
 #
-# A *finite* number. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for ever, to be a little
-# more certain still of what has been learned long ago. The price is that the loss no longer falls to 0 but to the
-# entropy of $q$, and that the perplexity gets worse, as the paper says itself (section 5.4).
+# That is a *finite* number. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for
+# ever. The price is that the loss falls only to the entropy of $q$, not to 0, and that the perplexity gets worse, as
+# the paper says itself (section 5.4).
 
 # %%
 SMOOTHING, V = 0.1, FIRST + LETTERS
@@ -498,10 +511,11 @@ print(report)
 # %% [markdown]
 # ## 7 · The test that finds most mistakes
 #
-# **Let the model learn one small batch by heart.** Dropout off, a dozen examples, the same ones in each step. A model with more
-# than enough parameters must get them right, all of them, and we know the numbers that it has to reach: the floor and the gap
-# from above. It takes seconds, so it comes before every long training. If it fails, something is broken, and there is no
-# need to think about data, regularisation or size.
+# **Let the model learn one small batch by heart.** Dropout off, a dozen examples, the same ones in each step. A model
+# with more than enough parameters must get all of them right, and we know the numbers that it has to reach: the floor
+# and the gap from above. It takes seconds, so it comes before every long training. If it fails, something is broken,
+# and there is no need to think about data, regularisation or size. Here is the loss in a right training and in three
+# with a mistake:
 
 
 # %%
@@ -535,36 +549,40 @@ CURVES = {
     "gradient not cleared": ("gradient not cleared", ORANGE, (0, (5, 1, 1, 1, 1, 1))),
     "labels not shifted": ("labels not shifted", PURPLE, ":"),
 }
-figure, axes = plt.subplots(figsize=(7.5, 4.3))
 by_heart = {}
-for mistake, (name, colour, dashes) in CURVES.items():
+for mistake in CURVES:
     by_heart[mistake], logits, labels = learn_by_heart(mistake)
-    axes.plot(by_heart[mistake], color=colour, ls=dashes, label=name)
     if not mistake:
         real = labels != 0
         chosen = np.take_along_axis(logits, labels[..., None], -1)[..., 0]
         others = (logits.sum(-1) - chosen) / (V - 1)
         measured_gap = (chosen - others)[real].mean()
         all_right = (logits.argmax(-1) == labels)[real].all()
-axes.axhline(floor, color=BLACK, lw=0.9)
-axes.text(100, floor - 0.05, "derived floor", va="top", fontsize=9.5)
-axes.set(xlabel="step", ylabel="smoothed loss (nats a token)", ylim=(0.3, 4))
-axes.legend()
-plt.show()
 print(f"loss {by_heart[''][-1]:.3f}, floor {floor:.3f};  gap {measured_gap:.2f}, derived {gap:.2f}")
 assert all_right
 assert abs(by_heart[""][-1] - floor) < 0.03
 assert min(by_heart[m][-1] for m in ("source not heard", "gradient not cleared")) > floor + 0.2
 
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7.5, 4.3))
+for mistake, (name, colour, dashes) in CURVES.items():
+    axes.plot(by_heart[mistake], color=colour, ls=dashes, label=name)
+axes.axhline(floor, color=BLACK, lw=0.9)
+axes.text(100, floor - 0.05, "derived floor", va="top", fontsize=9.5)
+axes.set(xlabel="step", ylabel="smoothed loss (nats a token)", ylim=(0.3, 4))
+axes.set_title("one training each, seed 12")
+axes.legend()
+plt.show()
+
 # %% [markdown]
-# The right model goes to the floor that was derived, and stays there. The mistakes show in three ways:
+# The right model goes to the derived floor and stays there. The mistakes show in three ways:
 #
-# - **It never gets there.** Without the source the decoder cannot know with which letter to begin, nor tell words apart
-#   that begin alike. With gradients that are added up over all steps the loss wanders about.
-# - **It gets there too fast.** Who is shown the labels needs no learning. A loss that is wonderful from the beginning is as
-#   bad a sign as one that does not fall: look for a way by which the answer leaks in.
-# - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen words
-#   by heart without it:
+# - **It never gets there.** Without the source the decoder cannot know with which letter to begin. With gradients that
+#   are added up over all steps the loss wanders about.
+# - **It gets there too fast.** Whoever is shown the labels needs no learning. A loss that is wonderful from the
+#   beginning is as bad a sign as one that does not fall: look for a way by which the answer leaks in.
+# - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen
+#   words by heart without it:
 
 # %%
 losses, _, _ = learn_by_heart("encoder gets no gradient")
@@ -572,15 +590,15 @@ print(f"encoder gets no gradient: loss {losses[-1]:.3f}, floor {floor:.3f}")
 assert losses[-1] < floor + 0.05
 
 # %% [markdown]
-# So this test is no proof. It finds what is *broken*; a gradient that is merely *wrong* is found by checking gradients
-# ([lesson 03](03_gradient_checking.ipynb)). Do both, in this order of cost: check the gradients, learn one batch by
-# heart, and only then train.
+# So this test is no proof. It finds what is *broken*. A gradient that is merely *wrong* is found by checking gradients
+# ([lesson 03](03_gradient_checking.ipynb)). Check the gradients, learn one batch by heart, and only then train.
 #
 # ## 8 · The recipe, taken apart
 #
-# Now the real task, to learn from 200 words how to spell *any* word backwards, with three post-norm layers a side. The
-# full recipe is Adam, a warm-up and a fall with the root of the step, dropout and label smoothing of 0.1 each. Then each
-# is left out. What counts is the NLL of 200 other words; guessing a letter would cost $\ln 21 = 3.04$ nats.
+# Now the real task: to learn from 200 words how to spell *any* word backwards, with three post-norm layers a side. The
+# full recipe is Adam, a warm-up and a fall with the root of the step, dropout and label smoothing of 0.1 each. Then
+# each is left out. What counts is the NLL of 200 other words, drawn during one training of each kind. Guessing a letter
+# would cost $\ln 21 = 3.04$ nats.
 
 # %%
 PEAK, WARMUP, STEPS, EVERY = 7e-3, 80, 210, 30
@@ -623,36 +641,38 @@ RECIPES = {
     "no warm-up": (dict(warmup=False), PURPLE, "--", "v"),
     "gradient descent, not Adam": (dict(optimizer="sgd"), BLACK, ":", "x"),
 }
-figure, axes = plt.subplots(figsize=(8, 4.8))
-ends = {}
 with accelerated():  # the faster twins of the layers: the same results sooner
-    for name, (change, colour, dashes, marker) in RECIPES.items():
-        curve = validation_curve(**change)
-        ends[name] = curve[-1]
-        at = range(EVERY, STEPS + 1, EVERY)
-        axes.plot(at, curve, color=colour, ls=dashes, marker=marker, ms=5, label=name)
-axes.set(xlabel="step", ylabel="NLL of other words (nats a token)")
-axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-plt.show()
+    curves = {name: validation_curve(**change) for name, (change, *_) in RECIPES.items()}
+ends = {name: curve[-1] for name, curve in curves.items()}
 for name, nll in ends.items():
     print(f"{nll:.2f}  {name}")
 assert min(ends, key=ends.get) in ("the full recipe", "no label smoothing")
 assert max(ends["no warm-up"], ends["neither of the two"]) > ends["the full recipe"] + 0.3
 assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(8, 4.8))
+at = range(EVERY, STEPS + 1, EVERY)
+for name, (_, colour, dashes, marker) in RECIPES.items():
+    axes.plot(at, curves[name], color=colour, ls=dashes, marker=marker, ms=5, label=name)
+axes.set(
+    xlabel="step", ylabel="NLL of other words (nats a token)", title="one training each, seed 12"
+)
+axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+plt.show()
+
 # %% [markdown]
-# - **Warm-up and Adam**: without one of the two the model has learned about half as much in this time. Without the warm-up the first steps
-#   throw the network somewhere from where it recovers slowly: the damage of a few dozen steps is not made good in two
-#   hundred.
-# - **Dropout and smoothing** do not help the learning; at first the curves without them are *below* the full recipe. They
-#   pay when the 200 words begin to be learned by heart. Without both the NLL of other words turns and rises: the model
-#   grows ever more certain of what it makes up.
-# - **Smoothing alone** makes little difference as long as there is dropout. Ingredients overlap: to leave one out shows
-#   what it adds *to the others*, not what it is worth by itself.
+# - **Warm-up and Adam**: without one of them the model has learned about half as much. Without the warm-up the first
+#   steps throw the network off, and the damage of a few dozen steps is not made good in two hundred.
+# - **Dropout and smoothing** do not help the learning: at first the curves without them are *below* the full recipe.
+#   They pay when the 200 words begin to be learned by heart. With neither, the NLL of other words turns and rises: the
+#   model grows ever more certain of what it makes up.
+# - **Smoothing alone** makes little difference as long as there is dropout. To leave an ingredient out shows what it
+#   adds *to the others*, not what it is worth by itself.
 #
-# Be as careful with such curves as with any measurement. This is one seed; run it with others before you believe a small
-# difference. Gradient descent had one learning rate, not the best of many. And each recipe had the same number of steps: a
-# recipe that learns slowly and generalises well loses such a race.
+# Be careful with such curves. This is one seed; run it with others before you believe a small difference. Gradient
+# descent had one learning rate, not the best of many. And each recipe had the same number of steps: one that learns
+# slowly and generalises well loses such a race.
 #
 # ## 9 · Exercises
 #
@@ -666,8 +686,8 @@ assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex12.py](solutions/ex12.py).
 #
-# 1. **`warmup_for_peak`** (5 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the paper's
-#    formula need for that peak, at a width of 32? And base for twice its peak?
+# 1. **`warmup_for_peak`** (5 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the
+#    paper's formula need for that peak, at a width of 32? And base for twice its peak?
 # 2. **`decayed_adam_update`** (15 min). Weights that are pulled towards zero generalise better, it is said. Adding
 #    $\lambda \theta$ to the gradient is one way. Through Adam it goes wrong: work out why, and do it the other way.
 # 3. **`drop_path`** (15 min). Dropout of whole sublayers, sentence by sentence, with its backward.

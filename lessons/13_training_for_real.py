@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 13 · Training for real
 #
-# **You will** follow sentences from two text files to a trained translator: align, clean, cut into subwords,
-# pack into batches that waste little; take one step that is right on any number of workers; kill a training
-# and resume it bit for bit; and read its curves.
+# **You will** follow sentences from two text files to a trained translator: clean them, cut them into subwords, pack
+# them into batches; take a step that is right on any number of workers; kill a training and resume it bit for bit;
+# and read its curves.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | what a loss and a gradient are; nothing about the layers of the model |
 # | Time | an hour to read, two for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import os
 import tempfile
 from contextlib import suppress
@@ -68,9 +68,8 @@ folder = Path(place.name)
 # %% [markdown]
 # ## 1 · Two files
 #
-# A parallel corpus is two text files. Line $n$ of one translates line $n$ of the other, and nothing but the
-# count of lines says so. Here is one with three pairs. An editor has left a form feed, a character that
-# nobody sees, in the second English line:
+# A parallel corpus is two text files. Line $n$ of one translates line $n$ of the other, and nothing but the count of
+# lines says so. In this one an editor has left a form feed, an invisible character, in the second English line:
 
 # %%
 (folder / "de.txt").write_bytes(b"Ein Hund.\nZwei Katzen.\nDrei Kinder.\n")
@@ -82,10 +81,9 @@ for pair in zip(german, english, strict=False):
     print(pair)
 
 # %% [markdown]
-# No error, and from the second line on the model is taught nonsense: `splitlines` also breaks lines at form
-# feeds and a few more signs, and `zip` stops at the end of the shorter list. In a corpus of a million lines
-# every pair after that one would be wrong. The loss would still fall, as a model can learn which words are
-# frequent; it would only never translate. So the package ends lines at line feeds alone, and counts:
+# No error, and from the second line on the model is taught nonsense: `splitlines` also breaks lines at form feeds, and
+# `zip` stops at the end of the shorter list. The loss would still fall: frequent words can be learned. The package ends
+# lines at line feeds alone, and counts:
 
 # %%
 pairs = read_parallel(folder / "de.txt", folder / "en.txt")
@@ -99,9 +97,8 @@ except ValueError as error:
     print(str(error).replace(f"{folder}{os.sep}", ""))
 
 # %% [markdown]
-# **What is cleaned.** A pair with an empty side cannot teach a translation, and is dropped. A repeated pair
-# stays: how often people say a thing is part of what there is to learn. And both are *counted*, because a
-# cleaning that does not report hides what it lost.
+# **What is cleaned.** A pair with an empty side is dropped. A repeated pair stays: how often people say a thing is part
+# of what there is to learn. Both are *counted*.
 
 # %%
 dirty = [*pairs, ("Ein Hund.", "A dog."), ("Vier Vögel.", "  ")]
@@ -110,12 +107,10 @@ print(report)
 assert (report.empty, report.repeated) == (1, 1)
 
 # %% [markdown]
-# Cleaning is for training pairs only. A validation or test set is never touched: whoever drops its hard lines
-# has another test, and scores that compare with nobody's.
+# Only training pairs are cleaned. Whoever drops the hard lines of a test set has another test.
 #
-# Now the corpus of this lesson: Multi30k, 29,000 captions of photographs in German and English (Elliott et
-# al. 2016), if the environment variable `MINITRANSFORMER_DATA` names a folder that has it; otherwise the toy
-# corpus of the package.
+# The corpus is Multi30k, 29,000 captions in German and English (Elliott et al. 2016), if the environment variable
+# `MINITRANSFORMER_DATA` names a folder that has it. Otherwise it is the package's toy corpus.
 
 # %%
 if os.environ.get(DATA_VARIABLE):
@@ -131,21 +126,17 @@ seen = sum(german in known for german, _ in corpus["validation"])
 print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the training set too")
 
 # %% [markdown]
-# The last line is a check that every experiment owes its reader. A sentence in both sets tests memory, not
-# translation.
+# A sentence in both sets tests memory, not translation, so the last line belongs in every report.
 #
 # ## 2 · Subwords
 #
-# The model needs ids. Whole words would make a vocabulary without end, of which most words are rare and any
-# new one is unknown; single letters make sequences that are several times longer, and attention costs the
-# square of their length. Byte-pair encoding lies between: it starts from letters and merges the most frequent
-# pair of neighbours into a new piece until the vocabulary has the size asked for.
-# ([Lesson 5](05_tokens_and_embeddings.ipynb) builds it, and measures what its size should be.) Two rules:
+# A vocabulary of whole words would have no end; single letters make sequences several times longer. Byte-pair
+# encoding lies between. It starts from letters and keeps merging the most frequent pair of neighbours
+# ([lesson 5](05_tokens_and_embeddings.ipynb)). Two rules:
 #
-# - **One vocabulary for both languages**, as in the paper: names and numbers then have the same pieces on both
-#   sides, and one table of embeddings serves both.
-# - **It is learned from the training split alone.** A vocabulary that has seen the test sentences has pieces
-#   for their rare words. That is a leak, though a small one, and no error message follows.
+# - **One vocabulary for both languages**, as in the paper: names and numbers have the same pieces on both sides.
+# - **It is learned from the training split alone.** Pieces made for the rare words of the test sentences are a leak.
+
 
 # %%
 texts = [text for pair in train_pairs for text in pair]  # of the training split alone
@@ -159,26 +150,27 @@ for text in texts[:200]:  # what comes out is what went in, but for runs of blan
 # %% [markdown]
 # ## 3 · Batches
 #
-# A batch is a rectangle: $B$ sentences, each filled up with padding to the length of the longest. Padding is
-# masked and changes no result, but it is computed. What does it cost? Let sentence lengths be drawn at random
-# with mean $\bar l$ and let $F(l)$ be the share of sentences that have at most $l$ tokens. A batch of $B$ takes
-# $B \cdot M$ positions, with $M$ the longest of its lengths. Over many batches, the share of padding is
+# A batch is a rectangle: $B$ sentences, each filled up with padding to the length of the longest. Padding changes no
+# result, but it is computed. What does it cost? Let lengths be drawn at random with mean $\bar l$, and let $F(l)$ be
+# the share of sentences with at most $l$ tokens. A batch takes $B \cdot M$ positions, with $M$ the longest of its
+# lengths. Over many batches, the share of padding is
 #
 # $$
 # \text{padding} = 1 - \frac{B \, \bar l}{B \; \mathbb E[M]} = 1 - \frac{\bar l}{\mathbb E[M]} .
 # $$
 #
-# For the mean of $M$, count: $M$ is the number of integers $l = 0, 1, 2, \dots$ that are below $M$. So its mean is
-# the sum of the probabilities of being above each:
+# $M$ is the number of integers $l = 0, 1, 2, \dots$ below $M$. So its mean is the sum of the probabilities of being
+# above each:
 #
 # $$
 # \mathbb E[M] = \sum_{l=0}^{\infty} P(M \gt l) = \sum_{l=0}^{\infty} \left( 1 - F(l)^B \right) ,
 # $$
 #
-# because $M \le l$ means that all $B$ lengths are at most $l$, and they are independent. Below the greatest length $F(l) \lt 1$, so
-# $F(l)^B$ falls to zero as $B$ grows: **the larger the batch, the more padding**, up to $1 - \bar l / l_{\text{max}}$.
+# because $M \le l$ means that all $B$ lengths are at most $l$, and they are independent. Below the greatest length
+# $F(l) \lt 1$, so $F(l)^B$ falls to zero as $B$ grows: **the larger the batch, the more padding**, up to
+# $1 - \bar l / l_{\text{max}}$.
 #
-# Measured, and beside it the second question, what a batch should be limited by:
+# Measured, and beside it what a batch should be limited by, pairs or positions:
 
 # %%
 lengths = np.array([len(source) + 1 for source, _ in encoded])  # (N,) with the end symbol
@@ -203,6 +195,7 @@ in_order = sorted(encoded, key=lambda pair: max(map(len, pair)))
 step = len(encoded) // len(by_tokens)  # as many batches, of a fixed number of pairs
 by_pairs = [make_batches(in_order[i : i + step], 10**6)[0] for i in range(0, len(in_order), step)]
 
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(10, 4))
 axes = panels[0]
 axes.semilogx(sizes, at_random, "s", color=VERMILION, label="in random order")
@@ -226,17 +219,13 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# Left: pairs that stand beside each other by length need hardly any padding. Right: with a fixed number of
-# *pairs* a step's work and memory grow with the length of its sentences, and the longest batch decides how
-# much memory the whole training needs. With a fixed number of *positions* all steps cost about the same. The
-# paper does it so, with about 25,000 tokens a side (section 5.1); `make_batches` too.
+# Left: neighbours by length need hardly any padding. Right: with a fixed number of *pairs*, work and memory grow with
+# the length. With a fixed number of *positions* all steps cost about the same, and average over about as many
+# predictions. The paper takes about 25,000 tokens a side (section 5.1).
 #
-# ### Order has a price
-#
-# If batches went from short to long, the model would spend the beginning of each epoch on short sentences and
-# its end on long ones. So the *batches* are shuffled. And if the order within were the same in every epoch, the
-# same pairs would always meet in the same batch. So a little noise is added to the lengths before sorting.
-# What each costs, in padding:
+# Sentences should not come from short to long, so the *batches* are shuffled. And the same pairs should not always
+# meet, so a little noise is added to the lengths before sorting. What each costs, in padding:
+
 
 # %%
 batches = make_batches(encoded, BATCH_TOKENS, rng)
@@ -255,13 +244,10 @@ assert (
 )
 
 # %% [markdown]
-# **A wrong idea:** "equal batches of pairs are fairer". What the loss counts are tokens, so a batch of equal
-# tokens is the even one: each step then averages over about as many predictions.
-#
 # ## 4 · One step
 #
-# A batch has three arrays. The decoder sees the target from its begin symbol on, and has to say the same one
-# place earlier, up to the end symbol:
+# A batch has three arrays. The decoder sees the target from its begin symbol on, and has to say the same one place
+# earlier, up to the end symbol:
 
 # %%
 tiny = make_batches(encode_pairs(vocabulary, pairs[:2], 64)[0], 1000)[0]
@@ -287,9 +273,8 @@ shape_table(
 # L = \frac1N \sum_{i=1}^{N} \ell_i .
 # $$
 #
-# Now the batch is cut into $K$ shards, one for each core; or it is too large for the memory, and its parts come
-# one after the other. Shard $k$ has $N_k$ labels. The obvious thing is to let each compute its own mean, and to
-# average the gradients. What is minimised then is
+# Now the batch is cut into $K$ shards, one for each core, or one after the other if memory is short. Shard $k$ has
+# $N_k$ labels. Suppose that each computes its own mean, and the gradients are averaged. What is minimised then is
 #
 # $$
 # L' = \frac1K \sum_{k=1}^{K} \frac{1}{N_k} \sum_{i \in k} \ell_i .
@@ -307,9 +292,8 @@ shape_table(
 # \frac{\partial L}{\partial \theta} = \sum_k \frac{\partial L_k}{\partial \theta} .
 # $$
 #
-# The second step is no approximation: a derivative of a sum is the sum of the derivatives. A widely used
-# training library averaged the means until October 2024 (Hugging Face's blog, *Fixing Gradient Accumulation*, 2024). Measured in float64,
-# with a shard of short and one of long sentences:
+# A widely used training library averaged the means until October 2024 (Hugging Face's blog, *Fixing Gradient
+# Accumulation*, 2024). Measured in float64, with a shard of short sentences and one of long ones:
 
 # %%
 RECIPE = Recipe.from_dict(
@@ -361,14 +345,13 @@ assert relative(averaged, right) > 0.05
 # ### Clipping
 #
 # Once in a while a batch has a gradient many times the usual. Pascanu, Mikolov and Bengio (2013) shorten it to a
-# length $c$ and leave its direction: with $\lVert g \rVert$ the norm over *all* parameters,
+# length $c$ and leave its direction. With $\lVert g \rVert$ the norm over *all* parameters:
 #
 # $$
 # g \leftarrow g \cdot \min \left( 1, \frac{c}{\lVert g \rVert} \right) = g \cdot \frac{c}{\max(\lVert g \rVert, c)} .
 # $$
 #
-# The second form never divides by zero, needs no `if`, and so does not wait for a GPU to say how long $g$ is.
-# NaN stays NaN, and the run stops with a message rather than go on with nonsense.
+# The second form never divides by zero, and does not wait for a GPU to say how long $g$ is.
 
 # %%
 source_of(gradient_norm, clip_scale)
@@ -382,18 +365,19 @@ assert float(clip_scale(gradient_norm(g * 1e-3), 1.0)) == 1  # a short one is le
 assert float(clip_scale(gradient_norm(g * 0), 1.0)) == 1  # and so is none at all
 
 # %% [markdown]
-# **A wrong idea:** "clipping prevents a giant step". With Adam there is none: one gradient $G$, however large, adds
-# $(1 - \beta_1) \, G$ to the running mean $m$ and $(1 - \beta_2) \, G^2$ to the mean of the squares $v$. Its part of the step is at most
+# **A wrong idea:** "clipping prevents a giant step". With Adam there is none. One gradient $G$, however large, adds
+# $(1 - \beta_1) \, G$ to the running mean $m$ and $(1 - \beta_2) \, G^2$ to that of the squares, $v$. Its part of the
+# step is at most
 #
 # $$
 # \eta \, \frac{(1 - \beta_1) \, \lvert G \rvert}{\sqrt{(1 - \beta_2) \, G^2}} = \eta \, \frac{0.1}{\sqrt{0.02}} = 0.71 \, \eta ,
 # $$
 #
-# with the paper's $\beta_1 = 0.9$, $\beta_2 = 0.98$. (The corrections of the bias are left out: they are 1 after some
-# hundred steps.) The harm is another one. That step goes in *one batch's* direction, for about
-# $1 / (1 - \beta_1) = 10$ steps. And $v$ has grown by $0.02 \, G^2$, so all steps after it are too short, until it has faded:
-# $v$ loses only a fiftieth a step. Here are 1000 parameters with a steady gradient of norm 1, and in step 200
-# one of norm 100 in a random direction:
+# with the paper's $\beta_1 = 0.9$, $\beta_2 = 0.98$. (The corrections of the bias are 1 after some hundred steps.) The
+# harm is another one. For about $1 / (1 - \beta_1) = 10$ steps the model follows *one batch's* direction. And $v$ has
+# grown by $0.02 \, G^2$, and loses only a fiftieth a step: until it has faded, all steps are too short. Take 1000
+# parameters with a steady gradient of norm 1, and in step 200 one of norm 100 in a random direction. Drawn is how far
+# each step goes down the steady gradient:
 
 # %%
 P, SPIKE = 1000, 200
@@ -415,6 +399,11 @@ def progress_along_the_steady_gradient(limit):
 
 
 free, limited = (progress_along_the_steady_gradient(limit) for limit in (np.inf, 1.0))
+lost = [(1 - x[SPIKE - 1 :]).sum() for x in (limited, free)]
+print(f"lost to one bad batch: {lost[0]:.1f} full steps clipped, {lost[1]:.0f} not clipped")
+assert lost[0] < 0.1 * lost[1]
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 3.7))
 t = np.arange(1, 601) - SPIKE
 axes.plot(t, limited, color=BLUE, ls="-", label="clipped to norm 1")
@@ -423,24 +412,16 @@ axes.set(xlabel="steps since the one bad batch", xlim=(-30, 400), ylim=(0, 1.1))
 axes.set_ylabel("progress of a step (of a full one)")
 axes.legend(loc="lower right")
 plt.show()
-lost = [(1 - x[SPIKE - 1 :]).sum() for x in (limited, free)]
-print(f"lost to one bad batch: {lost[0]:.1f} full steps clipped, {lost[1]:.0f} not clipped")
-assert lost[0] < 0.1 * lost[1]
 
 # %% [markdown]
-# The size can be estimated. A parameter's share of the spike is typically 100 times its steady gradient, so its $v$ grows by
-# a factor of about $1 + 0.02 \cdot 100^2 = 201$, and the step shrinks by its root, 14. (The mean in the picture falls a little
-# less, for some parameters have a small share.) The excess fades as $0.98^k$, and needs $k = \ln 200 / 0.02 = 265$ steps
-# until it is no more than the steady part. Clipping costs one norm a step and caps that.
-
-# %% [markdown]
+# How long does it last? A parameter's part of the spike is typically 100 times its steady gradient, and $v$ grows by a
+# factor of about $0.02 \cdot 100^2 = 200$. That fades as $0.98^k$, in $\ln 200 / 0.02 = 265$ steps.
+#
 # ### The step of the package
 #
-# Everything together. `split` deals the pairs out to the workers, each runs forward and backward on a *replica* that
-# shares the parameters and has its own gradient; the gradients are added, the norm is taken of the *sum*, the
-# schedule gives η, Adam moves the parameters. (Why η rises first and falls then is the subject of
-# [lesson 12](12_learning.ipynb).) The loss is fetched from the device only in steps that are logged. (`kappa` is a further
-# term of the loss that a recipe may ask for, and 0 in this lesson.)
+# `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the parameters
+# and has its own gradient. The gradients are added, the norm is taken of the *sum*, and Adam moves the parameters.
+# (`kappa`, a further term of the loss, is 0 here.)
 
 # %%
 source_of(Trainer.take_step, Trainer._forward_backward)
@@ -448,9 +429,8 @@ source_of(Trainer.take_step, Trainer._forward_backward)
 # %% [markdown]
 # ## 5 · The run folder
 #
-# A training is a folder. Whatever is needed to use the model, to go on with it or to repeat it is in there, in
-# formats that any program can read: JSON, and arrays as NumPy writes them. For a training of some seconds we take
-# 4000 toy pairs and a small model. Own text is given in the same way, as four files:
+# A training is a folder, with all that is needed to use the model, to go on with it or to repeat it: JSON, and arrays
+# in NumPy's format. We train a small model on 4000 toy pairs:
 
 # %%
 toy = toy_corpus()
@@ -504,12 +484,9 @@ for path in sorted(run.path.rglob("*")):
         print(f"{path.stat().st_size:9,} bytes  {path.relative_to(run.path).as_posix()}")
 
 # %% [markdown]
-# `model.npz` has the parameters that scored best in validation: those of one epoch, or the mean of the last five, which
-# are in `epochs/`. So is one more, which the older checkpoint will need if the newer one gets lost. (The number of
-# steps announced is an estimate: noise in the lengths gives each epoch other batches.) A checkpoint is about three
-# times as large, because Adam's $m$ and $v$ are as large as the parameters. Every file is written under another name
-# first and renamed when it is whole: a process may be killed at any moment, and what is there is then the old file or
-# the new one, never half of one. The log only ever grows:
+# `model.npz` has the parameters that scored best in validation. A checkpoint is about three times as large, for Adam's
+# $m$ and $v$ are as large as the parameters. Every file is written under another name and renamed when it is whole. So
+# whenever a process is killed, the old file is there or the new one, never half of one. The log only ever grows:
 
 # %%
 log = run.log.entries()
@@ -520,13 +497,13 @@ print(f"a model that guesses has the NLL log V = {guess:.2f} nats a token")
 assert abs(log[0]["nll"] / guess - 1) < 0.3
 
 # %% [markdown]
-# The first loss of a training is a test of its own. A new model knows nothing, so it should cost about $\log V$. Much
-# more, and the initial weights are too large; much less, and it sees what it should predict.
+# The first loss is a test of its own. A new model knows nothing, so it should cost about $\log V$. If it costs much
+# more, the initial weights are too large. If much less, the model sees what it should predict.
 #
 # ## 6 · Killed, and resumed
 #
 # Machines are switched off. To go on *as if nothing had happened*, every number that the rest of the training depends
-# on must be in the checkpoint. What are they?
+# on must be in the checkpoint:
 #
 # | what | how much | where it is kept |
 # |---|---|---|
@@ -537,22 +514,16 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 # | best score so far | two numbers | `best` |
 # | random numbers: order of batches, dropout | **nothing** | made anew from seed and counters |
 #
-# The last row is a decision. One could store the state of each random generator. Here none has a state that
-# outlives a step: the generator of dropout is made from (seed, step, worker), that of the batches from (seed, epoch).
-# So step 1000 draws the same numbers whether 999 steps came before it in this process or not.
-#
-# `resume` is also the place to be suspicious. `require_untrained` refuses to begin at step 1 in a folder that was trained and
-# has lost its checkpoints, `require_sense` a state that no training was ever in; and the parameters of earlier epochs that
-# the end of the training will ask for have to be there. (`forget_after` takes the steps after the checkpoint out of
-# the log, for they will be made again.)
+# The last row is a decision. No random generator has a state that outlives a step: that of dropout is made from (seed,
+# step, worker), that of the batches from (seed, epoch). So step 1000 draws the same numbers whether 999 steps came
+# before it in this process or not.
 
 # %%
 source_of(step_seed, Trainer.save, Trainer.resume)
 
 # %% [markdown]
-# Now the power fails in step 28 of a small training. Checkpoints were written at the start, every ten steps and at the end
-# of each epoch, so some steps are lost. Another trainer, with no memory of the first, resumes. So does a third, which is denied the
-# moments, as if only the parameters had been saved:
+# Now the power fails in step 28 of a small training, some steps after the last checkpoint. Another trainer, with no
+# memory of the first, resumes. So does a third, which is denied the moments, as if only the parameters had been saved:
 
 
 # %%
@@ -617,13 +588,16 @@ for name in ("resumed", "without moments"):
     print(f"{name}: {same} of {len(last[1])} arrays are the same at the end, bit for bit")
     assert (same == len(last[1])) == (name == "resumed")
 
-# %%
 losses = {
     name: {entry["step"]: entry["loss"] for entry in run.log.entries() if entry["kind"] == "train"}
     for name, run in runs.items()
 }
 assert losses["resumed"] == losses["uninterrupted"]
 
+# %% [markdown]
+# The loss of each step, around the failure, in the three trainings:
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4))
 for name, colour, dashes, style in (
     ("without moments", VERMILION, "--", {}),
@@ -641,47 +615,37 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Every circle lies on the line, and the test above said it without a plot: the losses are equal in every digit, and so
-# are θ, $m$ and $v$ at the end. (What is compared is the newest checkpoint. `model.npz` would not do: it holds the *best* epoch,
-# which here may be one from before the failure.)
+# Every circle lies on the line. The losses are equal in every digit, and so are θ, $m$ and $v$ at the end.
 #
-# Without the moments the training goes on too, and no error tells of it. But Adam begins anew, at a high learning rate and
-# without warm-up, and the curve leaves the line within a few steps. Whether it goes above or below is luck. What is lost
-# is the experiment: its result now depends on when the power failed.
+# Without the moments the training goes on too, and no error tells of it. But Adam begins anew, at a high learning rate
+# and without warm-up, and the curve leaves the line. Above or below is luck.
 #
-# "Bit for bit" holds on one kind of machine, with one number of shards: sums of float32 depend on their order, and
-# another processor or another number of workers adds in another order. That is why the run folder notes the number
-# of shards.
+# "Bit for bit" holds on one kind of machine, with one number of shards: sums of float32 depend on their order.
 #
 # ## 7 · Curves
 #
-# Two things are measured. The **NLL**, in nats a token, says how well the model predicts the next token *given the right
-# ones before it*; cheap and smooth. **BLEU**, from 0 to 100, compares whole translations, which the model makes from its
-# own words, with the reference: that is what people want, but dear and coarse. Steps mean little to somebody who
-# waits, so here they are against time. A validation is logged with the seconds since the beginning; the steps between
-# two validations are spread evenly.
+# The **NLL**, in nats a token, says how well the model predicts the next token *given the right ones before it*. It is
+# cheap and smooth. **BLEU**, from 0 to 100, compares whole translations with the reference. That is what people want,
+# but dear and coarse. Drawn are both against time, in one training:
 
 # %%
 validations = [entry for entry in log if entry["kind"] == "validation"]
 training = [entry for entry in log if entry["kind"] == "train"]
+nll = [entry["nll"] for entry in validations]
+bleu = [entry["bleu"] for entry in validations]
 known_steps = [0] + [entry["step"] for entry in validations]
 known_seconds = [0.0] + [entry["seconds"] for entry in validations]
+seconds = np.interp([entry["step"] for entry in training], known_steps, known_seconds)
 
-
-def seconds_at(steps):
-    return np.interp(steps, known_steps, known_seconds)
-
-
+# %% tags=["hide-input"]
 figure, (upper, lower) = plt.subplots(2, 1, figsize=(7.5, 5.6), sharex=True, height_ratios=(3, 2))
-when = seconds_at([entry["step"] for entry in training])
+upper.set_title(f"one training, seed {recipe.training.seed}")
 for name, colour, dashes, label in (
     ("loss", GREEN, ":", "training, smoothed loss"),
     ("nll", BLUE, "-", "training, NLL"),
 ):
-    upper.plot(when, [entry[name] for entry in training], dashes, color=colour, label=label)
+    upper.plot(seconds, [entry[name] for entry in training], dashes, color=colour, label=label)
 when = known_seconds[1:]
-nll = [entry["nll"] for entry in validations]
-bleu = [entry["bleu"] for entry in validations]
 upper.plot(when, nll, "o--", color=VERMILION, label="validation, NLL")
 upper.axhline(guess, color=BLACK, lw=0.8)
 upper.text(when[-1], guess - 0.08, "guessing, log V", ha="right", va="top", fontsize=9.5)
@@ -698,19 +662,14 @@ plt.show()
 # %% [markdown]
 # How to read them:
 #
-# - **Compare NLL with NLL.** The loss that is trained has smoothed labels, of which a part ε lies evenly on all $V$
-#   pieces. No model gets below the entropy of such a label, so the dotted line has a floor well above zero (derived in
-#   [lesson 12](12_learning.ipynb), computed in the next cell). Who compares the training *loss* with the validation *NLL* compares two different things.
-# - **The training curves are rough** because each point is one batch, and a batch is of one length: some are harder.
-# - **BLEU comes late.** Most of the fall of the NLL happens before there is any BLEU: first the model learns which words
-#   are frequent and which follow each other, and a sentence is right only if nearly all its tokens are. A BLEU near
-#   zero after the first epoch is no sign of a mistake.
-# - **Training against validation.** Training NLL is measured with dropout, and just before the step that learns from
-#   that batch. In the first epochs it is no better than validation. A gap that opens later is overfitting, if
-#   validation NLL *rises*; here the two sets also differ on purpose, since each validation sentence of the toy corpus
-#   combines words as no training sentence does.
-# - **Choose by what you want.** The run keeps the parameters with the best validation BLEU, not the least NLL: a model
-#   that grows overconfident may lose in NLL what it gains in translations. The test set has no part in the choice.
+# - **Compare NLL with NLL.** The loss that is trained has smoothed labels. No model gets below the entropy of such a
+#   label: the next cell computes that floor, and [lesson 12](12_learning.ipynb) derives it.
+# - **BLEU comes late.** A sentence is right only if nearly all its tokens are. A BLEU near zero after the first epoch
+#   is no mistake.
+# - **Training against validation.** A gap that opens late is overfitting, if validation NLL *rises*. (Here the two sets
+#   also differ on purpose: validation combines words as no training sentence does.)
+# - **Choose by what you want.** The run keeps the parameters with the best validation BLEU. The test set has no part
+#   in the choice.
 
 # %%
 epsilon, V = 0.1, 800
@@ -722,8 +681,7 @@ print(f"last validation:            NLL {nll[-1]:.2f}, perplexity e^NLL = {np.ex
 assert min(entry["loss"] for entry in training) > floor
 
 # %% [markdown]
-# And what the numbers mean, in sentences that had no part in the choice, translated from the folder alone. BLEU gives
-# credit for every run of words that is right. At such a BLEU still about half of the sentences are wrong somewhere:
+# What do the numbers mean? At such a BLEU about half of the sentences are still wrong somewhere:
 
 # %%
 translator = Translator.load(run.path, device="cpu")
@@ -739,8 +697,8 @@ place.cleanup()
 # %% [markdown]
 # ## 8 · The same, for real
 #
-# All of this lesson is one command. The recipe `multi30k-cpu` has three layers a side and a width of 256, and takes about an
-# hour on two CPU cores; `multi30k` is meant for a GPU, and `base` is the model of the paper:
+# All of this lesson is one command. `multi30k-cpu` takes about an hour on two CPU cores, `multi30k` is meant for a GPU,
+# and `base` is the model of the paper:
 #
 # ```sh
 # minitransformer train toy                                # a minute
@@ -751,8 +709,8 @@ place.cleanup()
 # minitransformer evaluate runs/multi30k-cpu               # test scores, with sacreBLEU's signature
 # ```
 #
-# Before an hour is spent, look at four things, which cost a minute: the report of the cleaning; a few pairs side by
-# side; the first loss, near $\log V$; and whether the model can learn a single batch by heart ([lesson 12](12_learning.ipynb)).
+# Look at four things first: the report of the cleaning; a few pairs side by side; the first loss, near $\log V$; and
+# whether the model can learn a single batch by heart ([lesson 12](12_learning.ipynb)).
 #
 # ## 9 · Exercises
 #
@@ -772,8 +730,8 @@ place.cleanup()
 #    before. Why is seed + epoch a bad seed?
 # 3. **`clip_to_norm`** (30 min). The clipping of one gradient, with a backward. Guess first what remains of the part of
 #    $dy$ that points along $g$.
-# 4. **`fewest_positions`** (60 min). `make_batches` cuts greedily. What is the least that any cut into $K$ batches could
-#    take? Then find out how far a greedy cut of some random lengths is from it.
+# 4. **`fewest_positions`** (60 min). `make_batches` cuts greedily. What is the least that any cut into $K$ batches
+#    could take? Then find out how far a greedy cut of some random lengths is from it.
 
 # %%
 print(check_exercise("ex13", globals()))
