@@ -518,7 +518,8 @@ print("source positions looked at most, by either head:", looked_at + 1)
 # Nobody tells a head what to do. Do heads share a task in which several things must be looked up at once? In
 # a sequence of ten symbols, at each position, the network has to answer three questions: which symbol is
 # **before** me, which is **after** me, and which is the **first** of all? The network is one attention layer:
-# embeddings, positions, heads, and a linear map to the three answers.
+# embeddings, positions, heads, and a linear map to the three answers. We train it with 1, 2, 4 and 8 heads,
+# and count the right answers.
 
 
 # %%

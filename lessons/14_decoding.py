@@ -576,7 +576,7 @@ plt.show()
 #
 # A text that is too long needs no penalty: its extra n-grams lower the precisions.
 #
-# What a word is, is a convention, and scores of different conventions cannot be compared (Post 2018, *A Call
+# A convention says what a word is, and scores of different conventions cannot be compared (Post 2018, *A Call
 # for Clarity in Reporting BLEU Scores*). sacreBLEU's "13a" cuts off punctuation; a full stop or comma between
 # digits stays. There is another for $p_n = 0$, whose logarithm is infinite: the first such precision is set
 # to half a match, the next to a quarter, and so on ("exp" smoothing).

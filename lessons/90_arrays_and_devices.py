@@ -214,12 +214,12 @@ pairs = zip([here_y, *here_gradients], [far_y, *far_gradients], strict=True)
 assert all(np.array_equal(near, away.get()) for near, away in pairs)
 
 # %% [markdown]
-# It does not cross at all. The layer was written for "an array", and a third library has arrays too.
+# It does not cross in between. The layer was written for "an array", and a third library has arrays too.
 #
 # ## 3 · When does a GPU pay? The formula
 #
 # We need two facts about a processor. To start an operation costs a fixed time $t_0$, whatever its size. Then
-# it does a number $P$ of additions and multiplications each second. An operation of $W$ of them takes
+# it does $P$ additions and multiplications each second. An operation with $W$ of them takes
 #
 # $$
 # t = t_0 + \frac{W}{P} .
@@ -728,8 +728,8 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 #
 # ## 9 · What else differs
 #
-# None of these raises an error. The first three are from the page "Differences between CuPy and NumPy" of
-# CuPy's documentation:
+# On a GPU none of these raises an error. The first three are from the page "Differences between CuPy and
+# NumPy" of CuPy's documentation:
 #
 # | | NumPy | CuPy | what the package does |
 # |---|---|---|---|
@@ -784,5 +784,5 @@ print(check_exercise("ex90", globals()))
 # **Your own Transformer.** Nothing to write here. A function of `answers/own.py` that calls NumPy computes on
 # the CPU alone, one that asks `array_namespace` on both machines; `minitransformer check own` accepts either.
 #
-# **Next:** back to the course, where you came from. [Lesson 17](17_making_it_fast.ipynb) is the one that goes
-# on from here: where the time of a training step goes, and how to save it.
+# **Next:** back to the course. [Lesson 17](17_making_it_fast.ipynb) continues this: where the time of a
+# training step goes, and how to save it.
