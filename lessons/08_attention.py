@@ -197,7 +197,7 @@ plt.show()
 # The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. In the package,
 # $B$ sentences and $H$ *heads* are leading axes: $B \cdot H$ attentions side by side. The paper's $d_k$ is
 # the width of a head, K in the shapes. A forward function also returns a `cache`, what its backward needs;
-# its last entry is $A$:
+# its last entry is $A$. (`device` is the CPU.)
 
 # %%
 B, H, T, S, K = 2, 3, 4, 5, 8

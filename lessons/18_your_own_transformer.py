@@ -482,7 +482,7 @@ assert abs(ends["dbias as a mean"] / ends["right"] - 1).max() < 0.02
 # %% [markdown]
 # ### Why does it fall at all?
 #
-# A small step along any $-w$ changes the loss by
+# A small step along $-w$, for any $w$, changes the loss by
 #
 # $$
 # L(\theta - \eta \, w) - L(\theta) \approx -\eta \; w \cdot g
@@ -613,8 +613,9 @@ plt.show()
 # minutes:
 #
 # ```sh
-# minitransformer train toy --own answers/own.py minitransformer translate runs/own --own answers/own.py
-# "Während das Kind schläft, isst mein hungriger Affe den teuren Keks."
+# minitransformer train toy --own answers/own.py
+# minitransformer translate runs/own --own answers/own.py \
+#     "Während das Kind schläft, isst mein hungriger Affe den teuren Keks."
 # ```
 #
 # At its end it writes a **certificate** into the run's folder, `certificate.md`: which functions are yours
