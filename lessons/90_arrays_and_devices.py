@@ -226,9 +226,9 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # $$
 #
 # A GPU has a larger $P$, and a larger $t_0$ too: CuPy's user guide ("Performance Best Practices") measures
-# some 50 µs for the two calls of `cp.arange(1000).sum()`, and section 4 finds less than one for a call of
-# NumPy. Below some size the CPU wins. If the data has to cross first, by a link of $\beta$ bytes each second,
-# the journey costs $\text{bytes} / \beta$. For large sizes, where $t_0$ no longer matters, it pays if
+# some 50 µs for the two calls of `cp.arange(1000).sum()`, and section 4 finds about one for a call of NumPy.
+# Below some size the CPU wins. If the data has to cross first, by a link of $\beta$ bytes each second, the
+# journey costs $\text{bytes} / \beta$. For large sizes, where $t_0$ no longer matters, it pays if
 #
 # $$
 # \frac{W}{P_{\text{cpu}}} \gt \frac{\text{bytes}}{\beta} + \frac{W}{P_{\text{gpu}}} .
