@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 08 · Scaled dot-product attention
 #
-# **You will** see attention as a lookup that can be differentiated; derive its backward in full and
-# read off what the gradient says to each key and value; measure what goes wrong without the factor
-# $1 / \sqrt{d_k}$; and build masks that let nothing through, also where nothing is allowed.
+# **You will** see attention as a lookup that can be differentiated; derive its backward in full, and read off
+# what the gradient tells each key and value; measure what goes wrong without the factor $1 / \sqrt{d_k}$; and
+# build masks that let nothing through, even where nothing is allowed.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | the chain rule; matrix products; mean and variance |
 # | Time | an hour to read, two for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -56,16 +56,16 @@ rng = np.random.default_rng(8)
 # %% [markdown]
 # ## 1 · A lookup that can learn
 #
-# A Python dictionary answers a **query**: it finds the **key** that equals it and hands out the
-# **value** filed there. Two things make it useless inside a network. A query that equals no key gets
-# an error instead of an answer. And if we mend that by taking the *nearest* key, the answer is a
-# staircase: move the query a little and the answer stays as it was, so its derivative is zero, or it
-# jumps, and there is none. Nothing says in which direction a better query lies.
+# A Python dictionary answers a **query**: it finds the **key** that equals it and hands out the **value**
+# filed there. Two things make it useless inside a network. A query that equals no key gets an error. And if
+# we take the *nearest* key instead, the answer is a staircase: where it is flat its derivative is zero, where
+# it jumps it has none. Nothing says in which direction a better query lies.
 #
-# Attention takes all values at once, each with a weight. The better its key matches the query, the
-# larger the weight. Below, the keys are six directions in the plane, each with a number for its value.
-# The query turns through a full circle. How well a key matches is $\beta$ times the cosine of the angle
-# between the two; $\beta$ says how choosy the lookup is.
+# Attention takes all values at once, each with a weight. The better its key matches the query, the larger the
+# weight. Below, the keys are six directions in the plane, each with a number for its value, and the query
+# turns through a full circle. The score of a key is $\beta$ times the cosine of its angle with the query. The
+# **softmax** makes weights of the scores: it divides $e^{\text{score}}$ of each by their sum. The curves show
+# the answers.
 
 # %%
 key_angles = np.radians([20, 70, 140, 190, 250, 320])
@@ -77,12 +77,15 @@ def unit(angle):
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)  # (..., 2)
 
 
+cosines = unit(turn) @ unit(key_angles).T  # (queries, keys)
+nearest = values[cosines.argmax(axis=-1)]  # (queries,)
+answers = {beta: softmax(beta * cosines)[0] @ values for beta in (1, 5, 25)}  # (queries,) each
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4.2))
 for beta, colour, dashes in ((1, GREEN, "-."), (5, BLUE, "-"), (25, VERMILION, "--")):
-    query = np.sqrt(2) * beta * unit(turn)  # √2 cancels the 1/√d_k that the package puts in
-    answers, _ = scaled_dot_product_attention(query, unit(key_angles), values[:, None])
-    axes.plot(np.degrees(turn), answers, color=colour, ls=dashes, label=rf"soft, $\beta$ = {beta}")
-nearest = values[(unit(turn) @ unit(key_angles).T).argmax(axis=-1)]
+    label = rf"soft, $\beta$ = {beta}"
+    axes.plot(np.degrees(turn), answers[beta], color=colour, ls=dashes, label=label)
 axes.plot(np.degrees(turn), nearest, color=BLACK, ls=":", lw=1.3, label="hard: the nearest key")
 axes.plot(np.degrees(key_angles), values, "o", color=BLACK, ms=6, label="keys and their values")
 axes.set(xlabel="direction of the query (degrees)", ylabel="answer", ylim=(0, 6.9))
@@ -91,26 +94,29 @@ axes.legend(loc="upper right", ncols=2)
 plt.show()
 
 # %% [markdown]
-# With a large $\beta$ the soft lookup is nearly the dictionary, but its steps are slopes. With a small
-# one it hands out something near the mean of all values, whatever it is asked. In between it has a
-# slope almost everywhere, and a slope is what learning needs. Nobody sets $\beta$ by hand: it is the length
-# of queries and keys, and those are learned.
+# With a large $\beta$ the soft lookup is nearly the dictionary. With a small one it always answers about the
+# mean of all values. In between it has a slope almost everywhere, and learning needs a slope. Nobody sets
+# $\beta$ by hand: scores will be dot products, the cosine times the lengths of query and key, and lengths are
+# learned.
 #
-# Note also what the curves never do: none leaves the range of the values. **Attention averages.** It
-# can choose, mix and ignore; it cannot make anything larger than the largest value it is given.
+# No curve leaves the range of the values. **Attention averages.** It can choose, mix and ignore, and no more.
 #
 # ## 2 · The definition
 #
-# Stack the queries of one sentence as rows of $Q$, the keys as rows of $K$, the values as rows of $V$.
-# Here is all of attention for a sentence of four words that look at each other, with vectors of $d_k = 3$
-# random numbers:
+# In a sentence each word has a query, what it looks for; a key, what it is found by; and a value, what it
+# hands out. All three are vectors of $d_k$ numbers. [Lesson 09](09_multi_head_attention.ipynb) makes them;
+# here they are given. Stack the queries as rows of $Q$, the keys as rows of $K$, the values as rows of $V$.
+# Here are four words that look at each other, with $d_k = 3$ random numbers:
 
 # %%
 sentence = ["the", "dog", "is", "here"]
 drawn = np.random.default_rng(3)
 q, k, v = drawn.standard_normal((3, 4, 3)).round(1)  # (T, d_k), (S, d_k), (S, d_k): T = S here
-y, drawn_cache = scaled_dot_product_attention(q, k, v)
-a, z = drawn_cache[-1], q @ k.T / np.sqrt(3)
+z = q @ k.T / np.sqrt(3)  # (T, S)
+a, _ = softmax(z)  # (T, S), row by row
+y = a @ v  # (T, d_k)
+
+# %% tags=["hide-input"]
 ROW = 2  # the query to follow
 
 
@@ -162,12 +168,12 @@ plt.show()
 
 # %% [markdown]
 # Each score stands in the row of its query, below the column of its key. Follow the framed row, the query of
-# *is*: its dot products with all four keys, over $\sqrt{d_k}$, are its scores; the softmax turns them into
-# weights that sum to 1; and with these weights the rows of $V$ are averaged. Its two large weights are on *the*
-# and *dog*, so its output is mostly their values. T, the number of queries, and S, that of keys, are the same here
-# because both come from one sentence.
+# *is*. Its dot products with all four keys, over $\sqrt{d_k}$, are its scores. The softmax turns them into
+# weights that sum to 1, and with these weights the rows of $V$ are averaged. The two large weights are on
+# *the* and *dog*, so the output is mostly their values. T queries and S keys are as many here because both
+# come from one sentence.
 #
-# These are three steps,
+# In three steps,
 #
 # $$
 # Z = \frac{Q K^\top}{\sqrt{d_k}}
@@ -188,9 +194,10 @@ plt.show()
 # y_{ti} = \sum_s a_{ts} \, v_{si} .
 # $$
 #
-# The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. The batch
-# and the heads are leading axes that take no part: $B \cdot H$ small attentions side by side. The symbol
-# $d_k$ of the paper is the width of a head, K in the shapes.
+# The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. In the package,
+# $B$ sentences and $H$ *heads* are leading axes: $B \cdot H$ attentions side by side. The paper's $d_k$ is
+# the width of a head, K in the shapes. A forward function also returns a `cache`, what its backward needs;
+# its last entry is $A$. (`device` is the CPU.)
 
 # %%
 B, H, T, S, K = 2, 3, 4, 5, 8
@@ -209,9 +216,8 @@ shape_table(
 )
 
 # %% [markdown]
-# T and S are independent: five keys may be asked four things. Three facts follow from the formula. The weights
-# of a query sum to 1. The order of the keys does not matter, if their values move with them. And a vector
-# added to all keys changes nothing:
+# T and S are independent. Three facts follow from the formula. The weights of a query sum to 1. The order of
+# the keys does not matter, if their values move along. And a vector added to all keys changes nothing:
 
 # %%
 q, k, v = (to_host(array) for array in (query, key, value))
@@ -224,24 +230,24 @@ shift = rng.standard_normal(K)
 assert np.allclose(scaled_dot_product_attention(q, k + shift, v)[0], y)
 
 # %% [markdown]
-# The second says that attention sees a *set* of keys, not a sequence; [lesson 06](06_positions.ipynb) is
-# about what that costs and how it is mended. The third is less known. A vector $c$ added to all keys adds
-# $q_t \cdot c / \sqrt{d_k}$ to *all* scores of query $t$, and
+# By the second, attention sees a *set* of keys, not a sequence; [lesson 06](06_positions.ipynb) mends that.
+# The third is less known. A vector $c$ added to all keys adds $q_t \cdot c / \sqrt{d_k}$ to *all* scores of
+# query $t$, and
 #
 # $$
 # \frac{e^{z_{ts} + b}}{\sum_u e^{z_{tu} + b}} = \frac{e^b \, e^{z_{ts}}}{e^b \sum_u e^{z_{tu}}} = a_{ts} .
 # $$
 #
-# So a bias on the keys would be a parameter without any effect. The package, like the paper's formula,
-# has no biases there. The same identity lets the softmax subtract the largest score of each row before
-# it takes exponentials, which then cannot overflow.
+# So a bias on the keys would be a parameter without effect. The package, like the paper's formula, has none.
+# The same identity lets the softmax subtract the largest score of each row before it takes exponentials,
+# which then cannot overflow.
 #
 # ## 3 · The backward
 #
-# Given $dY$, the gradient of a loss by the output, we want $dQ$, $dK$ and $dV$. First a picture of what
-# will come out. A single query looks at six values, drawn as points in the plane; the size of a point
-# is its weight. The output $y$ is their weighted mean. Suppose the loss would fall if $y$ moved along the
-# arrow, which is $-dy$. What should happen to the scores?
+# We write $dx$ for $\partial L / \partial x$, the gradient of a loss $L$. Given $dY$, we want $dQ$, $dK$ and
+# $dV$. First a picture of the result. One query looks at six values, drawn as points in the plane, larger for
+# a larger weight. The output $y$ is their weighted mean. Suppose the loss falls if $y$ moves along the arrow,
+# $-dy$. What should happen to the scores?
 
 # %%
 points = np.array([[2.2, 1.5], [1.1, 2.4], [-0.6, 1.4], [-2.0, 0.8], [-0.9, -1.6], [1.9, -1.5]])
@@ -251,6 +257,7 @@ y_row = a_row @ points
 dy_row = -np.array([1.2, 0.6])
 dz_row = softmax_backward(points @ dy_row, softmax_cache)
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 5))
 across = np.array([-dy_row[1], dy_row[0]])
 axes.plot(*np.transpose([y_row - 4 * across, y_row + 4 * across]), ":", color="0.45", lw=1.2)
@@ -272,14 +279,15 @@ axes.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
-# The numbers are $-dz$. The dotted line through $y$, at a right angle to the arrow, parts the values:
-# those ahead of it should get more weight, those behind it less. A value gets a larger number the farther
-# it is from the line *and* the larger its weight already is. We shall find exactly this.
+# The numbers are $-dz$, the way in which each score should move. The dotted line through $y$, at a right
+# angle to the arrow, parts the values: those ahead of it should get more weight, those behind it less. The
+# number grows with the distance from the line *and* with the weight. We now derive this.
 #
 # ### Step 1: the average
 #
-# $y_{ti} = \sum_s a_{ts} v_{si}$ has two factors. A weight $a_{ts}$ serves all features $i$ of one output; a
-# value $v_{si}$ serves all queries $t$. A variable that serves many gets the sum over all it serves:
+# In $y_{ti} = \sum_s a_{ts} v_{si}$ a weight $a_{ts}$ serves all features $i$ of one output, and a value
+# $v_{si}$ serves all queries $t$. By the chain rule, a variable that serves many gets the sum over all it
+# serves:
 #
 # $$
 # da_{ts} = \sum_i dy_{ti} \frac{\partial y_{ti}}{\partial a_{ts}} = \sum_i dy_{ti} \, v_{si}
@@ -289,7 +297,7 @@ plt.show()
 #
 # ### Step 2: the softmax
 #
-# One row, so we drop the $t$. Write $a_s = e_s / N$ with $e_s = e^{z_s}$ and $N = \sum_u e_u$. Then
+# We look at one row, and drop the $t$. Write $a_s = e_s / N$ with $e_s = e^{z_s}$ and $N = \sum_u e_u$. Then
 # $\partial e_s / \partial z_u = [s = u] \, e_s$, where $[s = u]$ is 1 if $s = u$ and 0 if not, and
 # $\partial N / \partial z_u = e_u$. The quotient rule:
 #
@@ -306,7 +314,7 @@ plt.show()
 # = a_u \Bigl( da_u - \sum_s a_s \, da_s \Bigr) .
 # $$
 #
-# The sum is one number a row. The $S \times S$ matrix of derivatives never has to exist.
+# The sum is one number for each row. The $S \times S$ matrix of derivatives is never needed.
 #
 # ### Step 3: the scores
 #
@@ -320,8 +328,8 @@ plt.show()
 #
 # ### All together
 #
-# A sum over the second index of the first factor and the first index of the second is a matrix product;
-# where an index stands the other way round, a transpose. Read from $dY$ on:
+# A sum over the second index of one factor and the first index of the next is a matrix product. Where an
+# index stands the other way round, there is a transpose:
 #
 # $$
 # \boxed{ \;
@@ -349,18 +357,17 @@ plt.show()
 # dz_s = a_s \; dy \cdot (v_s - y) .
 # $$
 #
-# That is the picture: $dy \cdot (v_s - y)$ is the distance of a value from the dotted line, $a_s$ its
-# weight. **A score rises if its value is better than the average that is handed out now.** Three
-# consequences:
+# That is the picture: up to the length of $dy$, $dy \cdot (v_s - y)$ is the distance of a value from the
+# dotted line, and $a_s$ is its weight. Gradient descent moves a score along $-dz_s$. **So a score rises if
+# its value is better than the present average.** Three consequences:
 #
-# - **The scores of a query compete.** $\sum_s dz_s = dy \cdot (\sum_s a_s v_s - y) = 0$: what some gain
-#   others lose. Therefore $\sum_s dk_s = \sum_t (\sum_s dz_{ts}) \, q_t / \sqrt{d_k} = 0$, which is what
-#   section 2 said of a bias on the keys.
-# - **Who is not looked at does not learn.** Both $dz_s$ and this query's share of $dv_s$ have the factor $a_s$.
-#   The best value of all gets no attention by this query if it has none.
-# - **Who is looked at alone has no better score to learn.** If $a_s = 1$ then $y = v_s$, the bracket is zero, and
-#   all other scores have the factor 0. The value still learns; a query that has made its choice is deaf. Section 5
-#   is about this.
+# - **The scores of a query compete.** $\sum_s dz_s = dy \cdot (\sum_s a_s v_s - y) = 0$: what some gain,
+#   others lose. Therefore $\sum_s dk_s = \sum_t (\sum_s dz_{ts}) \, q_t / \sqrt{d_k} = 0$, the gradient of a
+#   bias on all keys, which has no effect (section 2).
+# - **Who is not looked at does not learn.** Both $dz_s$ and this query's share of $dv_s$ have the factor
+#   $a_s$. Even the best value gets no attention from a query that gives it none now.
+# - **A query that has chosen is deaf.** If $a_s = 1$ then $y = v_s$, the bracket is zero, and all other
+#   scores have the factor 0. Only the value still learns. Section 5 is about this.
 
 # %%
 dy = rng.standard_normal(y.shape)
@@ -375,15 +382,18 @@ print(
 # %% [markdown]
 # ## 4 · The code of the package
 #
-# Compare with the box, from the bottom of the forward to its top. `dropout` does nothing here, its
-# probability is 0; in training it may drop weights, between $A$ and $V$, and its backward stands in the
-# mirrored place. (`@twinned` lets a faster body stand in when it is asked for; here nobody asks.)
+# Compare the backward with the box. `dropout` ([lesson 12](12_learning.ipynb)) does nothing here, its
+# probability is 0. (`@twinned` lets a faster body stand in when asked.)
 
 # %%
 source_of(scaled_dot_product_attention, scaled_dot_product_attention_backward)
 
 # %%
 source_of(softmax, softmax_backward)
+
+# %% [markdown]
+# `check_pair` compares a backward with the quotients of small differences, for which nothing has to be derived
+# ([lesson 03](03_gradient_checking.ipynb)):
 
 # %%
 report = check_pair(scaled_dot_product_attention, scaled_dot_product_attention_backward, (q, k, v))
@@ -393,7 +403,8 @@ print(report)
 # %% [markdown]
 # ### Two mistakes
 #
-# Neither raises an error, and both leave the gradient of the values right:
+# One forgets the factor $1 / \sqrt{d_k}$, one the row sum. Neither raises an error, and the gradient of the
+# values is right:
 
 
 # %%
@@ -418,16 +429,16 @@ for mistake in ("no scale", "a (1 − a)"):
     print(f"{mistake}\n{report}\n")
 
 # %% [markdown]
-# $a (1 - a)$ is the derivative of a weight by *its own* score, and it is tempting because the sigmoid's
-# derivative looks like it. But every score moves every weight: the row sum is missing.
+# $a (1 - a)$ is the derivative of a weight by *its own* score, and looks like that of the sigmoid. But every
+# score moves every weight.
 #
 # ## 5 · Why $\sqrt{d_k}$
 #
 # ### The variance of a dot product
 #
-# Let the features of queries and keys be independent, with mean 0 and variance 1. (So it is, about, at the start
-# of training: LayerNorm gives features a mean square of 1, and weights of variance $1 / D$ keep it.) Then a product
-# of two of them has
+# Let the features of queries and keys be independent, with mean 0 and variance 1. (About true at the start of
+# training: they are made from $D$ features, which LayerNorm, [lesson 07](07_layer_norm.ipynb), gives a mean
+# square of 1, by weights of variance $1 / D$, which keep it.) Then a product of two of them has
 #
 # $$
 # \text{mean} = E[q_i k_i] = E[q_i] \, E[k_i] = 0 ,
@@ -435,39 +446,38 @@ for mistake in ("no scale", "a (1 − a)"):
 # \text{variance} = E[q_i^2 k_i^2] - 0 = E[q_i^2] \, E[k_i^2] = 1 ,
 # $$
 #
-# where independence allows the expectation of a product to be split. A dot product is a sum of $d_k$ such
-# products, which are independent too, and the variances of independent numbers add up. So $q \cdot k$ has
-# variance $d_k$ and standard deviation $\sqrt{d_k}$, and after division by $\sqrt{d_k}$ it is 1 for every
-# width. This is footnote 4 of the paper.
+# since independence splits the expectation of a product. A dot product is a sum of $d_k$ such products, also
+# independent, so their variances add up. Hence $q \cdot k$ has variance $d_k$ and standard deviation
+# $\sqrt{d_k}$; divided by $\sqrt{d_k}$ it is 1 for every width. This is footnote 4 of the paper.
 #
 # ### What large scores do
 #
-# Softmax does not care for a constant added to the scores, but very much for a factor. Put the scores of a query
-# in order, $z_1 \ge z_2 \ge \dots$ The second weight is $e^{-(z_1 - z_2)}$ times the first. If the
-# gap between them is $g$ when the scores have standard deviation 1, it is $g \sqrt{d_k}$ without the
-# scaling, and
+# The softmax ignores a constant added to all scores, but not a factor. Put the scores of a query in order,
+# $z_1 \ge z_2 \ge \dots$ The second weight is $e^{-(z_1 - z_2)}$ times the first. If their gap is $g$ with
+# the scaling, it is $g \sqrt{d_k}$ without, and
 #
 # $$
 # a_2 / a_1 = e^{-g \sqrt{d_k}} .
 # $$
 #
-# That is the saturation: the softmax becomes a hard choice, made at random, by weights that have not
-# learned anything yet. How much gradient is left? The backward of a row multiplies by the matrix
-# $J_{su} = a_s ([s = u] - a_u)$. As its size we take the root of the sum of its squares,
+# This is saturation: a hard choice, made by weights that have learned nothing yet. How much gradient is left?
+# The backward of a row multiplies by the matrix $J_{su} = a_s ([s = u] - a_u)$. As its size we take the root
+# of the sum of its squares,
 #
 # $$
 # \lVert J \rVert^2 = \sum_{s, u} a_s^2 \left( [s = u] - 2 [s = u] \, a_u + a_u^2 \right)
 # = \sum_s a_s^2 - 2 \sum_s a_s^3 + \Bigl( \sum_s a_s^2 \Bigr)^2 .
 # $$
 #
-# When nearly all the weight is on two keys, $a_1 = 1 - \epsilon$ and $a_2 = \epsilon$, then
+# If nearly all the weight is on two keys, $a_1 = 1 - \epsilon$ and $a_2 = \epsilon \approx a_2 / a_1$, then
 # $J = \epsilon (1 - \epsilon) \begin{pmatrix} 1 & -1 \\ -1 & 1 \end{pmatrix}$, and so
 #
 # $$
 # \lVert J \rVert = 2 \, \epsilon (1 - \epsilon) \approx 2 \, e^{-g \sqrt{d_k}} .
 # $$
 #
-# All of it measured, on 4000 random queries with 16 random keys each:
+# We measure both on 4000 random queries with 16 random keys each: on the left the largest weight, on the
+# right $\lVert J \rVert$, with the root and without it.
 
 # %%
 widths = np.array([1, 4, 16, 64, 256, 1024])
@@ -492,11 +502,12 @@ plain = {d_k: softmax(dots[d_k])[0] for d_k in widths}
 scaled = {d_k: softmax(dots[d_k] / np.sqrt(d_k))[0] for d_k in widths}
 ordered = np.sort(rng.standard_normal((100_000, KEYS)), axis=-1)
 gap = np.median(ordered[:, -1] - ordered[:, -2])  # g of 16 standard normal numbers
-wide = np.linspace(1, 1024, 300)
 
 print("d_k                    ", *(f"{d_k:5}" for d_k in widths))
 print("standard deviation, q·k", *(f"{z.std():5.1f}" for z in dots.values()))
 
+# %% tags=["hide-input"]
+wide = np.linspace(1, 1024, 300)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4))
 for name, weights_of, colour, marker in (
     ("$q · k$", plain, VERMILION, "s--"),
@@ -522,35 +533,35 @@ left.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Points and lines are medians over the queries, the bands hold the middle half of them. Without the
-# scaling, the largest weight goes to 1 and, from $d_k = 64$ on, where two keys have nearly all the weight, the
-# gradient of the typical query falls as the formula says. With it, hardly anything depends on the width.
+# Points are medians over the queries, bands hold the middle half, the thin line is the formula. Without the
+# scaling, the largest weight goes to 1. From $d_k = 64$ on, where two keys have nearly all the weight, the
+# gradient of the typical query falls as the formula says. With it, the width hardly matters.
 #
-# The *typical* query: that word matters, for not all gradients vanish. Here is that of the query itself, $dq$,
-# which has the keys as a factor too, and those are longer in a wider head:
+# *Typical*, for not all gradients vanish. Here is that of the query itself, $dq$. It has the keys as a
+# factor, and those are longer in a wider head:
 
 # %%
 d_k = 1024
-keys, targets = (rng.standard_normal((400, KEYS, width)) for width in (d_k, 64))
+keys, values = (rng.standard_normal((400, KEYS, width)) for width in (d_k, 64))
 queries, upstream = (rng.standard_normal((400, 1, width)) for width in (d_k, 64))
 for name, factor in (("scaled", 1.0), ("unscaled", np.sqrt(d_k))):  # cancels the 1/√d_k
-    _, factor_cache = scaled_dot_product_attention(queries * factor, keys, targets)
+    _, factor_cache = scaled_dot_product_attention(queries * factor, keys, values)
     dqueries, _, _ = scaled_dot_product_attention_backward(upstream, factor_cache)
     size = np.linalg.norm(dqueries * factor, axis=-1)
     print(f"{name:<9} |dq|: median {np.median(size):.1e}, mean {size.mean():4.1f}")
 assert np.median(size) < 0.01 < size.mean()
 
 # %% [markdown]
-# A few queries, whose two best keys happen to be about equal, get a large gradient, and all others hardly any.
-# Every step follows the few who are undecided, and says nothing to the many who are decided and wrong.
+# A few queries, whose two best keys are about equal by chance, get a large gradient, all others hardly any.
+# The many that are decided and wrong learn nothing.
 #
 # ### Does it hinder learning?
 #
-# We let attention learn a lookup. Each example has 16 random keys with values. The question is one of
-# the keys, but turned by a rotation that is the same for all examples; a linear map $W$ in front of the
-# query has to learn to turn it back. $d_k$ is 64, and $W$ starts at random. The loss is the squared error
-# of the value, whose variance is 1, so answering always 0 has a loss of 1. Plain gradient descent, 120
-# steps, over a wide range of learning rates, from three seeds:
+# We let attention learn a lookup. Each example has 16 random keys with values. The query is one of the keys,
+# turned by a rotation that is the same for all examples. A linear map $W$ in front of it has to learn to turn
+# it back. $d_k$ is 64, and $W$ starts at random. The loss is the squared error of the value. Values have
+# variance 1, so the answer 0 has a loss of 1. 120 steps of plain gradient descent, over a wide range of
+# learning rates, from three seeds:
 
 # %%
 D_K, EXAMPLES, STEPS = 64, 32, 120
@@ -578,23 +589,32 @@ def learn_lookup(learning_rate, factor, seed):
     return np.mean(losses[-20:])
 
 
-figure, axes = plt.subplots(figsize=(7, 4))
-curves = {}
-for name, factor, colour, style in (
-    ("$q · k$", np.sqrt(D_K), VERMILION, "s--"),
-    (r"$q · k\,/\sqrt{d_k}$", 1.0, BLUE, "o-"),
-):
-    curves[name] = np.array(
+curves = {
+    name: np.array(
         [[learn_lookup(rate, factor, seed) for rate in learning_rates] for seed in SEEDS]
     )
-    lines = axes.loglog(learning_rates, curves[name].T, style, color=colour, lw=1.2, ms=4)
+    for name, factor in (("without", np.sqrt(D_K)), ("with", 1.0))
+}  # (seeds, learning rates) each
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7, 4))
+for (_, of_seeds), name, colour, style in zip(
+    curves.items(),
+    ("$q · k$", r"$q · k\,/\sqrt{d_k}$"),
+    (VERMILION, BLUE),
+    ("s--", "o-"),
+    strict=True,
+):
+    lines = axes.loglog(learning_rates, of_seeds.T, style, color=colour, lw=1.2, ms=4)
     lines[0].set_label(f"{name}, {len(SEEDS)} seeds")
 axes.axhline(1, color=BLACK, ls=":", lw=1)
 axes.text(learning_rates[0], 1.12, "always 0", fontsize=9.5)
 axes.set(xlabel="learning rate", ylabel="squared error, steps 101 to 120", ylim=(None, 3))
 axes.legend(loc="lower left")
 plt.show()
-for name, of_seeds in zip(("without", "with"), curves.values(), strict=True):
+
+# %%
+for name, of_seeds in curves.items():
     for seed, curve in zip(SEEDS, of_seeds, strict=True):
         working = learning_rates[curve < 0.01]
         print(
@@ -603,27 +623,27 @@ for name, of_seeds in zip(("without", "with"), curves.values(), strict=True):
         )
 
 # %% [markdown]
-# Both can learn it, from each seed. Without the scaling, the learning rate has to be right within a factor of a hundred or
-# less; with it within a factor of a thousand or more, and the best error is smaller. A Transformer has many attentions, and
-# all of them share one learning rate.
+# Both learn it, from each seed. Without the scaling, the learning rates that work span a factor of a hundred
+# or less, with it a thousand or more, and the best error is smaller. A Transformer has many attentions, and
+# they share one learning rate.
 #
-# **Is it not a mere matter of initial weights?** It is: smaller ones could do without the root, and learning may
-# undo it at any time by longer queries. The factor sets where heads *start* from: soft, with a gradient for
-# everybody, at every width.
+# **Would smaller initial weights do the same?** Yes, and learning may undo the factor at any time by longer
+# queries. The factor sets where heads *start*: soft, at every width.
 #
 # ## 6 · Masks
 #
-# Not every query may see every key. Padding is nobody's business, and in the decoder no position may
-# see those after it (section 3.2.3 of the paper: they are set to $-\infty$). The package's masks are
-# boolean, **True where attention is allowed**, and are combined by `&`:
+# Not every query may see every key. Short sentences of a batch are filled up with *padding*, which nobody
+# should look at. And the decoder writes from left to right, so no position may see those after it: a *causal*
+# mask (section 3.2.3). The package's masks are boolean, **True where attention is allowed**, and are combined
+# by `&`:
 
 # %%
 source_of(padding_mask, causal_mask)
 
 # %% [markdown]
-# A forbidden score is replaced by $-\infty$, whose exponential is exactly 0, *before* the softmax divides
-# by the sum. Here are the weights of one and the same sentence under four masks. It is padded on the left, to
-# show the hardest case. A cross marks a weight of exactly zero.
+# A forbidden score is replaced by $-\infty$, whose exponential is exactly 0, *before* the softmax divides by
+# the sum. Here are the weights of one sentence under four masks, padded on the left to show the hardest case.
+# A cross marks a weight of exactly zero.
 
 # %%
 words = ["pad", "pad", "the", "dog", "is", "here"]
@@ -634,13 +654,16 @@ masks = {
     "causal": causal_mask(ids),
     "both": padding_mask(ids) & causal_mask(ids),
 }
-x = rng.standard_normal((1, 1, 6, 16))  # queries, keys and values of six positions
-other = rng.standard_normal((1, 1, 6, 16))
+x = rng.standard_normal((1, 1, 6, 16))  # the queries of six positions
+other = rng.standard_normal((1, 1, 6, 16))  # their keys, which are their values too
+masked = {
+    title: scaled_dot_product_attention(x, other, other, mask)[1][-1][0, 0]
+    for title, mask in masks.items()
+}  # weights (6, 6) each
 
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(10, 3.3), sharey=True)
-for axes, (title, mask) in zip(panels, masks.items(), strict=True):
-    _, mask_cache = scaled_dot_product_attention(x, other, other, mask)
-    shown = mask_cache[-1][0, 0]
+for axes, (title, shown) in zip(panels, masked.items(), strict=True):
     image = axes.imshow(shown, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
     axes.plot(*np.argwhere(shown == 0).T[::-1], "x", color="0.6", ms=5)
     axes.set(title=title, xlabel="key")
@@ -652,14 +675,13 @@ figure.colorbar(image, ax=panels, shrink=0.75, label="attention weight")
 plt.show()
 
 # %% [markdown]
-# A row that may see fewer keys spends its 1 on those. And under both masks the first two queries may see
-# nothing at all. What should *they* get?
+# Each query spends its 1 on the keys that it may see. Under both masks the first two queries may see nothing
+# at all. What should *they* get?
 #
 # ### The fully masked row
 #
-# The formula has no answer: $e^{-\infty} / \sum e^{-\infty}$ is $0 / 0$. Written down as it stands it gives
-# NaN. One such row, at a position of padding that nobody will ever look at, is enough to destroy
-# everything, because the backward *sums* over queries:
+# The formula has no answer: $e^{-\infty} / \sum e^{-\infty}$ is $0 / 0$, NaN in NumPy. One such row, at a
+# position of padding that nobody looks at, destroys everything, because the backward *sums* over queries:
 
 
 # %%
@@ -680,9 +702,9 @@ print(f"rows of NaN in the weights: {np.isnan(naive[0, 0]).any(-1).sum()} of 6")
 print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 6")
 
 # %% [markdown]
-# A common way round is a large negative number instead of $-\infty$, say $-10^9$. Then there is no NaN,
-# and instead an answer that is wrong in silence: if *all* scores are $-10^9$ they are all alike, and the
-# row is the mean of everything it must not see, the future included:
+# A common way round is a large negative number, say $-10^9$, in place of $-\infty$. Then there is no NaN, but
+# a silent mistake. If *all* scores are $-10^9$ they are equal, and the output is the mean of all that it must
+# not see, the future too:
 
 # %%
 a_large, _ = softmax(np.where(both, z, -1e9))
@@ -691,9 +713,9 @@ y_ours, ours_cache = scaled_dot_product_attention(x, other, other, both)
 print("first row of the package:", ours_cache[-1][0, 0, 0])
 
 # %% [markdown]
-# The package **defines** it: who may see nothing gets nothing, weights 0 and output 0. The gradient
-# follows from $dz = a \, (\dots)$: it is 0 as well. Look again at the softmax above: one `where` for the
-# peak, one for the sum.
+# The package **defines** it: a query that may see nothing gets nothing, weights 0 and output 0. Since
+# $dz = a \, (\dots)$, its gradient is 0 as well. See the softmax above: one `where` for the peak, one for the
+# sum.
 
 # %%
 inputs = rng.standard_normal((3, 2, 1, 6, 4))  # two sequences, both with this mask
@@ -707,8 +729,8 @@ assert not y_ours[0, 0, :2].any()
 # %% [markdown]
 # ### Masking in the wrong place
 #
-# Two ways to apply a causal mask that look as good. The test of a mask is not its picture but its
-# promise: **change the last key, and see whether the first query's answer moves.**
+# Here are two wrong ways to apply a causal mask. The test of a mask is its promise: **change the last key,
+# and see whether the first query's answer moves.**
 
 
 # %%

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 09 · Many heads
 #
-# **You will** see what a single attention cannot do, and why several cost no more; take the one matrix
-# product apart that computes them all; derive the backward; meet attention in its three uses; and train a
-# small network to watch its heads divide the work among themselves.
+# **You will** see what a single attention cannot do, and why several cost no more; take apart the one matrix
+# product that computes them all; derive the backward; meet attention in its three uses; and train a small
+# network and watch its heads share the work.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | attention, $\text{softmax}(Q K^\top / \sqrt{d_k}) V$, and its backward ([lesson 08](08_attention.ipynb)) |
 # | Time | an hour to read, two for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -68,8 +68,8 @@ rng = np.random.default_rng(9)
 #
 # An attention hands each query *one* average of the values. Suppose a position needs two things: the word
 # before it and the word after it. One head can look at both, with weight ½ each, and gets half the sum of
-# their values. From a sum, nobody can tell which was which. (Unequal weights help only the one with the larger
-# weight to be heard.)
+# their values. A sum does not tell which was which. (With unequal weights only the one with the larger weight
+# is heard.)
 
 # %%
 before, after, here = rng.standard_normal((3, 4))
@@ -79,7 +79,7 @@ print("c b a:", (both @ np.stack([after, here, before])).round(3))
 
 # %% [markdown]
 # "With a single attention head, averaging inhibits this", says the paper. Two heads with weights of their own
-# look at one neighbour each, and write what they find into different features. That is the whole idea:
+# look at one neighbour each, and write what they find into different features:
 #
 # $$
 # \text{head}_h = \text{Attention}(X W_h^Q, \; M W_h^K, \; M W_h^V)
@@ -87,8 +87,8 @@ print("c b a:", (both @ np.stack([after, here, before])).round(3))
 # Y = \text{Concat}(\text{head}_1, \dots, \text{head}_H) \, W^O .
 # $$
 #
-# $X$ (T, D) has the positions that ask, $M$ (S, D) those that are asked. Each head projects both to its own,
-# narrower space of $d_k = D / H$ features, K in the shapes, by three matrices (D, K).
+# $X$ (T, D) has the positions that ask, $M$ (S, D) those that are asked. Each head projects both to a
+# narrower space of its own, of $d_k = D / H$ features, K in the shapes, by three matrices (D, K).
 #
 # ## 2 · All heads in one matrix product
 #
@@ -100,14 +100,14 @@ print("c b a:", (both @ np.stack([after, here, before])).round(3))
 # $$
 #
 # since a column of a product depends on that column of the right factor alone. So one product computes the
-# queries of all heads: the first head finds its own in the first $d_k$ columns, the second in the next $d_k$, and
-# so on. To take them apart, no number has to be computed: `split_heads` only says that the $D$ columns are to be
-# read as $H$ times $d_k$, and moves the axis of heads to the front, where attention treats it like a batch.
+# queries of all heads: those of the first are in the first $d_k$ columns, those of the second in the next
+# $d_k$, and so on. To take them apart, nothing has to be computed: `split_heads` reads the $D$ columns as $H$
+# times $d_k$, and moves the axis of heads to the front, where attention treats it like a batch.
 #
-# All of it in one picture, for two heads. A box is a matrix, as high as it has rows and as wide as it has
-# columns; what belongs to head 1 is white, what belongs to head 2 is grey:
+# The picture shows all of it for two heads. A box is a matrix, as high as it has rows and as wide as it has
+# columns; white belongs to head 1, grey to head 2:
 
-# %%
+# %% tags=["hide-input"]
 HIGH = {"T": 0.64, "S": 0.8}  # inches for T and S; a head is 0.5 wide, D = 2 heads
 FACES, STYLES = ("white", "0.8"), ((BLUE, "-"), (VERMILION, (0, (4, 2))))  # of the two heads
 
@@ -183,10 +183,10 @@ axes.axis("off")
 plt.show()
 
 # %% [markdown]
-# $X$ asks, and $M$ is asked. `split_heads` hands the left half of the columns of $Q$, $K$ and $V$ to head 1, the right half
-# to head 2. Each head makes its weights $A_h$ from its queries and keys, and with them its average $y_h$ of its values, the
-# formula's $\text{head}_h$; no arrow leads from one head to the other. `merge_heads` puts the averages side by side again, as $C$,
-# and $W^O$ makes the output of it. Now the same with numbers, and three heads:
+# `split_heads` hands the left half of the columns of $Q$, $K$ and $V$ to head 1, the right half to head 2.
+# Each head makes weights $A_h$ from its queries and keys, and with them an average $y_h$ of its values, the
+# formula's $\text{head}_h$. No arrow leads from one head to the other. `merge_heads` puts the averages side
+# by side again, as $C$, and $W^O$ makes the output of it. Now the same with numbers, and three heads:
 
 # %%
 B, T, S, H, K = 2, 4, 5, 3, 8
@@ -217,9 +217,9 @@ shape_table(
 )
 
 # %% [markdown]
-# Is it the same as one head after another? And at the other end, the concatenation and $W^O$ have a second
-# reading. Cut $W^O$ into $H$ blocks of $d_k$ *rows*. A product of blocks side by side with blocks one below the
-# other is the sum of the products:
+# Is it the same as one head after another? And the concatenation with $W^O$ has a second reading. Cut $W^O$
+# into $H$ blocks of $d_k$ *rows*. Blocks side by side times blocks one below the other are the sum of the
+# products:
 #
 # $$
 # \left[ \, \text{head}_1 \; \cdots \; \text{head}_H \, \right]
@@ -227,7 +227,7 @@ shape_table(
 # = \sum_h \text{head}_h \, W_h^O .
 # $$
 #
-# **Nothing is really concatenated: each head adds its contribution to the output.** Both at once:
+# **Nothing is really concatenated: each head adds its part to the output.** We check both at once:
 
 # %%
 X, M, WQ, WK, WV, WO = (to_host(a) for a in (x, memory, w_query, w_key, w_value, w_output))
@@ -247,16 +247,15 @@ assert np.allclose(total, to_host(y))
 # - $W_h^Q (W_h^K)^\top$ (D, D) decides **where to look**,
 # - $W_h^V W_h^O$ (D, D) decides **what to bring back**,
 #
-# and both are products through a bottleneck of $d_k$ features: their rank is at most $d_k$. A head is an attention
-# with a narrow view.
+# and both go through a bottleneck of $d_k$ features: their rank is at most $d_k$.
 #
 # ### Do more heads cost more?
 #
-# Hardly. Each of the four matrices is (D, D) for every $H$. The scores take $T \cdot S$ dot products of width $d_k$
-# for each of $H$ heads, $T S d_k H = T S D$ multiplications whatever $H$ is. Only the number of weights $A$ grows,
-# $H \cdot T \cdot S$, which the softmax has to compute and the backward to keep. The price of more heads is paid
-# elsewhere: each is narrower. The paper's table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9 BLEU
-# worse than the best, and too many are worse as well.
+# Hardly. Each of the four matrices is (D, D) for every $H$. The scores take $T \cdot S$ dot products of width
+# $d_k$ for each of $H$ heads, $T S d_k H = T S D$ multiplications whatever $H$ is. Only the number of weights
+# $A$ grows, $H \cdot T \cdot S$, which the softmax computes and the backward keeps. The price of more heads
+# is that each is narrower. The paper's table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9
+# BLEU worse than the best, and too many are worse as well.
 
 # %%
 for num_heads in (1, 2, 4, 8):
@@ -266,18 +265,19 @@ for num_heads in (1, 2, 4, 8):
 # %% [markdown]
 # ### A reshape that is not a split
 #
-# From (B, T, D) to (B, H, T, K) there is a shorter way, `x.reshape(B, H, T, K)`. It has the right shape and raises
-# no error. Below, each token's features have the token's number for their value and colour. A head
-# must have a row of each token:
+# `x.reshape(B, H, T, K)` is shorter, has the right shape and raises no error. Below, each token's features
+# have the token's number for value and colour. A head must have a row of each token:
 
 # %%
 numbered = np.repeat(np.arange(4.0), 12).reshape(1, 4, 12)  # (B, T, D): row t is full of t
-figure, panels = plt.subplots(1, 3, figsize=(10, 3.1), width_ratios=(12, 14, 14))
 shown = {
     "x, (T, D)": numbered[0],
     "split_heads(x), head by head": split_heads(numbered, 3)[0],
     "x.reshape(B, H, T, K), head by head": numbered.reshape(1, 3, 4, 4)[0],
 }
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 3, figsize=(10, 3.1), width_ratios=(12, 14, 14))
 for axes, (title, array) in zip(panels, shown.items(), strict=True):
     heads = array if array.ndim == 3 else array[None]
     gap = np.full((4, 1), np.nan)
@@ -292,10 +292,10 @@ for axes, (title, array) in zip(panels, shown.items(), strict=True):
 plt.show()
 
 # %% [markdown]
-# With the plain reshape, the first head has token 0 in three of its rows, cut in pieces, then a piece of token 1, and
-# nothing of tokens 2 and 3. What looks like attention between positions is attention between pieces of neighbours:
-# the last token can never ask the first. That is also how to find it. Nudge the first token, and see which outputs
-# notice:
+# With the plain reshape, the first head has token 0 in three of its rows, cut in pieces, then a piece of
+# token 1, and nothing of tokens 2 and 3. What looks like attention between positions is attention between
+# pieces of neighbours: the last token can never ask the first. So this test finds it: nudge the first token,
+# and see which outputs move:
 
 
 # %%
@@ -322,14 +322,14 @@ for name, attend in (
 # %% [markdown]
 # ## 3 · The backward
 #
-# From the output back to the input there are four kinds of steps, and we know all of them.
+# From the output back to the input there are four kinds of steps.
 #
 # **The output projection** is a linear map of the merged heads $C$ (T, D), $Y = C W^O$. So $dW^O = C^\top dY$ and
 # $dC = dY (W^O)^\top$.
 #
 # **Merging** puts numbers in other places and computes nothing. As a matrix it is a permutation $P$, and the
-# backward of $y = P x$ is $dx = P^\top dy$, whose permutation is the inverse one. *The backward of merging is splitting*, and
-# that of splitting is merging. No formula, no constant.
+# backward of $y = P x$ is $dx = P^\top dy$, the inverse permutation. *The backward of merging is splitting*,
+# and that of splitting is merging.
 #
 # **Attention** of each head gives $dQ_h, dK_h, dV_h$ by lesson 08, all heads at once. Merged again, they are
 # $dQ$ (T, D), $dK$ and $dV$ (S, D).
@@ -366,12 +366,12 @@ assert all(np.allclose(a, to_host(b)) for a, b in zip(here, there, strict=True))
 
 
 # %% [markdown]
-# The gradients of the heads do not mix: block $h$ of the columns of $dW^Q$ is $X^\top dQ_h$. So heads learn separately. What they
-# share is $dY$: each learns what the *sum* still lacks. Section 5 shows what comes of that.
+# The gradients of the heads do not mix: block $h$ of the columns of $dW^Q$ is $X^\top dQ_h$. What heads share
+# is $dY$: each learns what the *sum* still lacks. Section 5 shows what comes of that.
 #
 # ### The forgotten sum
 #
-# In self-attention one array goes in at three places. Forget one of them, and no shape tells; the gradient check
+# In self-attention one array goes in at three places. If one is forgotten, no shape tells; the gradient check
 # does:
 
 
@@ -402,8 +402,8 @@ print(report)
 # | **masked self-attention** of the decoder | target so far | the same | causal and padding | (B, H, T, T) |
 # | **cross-attention** of the decoder | target so far | the encoder's output | padding of the source | (B, H, T, S) |
 #
-# There is one class for all three; only what is handed in differs. To see them side by side we train a tiny
-# Transformer, one layer each side and two heads, to say a sequence backwards, and look at all its weights:
+# One class serves all three; only its inputs differ. To see them side by side we train a tiny Transformer,
+# one layer a side and two heads, to say a sequence backwards:
 
 # %%
 SYMBOLS, BEGIN, END = "abcdefghij", 1, 2
@@ -445,6 +445,10 @@ print(f"symbols right: {right:.0%}")
 assert right > 0.8
 
 
+# %% [markdown]
+# Here are all its attention weights for one sequence, a column for each use and a row for each head:
+
+
 # %%
 def weights_in(attention, *inputs):
     """Weights (H, T, S) of a MultiHeadAttention for the first example of a batch."""
@@ -473,6 +477,8 @@ maps = {
     "masked": weights_in(decoder.self_attention, target_h, target_h, target_h, target_mask),
     "cross-attention": weights_in(decoder.cross_attention, cross_h, memory, memory),
 }
+
+# %% tags=["hide-input"]
 names = ["pad", "⟨s⟩", "⟨/s⟩", *SYMBOLS]
 source_names, target_names = ([names[i] for i in ids[0]] for ids in (source, target))
 figure, panels = plt.subplots(2, 3, figsize=(9.5, 6.3))
@@ -499,20 +505,21 @@ looked_at = maps["cross-attention"].max(axis=0).argmax(axis=-1)[:7]  # while say
 print("source positions looked at most, by either head:", looked_at + 1)
 
 # %% [markdown]
-# In cross-attention the task is written down: while the decoder says the sequence from its end, it looks at the
-# source from the end to the beginning. The masked attention is a triangle, white above the diagonal. In the
-# encoder, what is done by whom is less clear, and section 5 will show that a look at a map is not yet knowledge.
+# In cross-attention the task can be seen: the decoder says the sequence from its end, and looks at the source
+# from the end to the beginning. The masked attention is a triangle, white above the diagonal. In the encoder
+# it is less clear who does what, and section 5 will show that a map does not say enough.
 #
 # And the backward: each decoder layer returns two gradients, $dx$ for the target's side and
-# $dM = dK (W^K)^\top + dV (W^V)^\top$ for the memory. The encoder gets the sum of $dM$ over all decoder layers. There is no other way
-# for the error of a translated word to reach the encoder.
+# $dM = dK (W^K)^\top + dV (W^V)^\top$ for the memory. The encoder gets the sum of $dM$ over all decoder
+# layers, and nothing else tells it of an error.
 #
 # ## 5 · What heads specialise in
 #
-# Nobody tells a head what to do. Here is a task in which several things must be looked up at once, so that we can see
-# whether they share it out. A sequence of ten symbols; at each position the network has to answer three
-# questions: which symbol is **before** me, which is **after** me, and which is the **first** of all? The network is one
-# attention layer, nothing else: embeddings, positions, heads, and a linear map to the three answers.
+# Nobody tells a head what to do. Do heads share a task in which several things must be looked up at once? In
+# a sequence of ten symbols, at each position, the network has to answer three questions: which symbol is
+# **before** me, which is **after** me, and which is the **first** of all? The network is one attention layer:
+# embeddings, positions, heads, and a linear map to the three answers. We train it with 1, 2, 4 and 8 heads,
+# and count the right answers.
 
 
 # %%
@@ -587,6 +594,7 @@ head_counts, SEEDS = [1, 2, 4, 8], (9, 1, 2)
 nets = {(seed, n): trained(n, seed) for seed in SEEDS for n in head_counts}
 scores = np.array([[share_right(nets[seed, n]) for n in head_counts] for seed in SEEDS])
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 3.9))
 for i, (question, colour, style) in enumerate(
     zip(QUESTIONS, (BLUE, VERMILION, GREEN), ("o-", "s--", "^-."), strict=True)
@@ -607,9 +615,9 @@ assert (scores[:, 0].mean(axis=-1) < 0.8).all()  # (seed, number of heads, quest
 assert scores[:, 2:].min() > 0.95
 
 # %% [markdown]
-# All networks are of the same size to the last parameter, and the three seeds agree. One head has to answer three questions out of one
-# average. It gets beyond a guess, since what has the largest weight is heard best; but what helps one answer
-# disturbs the others. From four heads on, everything is right.
+# All networks have the same number of parameters, and the three seeds agree. One head has to answer three
+# questions from one average. It is better than a guess, since what has the largest weight is heard best; but
+# what helps one answer disturbs the others. From four heads on, nearly all answers are right.
 #
 # ### Look at them
 #
@@ -622,6 +630,7 @@ _, (_, _, attention_cache, _) = net.forward(ids)
 head_weights = to_host(attention_cache[4][-1])  # (500, H, T, T)
 mean_weights = head_weights.mean(axis=0)
 
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(10, 3.4), sharey=True)
 figure.suptitle("one training, seed 9", fontsize=10)
 for number, (axes, head) in enumerate(zip(panels, mean_weights, strict=True), 1):
@@ -646,13 +655,13 @@ for number in range(4):
     print(f"{number + 1:>4}   " + "".join(f"{on[question][number]:8.2f}" for question in QUESTIONS))
 
 # %% [markdown]
-# The heads have shared the work. A map that is a column looks at the first symbol from everywhere; one with a line
-# below the diagonal looks a step back; one with a line above it, a step ahead. There are four heads for three
-# questions, and the fourth has a less clear map.
+# The heads have shared the work. A column in a map: this head looks at the first symbol from everywhere. A
+# line below the diagonal looks a step back, a line above it a step ahead. There are four heads for three
+# questions, and the fourth map is less clear.
 #
-# Who does what is an accident of the initial weights. Nothing in the formula tells one head from another: if two
-# heads change places, in all four matrices, the layer is the same function, because it is a sum. With another seed the roles
-# fall to other heads:
+# Who does what is an accident of the initial weights. The formula does not tell heads apart: if two change
+# places, in all four matrices, the layer is the same function, because it is a sum. With another seed the
+# roles fall to other heads:
 
 # %%
 for seed in SEEDS[1:]:
@@ -674,9 +683,9 @@ for seed in SEEDS[1:]:
 # %% [markdown]
 # ### Remove them
 #
-# A map shows where a head *looks*. Whether anything depends on it is another question, and can only be answered by
-# taking it away. Since the output is a sum over heads, that is easy: set the $d_k$ rows of $W^O$ that belong to the
-# head to zero.
+# A map shows where a head *looks*. To see whether anything depends on it, take it away. Since the output is a
+# sum over heads, this is easy: set the $d_k$ rows of $W^O$ that belong to the head to zero. Then we count the
+# right answers that are lost, for each head and question:
 
 # %%
 width = ThreeQuestions.WIDTH // 4
@@ -691,6 +700,7 @@ for h in range(4):
 net.attention.w_output.data = kept
 drops = np.array(drops)  # (head, question)
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.4, 3.6))
 image = axes.imshow(drops, cmap="Greys", vmin=0, vmax=1, aspect="auto")
 axes.set_title("one training, seed 9", fontsize=10)
@@ -714,19 +724,19 @@ for h in range(4):
 assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depends on
 
 # %% [markdown]
-# Now the roles are plain. In the run shown here each question depends on one head, and that head answers this question
-# alone: without it most of its answers are lost, and the other two questions do not notice.
+# Now the roles are plain. In this run each question depends on one head, and that head serves this question
+# alone: without it most of its answers are lost, and hardly any of the others.
 #
-# And look at head 4 of this run. By its map it is a second head for the symbol before: it looks there more than
-# after or at the first. Yet hardly anything depends on it. **Where a head looks is not what it does.** The map
-# shows $W_h^Q (W_h^K)^\top$ at work. What is brought back goes through $W_h^V W_h^O$, which is the smallest of
-# the four here, and another head brings the same already. (The reverse holds too: if two heads can stand in for
-# each other, removing either costs nothing, though both together would be missed.)
+# Now head 4. By its map it is a second head for the symbol before: it looks there more than after or at the
+# first. Yet hardly anything depends on it. **Where a head looks is not what it does.** The map shows
+# $W_h^Q (W_h^K)^\top$ at work. What is brought back goes through $W_h^V W_h^O$, the smallest of the four
+# here, and another head brings the same already. (And if two heads can stand in for each other, removing
+# either costs nothing, though both together would be missed.)
 #
-# Trained translators are like that. The paper finds that "individual attention heads clearly learn to perform different
-# tasks" and shows some in its last figures, one that ties a pronoun to what it stands for. Others found that most
-# heads of a trained translator can be removed one at a time with hardly a loss (Michel, Levy and Neubig, *Are Sixteen Heads
-# Really Better than One?*, 2019).
+# Trained translators are like that. The paper finds that "individual attention heads clearly learn to perform
+# different tasks" and shows some in its last figures, one that ties a pronoun to what it stands for. And most
+# heads of a trained translator can be removed one at a time with hardly a loss (Michel, Levy and Neubig, *Are
+# Sixteen Heads Really Better than One?*, 2019).
 #
 # ## 6 · Exercises
 #
@@ -744,8 +754,8 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 #    (with the averages that follow them) than the four projections? Guess first, for $D = 512$ and $S = T$.
 # 2. **`reordered_heads`** (15 min). Let the heads change places without changing the function. Which axis of which
 #    matrix?
-# 3. **`gated_heads`** (30 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how important the head is,
-#    for all heads in one backward, without removing any.
+# 3. **`gated_heads`** (30 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how
+#    important the head is, for all heads in one backward, without removing any.
 # 4. **`multi_query_attention`** (60 min). All heads keep their queries and share one set of keys and values: what
 #    a decoder has to store shrinks by $H$. Derive what changes in the backward.
 
@@ -770,4 +780,5 @@ print(check_exercise("ex09", globals()))
 # now write `split_heads`, `merge_heads`, and `multi_head_attention` with its backward; `minitransformer check own`
 # says whether they are right.
 #
-# **Next:** what stands around each attention, the sum and the normalisation: [lesson 10](10_residual_connections.ipynb).
+# **Next:** [lesson 10](10_residual_connections.ipynb) is about what stands around each attention, the sum and
+# the normalisation.

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # 11 · The Transformer, assembled
 #
-# **You will** put the layers together to the whole model, run it forward line by line and backward by
-# the same lines in reverse; count its parameters and operations, hold the counts against the paper's
-# Table 3 and find out something about it; and measure where the time of a training step goes.
+# **You will** put the layers together, run the whole model forward line by line and backward by the same
+# lines in reverse; count its parameters and operations, compare them with the paper's Table 3 and find out
+# something about it; and measure where the time of a training step goes.
 #
 # | | |
 # |---|---|
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/models/stacks.py` |
-# | You need | the chain rule; what attention, a feed-forward network and LayerNorm compute, if not why |
+# | You need | the chain rule; what attention ([lesson 08](08_attention.ipynb)), a feed-forward network ([02](02_backpropagation.ipynb)) and LayerNorm ([07](07_layer_norm.ipynb)) compute, if not why |
 # | Time | an hour to read, one for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import cProfile
 import pstats
 from collections import Counter
@@ -62,11 +62,16 @@ rng = np.random.default_rng(11)
 # %% [markdown]
 # ## 1 · Any wiring fits
 #
-# Inside a Transformer nearly everything has one shape: a row of $D$ numbers for each token. That makes
-# it easy to assemble, and easy to assemble wrongly, for no error message guards the wiring. Here is a
-# small model, and the same one with a slip of the pen: the line of the self-attention was copied for the
-# cross-attention. So it looks at the decoder's own rows $h$, where it should get the encoder's output, the
-# memory.
+# A Transformer translates with two stacks of $N$ layers. The **encoder** turns the source sentence into the
+# *memory*, a row of $D$ numbers for each source token (a word or a piece of one). The **decoder** has the
+# target sentence as far as it is known. In each of its layers *self-attention* looks at the decoder's own
+# rows, and *cross-attention* at the memory. At its end stand the *logits*: at each position a score for each
+# token that may come next.
+#
+# Nearly everything inside has one shape, a row of $D$ numbers for each token. That makes a Transformer easy
+# to assemble, and easy to assemble wrongly: no error message guards the wiring. Here is a small model, and
+# the same one with a slip: the line of the self-attention was copied for the cross-attention, which now looks
+# at the decoder's own rows $h$ in place of the memory.
 
 
 # %%
@@ -88,6 +93,7 @@ def small_model():
 def deaf_to_the_source(model):
     for layer in model.decoder.layers:
         attend = layer.cross_attention.forward
+        # Right would be attend(h, memory, memory, memory_mask):
         layer.cross_attention.forward = lambda h, *_, attend=attend: attend(
             h, h, h, causal_mask(h[..., 0])
         )
@@ -109,21 +115,21 @@ for name, model in (("right", small_model()), ("wrong", deaf_to_the_source(small
 assert not abs(after - before).any()
 
 # %% [markdown]
-# The wrong model runs, has logits of the right shape and a gradient, and even learns something: which
-# sentences of the target language are likely. What it can never learn is to translate. Its loss falls, and only somebody
-# who knows how far it ought to fall will notice. So we go through the assembly once, slowly, with every
-# shape and a proof at the end.
+# The wrong model runs, has logits of the right shape and a gradient, and even learns: which sentences of the
+# target language are likely. It can never learn to translate. Its loss falls, and only somebody who knows how
+# far it should fall will notice. So we assemble once, slowly, with every shape and a proof at the end.
 #
 # ## 2 · The plan
 #
-# Two stacks of $N$ layers. The **encoder** turns the source sentence into the memory, a row for each
-# source token. The **decoder** has the target sentence as far as it is known, looks at the memory in
-# each of its layers, and says for each position which token should come next.
+# The picture has the encoder on the left and the decoder on the right, from bottom to top. The id of a token
+# becomes its row of the embedding $E$, times $\sqrt D$, plus PE, the code of its position (lessons
+# [05](05_tokens_and_embeddings.ipynb) and [06](06_positions.ipynb)). $B$ is the number of sentences in a
+# batch, $S$ and $T$ are the lengths of source and target, $V$ is the size of the vocabulary.
 #
-# The gradients go every way that the values go, backwards. Two signs mark where they meet: values are added at
-# a square, where the way past a sublayer comes back; gradients are added at a circle, where it began.
+# Gradients go every way that values go, backwards. Values are added at a square, where the way past a
+# sublayer comes back; gradients are added at a circle, where it began.
 
-# %%
+# %% tags=["hide-input"]
 ALONG = dict(arrowstyle="-|>", color=BLUE, lw=1.5, shrinkA=0, shrinkB=0)
 AGAINST = ALONG | dict(color=VERMILION, ls=(0, (4, 2)))
 
@@ -164,7 +170,7 @@ def draw_sublayer(axes, x, y, name, inputs, side):
     draw_text(axes, x, y + 0.34, inputs, -side)
 
 
-# %%
+# %% tags=["hide-input"]
 SUBLAYER, DECODER = 2.6, 5.3  # the height of a sublayer, and where the decoder stands
 SELF, CROSS, FEED_FORWARD = "self-attention", "cross-attention", "feed-forward"
 ENCODER_PARTS = ((SELF, "q, k, v"), (FEED_FORWARD, ""))
@@ -210,20 +216,21 @@ axes.axis("off")
 plt.show()
 
 # %% [markdown]
-# Around each *sublayer*, attention or feed-forward, leads a residual connection, and behind the sum stands a
-# LayerNorm, in the paper's form $\text{LayerNorm}(x + \text{Sublayer}(x))$. So $x$ is used twice, and forks at the
-# circle. On the way back the gradient of the sum goes on unchanged to both: to the sublayer, and past it. At the circle
-# the two are added. (Self-attention uses its input three times, as q, k and v, so at its circle four gradients meet;
-# section 4 has them all.) Three matrices in the picture are one and the same:
-# $E$ of shape $(V, D)$ embeds source and target and, transposed, makes the logits.
+# A *residual connection* leads around each *sublayer*, attention or feed-forward, and a LayerNorm follows the
+# sum: $\text{LayerNorm}(x + \text{Sublayer}(x))$, the paper's form. So $x$ is used twice, and forks at the
+# circle. On the way back the gradient of the sum goes unchanged to both: to the sublayer, and past it. At the
+# circle the two are added. (Self-attention uses its input three times, as q, k and v, so at its circle four
+# gradients meet; section 4 has them all.) One matrix stands in the picture three times: $E$ of shape $(V, D)$
+# embeds source and target and, transposed, makes the logits.
 #
-# The target is used twice, one place apart. The decoder sees `target`, which begins with a start symbol,
-# and has to say `labels`, which ends with an end symbol. The causal mask keeps position $t$ from looking
-# beyond $t$, so all positions can be learned at once.
+# The target is used twice, one place apart. The decoder sees `target`, which begins with a start symbol, and
+# has to say `labels`, which ends with an end symbol. A causal mask keeps position $t$ from looking beyond
+# $t$, so all positions are learned at once.
 #
 # ## 3 · Forward, line by line
 #
-# With the model's own layers, the whole forward is this:
+# With the model's own layers, this is the whole forward. (Each layer also returns a cache for its backward,
+# here `_`.)
 
 # %%
 model = small_model()
@@ -264,9 +271,9 @@ shape_table(
 )
 
 # %% [markdown]
-# That is the model. It is a loop over layers, twice; all that is inside happens in a layer. We take a
-# decoder layer apart, since an encoder layer is the same without its middle. Three times the same three
-# steps: a sublayer, the sum, the normalisation.
+# That is the model: a loop over layers, twice. We take a decoder layer apart; an encoder layer is the same
+# without its middle. Each part has the same three steps: a sublayer, the sum, the normalisation. (This order
+# is called *post-norm*.)
 
 
 # %%
@@ -301,37 +308,36 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 # The chain rule says that the entry $j$ of $z_{k-1}$ moves $L$ by way of all entries $i$ of $z_k$:
 #
 # $$
-# \frac{\partial L}{\partial z_{k-1, j}} = \sum_i \frac{\partial L}{\partial z_{k, i}} \, \frac{\partial z_{k, i}}{\partial z_{k-1, j}}
+# \frac{\partial L}{\partial z_{k-1, j}}
+# = \sum_i \frac{\partial L}{\partial z_{k, i}} \, \frac{\partial z_{k, i}}{\partial z_{k-1, j}}
 # \qquad\text{or}\qquad
 # dz_{k-1} = J_k^\top \, dz_k .
 # $$
 #
-# So $dz_{k-1}$ needs $dz_k$, and therefore the last line of the forward is the first of the backward.
-# Each backward function of this package *is* the product with its $J_k^\top$, without ever writing $J_k$
-# down. Together they compute
+# So $dz_{k-1}$ needs $dz_k$, and the last line of the forward is the first of the backward. Each backward
+# function of this package *is* the product with its $J_k^\top$, and never writes $J_k$ down. Together they
+# compute
 #
 # $$
 # dz_0 = J_1^\top \left( J_2^\top \left( \cdots \left( J_n^\top \cdot 1 \right) \right) \right) .
 # $$
 #
-# The brackets matter. From the right, each step is a matrix times a *vector*, because the loss is one
-# number. From the left the products would be of matrices with matrices, more work by a factor of the
-# size of $z$. That is the whole secret of backpropagation. (In [lesson 02](02_backpropagation.ipynb) the
-# gradient is a row and the same product is taken from the left, $((1 \cdot J_n) \cdots J_2) J_1$. Transposing
-# turns the order round, and nothing else.)
+# The brackets matter. From the right, each step is a matrix times a *vector*, because the loss is one number.
+# From the left, matrices would be multiplied by matrices, more work by a factor of the size of $z$. (In
+# [lesson 02](02_backpropagation.ipynb) the gradient is a row and the same product is taken from the left,
+# $((1 \cdot J_n) \cdots J_2) J_1$. Transposing only turns the order round.)
 #
 # ### Where the chain forks
 #
-# A Transformer is a chain with forks: values that are used more than once. If $x$ is used in $k$
-# places, give each use a name of its own, $L = M(x_1, \dots, x_k)$ with all $x_i = x$. By the chain rule,
-# since $\partial x_i / \partial x = 1$,
+# A Transformer is a chain with forks: values that are used more than once. If $x$ is used in $k$ places, give
+# each use a name, $L = M(x_1, \dots, x_k)$ with all $x_i = x$. By the chain rule, since
+# $\partial x_i / \partial x = 1$,
 #
 # $$
 # dx = \sum_{i=1}^{k} \frac{\partial M}{\partial x_i} \frac{\partial x_i}{\partial x} = \sum_{i=1}^{k} dx_i .
 # $$
 #
-# **Used $k$ times, summed $k$ times.** Whoever assembles a model by hand has to find all forks. These
-# are all there are:
+# **Used $k$ times, summed $k$ times.** These are all forks:
 #
 # | what | is used | so its gradient |
 # |---|---|---|
@@ -339,11 +345,10 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 # | $x$ in self-attention | as query, key and value | $dx = dq + dk + dv$ |
 # | $x_1$ in cross-attention | as query | $dq$ alone |
 # | the memory | as key and value in each of $N$ decoder layers | is a sum of $2N$ terms |
-# | $E$ | for source, target and logits | is a sum of three terms |
+# | $E$ | for source, target and logits | is a sum of three terms ([lesson 05](05_tokens_and_embeddings.ipynb)) |
 # | each weight | at every token of the batch | is a sum over tokens, within its own backward |
 #
-# The ids at the very bottom are no numbers that could be moved a little: they have no gradient, and the
-# backward ends at $E$.
+# Ids cannot be moved a little: they have no gradient, and the backward ends at $E$.
 #
 # ### Line by line
 
@@ -383,27 +388,26 @@ for by_hand, package in zip(*results, strict=True):
 print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) - 2} of parameters")
 
 # %% [markdown]
-# Lay the two functions side by side: the backward has the forward's lines from the last to the first,
-# and a sum wherever the forward uses something twice.
+# Compare the two functions: the backward has the forward's lines from the last to the first, and a sum
+# wherever the forward uses something twice.
 #
 # ## 5 · The code of the package
 #
-# The package writes the same with two steps around each sublayer, `enter` and `leave`, that place the
-# LayerNorm before the sublayer or after the sum as the configuration wants it, and apply dropout if
-# there is a generator `rng` to draw it:
+# The package puts two steps around each sublayer, `enter` and `leave`. They place the LayerNorm before the
+# sublayer or after the sum, as the configuration wants it, and apply dropout if there is a generator `rng` to
+# draw it:
 
 # %%
 source_of(EncoderLayer.forward, EncoderLayer.backward)
 
 # %% [markdown]
-# The stack of the decoder is a loop. Its backward is the loop in reverse, and adds up what the layers
-# send to the memory:
+# The decoder is a loop. Its backward is the loop in reverse, and adds up what the layers send to the memory:
 
 # %%
 source_of(Decoder.forward, Decoder.backward)
 
 # %% [markdown]
-# And the model. Its forward you have seen line by line, up to `y` in `features`; this is the way back:
+# You have seen the model's forward line by line, up to `y` in `features`. This is the way back:
 
 # %%
 source_of(
@@ -416,9 +420,9 @@ source_of(
 # %% [markdown]
 # ## 6 · Proof
 #
-# Every parameter of a whole model, with dropout and label smoothing, against central differences of the
-# loss. The embedding, where three gradients meet, is the first in the list; each of the others must have
-# got its share through all that lies above it:
+# We check every parameter of a small model, with dropout and label smoothing, against central differences:
+# move it a little up and down, and see how the loss moves ([lesson 03](03_gradient_checking.ipynb)).
+# `ModelLoss` is the model with its loss. The embedding, where three gradients meet, comes first:
 
 
 # %%
@@ -427,7 +431,7 @@ def wrong_ones(report):
     return f"{len(wrong)} of {len(report.tensors)} gradients wrong"
 
 
-config = small_config(norm="post", tying="three-way")
+config = small_config(norm="post", tying="three-way")  # one E for source, target and logits
 report = check_module(
     ModelLoss(Transformer(config)), SOURCE, TARGET, LABELS, directions=3, tolerance=1e-6
 )
@@ -438,8 +442,8 @@ print(wrong_ones(report))
 
 
 # %% [markdown]
-# Now a mistake that is one character long: in the loop over the decoder's layers, `dmemory =` where it
-# should be `dmemory +=`. Only one layer of the $N$ is heard.
+# Now a mistake of one character: in the loop over the decoder's layers, `dmemory =` in place of `dmemory +=`.
+# Only one of the $N$ layers is heard.
 
 
 # %%
@@ -462,7 +466,7 @@ for tensor in report.tensors:
 print("right: all of the decoder's; wrong: all of the encoder's, and the shared embedding")
 
 # %% [markdown]
-# How wrong is it? The encoder's gradient, of the model with three layers from section 1:
+# How wrong is the encoder's gradient, in the model with three layers from section 1?
 
 
 # %%
@@ -483,12 +487,9 @@ print(
 assert cosine > 0
 
 # %% [markdown]
-# It still points downhill, so such a model trains, and a loss that falls more slowly tells nobody why. The pattern
-# in the check tells where to look: what lies *before* the mistake on the way of the gradient is right,
-# what lies behind it is wrong. **Look for the wrong gradient that is nearest to the loss.**
-#
-# (That the gradients of the three uses of $E$ add up to that of the one matrix is taken apart in
-# [lesson 05](05_tokens_and_embeddings.ipynb).)
+# It still points downhill, so such a model trains, only more slowly. The pattern of the check tells where to
+# look: on the way back from the loss, all before the mistake is right, all behind it is wrong. **Look for the
+# wrong gradient that is nearest to the loss.**
 #
 # ## 7 · Counting parameters
 #
@@ -504,9 +505,9 @@ assert cosine > 0
 # | decoder layer | 2 attentions, 1 feed-forward, 3 LayerNorms | $4{,}199{,}936$ |
 # | embedding, shared | $V D$ | $18{,}944{,}000$ for $V = 37{,}000$ |
 #
-# A common wrong idea is that attention makes up most of a Transformer. With $F = 4 D$ a feed-forward
-# network has $8 D^2$ weights and attention $4 D^2$: of an encoder layer two thirds are feed-forward.
-# And the number of *heads* changes nothing: more heads are narrower ones.
+# Many believe that attention makes up most of a Transformer. With $F = 4 D$ a feed-forward network has
+# $8 D^2$ weights and attention $4 D^2$: two thirds of an encoder layer are feed-forward. And the number of
+# *heads* changes nothing: more heads are narrower ones.
 
 
 # %%
@@ -534,8 +535,8 @@ for preset, vocabulary in (("tiny", 500), ("base", 37_000)):
 # %% [markdown]
 # ### What Table 3 counts
 #
-# The paper prints 65 million for base and 213 for big, and says that source and target share about
-# 37,000 tokens (section 5.1). Our counts with 37,000:
+# The paper prints 65 million for its model *base* and 213 for *big*; source and target share about 37,000
+# tokens (section 5.1). Our counts with 37,000:
 
 # %%
 base = sum(parameter_counts(512, 2048, 6, 37_000).values())
@@ -548,10 +549,10 @@ print(f"three embeddings in place of a shared one, {2 * 37_000 * 512 / 1e6:.0f} 
 
 # %% [markdown]
 # Two million too few for base, one too many for big. Our attention has no biases, because the formulas of
-# section 3.2.2 have none; but four for each attention would hardly be seen. Three embeddings in place of one
-# would be far off. What could make up for it is another size of vocabulary. And here the table gives more
-# than it says: each of its rows is a measurement of $V$. Subtract all layers from the printed number, and
-# what is left is $V D$, to within the half million of the rounding.
+# section 3.2.2 have none; four for each attention would hardly be seen. Three embeddings in place of one
+# would be far off. Another vocabulary could explain it. And each row of the table is a measurement of $V$:
+# subtract all layers from the printed number, and what is left is $V D$, to within the half million of the
+# rounding. A bar holds the vocabularies that would be rounded to the printed number:
 
 # %%
 ROWS = {  # Table 3: the printed number of parameters in millions, D, F, N, (h d_k, h d_v)
@@ -577,6 +578,7 @@ print(f"all rows but big agree on a vocabulary between {low:,.0f} and {high:,.0f
 assert low < high
 assert implied["big"][1] < low
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
 axes.axvspan(low / 1e3, high / 1e3, color=GREEN, alpha=0.35, lw=0, label="fits all rows but big")
 axes.axvline(37, color=BLACK, ls=":", label="37,000, section 5.1")
@@ -590,17 +592,15 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# Every bar holds the vocabularies that would be rounded to the printed number. Ten rows, in which $D$, $F$,
-# $N$ and the width of the keys change, agree on one vocabulary to within a few hundred tokens, near 41,000.
-# That is strong evidence that the layers are counted as we count them: a wrong term in $D^2$, $D F$ or $N$
-# would pull the bars apart. (Biases would not; they are too small.) The row big stands apart, at about
-# 36,000: it cannot have been counted with the same vocabulary. Why, and where 41,000 come from, the paper
-# does not say.
+# Ten rows, in which $D$, $F$, $N$ and the width of the keys change, agree on one vocabulary to within a few
+# hundred tokens, near 41,000. So the paper counts layers as we do: a wrong term in $D^2$, $D F$ or $N$ would
+# pull the bars apart. (Biases would not; they are too small.) Big stands apart, at about 36,000: it cannot
+# have been counted with the same vocabulary. The paper explains neither number.
 #
 # ## 8 · Counting operations
 #
-# A product of $(m, k)$ by $(k, n)$ has $m n$ results, each a sum of $k$ products: $2 m k n$ operations,
-# counting a multiplication and an addition as two. For a sentence pair with $S$ and $T$ tokens, forward:
+# A product of $(m, k)$ by $(k, n)$ has $m n$ results, each a sum of $k$ products: $2 m k n$ operations, a
+# multiplication and an addition each. For a sentence pair with $S$ and $T$ tokens, forward:
 #
 # | part | encoder layer | decoder layer |
 # |---|---|---|
@@ -610,15 +610,15 @@ plt.show()
 # | $Q K^\top$ and $A V$ of cross-attention | | $2 \cdot 2 T S D$ |
 # | feed-forward | $2 S \cdot 2 D F$ | $2 T \cdot 2 D F$ |
 #
-# and $2 T D V$ once for the logits. The attention products do not depend on the number of heads: $h$
-# products of width $D / h$. The causal mask saves nothing either; what it hides is computed first.
+# and $2 T D V$ once for the logits. The number of heads does not matter: $h$ products of width $D / h$. The
+# causal mask saves nothing: what it hides is computed first.
 #
 # **Backward is twice the forward.** From $y = x W$ follow two products, $dx = dy \, W^\top$ and
-# $dW = x^\top dy$, each of the size of the forward's; from $A V$, $dA = dy \, V^\top$ and
-# $dV = A^\top dy$, and likewise from $Q K^\top$. A training step is three forwards.
+# $dW = x^\top dy$, each of the size of the forward's; from $A V$, $dA = dy \, V^\top$ and $dV = A^\top dy$,
+# and likewise from $Q K^\top$. So a training step costs three forwards.
 #
-# Formulas like these are easily wrong by a factor of two. So we count: an array that looks over NumPy's
-# shoulder and notes each matrix product it takes part in.
+# Formulas like these are easily wrong by a factor of two. So we count, with an array that notes each matrix
+# product it takes part in.
 
 
 # %%
@@ -667,10 +667,10 @@ assert forward == pairs * sum(operations_forward(config, S, T).values())
 assert backward == 2 * forward
 
 # %% [markdown]
-# To the last operation. Now the formulas may be used on what we cannot run here: the paper's trainings.
-# Table 2 gives their cost as $3.3 \cdot 10^{18}$ and $2.3 \cdot 10^{19}$ operations. That is no count; it
-# is (section 6.1) the training time, times 8 GPUs, times the $9.5 \cdot 10^{12}$ operations a second that
-# the authors take a P100 to sustain. The count needs steps and tokens: 100,000 and 300,000 steps
+# They agree to the last operation. So we may use the formulas on what we cannot run here, the paper's
+# trainings. Table 2 gives their cost as $3.3 \cdot 10^{18}$ and $2.3 \cdot 10^{19}$ operations. That is no
+# count, but (section 6.1) the training time, times 8 GPUs, times the $9.5 \cdot 10^{12}$ operations a second
+# that, by their assumption, a P100 sustains. To count we need steps and tokens: 100,000 and 300,000 steps
 # (section 5.2) with about 25,000 source and 25,000 target tokens each (section 5.1), in sentences of, say,
 # 25.
 
@@ -686,17 +686,16 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
     )
 
 # %% [markdown]
-# If a P100 does sustain that rate, less than half of the time went into the products that the model is made
-# of. The rest is what the count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication,
-# padding. The big model, with larger matrices, comes nearer. This gap is what fast implementations fight for
-# ([lesson 17](17_making_it_fast.ipynb)).
+# If a P100 does sustain that rate, less than half of the time went into matrix products. The rest is what the
+# count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication, padding. The big model,
+# with larger matrices, comes nearer. [Lesson 17](17_making_it_fast.ipynb) is about this gap.
 #
 # ## 9 · Where parameters, operations and time go
 #
-# A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs
-# **two operations for each weight and token**, and a training step six. ($E$ counts because of the logits:
-# as an embedding it is only looked up. Each weight belongs to the tokens of one side.) What departs from
-# the rule is the products of attention. They have no weights, and grow with the square of the length:
+# A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs **two
+# operations for each weight and token**, and a training step six. ($E$ counts because of the logits: as an
+# embedding it is only looked up. Each weight belongs to the tokens of one side.) The products of attention
+# are the exception. They have no weights, and grow with the square of the length:
 
 # %%
 config = TransformerConfig.preset("base", 37_000)
@@ -706,9 +705,9 @@ for length in (25, 250, 2500):
     assert length > 25 or abs(for_each - 2) < 0.1
 
 # %% [markdown]
-# Does the time go where the operations are? One training step of the preset `tiny` with 8,000 tokens, with
-# Python's profiler, on the CPU. (A GPU works behind the profiler's back: its calls return before the work
-# is done.)
+# Does the time go where the operations are? We run one training step of the preset `tiny`, with a vocabulary
+# of 8,000, under Python's profiler, on the CPU. (A GPU's calls return before the work is done.) The bars show
+# shares of all parameters, of all operations and of the time:
 
 # %%
 tiny = Transformer(TransformerConfig.preset("tiny", 8000))
@@ -750,7 +749,7 @@ rest = spent["training_step"] - sum(seconds for _, _, seconds in parts.values())
 parts["LayerNorm, sums, dropout"] = (counts["LayerNorm"], 0, rest)
 shares = np.array([*parts.values()]) / np.sum([*parts.values()], axis=0)  # (parts, 3)
 
-# %%
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 3))
 start = np.zeros(3)
 COLOURS, HATCHES = (BLUE, ORANGE, PURPLE, GREEN, SKY), ("", "//", "xx", "\\\\", "..")
@@ -769,14 +768,10 @@ axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=9)
 plt.show()
 
 # %% [markdown]
-# Parameters and operations have nearly the same shares: that is the rule. The time follows them, and then
-# there is what has hardly any of either: softmax within the products of attention, and LayerNorm, sums and
-# dropout. They do little arithmetic with each number that they fetch from memory, and it is the fetching
-# that takes time ([lesson 17](17_making_it_fast.ipynb)). The percentages of time are those of the machine
-# that built this page.
-#
-# How long must a text be for the products of attention to equal the rest of a layer? That is the first
-# exercise.
+# Parameters and operations have nearly the same shares: that is the rule. The time follows them, but some
+# goes to what has hardly any of either: softmax within the products of attention, LayerNorm, sums and
+# dropout. They do little arithmetic with each number, and fetching it from memory takes the time
+# ([lesson 17](17_making_it_fast.ipynb)). The times are those of the machine that built this page.
 #
 # ## 10 · Exercises
 #
@@ -813,11 +808,10 @@ print(check_exercise("ex11", globals()))
 # | operations | $2 m k n$ a product; backward is twice the forward; two forward for each weight and token |
 # | trap | any wiring has the right shapes; only a check of the gradients, and of who influences whom, finds a wrong one |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `feed_forward`, derived in
-# [lesson 02](02_backpropagation.ipynb), `encoder_layer` and `decoder_layer`, with their backwards;
-# `minitransformer check own` says whether they are right. The two layers are functions there:
-# parameters are arguments, and their gradients are returned.
+# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py),
+# you can now write `feed_forward`, derived in [lesson 02](02_backpropagation.ipynb), `encoder_layer` and
+# `decoder_layer`, with their backwards; `minitransformer check own` says whether they are right. There the
+# two layers are functions: parameters are arguments, and their gradients are returned.
 #
-# **Next:** the model is complete, and has learned nothing yet. How it learns is
-# the subject of [lesson 12](12_learning.ipynb).
+# **Next:** the model is complete, and has learned nothing yet. [Lesson 12](12_learning.ipynb) is about how it
+# learns.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 14 · Decoding
 #
-# **You will** turn probabilities of the next word into sentences, greedily and with a beam, and look at the
-# beam as a tree; derive what the length penalty rewards and what a key/value cache saves; and build BLEU
-# from scratch, equal to sacreBLEU to the last digit.
+# **You will** turn probabilities of the next word into sentences, greedily and with a beam, and see the beam
+# as a tree; derive what the length penalty rewards and what a key/value cache saves; and build BLEU from
+# scratch, equal to sacreBLEU's to the last digit.
 #
 # | | |
 # |---|---|
@@ -12,7 +12,7 @@
 # | You need | probabilities and logarithms; what a decoder is given and what it returns |
 # | Time | an hour to read, an hour and a half for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import math
 import re
 import time
@@ -95,13 +95,13 @@ print(f"the likeliest is {likeliest!r}, of probability {sentences[likeliest]:.2f
 assert taken != likeliest
 
 # %% [markdown]
-# The word that is best now may lead to where nothing is good. Greedy search never learns what it missed. Trying
-# everything is no way out: $V$ words and length $n$ make $V^n$ sequences.
+# The best word now may lead to where nothing is good. Greedy search never learns what it missed. We cannot
+# try everything either: $V$ words and length $n$ make $V^n$ sequences.
 #
 # ## 2 · A translator in a few seconds
 #
-# We need a model with doubts, and a small one that was trained for seconds has many. The data are the short
-# sentences of the embedded toy corpus, German to English:
+# We need a model with doubts, and train a small one for seconds. The data are the short sentences of the
+# embedded toy corpus, German to English:
 
 # %%
 corpus = {
@@ -165,8 +165,8 @@ print(
 
 
 # %% [markdown]
-# The question to the model, asked for several prefixes at once, in its simplest form: run the decoder over all of
-# each prefix and keep the last row. (Padding and the start symbol are never said.)
+# The simplest way to ask the model, for several prefixes at once: run the decoder over all of each prefix and
+# keep the last row. (Padding and the start symbol are never said.)
 
 
 # %%
@@ -208,9 +208,9 @@ shape_table(
 # %% [markdown]
 # ## 3 · Beam search
 #
-# Between one prefix and all of them lie $k$. A **beam** of size $k$ keeps the $k$ most probable prefixes of one
-# length. Each step continues all of them by all words, $k V$ candidates, and keeps the best $k$ again. Those of
-# them that end with the end symbol leave the beam and are put aside as found.
+# A **beam** of size $k$ keeps the $k$ most probable prefixes of one length. Each step continues all of them
+# by all words, $k V$ candidates, and keeps the best $k$ again. Those that end with the end symbol leave the
+# beam and are put aside as found.
 #
 # ### When may it stop?
 #
@@ -219,12 +219,14 @@ shape_table(
 # prefix $Z$, and let $n_{\max}$ be the longest length allowed. Then
 #
 # $$
-# \frac{\log P(Y)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(n_{\max})} .
+# \frac{\log P(Y)}{p(\lvert Y \rvert)} \;\le\; \frac{\log P(Z)}{p(\lvert Y \rvert)}
+# \;\le\; \frac{\log P(Z)}{p(n_{\max})} .
 # $$
 #
-# The first step holds because every further word adds a logarithm that is not positive; the second because a
-# negative number comes nearer to zero when it is divided by more. So as soon as no prefix in the beam has
-# $\log P(Z) / p(n_{\max})$ above the best score found, nothing better can follow, and stopping **changes no result**.
+# The first step holds because every further word adds a logarithm that is not positive, the second because a
+# negative number comes nearer to zero when it is divided by more. As soon as no prefix in the beam has
+# $\log P(Z) / p(n_{\max})$ above the best score found, nothing better can follow, and stopping **changes no
+# result**.
 
 
 # %%
@@ -251,7 +253,7 @@ def plain_beam(ids, beam_size, alpha):
 
 
 # %% [markdown]
-# Now a sentence on which greedy search and a beam of 3 disagree, and the tree that the beam walked through:
+# Here is a sentence on which greedy search and a beam of 3 disagree:
 
 # %%
 by_greedy = [h for (h,) in translate_ids(model, sources, beam_size=1)]
@@ -274,7 +276,11 @@ for name, line in (
 ):
     print(f"{name:<10} {line}")
 
-# %%
+# %% [markdown]
+# In the tree each box is a token, with the $\log P$ of the prefix that ends there; square boxes are ends. Below the
+# line is what was dropped, of which we show the best two:
+
+# %% tags=["hide-input"]
 greedy_path = (BOS, *by_greedy[shown].ids, EOS)
 places, DROPPED = {(BOS,): (0.0, 0.0)}, "0.4"
 figure, axes = plt.subplots(figsize=(10, 5))
@@ -323,13 +329,11 @@ axes.grid(visible=False)
 plt.show()
 
 # %% [markdown]
-# Each box is a token and the $\log P$ of the prefix that ends there; square boxes are ends. Below the line is what
-# was dropped, of which we show the best two. The winner was not first in every step: it waited in the beam
-# until its rivals had become more expensive. If the tree goes on after an end, the bound did not yet
-# allow the search to stop.
+# The winner was not first in every step: it waited in the beam until its rivals had become more expensive. If
+# the tree goes on after an end, the bound did not yet allow the search to stop.
 #
-# A beam is no guarantee. The best sentence may begin with a prefix that is dropped early, and a wider beam can even
-# end up worse, because more rivals drive out another prefix. How often do the two differ over the test sentences?
+# A beam is no guarantee. The best sentence may begin with a prefix that is dropped early, and a wider beam
+# can even be worse: more rivals drive out another prefix. How often do the two differ on the test sentences?
 
 # %%
 gain = np.array(
@@ -346,18 +350,19 @@ for name, count in (
 assert (gain > 1e-3).any()
 
 # %% [markdown]
-# Where it is lower there are two possible reasons: the beam dropped greedy's way, or it found that way
-# and preferred another by the score, which is not $\log P$. That score is next.
+# Where it is lower, the beam dropped greedy's way, or it found that way and preferred another by the score,
+# which is not $\log P$. That score is next.
 #
 # ## 4 · Long sentences are unfair to themselves
 #
-# Every further token costs. Ranked by $\log P$ alone, of two equally careful translations the shorter wins, and the
-# wider the beam, the more short ones are found. For large models this is extreme: Stahlberg and Byrne (2019, *On NMT
-# Search Errors and Model Errors*) searched exactly and found that for more than half of their sentences the
-# most probable translation of all was the *empty* one. Wu et al. therefore divide:
+# Every further token costs. Ranked by $\log P$ alone, of two equally careful translations the shorter wins,
+# and the wider the beam, the more short ones are found. For large models this is extreme. Stahlberg and Byrne
+# (2019, *On NMT Search Errors and Model Errors*) searched exactly: for more than half of their sentences the
+# most probable translation was the *empty* one. So Wu et al. divide:
 #
 # $$
-# \text{score}(Y) = \frac{\log P(Y \mid X)}{p(n)}, \qquad p(n) = \left( \frac{5 + n}{6} \right)^{\alpha}, \qquad n = \lvert Y \rvert .
+# \text{score}(Y) = \frac{\log P(Y \mid X)}{p(n)}, \qquad p(n) = \left( \frac{5 + n}{6} \right)^{\alpha},
+# \qquad n = \lvert Y \rvert .
 # $$
 
 # %%
@@ -366,8 +371,8 @@ source_of(length_penalty)
 # %% [markdown]
 # ### What may a further token cost?
 #
-# Let a translation of $n$ tokens have the cost $C = -\log P$, so that its score is $-C / p(n)$. One more token of cost
-# $\delta$ makes it better if
+# Let a translation of $n$ tokens have the cost $C = -\log P$, so that its score is $-C / p(n)$. One more
+# token of cost $\delta$ makes it better if
 #
 # $$
 # \frac{C + \delta}{(6 + n)^{\alpha}} \lt \frac{C}{(5 + n)^{\alpha}}
@@ -375,21 +380,26 @@ source_of(length_penalty)
 # \delta \lt C \left[ \left( \frac{6 + n}{5 + n} \right)^{\alpha} - 1 \right]
 # $$
 #
-# (the factor $6^\alpha$ is on both sides). With $\frac{6+n}{5+n} = 1 + \frac{1}{5+n}$ and $(1 + u)^\alpha \approx 1 + \alpha u$ for
-# small $u$, and with the mean cost of a token so far, $\bar c = C / n$:
+# (the factor $6^\alpha$ is on both sides). With $\frac{6+n}{5+n} = 1 + \frac{1}{5+n}$ and
+# $(1 + u)^\alpha \approx 1 + \alpha u$ for small $u$, and with the mean cost of a token so far,
+# $\bar c = C / n$:
 #
 # $$
-# \boxed{ \; \frac{\delta}{\bar c} \;\lt\; n \left[ \left( 1 + \frac{1}{5 + n} \right)^{\alpha} - 1 \right] \;\approx\; \alpha \, \frac{n}{n + 5} \; }
+# \boxed{ \; \frac{\delta}{\bar c} \;\lt\; n \left[ \left( 1 + \frac{1}{5 + n} \right)^{\alpha} - 1 \right]
+# \;\approx\; \alpha \, \frac{n}{n + 5} \; }
 # $$
 #
-# So **for long sentences α is the price that a further token may have, as a fraction of the mean price**. At $\alpha = 0$
-# none is worth anything. With $\alpha \le 1$ the bound stays below the mean: a further token at the mean price never pays.
+# So **for long sentences α is what a further token may cost, as a fraction of the mean**. At $\alpha = 0$
+# none is worth anything. With $\alpha \le 1$ the bound stays below 1: a further token at the mean cost never
+# pays.
 #
-# Is $\alpha = 1$ the mean cost of a token, then? The score is $-6 \, C / (n + 5)$, so but for the 6 it is the mean over the $n$
-# tokens *and five more that cost nothing*, or the true mean $\bar c$ times $n / (n + 5)$. For $n = 95$ that factor is 0.95:
-# nearly the mean. For $n = 5$ it is a half: among short translations of equal means the shorter still wins.
+# Is $\alpha = 1$ the mean cost of a token, then? The score is $-6 \, C / (n + 5)$. But for the $-6$ it is the
+# mean over the $n$ tokens *and five more that cost nothing*, or the true mean $\bar c$ times $n / (n + 5)$.
+# For $n = 95$ that factor is 0.95: nearly the mean. For $n = 5$ it is a half: among short translations of
+# equal means the shorter still wins. The picture has the bound for three α, and the approximation as a thin
+# line:
 
-# %%
+# %% tags=["hide-input"]
 n = np.arange(1, 41)
 figure, axes = plt.subplots(figsize=(7, 3.8))
 for alpha, colour, dashes in ((0.3, GREEN, "-."), (0.6, BLUE, "-"), (1.0, VERMILION, "--")):
@@ -399,9 +409,10 @@ for alpha, colour, dashes in ((0.3, GREEN, "-."), (0.6, BLUE, "-"), (1.0, VERMIL
     axes.plot(n, alpha * n / (n + 5), "-", color=BLACK, lw=0.8)
 axes.plot([], [], "-", color=BLACK, lw=0.8, label=r"thin: $\alpha \, n / (n + 5)$")
 axes.axhline(1, color="0.6", ls=":", lw=1.2)
-axes.text(1, 1.02, "the mean price", fontsize=9)
+axes.text(1, 1.02, "the mean cost", fontsize=9)
 axes.set(
-    xlabel="tokens so far, $n$", ylabel="worth adding up to this price\n(mean price of a token)"
+    xlabel="tokens so far, $n$",
+    ylabel="worth adding up to this cost\n(relative to the mean of a token)",
 )
 axes.set(ylim=(0, 1.12), xlim=(0, 45))
 axes.legend(loc="lower right", bbox_to_anchor=(0.9, 0), fontsize=9)
@@ -410,8 +421,8 @@ plt.show()
 # %% [markdown]
 # ### Measured
 #
-# The same test sentences with a beam of 4 and other exponents. The length is that of all translations together,
-# in words, relative to the references:
+# Here are the test sentences with a beam of 4 and other exponents. The length is that of all translations
+# together, in words, relative to the references:
 
 # %%
 alphas = [0.0, 0.6, 1.0, 2.0]
@@ -425,25 +436,26 @@ for alpha in alphas:
     print(f"α = {alpha}: length {ratio:.3f} of the references', BLEU {bleu:.1f}")
 
 # %% [markdown]
-# The length grows with α. Above 1 a further token may cost more than the mean, and then saying something twice
-# can pay. Which α is best depends on the model, and is found out on validation data; how far to trust such
-# differences is a question of section 6.
+# The length grows with α. Above 1 a further token may cost more than the mean, and then saying something
+# twice can pay. Which α is best depends on the model, and is found on validation data. Section 6 asks how far
+# to trust such differences.
 #
 # ## 5 · The key/value cache
 #
-# `next_log_p` runs the decoder over the whole prefix for each new token. Most of that was computed before. **Claim:** what
-# layer $l$ computes at position $i$ depends on the tokens $y_1, \dots, y_i$ only. **Proof**, by induction over the layers:
-# the embedding at $i$ is that of $y_i$ and its position. If it holds below layer $l$, then the self-attention at $i$,
-# masked, sees positions $1 \dots i$, each of which depends on tokens up to its own; cross-attention adds the source;
-# LayerNorm, the feed-forward network and the residual sum work on position $i$ alone. $\square$
+# `next_log_p` runs the decoder over the whole prefix for each new token. Most of it was computed before.
+# **Claim:** what layer $l$ computes at position $i$ depends on the tokens $y_1, \dots, y_i$ only. **Proof**,
+# by induction over the layers: the embedding at $i$ is that of $y_i$ and its position. If it holds below
+# layer $l$, then the self-attention at $i$, masked, sees positions $1 \dots i$, each of which depends on
+# tokens up to its own; cross-attention adds the source; LayerNorm, the feed-forward network and the residual
+# sum work on position $i$ alone. $\square$
 #
-# Adding a token therefore changes no key and no value of the positions before it, and a step needs only the query
-# of the newest. Keep keys and values; compute one position. Queries need no cache: an old query is never used again. The
-# encoder has no such mask, so there the claim is false; but it runs only once.
+# So a new token changes no key and no value of the positions before it. Keep them, and compute one position a
+# step. Queries need no cache: an old query is never used again. The encoder has no such mask, so there the
+# claim is false; but it runs only once.
 #
-# **What it saves.** To say $n$ tokens, recomputing passes $1 + 2 + \dots + n = n (n + 1) / 2$ positions through the linear
-# maps, and the cache $n$: a factor of $(n + 1) / 2$. For the scores of attention, step $t$ has $t^2$ products of query
-# and key when recomputed, and $t$ with the cache; summed,
+# **What it saves.** To say $n$ tokens, recomputing passes $1 + 2 + \dots + n = n (n + 1) / 2$ positions
+# through the linear maps, and the cache $n$: a factor of $(n + 1) / 2$. For the scores of attention, step $t$
+# has $t^2$ products of query and key when recomputed, and $t$ with the cache; summed,
 #
 # $$
 # \sum_{t=1}^{n} t^2 = \frac{n (n + 1)(2 n + 1)}{6}
@@ -453,17 +465,17 @@ for alpha in alphas:
 #
 # a factor of $(2 n + 1) / 3$. It costs memory: $2 D$ numbers for each layer and token.
 #
-# The package has this in `IncrementalDecoder`, for $W$ hypotheses of each of $N$ sentences. The hypotheses of a sentence
-# share most of their past. So it keeps *one* entry for each node of the tree that you saw, and a mask of ancestors
-# says which nodes a hypothesis may look at. When the beam chooses, `select` reorders rows of that mask, and no key moves:
+# The package does this in `IncrementalDecoder`, for $W$ hypotheses (prefixes in the beam) of each of $N$
+# sentences. The hypotheses of a sentence share most of their past. So it keeps *one* entry for each node of
+# the tree above, and a mask of ancestors says which nodes a hypothesis may look at. When the beam chooses,
+# `select` reorders rows of that mask, and no key moves:
 
 # %%
 source_of(IncrementalDecoder.step, IncrementalDecoder.select)
 
 # %% [markdown]
-# **Proof** that all of this changes nothing: two hypotheses, both
-# continued from the second of them, against the plain decoder. And the classical mistake, to choose words but
-# not to reorder the past:
+# To see that this changes nothing, we compare two hypotheses, both continued from the second of them, with
+# the plain decoder. Then we make the classical mistake: choose words, and not reorder the past:
 
 
 # %%
@@ -488,9 +500,10 @@ print(f"largest difference of a logit: {reordered:.1e}; past not reordered: {for
 assert reordered < 1e-3 < forgotten
 
 # %% [markdown]
-# The mistake raises no error: the words come out fluent and of other probabilities. Compare with plain runs.
+# The mistake raises no error: the words are fluent, and their probabilities wrong.
 #
-# How long does a step take at length $t$? One step of each kind, the best of twelve, for 8 sentences at once, on one core:
+# How long does a step take at length $t$? We time one step of each kind, the best of twelve, for 8 sentences
+# at once, on one core:
 
 # %%
 lengths, B = [1, 2, 4, 8, 16, 32, 64, 128, 256], 8
@@ -517,7 +530,9 @@ with threadpool_limits(1, user_api="blas"):
                 at = trial, lengths.index(t)
                 cached[at] = took
                 recomputed[at] = seconds(untrained.forward, source, target[:, :t])
+assert recomputed[:, -1].min() > 2 * cached[:, -1].min()
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 3.8))
 axes.loglog(lengths, 1e3 * recomputed.min(axis=0), "s--", color=VERMILION, label="recomputing")
 axes.loglog(lengths, 1e3 * cached.min(axis=0), "o-", color=BLUE, label="with the cache")
@@ -528,41 +543,42 @@ axes.set_xticks(lengths, lengths)
 axes.minorticks_off()
 axes.legend()
 plt.show()
-assert recomputed[:, -1].min() > 2 * cached[:, -1].min()
 
 # %% [markdown]
-# For short prefixes the time is what a call costs, whatever its size. For long ones the recomputed step grows in
-# proportion to $t$, and then faster, for the scores of attention grow as $t^2$, and so does the memory they need. The
-# cached step hardly grows.
+# For short prefixes the time is that of the call alone. For long ones the recomputed step grows in proportion
+# to $t$, and then faster: the scores of attention, and the memory for them, grow as $t^2$. The cached step
+# hardly grows.
 #
 # ## 6 · BLEU from scratch
 #
-# Which translation is better? BLEU counts what it shares with a reference, in four decisions:
+# Which translation is better? BLEU counts what each shares with a reference, in four decisions:
 #
-# 1. **n-grams**: runs of $n = 1 \dots 4$ words. Single words tell whether the right words are there, longer runs
-#    whether they are in order.
-# 2. **Clipped**: a match counts at most as often as it is in the reference, or "the the the" would be perfect. With
-#    counts $h_g$ and $r_g$ of the n-gram $g$ in hypothesis and reference, and sums over **all sentences of the corpus**,
+# 1. **n-grams**: runs of $n = 1 \dots 4$ words. Single words show whether the right words are there, longer
+#    runs whether they are in order.
+# 2. **Clipped**: a match counts at most as often as it is in the reference, or "the the the" would be
+#    perfect. With counts $h_g$ and $r_g$ of the n-gram $g$ in hypothesis and reference, and sums over **all
+#    sentences of the corpus**,
 #
 # $$
 # p_n = \frac{\sum_g \min(h_g, r_g)}{\sum_g h_g} .
 # $$
 #
-# 3. **A geometric mean.** $p_n$ falls about exponentially with $n$. An arithmetic mean would see little but $p_1$; in
-#    $\frac14 \sum_n \log p_n$ a relative change of each counts the same.
-# 4. **Brevity.** Precision does not see what was left out: "The" alone is perfectly precise. With $c$ words in all
-#    hypotheses and $r$ in all references,
+# 3. **A geometric mean.** $p_n$ falls about exponentially with $n$. $p_1$ would outweigh the others in an
+#    arithmetic mean; in $\frac14 \sum_n \log p_n$ a relative change of each counts the same.
+# 4. **Brevity.** Precision does not see what is missing: "The" alone is perfectly precise. With $c$ words in
+#    all hypotheses and $r$ in all references,
 #
 # $$
-# \boxed{ \; \text{BLEU} = 100 \cdot b \cdot \exp\left( \frac14 \sum_{n=1}^{4} \log p_n \right), \qquad b = \min\left(1,\; e^{1 - r / c}\right) \; }
+# \boxed{ \; \text{BLEU} = 100 \cdot b \cdot \exp\left( \frac14 \sum_{n=1}^{4} \log p_n \right), \qquad
+# b = \min\left(1,\; e^{1 - r / c}\right) \; }
 # $$
 #
-# Too long a text needs no penalty of its own: its extra n-grams lower the precisions.
+# A text that is too long needs no penalty: its extra n-grams lower the precisions.
 #
-# What is a word? That is a convention, and scores of different conventions cannot be compared (Post 2018, *A Call
+# A convention says what a word is, and scores of different conventions cannot be compared (Post 2018, *A Call
 # for Clarity in Reporting BLEU Scores*). sacreBLEU's "13a" cuts off punctuation; a full stop or comma between
-# digits stays. And a convention for $p_n = 0$, whose logarithm is infinite: the first such precision is set to half
-# a match, the next to a quarter, and so on ("exp" smoothing).
+# digits stays. There is another for $p_n = 0$, whose logarithm is infinite: the first such precision is set
+# to half a match, the next to a quarter, and so on ("exp" smoothing).
 
 
 # %%
@@ -610,7 +626,7 @@ for name, texts in (("greedy", greedy_texts), ("beam 4", beam_texts)):
 print(theirs.signatures["bleu_cased_13a"])
 
 # %% [markdown]
-# Also on small corpora, where smoothing matters, and with punctuation and numbers:
+# They also agree on small corpora, where smoothing matters, with punctuation and numbers:
 
 # %%
 awkward = ["He paid $3,000.50 (or so).", 'Is it "red"? Yes: 7-8 dogs.', "It's a well-known dog!"]
@@ -624,7 +640,7 @@ print("equal on all 6 small corpora")
 # %% [markdown]
 # ### What it sees
 #
-# Take the references themselves, damage each by one word, and score them:
+# We damage each reference by one word, and score the result:
 
 # %%
 DAMAGES = {  # of words w, with k in their middle
@@ -643,15 +659,16 @@ assert min(bleu_after, key=bleu_after.get) == "two neighbours swapped"
 assert bleu_after["one word more at the end"] > bleu_after["a word inside replaced"]
 
 # %% [markdown]
-# BLEU has no idea of meaning. One word inside a sentence belongs to up to ten n-grams (one of length 1, two of length 2,
-# three, four), and one at its end to four. A swap keeps every single word, and costs a lot.
+# BLEU knows nothing of meaning. One word inside a sentence belongs to up to ten n-grams (one of length 1, two
+# of length 2, three, four), one at its end to four. A swap keeps every single word, and costs the most.
 #
 # ### Is the beam really better?
 #
 # Another test set would give other scores. We have only this one, so we draw from it: as many sentences as
-# there are, *with* replacement, a thousand times (the bootstrap; Koehn 2004, *Statistical Significance Tests for Machine
-# Translation Evaluation*). The statistics add up, so a sample is one product of a matrix of counts. Both systems are
-# scored on the same draws: **paired**, for a hard sentence is hard for both.
+# there are, *with* replacement, a thousand times (the bootstrap; Koehn 2004, *Statistical Significance Tests
+# for Machine Translation Evaluation*). The statistics add up, so one product of matrices makes all samples.
+# Both systems are scored on the same draws: **paired**, for a hard sentence is hard for both. The histograms
+# show their scores, and the difference:
 
 # %%
 draws = rng.multinomial(len(test), np.full(len(test), 1 / len(test)), size=1000)  # (1000, B)
@@ -661,6 +678,7 @@ for texts in (greedy_texts, beam_texts):
     sampled.append(np.array([bleu_of(summed) for summed in draws @ table]))
 difference = sampled[1] - sampled[0]
 
+# %% tags=["hide-input"]
 figure, (left, axes) = plt.subplots(1, 2, figsize=(9.5, 3.4))
 left.hist(sampled[0], bins=30, histtype="step", color=VERMILION, ls="--", lw=1.8, label="greedy")
 left.hist(sampled[1], bins=30, histtype="stepfilled", color=BLUE, alpha=0.4, label="beam 4")
@@ -670,6 +688,8 @@ axes.hist(difference, bins=30, color=GREEN, alpha=0.8)
 axes.axvline(0, color=BLACK, lw=1)
 axes.set(xlabel="BLEU of beam 4 minus BLEU of greedy, same draw", ylabel="draws, of 1000")
 plt.show()
+
+# %%
 for name, values in (("greedy", sampled[0]), ("beam 4", sampled[1]), ("difference", difference)):
     low, high = np.percentile(values, [2.5, 97.5])
     print(f"{name:<11} {values.mean():5.1f}, 95 % between {low:5.1f} and {high:5.1f}")
@@ -677,8 +697,8 @@ print(f"the beam is better in {(difference > 0).mean():.1%} of the draws")
 assert difference.std() < sampled[0].std()
 
 # %% [markdown]
-# Each score alone is uncertain by several points, with so few sentences; the difference is known better, because
-# what makes a draw easy makes it easy for both. If 0 lies within its 95 %, do not claim that one is better.
+# With so few sentences each score is uncertain by several points. The difference is known better, because a
+# draw that is easy is easy for both. If 0 lies within its 95 %, do not claim that one is better.
 #
 # ## 7 · Exercises
 #
@@ -696,8 +716,8 @@ assert difference.std() < sampled[0].std()
 #    α does the winner change?
 # 2. **`nucleus`** (15 min). A story is not a translation: the most probable text is dull. Sampling from
 #    the nucleus draws a word at random, but never from the long tail. Cut the tail off.
-# 3. **`exact_search`** (30 min). Costs only grow. That is enough to find the best sequence of all *for certain*, without
-#    trying them all.
+# 3. **`exact_search`** (30 min). Costs only grow. That is enough to find the best sequence of all *for
+#    certain*, without trying them all.
 # 4. **`chrf`** (30 min). BLEU gives nothing for "dogs" in place of "dog". Build chrF2, which counts characters,
 #    equal to sacreBLEU's.
 
@@ -723,4 +743,4 @@ print(check_exercise("ex14", globals()))
 # [lessons/exercises/own.py](exercises/own.py), you can now write `greedy` and `beam_search`, which are
 # given a function in place of the model; `minitransformer check own` says whether they are right.
 #
-# **Next:** what a trained model looks at, and which of its heads it could do without: [lesson 15](15_looking_inside.ipynb).
+# **Next:** [lesson 15](15_looking_inside.ipynb) looks inside a trained model.

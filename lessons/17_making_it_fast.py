@@ -1,10 +1,9 @@
 # %% [markdown]
 # # 17 · Making it fast
 #
-# **You will** measure where a training step spends its time; derive the *roofline*, which says how fast
-# a computation can be at all, and measure that of your own machine; see why a faster layer is one that
-# touches memory less often; and test fast code against readable code, with a mistake that only this
-# test finds.
+# **You will** measure where a training step spends its time; derive the *roofline*, which says how fast a
+# computation can be at all, and measure that of your machine; see why a faster layer is one that touches
+# memory less often; and test fast code against readable code, with a mistake that only this test finds.
 #
 # | | |
 # |---|---|
@@ -13,7 +12,7 @@
 # | You need | matrix products; what layers a Transformer has. The roofline is from Williams, Waterman and Patterson (2009) |
 # | Time | an hour to read, two for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -24,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import cProfile
 import itertools
 import math
@@ -61,6 +60,8 @@ from minitransformer.workers import Workers
 use_style()
 device = select_device("cpu")  # "cuda" measures the roofline of a GPU
 rng = np.random.default_rng(17)
+
+# %%
 threadpool_limits(1, user_api="blas")  # one core for each product: times that can be repeated
 # The time that this program has had the processor, where the system counts it finely enough: it
 # stands still while other programs run.
@@ -75,9 +76,9 @@ def random32(*shape):
 # %% [markdown]
 # ## 1 · First find out where the time goes
 #
-# Everybody has an opinion about what is slow in a program, and most of them are wrong. So we take a
-# small Transformer and a batch of random sentences, and let a profiler watch some steps of
-# training. **All times in this notebook are those of the machine that it was built on.**
+# What is slow in a program? Most guesses are wrong. So we take a small Transformer and a batch of random
+# sentences, and let a profiler watch some steps of training. **All times in this notebook are those of the
+# machine that it was built on.**
 
 # %%
 V, B, T, D = 2000, 16, 24, 128
@@ -114,16 +115,15 @@ shape_table(
 )
 
 # %% [markdown]
-# A profiler notes for each function how long it runs, without the functions it calls. NumPy's own functions
-# say nothing to us, so their time goes to the function of the package that called them. A layer
-# of the package is a pair of functions in a file of its own: the time of a file is the time of a kind
-# of layer.
+# A profiler notes for each function how long it runs, without the functions it calls. We give the time of
+# NumPy's functions to the function of the package that called them. A layer of the package is a pair of
+# functions in a file of its own, so the time of a file is the time of a kind of layer.
 
 # %%
 KINDS = {
     "linear maps, feed-forward": ("linear", "feed_forward", "relu"),
     "attention, softmax": ("attention", "softmax"),
-    "projection and loss": ("loss", "projected_loss"),
+    "projection and loss": ("cross_entropy", "projected_loss"),
     "dropout, residual": ("dropout", "residual"),
     "LayerNorm": ("layer_norm",),
     "embedding, positions": ("embedding", "positional_encoding", "token_ids"),
@@ -160,26 +160,26 @@ def time_by_kind(*functions, rounds=15):
 
 
 (times,) = time_by_kind(train_step)
+assert min(times.values()) > 0  # the files of each kind were found
 total = sum(times.values())
 for kind, seconds in times.items():
     print(f"{kind:26} {1e3 * seconds:6.1f} ms  {seconds / total:4.0%}")
 
 # %% [markdown]
-# What can be gained from this table is bounded. If a share $s$ of the time is made $k$ times as fast, the
-# whole takes $1 - s + s / k$ of what it took, and is faster by the factor
+# What can be gained is bounded. If a share $s$ of the time is made $k$ times as fast, the whole takes
+# $1 - s + s / k$ of what it took, and is faster by the factor
 #
 # $$
 # \frac{1}{1 - s + s / k} \lt \frac{1}{1 - s}
 # $$
 #
-# (Amdahl 1967): with $k$ beyond all bounds there remains what was not touched. So we look at the largest
-# rows first, and ask of each: *could* it be faster? That needs a bound from below.
+# (Amdahl 1967): even if $k$ is infinite, the rest remains. So we look at the largest rows first, and ask of
+# each: *could* it be faster? For that we need a lower bound of its time.
 #
 # ## 2 · The roofline
 #
-# A computation does $W$ operations and moves $Q$ bytes between memory and processor. The processor can do
-# $P$ operations a second, the memory can move $\beta$ bytes. Both may work at once, but neither can
-# be skipped, so
+# A computation does $W$ operations and moves $Q$ bytes between memory and processor. The processor can do $P$
+# operations a second, the memory can move $\beta$ bytes. Both may work at once, but neither can be skipped:
 #
 # $$
 # t \ge \frac{W}{P}, \qquad t \ge \frac{Q}{\beta} .
@@ -194,9 +194,9 @@ for kind, seconds in times.items():
 # \frac{W}{t} \le \min(P, \ \beta I) .
 # $$
 #
-# Plotted against $I$ this is a roof: a slope, then a flat part. The ridge between them is at
-# $I = P / \beta$. Left of it memory is the bound, and no cleverness with arithmetic helps; right of it
-# arithmetic is, and traffic does not matter.
+# Plotted against $I$ this is a roof: a slope, then a flat part. The ridge between them is at $I = P / \beta$.
+# Left of it memory is the bound, and less arithmetic does not help; right of it arithmetic is, and less
+# traffic does not.
 #
 # **A sum of two arrays**, $a \leftarrow a + b$: an operation for each number; two are read, one is
 # written, of 4 bytes. $I = 1/12$, whatever the size.
@@ -208,9 +208,9 @@ for kind, seconds in times.items():
 # I = \frac{2 r D^2}{4 (2 r D + D^2)} = \frac{r D}{2 (2 r + D)} .
 # $$
 #
-# For few rows, $r \ll D$, this is about $r / 2$. A single row has an intensity of 1/2: all of the
-# weight is fetched for one use of it. That is what writing a translation word by word does, and why
-# it is so much slower for each word than training is. For $r = D$ it is $D / 6$.
+# For few rows, $r \ll D$, this is about $r / 2$. A single row has an intensity of 1/2: all of the weight is
+# fetched for one use of it. This happens when a translation is written word by word, and makes a word so much
+# slower than in training. For $r = D$ it is $D / 6$.
 #
 # **LayerNorm, softmax**: some operations for each number, which is read once and written once, 8
 # bytes, if no more is moved than must be. We count 7 operations for LayerNorm (add, subtract, square, add,
@@ -219,9 +219,9 @@ for kind, seconds in times.items():
 #
 # ## 3 · Your machine's roof
 #
-# We measure $P$ by a large matrix product and $\beta$ by a sum of arrays too large for the cache, and
-# then place the layers under the roof. The linear map gets another weight at each call, so that it has to
-# come from memory.
+# We measure $P$ by a large matrix product and $\beta$ by a sum of arrays too large for the cache. Then we
+# place the layers under the roof, linear maps as circles, the others as squares. A linear map gets another
+# weight at each call, which has to come from memory.
 
 
 # %%
@@ -270,6 +270,7 @@ points["sum"] = 1 / 12, bandwidth / 12
 points["softmax"] = 5 / 8, 5 * x.size / seconds_of(lambda: softmax(x))
 points["LayerNorm"] = 7 / 8, 7 * x.size / seconds_of(lambda: layer_norm(x, gamma, beta))
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.6))
 intensity = np.logspace(-1.5, 2.7, 200)
 axes.loglog(intensity, np.minimum(rate, bandwidth * intensity), "-", color=BLACK, lw=1)
@@ -285,18 +286,17 @@ axes.set(ylim=(None, rate * 2.2), xlim=(0.03, 900))
 plt.show()
 
 # %% [markdown]
-# The linear maps climb as they get more rows. A few rows stay some way below the slope, for the library for
-# matrix products is made for large ones; with hundreds they are near the flat roof, and there is little
-# left for us to improve. What *we* decide is how many rows it gets. So tokens of all sentences go into one product
-# ([lesson 90](90_arrays_and_devices.ipynb)), and batches are as large as learning allows.
+# The linear maps climb as they get more rows. With a few rows they stay some way below the slope: the library
+# for matrix products is made for large ones. With hundreds they are near the flat roof, and there is little
+# left to improve. What *we* decide is the number of rows. So tokens of all sentences go into one product
+# ([appendix 90](90_arrays_and_devices.ipynb)), and batches are as large as learning allows.
 #
-# The squares are another matter. Softmax and LayerNorm are left of the ridge, so memory is what would
-# bound them. But they stay far below even that bound, by the vertical distance to the slope. What are
-# they doing?
+# Softmax and LayerNorm are left of the ridge, so memory bounds them. But they stay far below even that bound,
+# by the vertical distance to the slope. Why?
 #
 # ## 4 · Memory traffic, counted
 #
-# Let us count LayerNorm. Each NumPy operation reads its arrays from memory and writes its result there:
+# We count for LayerNorm. Each NumPy operation reads its arrays from memory and writes its result there:
 #
 # | the reference | reads | writes |
 # |---|---|---|
@@ -309,13 +309,12 @@ plt.show()
 # | `+ beta` | 1 | 1 |
 # | together | 7 | 5 |
 #
-# Twelve passes over an array of the size of x, where one read and one write would do. (Twice in a row the same
-# array counts once for reading: the squares read `centred` in one go.) The arithmetic is the same; the
-# traffic is six times the least.
+# Twelve passes over an array of the size of x, where one read and one write would do. (`centred * centred`
+# reads its array once.) The arithmetic is the same; the traffic is six times the least.
 #
-# Is that all of the distance to the slope? Then the operations would be fast on rows that are in the
-# cache already. We time some of them there, for each number, beside the time that memory needs to read one number and
-# write one:
+# Does that explain the distance to the slope? Then the operations would be fast on rows that are in the
+# cache. We time some of them there, for each number, and compare with the time that memory needs to read one
+# number and write one:
 
 # %%
 ROWS, FEATURES = 8192, 512
@@ -334,29 +333,29 @@ for name, operation in OPERATIONS.items():
 print(f"{'memory, 8 bytes':20} {8e9 / bandwidth:6.3f} ns")
 
 # %% [markdown]
-# Compare the first two lines: they compute the same means. NumPy adds a row up in pieces and then in pairs,
-# which rounds less (its documentation calls it pairwise summation); a product with a constant vector leaves
-# it to the library for matrix products. So traffic and slow loops are two enemies, and there are four ways
-# to fight them:
+# The first two lines compute the same means. NumPy adds a row up in pieces and then in pairs, which rounds
+# less (its documentation calls it pairwise summation); a product with a constant vector leaves it to the
+# library for matrix products. So both traffic and slow loops cost time. There are four ways to save it:
 #
 # **Another operation** for the same result, as here.
 #
-# **In place.** A result that overwrites an array of our own needs no new memory, and the processor has it in its
-# cache already.
+# **In place.** A result that overwrites an array of our own needs no new memory, and often the array is in
+# the cache already.
 #
-# **Fused.** All of the formula in one loop, a row at a time. That needs a compiler, or a kernel on a GPU: it reads
-# x once, keeps the row in registers, and writes y once. The package's CUDA twins are such kernels.
+# **Fused.** The whole formula in one loop, a row at a time. That needs a compiler, or a kernel on a GPU: it
+# reads x once, keeps the row in registers, and writes y once. The package's code for CUDA is made of such
+# kernels.
 #
-# **In blocks.** Let NumPy make its passes over a few rows only, which stay in the cache from one pass to the
-# next, and then go on to the next rows. How many? Let a call of all operations cost $t_0$, and a row $c$ when
-# its block is in the cache. Then $r$ rows cost $t_0 + r c$, and a row
+# **In blocks.** NumPy makes all its passes over a few rows, which stay in the cache, and then goes on to the
+# next. How many rows? Let a call of all operations cost $t_0$, and a row $c$ when its block is in the cache.
+# Then $r$ rows cost $t_0 + r c$, and a row
 #
 # $$
 # \frac{t_0}{r} + c .
 # $$
 #
-# This falls with $r$ — as long as the block fits. Beyond, $c$ grows to what memory gives. So there
-# should be a valley:
+# This falls with $r$, as long as the block fits. Beyond, $c$ grows. So the time of a row should have a
+# valley:
 
 # %%
 gain, shift = random32(FEATURES), random32(FEATURES)
@@ -373,7 +372,12 @@ per_row = [seconds_of(lambda rows=rows: in_blocks(rows), tries=7) / ROWS for row
 lowest = np.argmin(per_row) + 1
 left = np.array(per_row[:lowest])
 t_0, c = np.polyfit(1 / block_sizes[:lowest], left, 1, w=1 / left)
+best = block_sizes[lowest - 1]
+print(
+    f"best: {best} rows, {best * FEATURES * 4 / 1024:.0f} KiB; all at once takes {per_row[-1] / min(per_row):.1f} times as long"
+)
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 3.8))
 axes.semilogx(block_sizes, [1e6 * t for t in per_row], "o-", color=BLUE, label="measured")
 line = 1e6 * (t_0 / block_sizes + c)
@@ -381,15 +385,11 @@ axes.semilogx(block_sizes, line, "-", color=BLACK, lw=1, label="$t_0 / r + c$, f
 axes.set(xlabel="rows of a block, $r$", ylabel="time of a row (µs)", ylim=(0, None))
 axes.legend()
 plt.show()
-best = block_sizes[np.argmin(per_row)]
-print(
-    f"best: {best} rows, {best * FEATURES * 4 / 1024:.0f} KiB; all at once takes {per_row[-1] / min(per_row):.1f} times as long"
-)
 
 # %% [markdown]
-# The step up on the right has a third enemy in it: *new memory*. For an array of megabytes the C library asks
-# the system, which hands memory out page by page, each cleared first; when the array is dropped, the pages may go
-# back. Small arrays are made of what the process has already. The system counts the pages that it hands out:
+# The step up on the right has another cause: *new memory*. For an array of megabytes the C library asks the
+# system, which hands memory out page by page, each cleared first; when the array is dropped, the pages may go
+# back. Small arrays use what the process has already. The system counts the pages that it hands out:
 
 # %%
 if importlib.util.find_spec("resource"):  # not on Windows
@@ -402,21 +402,21 @@ if importlib.util.find_spec("resource"):  # not on Windows
         print(f"{name:18} {pages:5} pages")
 
 # %% [markdown]
-# Training therefore asks the C library to keep what it has been given for the next array:
-# `keep_freed_memory`, in `minitransformer/accelerate/cpu/memory.py`.
+# So training asks the C library to keep its memory for the next array: `keep_freed_memory`, in
+# `minitransformer/accelerate/cpu/memory.py`.
 #
 # ## 5 · Twins: fast code beside readable code
 #
-# Fast code is harder to read, and this package is there to be read. So each function keeps its readable
-# body, the **reference**, and may have a **twin**: the same arguments, the same results, fewer passes. This is
-# LayerNorm's. Products with constant vectors take the means, and what is ours is overwritten:
+# Fast code is harder to read, and this package is there to be read. So each function keeps its readable body,
+# the **reference**, and may have a **twin**: the same arguments, the same results, fewer passes. This is
+# LayerNorm's. Products with constant vectors take the means, and its own arrays are overwritten:
 
 # %%
 source_of(fast.layer_norm, fast.layer_norm_backward)
 
 # %% [markdown]
-# Twins sleep. Inside `with accelerated():` they are used, and nowhere else; their cache carries its own
-# backward with it. Do they give the same, and how much faster are they?
+# Twins are used inside `with accelerated():` and nowhere else; their cache carries its own backward with it.
+# Do they give the same, and how much faster are they?
 
 # %%
 dy_large = random32(ROWS, FEATURES)
@@ -437,7 +437,8 @@ print(f"forward and backward: the reference takes {ratio:.2f} times as long")
 
 # %% [markdown]
 # Not bit for bit: sums in another order round differently. A float32 has 24 bits, so its last one is about
-# $10^{-7}$ of the number; dγ and dβ, sums over 8192 rows, differ by some tens of that. Here is the whole training step, before and after:
+# $10^{-7}$ of the number; dγ and dβ, sums over 8192 rows, differ by some tens of that. Here is the whole
+# training step with references and with twins:
 
 
 # %%
@@ -447,6 +448,10 @@ def accelerated_step():
 
 
 reference_times, twin_times = time_by_kind(train_step, accelerated_step)
+before, after = (1e3 * sum(times.values()) for times in (reference_times, twin_times))
+print(f"whole step: references {before:.0f} ms, twins {after:.0f} ms")
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4))
 place = np.arange(len(twin_times))
 for offset, times, colour, hatch, name in (
@@ -461,19 +466,16 @@ axes.set_axisbelow(True)
 axes.set(xlabel="time in a training step (ms)")
 axes.legend()
 plt.show()
-before, after = (1e3 * sum(times.values()) for times in (reference_times, twin_times))
-print(f"whole step: references {before:.0f} ms, twins {after:.0f} ms")
 
 # %% [markdown]
-# Some time has moved and not gone. The twins of the feed-forward and of attention do their own dropout.
-# The projection's twin does its own matrix products, which the reference leaves to `linear`: its bar may
-# grow while that of the linear maps shrinks. So compare the sums. And the matrix products stay what they
-# are, as Amdahl said.
+# Some time has only moved. The twins of the feed-forward and of attention do their own dropout. The
+# projection's twin does its own matrix products, which the reference leaves to `linear`: its bar may grow
+# while that of the linear maps shrinks. So compare the sums. The matrix products remain, as Amdahl said.
 #
 # ### Why the gradient check is not enough
 #
-# A twin has a mistake that is easily made: somebody forgets ε, because "it is tiny". We put it in place
-# for a moment. First the gradient check, then the comparison of twin and reference:
+# Here is a twin with an easy mistake: somebody forgot ε, because "it is tiny". We put it in place for a
+# moment. First the gradient check, then the comparison of twin and reference:
 
 
 # %%
@@ -500,19 +502,17 @@ print(f"twin against reference: {abs(one - two).max() / abs(one).max():.0%} off"
 assert not np.allclose(one, two, rtol=1e-2)
 
 # %% [markdown]
-# The first check runs the reference and never meets the twin. The second is passed too, because the twin is a
-# *correct gradient of another function*. A gradient check compares a backward with its own forward; it
-# cannot know which forward was meant. **The reference is what was meant.** So every twin of the
-# package has two tests, against central differences and against its reference, on inputs where their
-# difference would show.
+# The first check runs the reference and never meets the twin. The second passes too, because the twin has the
+# *correct gradient of another function*. A gradient check compares a backward with its own forward; it cannot
+# know which forward was meant. **The reference is what was meant.** So every twin of the package has two
+# tests, against central differences and against its reference, on inputs where a difference would show.
 #
 # ## 6 · Shards on threads
 #
-# The last of a CPU's means are its cores. A library for matrix products can share out each product among
-# them, and all wait for the last at the end of each. It is better to share out the *batch*: each thread
-# runs forward and backward on its part, and they meet once a step. That this gives the same gradient
-# has one condition. Let $\ell_n$ be the loss of token $n$, of $N$ in the batch, and let the tokens be dealt
-# into shards $S_1, S_2, \dots$:
+# A CPU also has several cores. A library for matrix products can share out each product among them, and at
+# its end all wait for the last. It is better to share out the *batch*: each thread runs forward and backward
+# on its part, and they meet once a step. This gives the same gradient, under one condition. Let $\ell_n$ be
+# the loss of token $n$, of $N$ in the batch, and let the tokens be dealt into shards $S_1, S_2, \dots$:
 #
 # $$
 # L = \frac1N \sum_{n=1}^{N} \ell_n = \sum_k \underbrace{\frac1N \sum_{n \in S_k} \ell_n}_{L_k}
@@ -521,8 +521,8 @@ assert not np.allclose(one, two, rtol=1e-2)
 # $$
 #
 # Each shard divides by the tokens of the *whole batch*, not by its own: a mean of the shards' means is
-# another number as soon as they differ in tokens. A replica shares the parameters and has gradients of
-# its own, so no thread waits for another to write.
+# another number if they differ in tokens. A replica shares the parameters and has gradients of its own, so no
+# thread waits for another.
 
 # %%
 shards = [slice(0, 6), slice(6, 16)]  # uneven on purpose
@@ -551,7 +551,7 @@ assert np.allclose(sum(parts), whole, rtol=1e-9, atol=1e-12 * scale)
 assert not np.allclose(sum(own_means) / 2, whole, rtol=1e-3)
 
 # %% [markdown]
-# What two threads gain depends on how many cores are free at this moment. On this machine, now:
+# What two threads gain depends on how many cores are free. When this page was built:
 
 # %%
 halves, twice = [slice(0, 8), slice(8, 16)], Workers(2)
@@ -583,11 +583,11 @@ print(f"two shards one after the other take {alone / together:.2f} times as long
 # \approx y + \sum_{k=1}^{K} a_k b_k (\epsilon_k + \epsilon'_k) ,
 # $$
 #
-# where products of two errors are dropped. For independent entries with mean 0 and variance 1, $y$ has the
-# variance $K$. In the error, $\epsilon_k + \epsilon'_k$ has the variance $2 \delta^2$, so it has the variance
-# $2 \delta^2 K$. The relative error is the root of their ratio, $\sqrt 2 \, \delta$: **it does not
-# grow with the length of the sum**, as long as the sum itself is kept in more bits. That is why units for
-# short numbers add up in float32. We round by hand, and add up in float64:
+# without the products of two errors. For independent entries with mean 0 and variance 1, $y$ has the variance
+# $K$. $\epsilon_k + \epsilon'_k$ has the variance $2 \delta^2$, so the error has the variance $2 \delta^2 K$.
+# The relative error is the root of their ratio, $\sqrt 2 \, \delta$: **it does not grow with the length of
+# the sum**, if the sum itself is kept in more bits. So units for short numbers add up in float32. We round by
+# hand, and add up in float64:
 
 
 # %%
@@ -611,8 +611,8 @@ for name, bits in FORMATS.items():
 
 # %% [markdown]
 # The bits are those of the formats' definitions, the leading one included. Both columns agree with the
-# formula. Training bears such errors in its products (Micikevicius and others, *Mixed Precision Training*,
-# 2018). It does not bear them in the parameters, to which each step adds a little that a short number would
+# formula. Training tolerates such errors in its products (Micikevicius and others, *Mixed Precision
+# Training*, 2018), but not in the parameters. Each step adds a little to them, which a short number would
 # round away:
 
 # %%

@@ -1,18 +1,18 @@
 # %% [markdown]
 # # 18 · Your own Transformer
 #
-# **You will** put your functions in the places of the package's, one evening's after the other, and count that
-# none but yours run; train on three wrong gradients, and see the loss fall with each of them; and train a
-# translator in which every function, forward and backward, is yours.
+# **You will** put your functions in the places of the package's, evening by evening, and count that none but
+# yours run; train on three wrong gradients, and see the loss fall with each of them; and train a translator
+# in which every function, forward and backward, is yours.
 #
 # | | |
 # |---|---|
 # | In the paper | all of it |
 # | In the package | `minitransformer/own/`, `minitransformer/twins.py` |
 # | You need | lessons [02](02_backpropagation.ipynb) to [14](14_decoding.ipynb), as you go |
-# | Time | half an hour to read; to write, an evening a step, seven of them |
+# | Time | three quarters of an hour to read; to write, an evening a step, seven of them |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +23,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import inspect
 import tempfile
 import time
@@ -72,22 +72,21 @@ rng = np.random.default_rng(18)
 # %% [markdown]
 # ## 1 · Whose Transformer is it?
 #
-# Whoever has read the lessons has followed every derivation, and has written variants of what was derived. The
-# model that learned to translate was the package's all the same. There is a better test of whether you could
-# build one: build one. It is a single file, [lessons/exercises/own.py](exercises/own.py), which holds a stub for
-# each function that a Transformer is made of, and needs nothing but NumPy. Make your copy once, with those of all
-# exercises:
+# In the lessons you have followed every derivation. But the model that learned to translate was the
+# package's. The best test of whether you can build one is to build one. It is a single file,
+# [lessons/exercises/own.py](exercises/own.py), with a stub for each function that a Transformer is made of,
+# and needs nothing but NumPy. Make your copy once, with those of all exercises:
 #
 # ```sh
 # cp -r lessons/exercises answers
 # minitransformer check own
 # ```
 #
-# The second line says which functions in `answers/own.py` are right, what is probably wrong with the others, and
-# what to do next. Run it after each function that you write.
+# The second line says which functions in `answers/own.py` are right, what is probably wrong with the others,
+# and what to do next. Run it after each function.
 #
-# This lesson runs on your file, if all of it is right. Until then it runs on the solution, and you can read it
-# before you have written a line.
+# This lesson runs on your file if all of it is right. Until then it runs on the solution, so you can read it
+# before you write a line.
 
 
 # %%
@@ -157,8 +156,8 @@ print(f"{len(pairs):,} pairs to learn from, {V} subwords, {batch.size} of them i
 # %% [markdown]
 # ## 2 · One function stands in
 #
-# You need not write everything before something runs. What is still a stub is the package's. To see it, here is a
-# file in which `layer_norm` and its backward are written and nothing else:
+# Something runs before everything is written: for what is still a stub, the package's function runs. Here is
+# a file in which only `layer_norm` and its backward are written:
 
 # %%
 folder = tempfile.TemporaryDirectory()  # for the files of this lesson; removed at its end
@@ -202,26 +201,26 @@ assert abs(loss / package_loss - 1) < 1e-6
 assert difference < 1e-4  # float32 has seven digits, and sums lose some
 
 # %% [markdown]
-# `with own(path) as mine:` is all there is to it. Inside, yours are called wherever the package would call its
-# own, and `mine.used` and `mine.others` note what has run. Functions of yours that call each other do so by their
-# names, as ever; if your `multi_head_attention` calls a `linear` that is still a stub, it gets the package's.
+# Inside `with own(path) as mine:`, yours are called wherever the package would call its own, and `mine.used`
+# and `mine.others` note what has run. Functions of yours call each other by their names, as ever; if your
+# `multi_head_attention` calls a `linear` that is still a stub, it gets the package's.
 #
-# How can one function take the place of another that is imported in many modules? It was never called directly.
-# What the package calls `layer_norm` is a small function that first asks who is to do the work:
+# How can a function take the place of one that many modules import? They never call that directly. What the
+# package calls `layer_norm` is a small function that first asks who is to do the work:
 
 # %%
 source_of(twinned, OwnFile.twin_of)
 
 # %% [markdown]
-# It was made for the faster **twins** of [lesson 17](17_making_it_fast.ipynb). `_own` holds the file that stands
-# in, if any; `twin_of` looks a function up in it. A cache travels with the backward that can read it, so what
-# your forward puts into the cache is nobody's business but yours. And where your file stands in, no twin runs: a
-# fast one for a whole layer would pass over the functions within it.
+# It was made for the faster **twins** of [lesson 17](17_making_it_fast.ipynb). `_own` holds the file that
+# stands in, if any; `twin_of` looks a function up in it. A cache travels with the backward that can read it,
+# so your forward may put into its cache whatever you like. Where your file stands in, no twin runs: a fast
+# one for a whole layer would pass over the functions within it.
 #
 # ## 3 · The way: seven evenings
 #
-# Any order will do. This is that of the lessons, and each row rests on those above it. The times are for the
-# writing alone.
+# Any order will do. This is that of the lessons; each row needs those above it. The times are for writing
+# alone.
 #
 # | evening | lessons | write | what you can see then |
 # |---|---|---|---|
@@ -240,12 +239,12 @@ source_of(twinned, OwnFile.twin_of)
 # minitransformer train toy --own answers/own.py
 # ```
 #
-# The second trains a translator in which yours run as far as there are any. It checks them first, and refuses
-# wrong ones; each training has a folder of its own, `runs/own`, then `runs/own-2`, and `--epochs 1` makes it a short
-# one. If yours are right, the first losses are the package's, to rounding, from the first evening to the last.
-# That is the best proof that a function fits into its place, and we can have it right here: seven files, one for
-# each evening, and for each a training step and two short translations. To be sure who did the work we do not ask
-# the package. Python itself can report every function whose body is entered:
+# The second trains a translator in which yours run, as far as you have written them. It checks them first,
+# and refuses wrong ones. Each training has a folder of its own, `runs/own`, then `runs/own-2`; `--epochs 1`
+# makes it short. If yours are right, the first losses are the package's, to rounding, from the first evening
+# to the last. This is the best proof that a function fits into its place. We make it here, with seven files,
+# one for each evening, and for each a training step and two short translations. To be sure who did the work
+# we do not ask the package. Python itself reports every function whose body is entered:
 
 
 # %%
@@ -296,7 +295,10 @@ print(f"{len(yours)} of {len(FUNCTIONS)} functions ran, and {len(theirs)} of the
 assert not theirs
 assert len(yours) == len(FUNCTIONS) or OWN != SOLUTION  # yours may do without some of them
 
-# %%
+# %% [markdown]
+# The calls, evening by evening:
+
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4))
 evenings = np.arange(1, len(EVENINGS) + 1)
 counts = [[sum(counter.values()) for counter in both] for both in bodies]
@@ -312,15 +314,15 @@ plt.show()
 
 # %% [markdown]
 # Both ways of counting name the same functions. After the fifth evening the package still does dropout, the
-# update and the search; after the seventh it builds the model, cuts the batches, and calls you. (The last bar is
-# higher because the package asks for one more forward pass, to know how probable is what your greedy search has
-# found.)
+# update and the search. After the seventh it only builds the model, cuts the batches, and calls you. (The
+# last bar is higher because of one more forward pass, which tells how probable the result of your greedy
+# search is.)
 #
 # ### What a layer looks like without objects
 #
-# The package's layers own their parameters. Yours are given them: a function, its arguments, its results. The
-# largest are those of the fifth evening, where parameters come in groups, and their gradients go back in the same
-# groups.
+# The package's layers own their parameters. Yours are given them: a function, its arguments, its results. In
+# the largest, those of the fifth evening, parameters come in groups, and their gradients are returned in the
+# same groups.
 
 # %%
 B, S, D, F, H = 2, 5, 8, 16, 2
@@ -349,10 +351,10 @@ shape_table(
 # %% [markdown]
 # ## 4 · Three wrong gradients
 #
-# Suppose that you skip the check. You write all of it, you train, the loss falls. Is it right?
+# Suppose that you skip the check. You write everything, you train, the loss falls. Is it right?
 #
-# Here are three slips. Each is in a backward alone, so that the model still computes what it should, and each is
-# one that people make. (They are added to the solution, behind the right function: the last one counts.)
+# Here are three slips that people make. Each is in a backward alone: the model still computes what it should.
+# (They are added to the solution, below the right function: the last one counts.)
 
 # %%
 SLIPS = {
@@ -390,8 +392,7 @@ for slip, (name, code) in SLIPS.items():
     files[slip] = written(f"wrong_{name}.py", f"{solution}\n\n{code}")
 
 # %% [markdown]
-# First, what `minitransformer check own` says of them. This is its verdict on each file, without the functions
-# that are right:
+# This is what `minitransformer check own` says of each file, without the functions that are right:
 
 # %%
 for slip, (name, _) in SLIPS.items():
@@ -400,7 +401,7 @@ for slip, (name, _) in SLIPS.items():
     assert name in [verdict.part.functions[0] for verdict in wrong]
 
 # %% [markdown]
-# Now train on them all the same. The training loop is the package's with everything left out that is not needed:
+# Now we train on them. The training loop is the package's, without what is not needed here:
 
 
 # %%
@@ -434,7 +435,11 @@ for name in curves:
     first, last = ("  ".join(f"{nll:.2f}" for nll in of[name]) for of in (begins, ends))
     print(f"{name:33}{first:^18}   {last:^18}")
 
-# %%
+# %% [markdown]
+# Here are the curves. Every kind of line is drawn three times, for three seeds: other parameters to begin with, other
+# batches, other dropout.
+
+# %% tags=["hide-input"]
 LOOKS = {
     "softmax without its row sum": dict(color=PURPLE, ls=":"),
     "LayerNorm without its two means": dict(color=VERMILION, ls="--"),
@@ -453,13 +458,12 @@ axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # %% [markdown]
-# Every kind of line stands there three times, for three seeds: other parameters to begin with, other batches,
-# other dropout.
+# What can they tell?
 #
 # - **Every loss falls**, with each wrong gradient and each seed, by more than a nat in the first sixty steps. In
 #   the first thirty nothing tells them apart.
-# - **Without the two means** the loss goes on falling, and lags behind. Who has only this line sees a model that
-#   learns a little slowly, and will blame the learning rate.
+# - **Without the two means** the loss goes on falling, and lags behind. If you have only this line, you see a
+#   model that learns a little slowly, and blame the learning rate.
 # - **Without the row sum** it soon stops falling, and rises again.
 # - **With the wrong bias** the circles lie on the lines. No curve will tell you.
 
@@ -474,15 +478,15 @@ assert abs(ends["dbias as a mean"] / ends["right"] - 1).max() < 0.02
 # %% [markdown]
 # ### Why does it fall at all?
 #
-# A small step along $-w$, whatever $w$ is, changes the loss by
+# A small step along $-w$, for any $w$, changes the loss by
 #
 # $$
 # L(\theta - \eta \, w) - L(\theta) \approx -\eta \; w \cdot g
 # $$
 #
-# with $g$ the right gradient. **So the loss falls if** $w \cdot g \gt 0$: a whole half of all directions will do.
-# A slip in one backward leaves most of $g$ as it is, and stays in that half. In place of the angle we take its
-# cosine, in the first step:
+# with $g$ the right gradient. **So the loss falls if** $w \cdot g \gt 0$: half of all directions will do. A
+# slip in one backward leaves most of $g$ as it is, and stays in that half. Here is the cosine of the angle
+# between $w$ and $g$, in the first step:
 
 # %%
 _, g, _ = loss_and_gradient(SOLUTION)
@@ -493,18 +497,18 @@ for slip in SLIPS:
     assert cosine > 0.5
 
 # %% [markdown]
-# What comes later is another matter. A training goes on until *its* gradient is zero on average, and a wrong one
-# is zero somewhere else. And the third? Its $w$ is right in direction, almost; and Adam even takes back what is
-# left. It divides every gradient by its own size: with $c \, g$ in place of $g$, $\hat m$ becomes $c \, \hat m$
-# and $\hat v$ becomes $c^2 \hat v$, and the step stays, up to its ε,
+# Later, a training ends where *its* gradient is zero on average, and a wrong one is zero somewhere else. And
+# the third slip? Its $w$ has nearly the right direction, and Adam takes back the rest. It divides every
+# gradient by its own size: with $c \, g$ in place of $g$, $\hat m$ becomes $c \, \hat m$ and $\hat v$ becomes
+# $c^2 \hat v$, and the step stays the same, up to its ε:
 #
 # $$
 # \eta \, \frac{c \, \hat m}{\sqrt{c^2 \, \hat v}} = \eta \, \frac{\hat m}{\sqrt{\hat v}} .
 # $$
 #
-# The factor is the number of rows, which differs only a little from one batch to the next. So the mistake sleeps,
-# until somebody uses these functions with another optimiser. **A falling loss says that a gradient is not upside
-# down. A gradient check says that it is right.**
+# The factor is the number of rows, which differs only a little from batch to batch. So the mistake stays
+# hidden until somebody uses another optimiser. **A falling loss says that a gradient is not upside down. A
+# gradient check says that it is right.**
 #
 # On the command line, `--anyway` trains on wrong functions, to see for yourself:
 #
@@ -514,8 +518,8 @@ for slip in SLIPS:
 #
 # ## 5 · The whole run
 #
-# Now all of them at once, a wider model and more steps, with everything that makes a training. Then the same with
-# the package's functions, the readable ones, from the same seed. And the clock beside both:
+# Now all of them at once, with a wider model and more steps. Then the same with the package's readable
+# functions, from the same seed. We measure the time of both:
 
 # %%
 WIDTH, LONG = 64, 400
@@ -531,7 +535,7 @@ apart = abs(np.array(my_curve) / np.array(package_curve) - 1)
 print(f"the first 20 losses differ by {apart[:20].max():.0e} of their size at most")
 assert apart[:20].max() < 1e-6 or OWN != SOLUTION
 
-# %%
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 4))
 at = np.arange(1, LONG + 1)
 axes.plot(at, my_curve, color=BLUE, lw=4, alpha=0.5, label="yours")
@@ -541,15 +545,15 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Two curves, one on the other. Functions that add in the same order agree bit for bit. Another order rounds
-# otherwise: then the first losses agree to five or six digits, and after some hundred steps the curves may part
-# with nothing wrong. The time is that of the package's readable functions, more or less, as the work is the same.
+# The two curves lie one on the other. Functions that add in the same order agree bit for bit. Another order
+# rounds differently: then the first losses agree to five or six digits, and after some hundred steps the
+# curves may part with nothing wrong. The times are about the same, as the work is the same.
 #
 # ### It speaks
 #
-# What it says is found by your search, a word at a time, each from the whole sentence so far. (The package's
-# search keeps the keys and values of what has been said, lesson 14. Yours needs to know nothing of that, and
-# takes longer for it.)
+# Your search finds what it says, a word at a time, each from the whole sentence so far. (The package's search
+# keeps the keys and values of what has been said, [lesson 14](14_decoding.ipynb). Yours does not, and takes
+# longer.)
 
 # %%
 SHOWN = (
@@ -573,7 +577,10 @@ print(f"ran: {len(used)} functions of yours, {len(others)} of the package's")
 assert not others
 assert right > 0.3
 
-# %%
+# %% [markdown]
+# For the first sentence, the picture shows where each chosen token looks:
+
+# %% tags=["hide-input"]
 best = found[0]
 weights = best.attention[0].mean(axis=0)  # (T, S), of the only layer the mean of its heads
 columns, rows = (
@@ -591,30 +598,31 @@ figure.colorbar(image, label="attention weight, mean of 4 heads", shrink=0.8)
 plt.show()
 
 # %% [markdown]
-# These are the weights of your model, worked out from its parameters by the package's functions: how yours name
-# and keep their weights is your own affair. For *greet* it looks ahead, over the object, at the pieces of *begrüßen*, the verb at the end; then back, at
-# *meine Mädchen*. And it says *girl*, not *girls*: *Mädchen* is both, and only *meine* tells which. (Rounding has
-# a say in what a training of seconds has not quite learned: on your machine, or with your functions, words and
-# weights may be others.)
+# These are the weights of your model, computed from its parameters by the package's functions. For *greet* it
+# looks ahead, over the object, at the pieces of *begrüßen*, the verb at the end; then back, at *meine
+# Mädchen*. And it says *girl*, not *girls*: *Mädchen* is both, and only *meine* tells which. (Rounding
+# matters where a model has not quite learned: on your machine, or with your functions, words and weights may
+# differ.)
 #
-# This was a run of seconds: short sentences, one layer a side, and many of the answers are wrong. The whole is
-# the recipe `toy`, with all of the toy corpus, two layers a side, twice the width, and twelve times through. It
-# takes minutes:
+# This was a run of seconds: short sentences, one layer a side, and many wrong answers. The recipe `toy` is
+# the whole: all of the toy corpus, two layers a side, twice the width, twelve times through. It takes
+# minutes:
 #
 # ```sh
 # minitransformer train toy --own answers/own.py
-# minitransformer translate runs/own --own answers/own.py "Während das Kind schläft, isst mein hungriger Affe den teuren Keks."
+# minitransformer translate runs/own --own answers/own.py \
+#     "Während das Kind schläft, isst mein hungriger Affe den teuren Keks."
 # ```
 #
-# At its end it writes a **certificate** into the run's folder, `certificate.md`: which of the functions are yours
-# and which of the package's ran, how far the first losses are from the package's, how many sentences of the test
-# come out exactly right, and the fingerprint of your file. A copy of the file stays with the run; nothing of it
-# runs but where `--own` names it.
+# At its end it writes a **certificate** into the run's folder, `certificate.md`: which functions are yours
+# and which of the package's ran, how far the first losses are from the package's, how many test sentences are
+# exactly right, and the fingerprint of your file. A copy of the file stays with the run; it runs only where
+# `--own` names it.
 #
 # ## 6 · What you have now
 #
-# **An ordinary model.** What your functions trained are parameters, and nothing in them is yours or the
-# package's. They work for the package's functions as well, with its fast twins, on any device:
+# **An ordinary model.** Your functions trained parameters, and these work for the package's functions as
+# well, with its fast twins, on any device:
 
 # %%
 translator = Translator(my_model.to(device), vocabulary, threads=1)
@@ -624,26 +632,23 @@ print(f"the package's functions say the same in {same:.0%} of {len(sources)} sen
 assert same > 0.9
 
 # %% [markdown]
-# **A ruler for other things.** Change one function, and check, train, compare: RMSNorm in place of LayerNorm,
-# another activation, another schedule. `check own` will call it wrong, since it is another function; `--anyway`
-# trains it.
+# **A place for experiments.** Change one function, train, compare: RMSNorm in place of LayerNorm, another
+# activation, another schedule. `check own` calls it wrong, since it is another function; `--anyway` trains
+# it.
 #
-# It is not fast. `minitransformer train multi30k-cpu --own answers/own.py` is possible, and slow: no twin of
-# [lesson 17](17_making_it_fast.ipynb) helps your functions. And functions that say `np.exp` run on the CPU alone.
-# To run on a GPU they ask their arrays which library they belong to, `xp = array_namespace(x)`, as the package
-# does ([lesson 90](90_arrays_and_devices.ipynb)).
-#
-# Next, text of your own: `minitransformer train` takes files with a sentence a line, as
-# [lesson 13](13_training_for_real.ipynb) does, and `--own` with it.
+# It is not fast: no twin of [lesson 17](17_making_it_fast.ipynb) helps your functions. And functions that say
+# `np.exp` run on the CPU alone. For a GPU they ask their arrays which library they belong to,
+# `xp = array_namespace(x)`, as the package does ([appendix 90](90_arrays_and_devices.ipynb)).
 #
 # ## 7 · Exercises
 #
-# There is one: [lessons/exercises/own.py](exercises/own.py), all of it. Section 3 says in which order. Each stub
-# has the formula, the shapes and a hint; the lessons have the derivations. When `minitransformer check own` calls
-# a function right, compare it with the one in [lessons/solutions/own.py](solutions/own.py), and keep yours.
+# There is one: [lessons/exercises/own.py](exercises/own.py), all of it, in the order of section 3. Each stub
+# has the formula, the shapes and a hint; the lessons have the derivations. When `minitransformer check own`
+# calls a function right, compare it with the one in [lessons/solutions/own.py](solutions/own.py), and keep
+# yours.
 #
-# You can also write functions in new cells here, and run the cell below again: it checks those that it finds in
-# the notebook.
+# You can also write functions in new cells here, and run the cell below again: it checks those that it finds
+# in the notebook.
 
 # %%
 folder.cleanup()
@@ -666,3 +671,6 @@ print(check_exercise("own", globals()))
 #
 # **Your own Transformer.** When `minitransformer check own` says that all is right, open this lesson again: it
 # will run on yours.
+#
+# **Next:** a translator of text of your own. `minitransformer train` takes files with a sentence a line, as
+# [lesson 13](13_training_for_real.ipynb) does, and `--own` with it.

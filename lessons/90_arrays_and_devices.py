@@ -1,9 +1,11 @@
 # %% [markdown]
-# # 90 · Arrays on two machines
+# # 90 · Appendix: arrays on two machines
 #
-# **You will** write functions that run unchanged on a CPU and on a GPU; predict the dtype of a result,
-# and whether an operation copies; find out when a GPU pays, by a formula and by a measurement on your
-# own machine; and see why most of what makes GPU code slow is waiting.
+# **You will** write functions that run unchanged on a CPU and on a GPU; predict the dtype of a result, and
+# whether an operation copies; find out when a GPU pays, by a formula and by a measurement on your own
+# machine; and see why most of what makes GPU code slow is waiting.
+#
+# This is an appendix, for whoever uses a GPU. No lesson needs it.
 #
 # | | |
 # |---|---|
@@ -12,7 +14,7 @@
 # | You need | NumPy: shapes, slices, broadcasting. No GPU |
 # | Time | an hour to read, an hour and a half for the exercises |
 
-# %%
+# %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
 import importlib.util
 import os
@@ -23,7 +25,7 @@ if importlib.util.find_spec("minitransformer") is None:
     source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
 
-# %%
+# %% tags=["hide-input"]
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -63,9 +65,9 @@ rng = np.random.default_rng(90)
 # %% [markdown]
 # ## 1 · A function that works on one machine only
 #
-# A GPU is a second computer inside yours. It has its own cores, many small ones, and its own
-# memory, which your program cannot reach into. CuPy is a library with NumPy's functions for arrays
-# that lie in that memory. So here is a softmax, as one writes it with NumPy:
+# A GPU is a second computer inside yours. It has many small cores, and its own memory, which your program
+# cannot reach. CuPy is a library with NumPy's functions for arrays in that memory. Here is a softmax, as one
+# writes it with NumPy:
 
 
 # %%
@@ -78,10 +80,9 @@ scores = np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]])
 print(softmax_for_numpy(scores).round(3))
 
 # %% [markdown]
-# Will it run on a GPU? To find out without having one, this lesson uses a **far machine**: a small
-# array library made for the exercises. NumPy computes its arrays, but they are no NumPy arrays. It refuses
-# what CuPy refuses, and a little more, and counts what costs time on a GPU. It is no faster than NumPy,
-# and no figure in this lesson pretends that it is.
+# Will it run on a GPU? To find out without one, we use a **far machine**: a small array library made for the
+# exercises. NumPy computes its arrays, but they are no NumPy arrays. It refuses what CuPy refuses, and a
+# little more, and counts what costs time on a GPU. It is no faster than NumPy.
 
 # %%
 far = FarMachine()
@@ -93,10 +94,10 @@ except TypeError as error:
 
 # %% [markdown]
 # `x.max()` and `-` went well: they are the array's own, and are computed where the array is. `np.exp` did
-# not: NumPy cannot compute with memory that it cannot reach. Here CuPy would have helped out: asked for
-# `np.exp` of a CuPy array, NumPy hands the work over to CuPy (CuPy's user guide, "Interoperability"). But
-# the help ends where NumPy makes an array of its own: `x + np.ones(3)` is an error on a GPU, as section 2
-# shows. So we do not lean on it, and the far machine refuses NumPy's functions altogether.
+# not: NumPy cannot reach that memory. CuPy would have helped out: asked for `np.exp` of a CuPy array, NumPy
+# hands the work over to CuPy (CuPy's user guide, "Interoperability"). But the help ends where NumPy makes an
+# array of its own: `x + np.ones(3)` is an error on a GPU, as section 2 shows. So we do not rely on it, and
+# the far machine refuses all of NumPy's functions.
 #
 # The cure is one line. Ask the array which library it belongs to, and use that:
 
@@ -112,12 +113,12 @@ assert np.array_equal(softmax_anywhere(far_scores).get(), softmax_anywhere(score
 source_of(array_namespace)
 
 # %% [markdown]
-# That is all there is to "one code for two machines": NumPy and CuPy spell their functions alike, and
-# `xp` is whichever of them the array comes from. No layer of the package contains an `if` about GPUs.
+# This is how one code serves two machines: NumPy and CuPy spell their functions alike, and `xp` is the one
+# that the array comes from. No layer of the package contains an `if` about GPUs.
 #
 # ## 2 · Two memories and a bridge
 #
-# **The device is chosen once**, by the user, while the program runs. Whoever has no GPU gets NumPy, and
+# **The device is chosen once**, by the user, while the program runs. Without a GPU it is NumPy, and the user
 # is told so:
 
 # %%
@@ -130,9 +131,10 @@ except DeviceError as error:
     print(error)
 
 # %% [markdown]
-# **Data moves only when it is told to.** Two functions of the package cross the bridge:
+# **Data moves only when it is told to.** Two functions of the package cross the bridge, the solid arrows in
+# the picture:
 
-# %%
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8.6, 2.4))
 axes.set(xlim=(0, 10), ylim=(0.2, 2.8))
 axes.axis("off")
@@ -154,8 +156,8 @@ for up, start, end, label, dash in (
 plt.show()
 
 # %% [markdown]
-# Solid arrows carry data. The dotted one carries only orders, such as "multiply these two": they are
-# small, and the program does not wait until they are carried out. Section 7 is about that.
+# The dotted arrow carries only orders, such as "multiply these two": they are small, and the program does not
+# wait until they are carried out. Section 7 is about that.
 
 # %%
 B, T, D, F = 2, 5, 8, 16
@@ -177,8 +179,8 @@ source_of(Device.asarray, to_host)
 # %% [markdown]
 # ### Why nothing moves by itself
 #
-# It would be friendlier if `far_array + numpy_array` brought the second one over. CuPy refuses, and so
-# does our far machine, because a friendly copy in a loop is a copy at every step that nobody sees:
+# `far_array + numpy_array` could bring the second one over. CuPy refuses, and so does our far machine,
+# because such a copy in a loop is a copy at every step that nobody sees:
 
 # %%
 for what, mixed in (
@@ -192,9 +194,9 @@ for what, mixed in (
         print(f"{what:16} {error}")
 
 # %% [markdown]
-# The reward of this strictness is that crossings can be counted. Here is a whole multi-head attention
-# of the package, forward and backward, on the far machine. Seven arrays go there at the start. How
-# often does it cross in between, and does it compute the same?
+# So crossings can be counted. Here is a whole multi-head attention of the package, forward and backward, on
+# the far machine. Seven arrays go there at the start. How often does it cross in between, and does it compute
+# the same?
 
 # %%
 far = FarMachine()
@@ -212,23 +214,21 @@ pairs = zip([here_y, *here_gradients], [far_y, *far_gradients], strict=True)
 assert all(np.array_equal(near, away.get()) for near, away in pairs)
 
 # %% [markdown]
-# None in between. The layer was written for "an array", and a third library that it has never heard of
-# is an array too.
+# It does not cross in between. The layer was written for "an array", and a third library has arrays too.
 #
 # ## 3 · When does a GPU pay? The formula
 #
-# We need two facts about any processor. Starting an operation costs a fixed time $t_0$, whatever its
-# size. After that it gets through so many operations each second, a rate $P$. An operation of $W$ additions
-# and multiplications then takes
+# We need two facts about a processor. To start an operation costs a fixed time $t_0$, whatever its size. Then
+# it does $P$ additions and multiplications each second. An operation with $W$ of them takes
 #
 # $$
 # t = t_0 + \frac{W}{P} .
 # $$
 #
-# A GPU has a larger $P$, and a larger $t_0$ too: CuPy's user guide ("Performance Best Practices") measures some
-# 50 µs for the two calls of `cp.arange(1000).sum()`, and section 4 finds less than one for a call of NumPy.
-# Below some size the CPU wins. And if the data has to cross first, by a link of $\beta$ bytes each second, the
-# journey costs $\text{bytes} / \beta$. For large sizes, where $t_0$ no longer matters, going there pays if
+# A GPU has a larger $P$, and a larger $t_0$ too: CuPy's user guide ("Performance Best Practices") measures
+# some 50 µs for the two calls of `cp.arange(1000).sum()`, and section 4 finds about one for a call of NumPy.
+# Below some size the CPU wins. If the data has to cross first, by a link of $\beta$ bytes each second, the
+# journey costs $\text{bytes} / \beta$. For large sizes, where $t_0$ no longer matters, it pays if
 #
 # $$
 # \frac{W}{P_{\text{cpu}}} \gt \frac{\text{bytes}}{\beta} + \frac{W}{P_{\text{gpu}}} .
@@ -243,8 +243,8 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # \frac{1}{P_{\text{cpu}}} \gt \frac{12}{\beta} + \frac{1}{P_{\text{gpu}}} .
 # $$
 #
-# There is no $n$ left: it holds for all large sizes or for none. It cannot hold unless
-# $\beta \gt 12 \, P_{\text{cpu}}$, and section 4 tells how fast a link that is.
+# No $n$ is left: it holds for all large sizes or for none. It cannot hold unless
+# $\beta \gt 12 \, P_{\text{cpu}}$; section 4 measures how fast a link that is.
 #
 # **Multiplied**, each of the $n^2$ results is a sum of $n$ products: $n$ multiplications and $n$
 # additions, $W = 2 n^3$. Divide by $2 n^2$:
@@ -256,17 +256,16 @@ assert all(np.array_equal(near, away.get()) for near, away in pairs)
 # $$
 #
 # If the GPU multiplies faster at all, there is always a size from which it pays. What decides is how many
-# operations are done with each byte, here $2 n^3 / 12 n^2 = n / 6$: the **arithmetic intensity**. Two rules follow for a
-# Transformer. Its work must be in large matrix products. And whatever is computed between two of them,
-# however small, must stay where they are, since it would not pay for a journey of its own.
+# operations are done with each byte, here $2 n^3 / 12 n^2 = n / 6$: the **arithmetic intensity**. Two rules
+# follow for a Transformer. Its work must be in large matrix products. And what is computed between two of
+# them must stay where they are, since it would not pay for a journey of its own.
 #
 # ## 4 · The measurement
 #
-# The function that measures has three precautions. It calls often enough to be seen by a clock. It takes
-# the best of several tries, because other programs can only make a computation slower, not faster. And
-# before it looks at the clock it **waits for the device**: section 7 shows what it would measure
-# without. On the CPU we allow one core for a matrix product. With more of them the times would depend
-# on what else the machine is doing, and we would learn nothing new; keep it in mind when you compare.
+# The function that measures takes three precautions. It calls often enough to be seen by a clock. It takes
+# the best of several tries, because other programs can only make a computation slower. And before it looks at
+# the clock it **waits for the device** (section 7). On the CPU we allow one core for a matrix product: with
+# more of them the times would depend on what else the machine is doing.
 
 
 # %%
@@ -314,27 +313,42 @@ if gpu:
         journey.append(seconds_of(lambda a=a, b=b: to_host(gpu.asarray(a) @ gpu.asarray(b)), gpu))
 
 # %% [markdown]
-# The thin lines are $t_0 + W / P$, with nothing fitted but its two ends: $t_0$ is the time of the smallest
-# size, and $P$ comes from the largest. **All times in this notebook are those of the machine that it was
-# built on.** Run it, and they are yours; on a machine with a GPU there are curves for it too.
+# The thin lines are $t_0 + W / P$, fitted to the two ends alone: $t_0$ is the time of the smallest size, and
+# $P$ comes from the largest. **All times in this notebook are those of the machine that it was built on.**
+# Run it, and they are yours; with a GPU there are curves for it too.
 
 # %%
-figure, panels = plt.subplots(1, 2, figsize=(10, 4.3))
 NAMES = {CPU: "one CPU core", gpu: "GPU"}
-LOOKS = {CPU: (BLUE, "o"), gpu: (VERMILION, "s")}
-for axes, sizes, work, measured, title in (
-    (panels[0], LENGTHS, LENGTHS, added, "adding two vectors"),
-    (panels[1], WIDTHS, 2.0 * WIDTHS**3, multiplied, "multiplying two square matrices"),
-):
+EXPERIMENTS = {
+    "adding two vectors": (LENGTHS, LENGTHS, added),
+    "multiplying two square matrices": (WIDTHS, 2.0 * WIDTHS**3, multiplied),
+}  # sizes, work, seconds
+
+
+def start_and_rate(work, seconds):
+    """t₀ and P."""
+    return seconds[0], work[-1] / (seconds[-1] - seconds[0])
+
+
+for title, (_, work, measured) in EXPERIMENTS.items():
     for machine, seconds in measured.items():
-        colour, marker = LOOKS[machine]
-        start, rate = seconds[0], work[-1] / (seconds[-1] - seconds[0])
-        axes.loglog(sizes, seconds, marker, color=colour, label=f"{NAMES[machine]}, measured")
-        axes.loglog(sizes, start + work / rate, "-", color=BLACK, lw=0.9, label="$t_0 + W / P$")
+        start, rate = start_and_rate(work, seconds)
         print(
             f"{title}, {NAMES[machine]}: t₀ = {1e6 * start:.2f} µs, P = {rate / 1e9:.1f} billion "
             f"operations a second, as much overhead as work at W = {start * rate:,.0f}"
         )
+_, rate = start_and_rate(LENGTHS, added[CPU])
+print(f"an addition cannot pay for its journey below β = 12 P = {12 * rate / 1e9:.0f} GB/s")
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.3))
+LOOKS = {CPU: (BLUE, "o"), gpu: (VERMILION, "s")}
+for axes, (title, (sizes, work, measured)) in zip(panels, EXPERIMENTS.items(), strict=True):
+    for machine, seconds in measured.items():
+        colour, marker = LOOKS[machine]
+        start, rate = start_and_rate(work, seconds)
+        axes.loglog(sizes, seconds, marker, color=colour, label=f"{NAMES[machine]}, measured")
+        axes.loglog(sizes, start + work / rate, "-", color=BLACK, lw=0.9, label="$t_0 + W / P$")
     axes.set(title=title, ylabel="time of one call (s)")
 panels[0].set_xlabel("length of the vectors (numbers)")
 panels[1].set_xlabel("width of the matrices (numbers)")
@@ -344,39 +358,35 @@ for axes in panels:
     axes.legend()
 plt.show()
 
-rate = LENGTHS[-1] / (added[CPU][-1] - added[CPU][0])
-print(f"an addition cannot pay for its journey below β = 12 P = {12 * rate / 1e9:.0f} GB/s")
-
 # %% [markdown]
-# Three things to read off, on any machine:
+# On any machine you can see three things:
 #
-# - **The flat part on the left.** Adding 4 numbers and adding some hundred take about the same time:
-#   it is the time of the call. A program of many small operations runs at the speed of calls, not of
-#   arithmetic. This is the stronger on a GPU, where a call hands an order to another computer.
-# - **The slope on the right**, the rate. The two panels have very different ones, though the same core
-#   does the work. An addition reads two numbers and writes one for a single operation; it runs at the
-#   speed of *memory*. A matrix product uses each number it has read $n$ times.
+# - **The flat part on the left.** Adding 4 numbers and adding some hundred take about the same time: it is
+#   the time of the call. A program of many small operations runs at the speed of calls, not of arithmetic. On
+#   a GPU, where a call hands an order to another computer, even more so.
+# - **The slope on the right**, the rate. It differs much between the panels, though the same core does the
+#   work. An addition reads two numbers and writes one for a single operation; it runs at the speed of
+#   *memory*. A matrix product uses each number that it has read $n$ times.
 # - **Where points and line part**, in the middle of the left panel: vectors that fit into the processor's
-#   cache are added faster than memory could deliver them. $P$ is no constant of the machine. (What the
-#   bounds are is the subject of lesson 17.)
+#   cache are added faster than memory could deliver them. $P$ is no constant of the machine. ([Lesson
+#   17](17_making_it_fast.ipynb) is about its bounds.)
 #
-# The last line of the output is the answer to section 3. An addition reads 8 bytes and writes 4, so $12 P$ is
-# what this core moves in and out of memory. A link to the GPU would have to be faster than that.
+# The last line printed answers section 3. An addition reads 8 bytes and writes 4, so $12 P$ is what this core
+# moves in and out of memory. A link to the GPU would have to be faster.
 #
 # ## 5 · One GEMM
 #
-# Since calls cost and large products are fast, a layer should ask for *one large* product where it can.
-# (A product of two matrices is called GEMM, after the routine in the library that computes it.) A
-# linear map of a batch multiplies each of $B \cdot T$ rows by the same $W$:
+# Since calls cost time and large products are fast, a layer should ask for *one large* product where it can.
+# (A product of two matrices is called GEMM, after the library's routine.) A linear map of a batch multiplies
+# each of $B \cdot T$ rows by the same $W$:
 #
 # $$
 # y_{btj} = \sum_i x_{bti} W_{ij} .
 # $$
 #
-# Nothing in it needs to know $b$ and $t$ apart. Number the rows $n = b\,T + t$, and it is
-# $Y = X W$ with $X$ of shape $(B T, D)$. In memory that is what x is already: `reshape` changes the numbers
-# in its shape and moves nothing. The gradient gains even more. $W$ served all rows, so it gets
-# the sum over all:
+# It does not matter which row is which $b$ and $t$. Number the rows $n = b\,T + t$, and it is $Y = X W$ with
+# $X$ of shape $(B T, D)$. In memory x is that already: `reshape` changes the shape and moves nothing. The
+# gradient gains even more. $W$ served all rows, so it gets the sum over all:
 #
 # $$
 # dW_{ij} = \sum_b \sum_t x_{bti} \, dy_{btj} = \sum_{n} X_{ni} \, dY_{nj} = (X^\top dY)_{ij} :
@@ -397,7 +407,8 @@ print(report)
 # %% [markdown]
 # ### What it is worth
 #
-# The same map, written in four ways, on one CPU core. The far machine counts the GEMMs of the first two:
+# We time the same map, written in four ways, on one CPU core. The far machine counts the GEMMs of the first
+# two:
 
 # %%
 batch, matrix = random32(32, 18, 256), random32(256, 1024)
@@ -425,25 +436,23 @@ for name in ("reshape, then @", "x @ W"):
     print(f"{name:22} asks for {far.gemms} GEMMs")
 
 # %% [markdown]
-# The last two do not reach the library for matrix products at all: NumPy's `einsum` runs a loop of
-# its own, and `np.dot` of an array with three axes takes one dot product after the other. They give the
-# right numbers, and this is what makes them dangerous: nothing but a clock tells. `x @ W` is 32 small
-# GEMMs, one for each sentence, and each of them goes through all of $W$ for the sake of 18 rows. How much
-# that costs depends on the library. One GEMM is right on both machines.
+# The last two do not use the library for matrix products: NumPy's `einsum` runs a loop of its own, and
+# `np.dot` of an array with three axes takes one dot product after the other. They give the right numbers, so
+# only a clock tells. `x @ W` is 32 small GEMMs, one for each sentence, and each goes through all of $W$ for
+# 18 rows. How much that costs depends on the library. One GEMM is right on both machines.
 #
 # ## 6 · What is a copy?
 #
-# An array is a block of memory and a rule how to walk through it: the shape, and for each axis the
-# **stride**, how many bytes further the next entry along it is. Entry $(i, j, k)$ stands at the byte
+# An array is a block of memory and a rule how to read it: the shape, and for each axis the **stride**, how
+# many bytes further the next entry is. Entry $(i, j, k)$ stands at the byte
 #
 # $$
 # \text{start} + i \, s_0 + j \, s_1 + k \, s_2 .
 # $$
 #
-# A slice, a transpose, a `swapaxes` change only the rule. They make **views**: new arrays on the same
-# memory, at no cost. Splitting attention's heads is such a case: the $D$ numbers of a token are read as $H$ times
-# $K$, and the axes are put in another order. The pictures show what stands where, the colour and number
-# are the place in memory:
+# A slice, a transpose, a `swapaxes` change only the rule. They make **views**: new arrays on the same memory,
+# at no cost. So does splitting attention's heads: the $D$ numbers of a token are read as $H$ times $K$, and
+# the axes are put in another order. In the pictures, colour and number are the place in memory:
 
 # %%
 tokens, heads, head_width = 3, 2, 4
@@ -451,6 +460,7 @@ x_places = np.arange(tokens * heads * head_width).reshape(1, tokens, heads * hea
 in_heads = split_heads(x_places, heads)  # (1, H, T, K)
 wrong = x_places.reshape(1, heads, tokens, head_width)  # the same shape by reshape alone
 
+# %% tags=["hide-input"]
 of_tokens = [f"token {t}" for t in range(tokens)]
 of_heads = [f"head {h}, token {t}" for h, t in np.ndindex(heads, tokens)]
 figure, panels = plt.subplots(1, 3, figsize=(10, 3.3), width_ratios=[8, 5.2, 5.2])
@@ -471,15 +481,16 @@ for axes in panels[1:]:
     axes.axhline(tokens - 0.5, color="white", lw=4)
 plt.show()
 
+# %%
 assert np.shares_memory(x_places, in_heads)
 print("strides of x, in numbers:            ", [s // 8 for s in x_places.strides])
 print("strides of split_heads(x), in numbers:", [s // 8 for s in in_heads.strides])
 
 # %% [markdown]
-# In the middle, head 0 has the left half of every token: places 0–3, 8–11, 16–19. On the right, a
-# `reshape` to the very same shape has cut the memory into pieces in its own order: "head 0" has both
-# halves of token 0 and one of token 1. No error tells; a gradient check passes, since it is a correct
-# gradient of the wrong function. **`reshape` never reorders; only `swapaxes` does.**
+# In the middle, head 0 has the left half of every token: places 0–3, 8–11, 16–19. On the right, a `reshape`
+# to the same shape has cut the memory into pieces in its own order: "head 0" has both halves of token 0 and
+# one of token 1. There is no error, and a gradient check passes: it is the correct gradient of the wrong
+# function. **`reshape` never reorders; only `swapaxes` does.**
 #
 # ### When does reshape have to copy?
 #
@@ -489,11 +500,12 @@ print("strides of split_heads(x), in numbers:", [s // 8 for s in in_heads.stride
 # Both agree for all $i$ and $j$ only if
 #
 # $$
-# s'' = s' \quad (\text{take } i = 0, j = 1) \qquad\text{and}\qquad s = n \, s'' = n \, s' \quad (\text{take } i = 1, j = 0) .
+# s'' = s' \quad (\text{take } i = 0, j = 1)
+# \qquad\text{and}\qquad s = n \, s'' = n \, s' \quad (\text{take } i = 1, j = 0) .
 # $$
 #
-# So two neighbouring axes can be joined if a step along the outer one is a whole row of the inner
-# one. Otherwise `reshape` has to copy, and does so silently:
+# So two neighbouring axes can be joined if a step along the outer one is a whole row of the inner one.
+# Otherwise `reshape` copies, silently:
 
 # %%
 H, K = 2, D // 2
@@ -512,13 +524,13 @@ for name, back in (
     assert shared == (outer == K * inner)
 
 # %% [markdown]
-# Attention ends with a matrix product, and a product lies in the order of its own axes. So its
-# `merge_heads` has to copy, once for each layer.
+# Attention ends with a matrix product, which lies in the order of its own axes. So `merge_heads` has to copy,
+# once for each layer.
 #
 # ### What views are dangerous for
 #
-# To write to a view is to write to what it is a view of. A function that does `y = x.reshape(…)` and then
-# `y += bias` has changed its caller's x:
+# To write to a view is to write to its original. A function that does `y = x.reshape(…)` and then `y += bias`
+# has changed its caller's x:
 
 # %%
 given = np.zeros((2, 3, 4))
@@ -528,9 +540,9 @@ print("the caller's array of zeros now sums to", given.sum())
 assert given.sum() == given.size
 
 # %% [markdown]
-# In `linear` above there is a `y += bias` too. There it is right: y is the result of a product, new, and
-# nobody else's. The rule of the package is that **a function never writes to what it is given**, and all
-# checks hand arrays over read-only, so that a breach is an error.
+# The `y += bias` in `linear` above is right: there y is the new result of a product. In the package **a
+# function never writes to what it is given**, and all checks hand arrays over read-only, so that a breach is
+# an error.
 #
 # ## 7 · Waiting
 #
@@ -545,15 +557,15 @@ assert given.sum() == given.size
 #
 # That is why `seconds_of` calls `synchronize`. On NumPy it does nothing.
 #
-# Being ahead of the device is good: while it computes one step, the program can prepare the next.
-# How much is gained? Let the host need $h$ to prepare a step and the device $d$ to compute it.
+# It is good to be ahead of the device: while it computes one step, the program can prepare the next. How much
+# is gained? Let the host need the time $h$ to prepare a step and the device $d$ to compute it.
 #
 # *Waiting at each step*, they take turns: $N$ steps take $N (h + d)$.
 #
 # *Without waiting*, order $i$ is given at the time $i\,h$. The device begins it then, or when it has finished
-# the one before, if that is later. So it finishes at $f_i = \max(i h,\ f_{i-1}) + d$, with $f_0 = 0$.
-# Unroll this: $f_N = \max(N h + d,\ f_{N-1} + d)$, in there $f_{N-1} = \max((N-1) h + d,\ f_{N-2} + d)$, and so on.
-# What comes out follows the host's clock up to some order $k$, and the device from there to the end:
+# the one before, if that is later. So it finishes at $f_i = \max(i h,\ f_{i-1}) + d$, with $f_0 = 0$. Unroll
+# this: $f_N = \max(N h + d,\ f_{N-1} + d)$, in there $f_{N-1} = \max((N-1) h + d,\ f_{N-2} + d)$, and so on.
+# The result follows the host's clock up to some order $k$, and the device from there on:
 #
 # $$
 # f_N = \max_{1 \le k \le N} \big( k \, h + (N - k + 1) \, d \big) .
@@ -566,9 +578,10 @@ assert given.sum() == given.size
 # f_N = h + d + (N - 1) \max(h, d) .
 # $$
 #
-# The sum of the two has become the larger of the two. To see it, we need no GPU: a thread that carries out what
-# it is handed is a queue with one worker. Host and device only *sleep* in this experiment, for times
-# chosen by us, so that it looks alike on every machine. The queue and the clock are real.
+# The sum of the two has become the larger of the two. To see it, we need no GPU: a thread that carries out
+# orders is a queue with one worker. Host and device only *sleep* in this experiment, for times chosen by us,
+# so that it looks alike on every machine. The queue and the clock are real. In the picture each bar is a time
+# in which one of them is busy:
 
 # %%
 STEPS, HOST, DEVICE = 8, 0.03, 0.045  # seconds
@@ -594,9 +607,15 @@ def timeline(wait_each_step):
 
 
 predicted = {True: STEPS * (HOST + DEVICE), False: HOST + DEVICE + (STEPS - 1) * max(HOST, DEVICE)}
+measured = {}
+for waits in (True, False):
+    *busy, total = timeline(waits)
+    measured[waits] = busy
+    print(f"waits at each step: {waits!s:5}  {total:.3f} s, formula {predicted[waits]:.3f} s")
+
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(2, 1, figsize=(8.5, 3.8), sharex=True)
-for axes, waits in zip(panels, (True, False), strict=True):
-    host, far_off, total = timeline(waits)
+for axes, (waits, (host, far_off)) in zip(panels, measured.items(), strict=True):
     axes.broken_barh(host, (1.1, 0.7), color=BLUE, ec="white")
     axes.broken_barh(far_off, (0.1, 0.7), color=VERMILION, ec="white", hatch="//")
     axes.axvline(predicted[waits], color=BLACK, lw=1)
@@ -604,7 +623,6 @@ for axes, waits in zip(panels, (True, False), strict=True):
     axes.set_yticks([0.45, 1.45], ["device", "host"])
     axes.set(title="waits at each step" if waits else "waits once, at the end", ylim=(0, 2.4))
     axes.grid(False)
-    print(f"waits at each step: {waits!s:5}  {total:.3f} s, formula {predicted[waits]:.3f} s")
 panels[1].set_xlabel("time (s)")
 plt.show()
 
@@ -633,17 +651,16 @@ for name, function in SUSPECTS.items():
     print(f"{name:26}", "waits" if far.waits else "does not wait")
 
 # %% [markdown]
-# `max` of Python compares, and a comparison wants a truth value; `maximum` of the library is an order
-# like any other. `x[x > 0]` is the sly one: how long the result is depends on the values, and Python
-# must know its shape. A sum stays on the device as an array of no axes. The package's training loop keeps
-# the loss there, and reads it only in the steps that it logs.
+# Python's `max` compares, and a comparison wants a truth value; the library's `maximum` is an order like any
+# other. `x[x > 0]` is easily missed: the length of the result depends on the values, and Python must know its
+# shape. A sum stays on the device as an array of no axes. The package's training loop keeps the loss there,
+# and reads it only in the steps that it logs.
 #
 # ## 8 · dtypes: one number that makes everything slow
 #
-# Training uses float32: half the memory of float64, and faster arithmetic. Gradient checks use
-# float64 ([lesson 03](03_gradient_checking.ipynb) shows why). The code is the same, and takes the dtype that
-# it is given. So it must not change it by accident, which takes only one wrong scalar. Both
-# are √64, which is 8:
+# Training uses float32: half the memory of float64, and faster arithmetic. Gradient checks use float64
+# ([lesson 03](03_gradient_checking.ipynb) shows why). The code is the same, and takes the dtype that it is
+# given. It must not change it by accident, and one wrong scalar is enough. Both of these are √64, which is 8:
 
 # %%
 x32 = random32(4, 64)
@@ -659,8 +676,8 @@ print("x * np.sqrt(64):  ", (x32 * np.sqrt(64)).dtype)
 # - **Everything else is strong**, scalars of NumPy too. `np.sqrt(64)` is an `np.float64`, and of two strong
 #   types the result is the smallest with room for both, or float64 where none has.
 #
-# The *value* does not matter: that 8 is exact in float32 saves nothing. Here is the whole table, computed
-# by NumPy. Orange is where an array does not keep its dtype:
+# The *value* does not matter: that 8 is exact in float32 does not help. Here is the whole table, computed by
+# NumPy. Where an array does not keep its dtype, it is orange:
 
 # %%
 ARRAYS = ["bool", "int32", "int64", "float16", "float32", "float64"]
@@ -668,6 +685,7 @@ OTHERS = {"True": True, "2": 2, "2.0": 2.0, **{name: np.dtype(name) for name in 
 result = [[np.result_type(np.dtype(a), b) for b in OTHERS.values()] for a in ARRAYS]
 changed = [[t != a for t in row] for a, row in zip(ARRAYS, result, strict=True)]
 
+# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(9, 3.7))
 axes.imshow(changed, cmap=ListedColormap(["#e8f1f7", ORANGE]), aspect="auto")
 for (row, column), differs in np.ndenumerate(np.array(changed)):
@@ -683,10 +701,9 @@ axes.grid(False)
 plt.show()
 
 # %% [markdown]
-# Read the row of float32: Python numbers, booleans and float16 leave it as it is. **int32 and int64
-# make it float64**, because float32 has only 24 bits for a number's digits. So `x / lengths`, with integer
-# lengths, is a trap as much as `np.sqrt`. And one float64 is enough for all that follows, since from then on the
-# wide one is the array:
+# Read the row of float32: Python numbers, booleans and float16 leave it as it is. **int32 and int64 make it
+# float64**, because float32 has only 24 bits for a number's digits. So `x / lengths`, with integer lengths,
+# is a trap as much as `np.sqrt`. And after one float64 all that follows is float64:
 
 # %%
 gain, shift, projection = np.ones(256, np.float32), np.zeros(256, np.float32), random32(256, 256)
@@ -706,14 +723,13 @@ ratio = seconds_of(lambda: two_layers(wide)) / seconds_of(lambda: two_layers(nar
 print(f"time with the wide scalar: {ratio:.1f} times")
 
 # %% [markdown]
-# Nothing is wrong with the numbers, they are even more exact. That is why nobody notices. The
-# package computes such scalars by `math`, and a test asserts that a float32 model stays float32 from end
-# to end.
+# The numbers are right, even more exact, so nobody notices. The package computes such scalars by `math`, and
+# a test asserts that a float32 model stays float32 from end to end.
 #
 # ## 9 · What else differs
 #
-# No error tells of any of these. The first three are from the page "Differences between CuPy and NumPy"
-# of CuPy's documentation:
+# On a GPU none of these raises an error. The first three are from the page "Differences between CuPy and
+# NumPy" of CuPy's documentation:
 #
 # | | NumPy | CuPy | what the package does |
 # |---|---|---|---|
@@ -723,8 +739,7 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 # | order of additions in `scatter_add` | fixed | as the threads happen to run | says that last bits may differ |
 # | random numbers | NumPy's generator | another generator | takes a generator from `device.generator(seed)` |
 #
-# The last one means that a run with a seed can be repeated on one kind of machine, and gives other numbers
-# on the other.
+# So a run with a seed can be repeated on one kind of machine, and gives other numbers on the other.
 #
 # ## 10 · Exercises
 #
@@ -766,9 +781,8 @@ print(check_exercise("ex90", globals()))
 # | overlap | $h + d + (N - 1) \max(h, d)$ in place of $N (h + d)$ |
 # | dtypes | Python numbers are weak; `np.sqrt(64)` and integers make float32 into float64 |
 #
-# **Your own Transformer.** Nothing to write yet. A function of `answers/own.py` that calls NumPy
-# computes on the CPU alone, one that asks `array_namespace` on both machines;
-# `minitransformer check own` accepts either.
+# **Your own Transformer.** Nothing to write here. A function of `answers/own.py` that calls NumPy computes on
+# the CPU alone, one that asks `array_namespace` on both machines; `minitransformer check own` accepts either.
 #
-# **Next:** the derivatives. [Lesson 02](02_backpropagation.ipynb) derives the backward of a linear map from
-# the chain rule.
+# **Next:** back to the course. [Lesson 17](17_making_it_fast.ipynb) continues this: where the time of a
+# training step goes, and how to save it.

@@ -1,4 +1,4 @@
-"""Exercise 16, making it fast: how each part is checked."""
+"""Exercise 17, making it fast: how each part is checked."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exercise 01, arrays on two machines: how each part is checked."""
+"""Exercise 90, arrays on two machines: how each part is checked."""
 
 import numpy as np
 
