@@ -527,7 +527,6 @@ CASES = [
         lambda twin, t: twin.restricted_self_attention(t, 2),
         dict(x=(B, LONG, D), dy=(B, LONG, D)),
     ),
-    _convolution("centred", 3),
     _convolution("centred, dilation, padding mask", 5, LONG_TOKENS, dilation=2),
     _convolution("causal", 4, causal=True),
     _convolution("causal, dilation, padding mask", 3, LONG_TOKENS, dilation=3, causal=True),
