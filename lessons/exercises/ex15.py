@@ -1,6 +1,6 @@
 """Exercises of lesson 15, looking inside. Check yours:  minitransformer check ex15
 
-Shapes: B batch, T length that asks, S length that is asked, H heads, V words.
+Shapes: B batch, T length that asks, S length that is asked, H heads.
 """
 
 import numpy as np
@@ -63,28 +63,5 @@ def attention_rollout(encoder, cross):
 
     Hint: let x be the words, a column of S vectors. What is there after the first layer, as a
     matrix times x? After the second? Which matrix stands left?
-    """
-    raise NotImplementedError
-
-
-def best_temperature(logits, labels):
-    """30 min. The temperature that makes a model's probabilities as honest as one number can.
-
-    Dividing all logits by τ > 0 changes no answer, since the largest stays the largest, but makes
-    the model less sure (τ > 1) or surer (τ < 1). The best τ is the one with the least loss,
-
-        mean over n of −log softmax(z_n / τ)[label_n],
-
-    on sentences that the model was not trained on (Guo and others 2017).
-
-    Args:
-        logits: (N, V), z. A constant added to a row of them, however large, changes nothing.
-        labels: (N,) integers, the right words.
-
-    Returns:
-        τ, right to three digits; it lies between 0.02 and 50.
-
-    Hint: with β = 1 / τ the logits are β z, and the loss is convex in β. Its slope is the mean of
-    Σ_v p_v z_v − z_label: derive that, and find where it is 0.
     """
     raise NotImplementedError

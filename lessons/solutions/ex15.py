@@ -36,24 +36,3 @@ def attention_rollout(encoder, cross):
     for weights in encoder:
         share = (weights.mean(axis=0) + np.eye(len(share))) / 2 @ share
     return cross.mean(axis=0) @ share  # (T, S)
-
-
-def best_temperature(logits, labels):
-    """∂/∂β log Σ_v exp(β z_v) = Σ_v p_v z_v, so the slope is mean(Σ_v p_v z_v − z_label).
-
-    Differentiated once more, Σ_v p_v z_v gives the variance of z under p: never negative, so the
-    loss is convex, its slope grows with β, and halving an interval finds the zero.
-    """
-    z = logits - logits.max(axis=-1, keepdims=True)  # (N, V), at most 0
-    of_labels = z[np.arange(len(labels)), labels].mean()
-
-    def slope(beta):
-        p = np.exp(beta * z)
-        p /= p.sum(axis=-1, keepdims=True)
-        return (p * z).sum(axis=-1).mean() - of_labels
-
-    low, high = 1 / 100, 100.0
-    for _ in range(60):
-        middle = np.sqrt(low * high)
-        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
-    return 1 / np.sqrt(low * high)

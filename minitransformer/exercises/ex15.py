@@ -8,7 +8,6 @@ from minitransformer.gradcheck.pair import call
 
 B, H, T, S, LAYERS = 2, 3, 5, 4, 3
 NUM_HEADS = 5
-N, V = 400, 7
 
 
 def check_attention_entropy(attention_entropy):
@@ -78,63 +77,14 @@ def check_attention_rollout(attention_rollout):
     expect("attention_rollout(encoder, cross)", given, last @ third @ second @ first, hint=hint)
 
 
-def check_best_temperature(best_temperature):
-    rng = np.random.default_rng(15)
-    for scale in (1.0, 0.1, 6.0):
-        honest = 1.5 * rng.standard_normal((N, V))
-        p = np.exp(honest) / np.exp(honest).sum(axis=-1, keepdims=True)
-        labels = (p.cumsum(axis=-1) < rng.random((N, 1))).sum(axis=-1).clip(max=V - 1)
-        logits = scale * honest + 1000 * rng.standard_normal((N, 1))
-        with np.errstate(all="ignore"):
-            given = call("best_temperature", best_temperature, read_only(logits), read_only(labels))
-        expected = _least(logits, labels)
-        tau = array_of(given, ())
-        if tau is not None and np.isnan(tau):
-            raise CheckError(
-                "best_temperature is NaN: exp of a large number overflows; subtract the row's "
-                "largest logit first"
-            )
-        if tau and np.isclose(1 / tau, expected, 2e-3) and not np.isclose(tau, expected, 2e-3):
-            raise CheckError(
-                f"best_temperature is {tau:.4g}, and 1 divided by it would be right: logits are "
-                "divided by τ, and multiplied by β"
-            )
-        hint = "is the loss least there, that of the labels and not of the largest logits?"
-        if tau is not None and not np.isclose(tau, expected, 0.1):
-            small = read_only(logits - logits.max(axis=-1, keepdims=True))
-            with np.errstate(all="ignore"):
-                of_small = call("best_temperature", best_temperature, small, read_only(labels))
-            of_small = array_of(of_small, ())
-            if of_small is not None and np.isclose(of_small, expected, 0.1):
-                hint = (
-                    f"with the largest logit of each row subtracted first you say {of_small:.4g}: "
-                    "exp of a large number overflows"
-                )
-        expect("best_temperature(logits, labels)", given, expected, 2e-3, hint)
-
-
 def _weights(rng, shape):
     """Random rows that sum to 1."""
     weights = rng.uniform(0.05, 1, shape)
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _least(logits, labels):
-    """The best temperature, by halving the interval in which the slope of the loss changes sign."""
-    z = logits - logits.max(axis=-1, keepdims=True)
-    low, high = 1e-3, 1e3
-    for _ in range(80):
-        beta = np.sqrt(low * high)
-        p = np.exp(beta * z)
-        p /= p.sum(axis=-1, keepdims=True)
-        slope = ((p * z).sum(axis=-1) - z[np.arange(len(z)), labels]).mean()
-        low, high = (low, beta) if slope > 0 else (beta, high)
-    return 1 / np.sqrt(low * high)
-
-
 PARTS = [
     Part(("attention_entropy",), 5, check_attention_entropy),
     Part(("stand_ins",), 15, check_stand_ins),
     Part(("attention_rollout",), 30, check_attention_rollout),
-    Part(("best_temperature",), 30, check_best_temperature),
 ]
