@@ -10,7 +10,7 @@
 # | In the paper | all of *Attention Is All You Need* (Vaswani et al. 2017); lesson 01 has the map |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/translator.py` |
 # | You need | Python and NumPy's arrays |
-# | Time | half an hour to read and to play, a quarter for the exercises |
+# | Time | half an hour to read and to play, twenty minutes for the exercises |
 #
 # ## 1 · It learns where to look
 #
@@ -396,8 +396,8 @@ shape_table(
 # `minitransformer check ex00`. Or copy the functions into new cells here, fill them in, and run the cell below again.
 # The solutions are in [lessons/solutions/ex00.py](solutions/ex00.py).
 #
-# 1. **`most_attended`** (5 min). Which German word did each English word look at most? Which axis is which?
-# 2. **`crossings`** (5 min). A number for how far a translation is from word by word. What is it for the picture of
+# 1. **`most_attended`** (10 min). Which German word did each English word look at most? Which axis is which?
+# 2. **`crossings`** (10 min). A number for how far a translation is from word by word. What is it for the picture of
 #    section 2? Count by eye first, in the rows of its seven words, without the comma, the full stop and the end.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3, figure 1; the map in section 5 says where the rest is |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/masks.py` |
 # | You need | NumPy's arrays, the product of two matrices |
-# | Time | half an hour to read, the same for the exercises |
+# | Time | half an hour to read, an hour for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -424,9 +424,9 @@ else:
 # `minitransformer check ex01`. Or copy the functions into new cells here, fill them in, and run the cell below again.
 # The solutions are in [lessons/solutions/ex01.py](solutions/ex01.py).
 #
-# 1. **`shapes_in_the_model`** (15 min). From the sizes alone: the shapes of seven arrays on the way through the model.
+# 1. **`shapes_in_the_model`** (25 min). From the sizes alone: the shapes of seven arrays on the way through the model.
 #    Close sections 2 and 3 before you begin.
-# 2. **`count_parameters`** (15 min). How many numbers does training change? `print(model.summary())` shows where they
+# 2. **`count_parameters`** (25 min). How many numbers does training change? `print(model.summary())` shows where they
 #    are. Write the formula, for every model of this kind.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3.3: $\text{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$; the method is Rumelhart, Hinton and Williams (1986) |
 # | In the package | `minitransformer/layers/linear.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/feed_forward.py`; `minitransformer/module.py` |
 # | You need | derivatives of functions of one variable; the product of two matrices |
-# | Time | an hour to read, one and a half for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -713,13 +713,13 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex02.py](solutions/ex02.py).
 #
-# 1. **`residual_chain_slope`** (5 min). Sixty blocks $x + s x$ one behind the other, and $2^{60}$ paths.
+# 1. **`residual_chain_slope`** (10 min). Sixty blocks $x + s x$ one behind the other, and $2^{60}$ paths.
 #    What is the sum over all of them?
-# 2. **`gram`** (15 min). $y = x x^\top$ uses one array in two places. First guess whether its gradient is
+# 2. **`gram`** (25 min). $y = x x^\top$ uses one array in two places. First guess whether its gradient is
 #    symmetric in the two. Then move matrices across $\langle \cdot, \cdot \rangle$.
-# 3. **`two_layer_network`** (30 min). The feed-forward network with its input added at the end, and its
+# 3. **`two_layer_network`** (45 min). The feed-forward network with its input added at the end, and its
 #    backward in plain NumPy, without the pairs of the package.
-# 4. **`gradients_of`** (30 min). The loop of section 2 for arrays: backpropagation through any program
+# 4. **`gradients_of`** (45 min). The loop of section 2 for arrays: backpropagation through any program
 #    that wrote down what it did. It is known as automatic differentiation in reverse mode.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | nothing: its authors had automatic differentiation. Here every backward is by hand, so each has to be proven right |
 # | In the package | `minitransformer/gradcheck/`, and the command `minitransformer gradcheck` |
 # | You need | Taylor's formula; the pair `y, cache = f(x)`, `dx = f_backward(dy, cache)` |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -665,13 +665,13 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex03.py](solutions/ex03.py).
 #
-# 1. **`best_forward_step`** (5 min). Section 2 for the forward difference. Compare your step with the
+# 1. **`best_forward_step`** (10 min). Section 2 for the forward difference. Compare your step with the
 #    bottom of the green V.
-# 2. **`gradient_by_differences`** (15 min). The gradient of an array, entry by entry. One of the
+# 2. **`gradient_by_differences`** (25 min). The gradient of an array, entry by entry. One of the
 #    functions it is tried on has a very large output that does not matter. Make it not matter.
-# 3. **`complex_step`** (15 min). There is a way to differentiate without subtracting, and so without a
+# 3. **`complex_step`** (25 min). There is a way to differentiate without subtracting, and so without a
 #    V: one evaluation at a complex number gives all sixteen digits. Find it. Why can it not check ReLU?
-# 4. **`backward_is_right`** (30 min). Your own checker. It is shown right backwards and wrong ones, and
+# 4. **`backward_is_right`** (45 min). Your own checker. It is shown right backwards and wrong ones, and
 #    has to tell them apart.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3.4: "the usual learned linear transformation and softmax function"; section 5.4: label smoothing, $\epsilon_{ls} = 0.1$ (Szegedy et al. 2016) |
 # | In the package | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py` |
 # | You need | exponential and logarithm; the chain rule for several variables |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -586,13 +586,13 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex04.py](solutions/ex04.py).
 #
-# 1. **`perplexity_at_the_floor`** (5 min). A model has reached the floor of its smoothed loss. What
+# 1. **`perplexity_at_the_floor`** (10 min). A model has reached the floor of its smoothed loss. What
 #    perplexity does it report, and what happens to that number if it becomes surer?
-# 2. **`log_softmax`** (15 min). The logarithm of the softmax as a layer, with a backward for any $dy$, and without
+# 2. **`log_softmax`** (25 min). The logarithm of the softmax as a layer, with a backward for any $dy$, and without
 #    an overflow anywhere.
-# 3. **`log_sum_exp_in_chunks`** (15 min). The scores come in portions, each is seen once, and nobody knows the
+# 3. **`log_sum_exp_in_chunks`** (25 min). The scores come in portions, each is seen once, and nobody knows the
 #    maximum beforehand. Fast attention on GPUs rests on this trick.
-# 4. **`distillation`** (30 min). A small model learns from a large one: the target is itself a softmax. The gradient
+# 4. **`distillation`** (45 min). A small model learns from a large one: the target is itself a softmax. The gradient
 #    for the small model you can guess; the one for the large model you will have to derive.
 
 # %%

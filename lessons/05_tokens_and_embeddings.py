@@ -10,7 +10,7 @@
 # | In the paper | section 5.1: byte-pair encoding, one vocabulary for both languages; section 3.4: embeddings, tied with the output projection, times $\sqrt{d_{\text{model}}}$ |
 # | In the package | `minitransformer/data/vocabulary.py`, `data/bpe_dropout.py`, `layers/embedding.py` |
 # | You need | Python's dictionaries; the gradient of a matrix product ([lesson 02](02_backpropagation.ipynb)) |
-# | Time | an hour to read, one and a half for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -655,13 +655,13 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex05.py](solutions/ex05.py).
 #
-# 1. **`scatter_by_product`** (5 min). The embedding's gradient as one matrix product, without a loop and without
+# 1. **`scatter_by_product`** (10 min). The embedding's gradient as one matrix product, without a loop and without
 #    `np.add.at`.
-# 2. **`tied_bigram`** (15 min). The smallest language model there is, one matrix at both ends. Its gradient has two
+# 2. **`tied_bigram`** (25 min). The smallest language model there is, one matrix at both ends. Its gradient has two
 #    parts.
-# 3. **`fewest_pieces`** (30 min). BPE is greedy: it joins what is frequent, not what makes words short. How short could
+# 3. **`fewest_pieces`** (45 min). BPE is greedy: it joins what is frequent, not what makes words short. How short could
 #    they be?
-# 4. **`segmentation_probabilities`** (30 min). The bars of section 5 were drawn. Compute them.
+# 4. **`segmentation_probabilities`** (45 min). The bars of section 5 were drawn. Compute them.
 
 # %%
 print(check_exercise("ex05", globals()))

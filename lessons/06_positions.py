@@ -10,7 +10,7 @@
 # | In the paper | section 3.5, Positional Encoding; table 3, row E |
 # | In the package | `minitransformer/layers/positional_encoding.py` |
 # | You need | sine, cosine and their addition theorems; matrix products |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -593,11 +593,11 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex06.py](solutions/ex06.py).
 #
-# 1. **`pairs_that_turn`** (5 min). How many of the clocks go round at least once within a sentence? For
+# 1. **`pairs_that_turn`** (10 min). How many of the clocks go round at least once within a sentence? For
 #    $D = 512$ and 30 tokens, guess first.
-# 2. **`learned_positions`** (15 min). The table as a parameter, as in row E of table 3. Which rows get a
+# 2. **`learned_positions`** (25 min). The table as a parameter, as in row E of table 3. Which rows get a
 #    gradient, and from how many sentences?
-# 3. **`rotary`** (30 min). Do not add the position: *turn* queries and keys by it. Their dot product then
+# 3. **`rotary`** (45 min). Do not add the position: *turn* queries and keys by it. Their dot product then
 #    knows the distance by itself, whatever the words are (Su and others, *RoFormer*, 2021).
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3.1: $\text{LayerNorm}(x + \text{Sublayer}(x))$; the method is Ba, Kiros and Hinton, *Layer Normalization* (2016) |
 # | In the package | `minitransformer/layers/layer_norm.py` |
 # | You need | the chain rule; `sum` and `mean` along an axis of a NumPy array |
-# | Time | an hour to read, two for the exercises |
+# | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -640,14 +640,14 @@ print(f"1/σ of a constant row: {1 / cache[1].item():.0f}")
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex07.py](solutions/ex07.py).
 #
-# 1. **`dx_when_scaled`** (5 min). A row and twice that row give the same $y$. Do they get the same
+# 1. **`dx_when_scaled`** (10 min). A row and twice that row give the same $y$. Do they get the same
 #    gradient? You have seen the answer as a picture. What does it mean for the step size of a layer
 #    whose weights grow?
-# 2. **`lean_layer_norm`** (15 min). The next layer keeps $y$ for its own backward. Show that
+# 2. **`lean_layer_norm`** (25 min). The next layer keeps $y$ for its own backward. Show that
 #    LayerNorm need not keep $\hat x$ beside it, and find the price.
-# 3. **`rms_norm`** (30 min). RMSNorm does not subtract the mean. Derive its backward, by whichever of
+# 3. **`rms_norm`** (45 min). RMSNorm does not subtract the mean. Derive its backward, by whichever of
 #    the two ways you like better.
-# 4. **`masked_batch_norm`** (60 min). BatchNorm over real tokens, with its backward. First guess,
+# 4. **`masked_batch_norm`** (90 min). BatchNorm over real tokens, with its backward. First guess,
 #    from section 4, which formula you will end with.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3.2.1, equation 1, with its footnote 4; section 3.2.3 for the masks |
 # | In the package | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py`, `minitransformer/masks.py` |
 # | You need | the chain rule; matrix products; mean and variance |
-# | Time | an hour to read, two for the exercises |
+# | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -772,14 +772,14 @@ assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the soft
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex08.py](solutions/ex08.py).
 #
-# 1. **`score_of_itself`** (5 min). Somebody saves a matrix and uses one for queries and keys:
+# 1. **`score_of_itself`** (10 min). Somebody saves a matrix and uses one for queries and keys:
 #    $q_t = k_t$. What is then the score of a position with itself, in the mean, and its standard deviation?
 #    Where will every position look at the start of training?
-# 2. **`packed_mask`** (15 min). Instead of padding, short sentences can share a row, one after another. The
+# 2. **`packed_mask`** (25 min). Instead of padding, short sentences can share a row, one after another. The
 #    mask has to keep them apart.
-# 3. **`biased_attention`** (30 min). A learned number for each pair of positions, added to the score: one
+# 3. **`biased_attention`** (45 min). A learned number for each pair of positions, added to the score: one
 #    way to tell attention about distances. Its backward is one line, and one sum that is easy to forget.
-# 4. **`lean_attention`** (60 min). The weights are the only array here that grows with $T \cdot S$. Show
+# 4. **`lean_attention`** (90 min). The weights are the only array here that grows with $T \cdot S$. Show
 #    that the backward can do without keeping them. *FlashAttention* (Dao and others, 2022) stands on this.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3.2.2, Multi-Head Attention, and 3.2.3, its three uses; table 3, row A |
 # | In the package | `minitransformer/layers/attention.py` |
 # | You need | attention, $\text{softmax}(Q K^\top / \sqrt{d_k}) V$, and its backward ([lesson 08](08_attention.ipynb)) |
-# | Time | an hour to read, two for the exercises |
+# | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -750,13 +750,13 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex09.py](solutions/ex09.py).
 #
-# 1. **`multiplications`** (5 min). Count the work of the layer. From which length on do the scores cost more
+# 1. **`multiplications`** (10 min). Count the work of the layer. From which length on do the scores cost more
 #    (with the averages that follow them) than the four projections? Guess first, for $D = 512$ and $S = T$.
-# 2. **`reordered_heads`** (15 min). Let the heads change places without changing the function. Which axis of which
+# 2. **`reordered_heads`** (25 min). Let the heads change places without changing the function. Which axis of which
 #    matrix?
-# 3. **`gated_heads`** (30 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how
+# 3. **`gated_heads`** (45 min). A factor for each head, in front of $W^O$. Its gradient at 1 tells how
 #    important the head is, for all heads in one backward, without removing any.
-# 4. **`multi_query_attention`** (60 min). All heads keep their queries and share one set of keys and values: what
+# 4. **`multi_query_attention`** (90 min). All heads keep their queries and share one set of keys and values: what
 #    a decoder has to store shrinks by $H$. Derive what changes in the backward.
 
 # %%

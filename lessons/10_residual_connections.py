@@ -10,7 +10,7 @@
 # | In the paper | section 3.1: $\text{LayerNorm}(x + \text{Sublayer}(x))$; residual networks are He, Zhang, Ren and Sun, *Deep Residual Learning for Image Recognition* (2016) |
 # | In the package | `minitransformer/layers/residual.py` |
 # | You need | the chain rule; variances of sums and products of independent numbers |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -697,11 +697,11 @@ assert abs(measured * np.sqrt(1 + c) - 1) < 0.15
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex10.py](solutions/ex10.py).
 #
-# 1. **`branch_scale`** (5 min). Normalisation is not the only cure for the bare sum. How small must a factor
+# 1. **`branch_scale`** (10 min). Normalisation is not the only cure for the bare sum. How small must a factor
 #    before each branch be, for the stream not to explode? Guess how it goes with the depth before you compute.
-# 2. **`gated_residual`** (15 min). $x + \alpha f(x)$ with a learned number $\alpha$ that starts at 0: the block
+# 2. **`gated_residual`** (25 min). $x + \alpha f(x)$ with a learned number $\alpha$ that starts at 0: the block
 #    starts as the identity exactly. Derive the gradients. Who learns in the very first step, and who does not?
-# 3. **`reversible_block`** (30 min). Two streams that take turns in correcting each other can be computed
+# 3. **`reversible_block`** (45 min). Two streams that take turns in correcting each other can be computed
 #    backwards. Such a stack needs to keep no activations at all, however deep.
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/models/stacks.py` |
 # | You need | the chain rule; what attention ([lesson 08](08_attention.ipynb)), a feed-forward network ([02](02_backpropagation.ipynb)) and LayerNorm ([07](07_layer_norm.ipynb)) compute, if not why |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -785,11 +785,11 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex11.py](solutions/ex11.py).
 #
-# 1. **`crossover_length`** (5 min). "Attention is quadratic" frightens many. From which length on does
+# 1. **`crossover_length`** (10 min). "Attention is quadratic" frightens many. From which length on does
 #    it cost more than the linear maps of an encoder layer? Guess for base before you compute it.
-# 2. **`parallel_layer`** (30 min). Some models run attention and feed-forward side by side on one
+# 2. **`parallel_layer`** (45 min). Some models run attention and feed-forward side by side on one
 #    normalised input. Write its backward: find all the forks.
-# 3. **`lean_stack`** (30 min). The caches of a deep stack fill the memory. Keep only what goes *into*
+# 3. **`lean_stack`** (45 min). The caches of a deep stack fill the memory. Keep only what goes *into*
 #    each layer, and make the caches anew when the backward needs them. What does it cost?
 
 # %%

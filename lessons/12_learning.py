@@ -10,7 +10,7 @@
 # | In the paper | sections 5.3 and 5.4; Adam is Kingma and Ba, *Adam: A Method for Stochastic Optimization* (2015) |
 # | In the package | `minitransformer/training/adam.py`, `schedule.py`, `layers/dropout.py`, `loss/cross_entropy.py` |
 # | You need | gradients, however they are computed; mean and variance |
-# | Time | an hour to read, one for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -686,12 +686,12 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex12.py](solutions/ex12.py).
 #
-# 1. **`warmup_for_peak`** (5 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the
+# 1. **`warmup_for_peak`** (10 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the
 #    paper's formula need for that peak, at a width of 32? And base for twice its peak?
-# 2. **`decayed_adam_update`** (15 min). Weights that are pulled towards zero generalise better, it is said. Adding
+# 2. **`decayed_adam_update`** (25 min). Weights that are pulled towards zero generalise better, it is said. Adding
 #    $\lambda \theta$ to the gradient is one way. Through Adam it goes wrong: work out why, and do it the other way.
-# 3. **`drop_path`** (15 min). Dropout of whole sublayers, sentence by sentence, with its backward.
-# 4. **`factored_second_moment`** (30 min). Adam keeps two numbers for each parameter. For a matrix, $v$ can be kept as
+# 3. **`drop_path`** (25 min). Dropout of whole sublayers, sentence by sentence, with its backward.
+# 4. **`factored_second_moment`** (45 min). Adam keeps two numbers for each parameter. For a matrix, $v$ can be kept as
 #    a row and a column. When is that exact?
 
 # %%

@@ -10,7 +10,7 @@
 # | In the paper | section 5.1, *Training Data and Batching*; 5.2 and 5.3 for steps and schedule |
 # | In the package | `minitransformer/data/`, `training/`, `run_folder.py`, `checkpoint/` |
 # | You need | what a loss and a gradient are; nothing about the layers of the model |
-# | Time | an hour to read, two for the exercises |
+# | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -724,13 +724,13 @@ place.cleanup()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex13.py](solutions/ex13.py).
 #
-# 1. **`joined_perplexity`** (5 min). A validation set was scored in parts, and only their perplexities were written
+# 1. **`joined_perplexity`** (10 min). A validation set was scored in parts, and only their perplexities were written
 #    down, with their counts of tokens. What is the perplexity of the whole?
-# 2. **`epoch_order`** (15 min). An order of the pairs that a resumed run can repeat without going through the epochs
+# 2. **`epoch_order`** (25 min). An order of the pairs that a resumed run can repeat without going through the epochs
 #    before. Why is seed + epoch a bad seed?
-# 3. **`clip_to_norm`** (30 min). The clipping of one gradient, with a backward. Guess first what remains of the part of
+# 3. **`clip_to_norm`** (45 min). The clipping of one gradient, with a backward. Guess first what remains of the part of
 #    $dy$ that points along $g$.
-# 4. **`fewest_positions`** (60 min). `make_batches` cuts greedily. What is the least that any cut into $K$ batches
+# 4. **`fewest_positions`** (90 min). `make_batches` cuts greedily. What is the least that any cut into $K$ batches
 #    could take? Then find out how far a greedy cut of some random lengths is from it.
 
 # %%

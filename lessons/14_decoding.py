@@ -10,7 +10,7 @@
 # | In the paper | section 6.1: beam 4, length penalty $\alpha = 0.6$, scored by BLEU. The penalty is that of Wu et al., *Google's Neural Machine Translation System* (2016), BLEU is Papineni et al., *BLEU: a Method for Automatic Evaluation of Machine Translation* (2002) |
 # | In the package | `minitransformer/decoding/`, `minitransformer/evaluation.py` |
 # | You need | probabilities and logarithms; what a decoder is given and what it returns |
-# | Time | an hour to read, an hour and a half for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -712,13 +712,13 @@ assert difference.std() < sampled[0].std()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex14.py](solutions/ex14.py).
 #
-# 1. **`alpha_of_a_tie`** (5 min). Two translations, a short one of higher probability and a long one. At which
+# 1. **`alpha_of_a_tie`** (10 min). Two translations, a short one of higher probability and a long one. At which
 #    α does the winner change?
-# 2. **`nucleus`** (15 min). A story is not a translation: the most probable text is dull. Sampling from
+# 2. **`nucleus`** (25 min). A story is not a translation: the most probable text is dull. Sampling from
 #    the nucleus draws a word at random, but never from the long tail. Cut the tail off.
-# 3. **`exact_search`** (30 min). Costs only grow. That is enough to find the best sequence of all *for
+# 3. **`exact_search`** (45 min). Costs only grow. That is enough to find the best sequence of all *for
 #    certain*, without trying them all.
-# 4. **`chrf`** (30 min). BLEU gives nothing for "dogs" in place of "dog". Build chrF2, which counts characters,
+# 4. **`chrf`** (45 min). BLEU gives nothing for "dogs" in place of "dog". Build chrF2, which counts characters,
 #    equal to sacreBLEU's.
 
 # %%

@@ -9,7 +9,7 @@
 # | In the paper | figures 3 to 5. How important heads are: Michel, Levy and Neubig, *Are Sixteen Heads Really Better than One?* (2019) |
 # | In the package | `minitransformer/layers/attention.py` |
 # | You need | attention with many heads ([lesson 09](09_multi_head_attention.ipynb)); Taylor's formula |
-# | Time | an hour to read, and as long for the exercises |
+# | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -564,11 +564,11 @@ assert (together > rise.sum(axis=1)).all()
 # or copy the functions into new cells and run the cell below again. Solutions:
 # [lessons/solutions/ex15.py](solutions/ex15.py).
 #
-# 1. **`attention_entropy`** (5 min). One number for how widely each query looks. Its exponential is a number of
+# 1. **`attention_entropy`** (10 min). One number for how widely each query looks. Its exponential is a number of
 #    positions.
-# 2. **`stand_ins`** (15 min). Which two heads can stand in for each other? Then try it on four heads of this model,
+# 2. **`stand_ins`** (25 min). Which two heads can stand in for each other? Then try it on four heads of this model,
 #    with `nll_of(validation)` inside `gates_at`.
-# 3. **`attention_rollout`** (30 min). A position is not its word: follow the attention down through the encoder.
+# 3. **`attention_rollout`** (45 min). A position is not its word: follow the attention down through the encoder.
 
 # %%
 print(check_exercise("ex15", globals()))

@@ -9,7 +9,7 @@
 # | In the paper | section 3.4: one table of embeddings; section 5.4: with label smoothing "the model learns to be more unsure" |
 # | In the package | `minitransformer/layers/embedding.py`, `minitransformer/loss/projected_loss.py` |
 # | You need | the cross-entropy and its gradient ([lesson 04](04_softmax_cross_entropy.ipynb)) |
-# | Time | three quarters of an hour to read, and as long for the exercises |
+# | Time | three quarters of an hour to read, an hour for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -398,8 +398,8 @@ plt.show()
 # or copy the functions into new cells and run the cell below again. Solutions:
 # [lessons/solutions/ex16.py](solutions/ex16.py).
 #
-# 1. **`plausible_shares`** (15 min). Four of four are right: 100 % ± 0 %? An error bar that is honest near 0 and 1.
-# 2. **`best_temperature`** (30 min). Make a model calibrated with a single number, without touching any of its answers.
+# 1. **`plausible_shares`** (25 min). Four of four are right: 100 % ± 0 %? An error bar that is honest near 0 and 1.
+# 2. **`best_temperature`** (45 min). Make a model calibrated with a single number, without touching any of its answers.
 
 # %%
 print(check_exercise("ex16", globals()))

@@ -10,7 +10,7 @@
 # | In the paper | section 5.2, hardware and schedule; Table 2, the cost of training |
 # | In the package | `minitransformer/twins.py`, `minitransformer/accelerate/cpu`, `minitransformer/workers.py` |
 # | You need | matrix products; what layers a Transformer has. The roofline is from Williams, Waterman and Patterson (2009) |
-# | Time | an hour to read, two for the exercises |
+# | Time | an hour to read, two and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -634,11 +634,11 @@ assert rounded(parameter + small_step, 8) == 1
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex17.py](solutions/ex17.py).
 #
-# 1. **`rows_to_be_busy`** (15 min). How many tokens does a linear map need before memory is no longer
+# 1. **`rows_to_be_busy`** (25 min). How many tokens does a linear map need before memory is no longer
 #    its bound? For some widths the answer may surprise you.
-# 2. **`relu_dropout`** (30 min). Two layers in one, that keep neither of their masks. It is what the
+# 2. **`relu_dropout`** (45 min). Two layers in one, that keep neither of their masks. It is what the
 #    feed-forward's twin does.
-# 3. **`streamed_average`** (60 min). Softmax seems to need all scores before it can weigh the first. It does
+# 3. **`streamed_average`** (90 min). Softmax seems to need all scores before it can weigh the first. It does
 #    not, and the kernels that fuse attention rest on it.
 
 # %%

@@ -224,13 +224,13 @@ source_of(twinned, OwnFile.twin_of)
 #
 # | evening | lessons | write | what you can see then |
 # |---|---|---|---|
-# | 1 | [02](02_backpropagation.ipynb) | **`linear`** (15 min). **`relu`** (5 min). | every product with a weight matrix is yours |
-# | 2 | [04](04_softmax_cross_entropy.ipynb), [05](05_tokens_and_embeddings.ipynb) | **`softmax`** (15 min). **`cross_entropy`** (30 min). **`embedding`** (15 min). | the loss, and the gradient with which every backward begins |
-# | 3 | [06](06_positions.ipynb), [07](07_layer_norm.ipynb) | **`positional_encoding`** (15 min). **`layer_norm`** (30 min). | what a token is to a layer: its vector, its place, its scale |
-# | 4 | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) | **`padding_mask`** (5 min). **`causal_mask`** (5 min). **`scaled_dot_product_attention`** (30 min). **`split_heads`** (5 min). **`merge_heads`** (5 min). **`multi_head_attention`** (30 min). | attention, and every map of where it looks |
-# | 5 | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) | **`residual`** (5 min). **`feed_forward`** (15 min). **`encoder_layer`** (30 min). **`decoder_layer`** (30 min). | the model: of its layers only dropout is still the package's |
-# | 6 | [12](12_learning.ipynb), [13](13_training_for_real.ipynb) | **`dropout`** (15 min). **`adam_update`** (15 min). **`noam`** (5 min). **`clip_scale`** (5 min). | the whole training step |
-# | 7 | [14](14_decoding.ipynb) | **`greedy`** (15 min). **`beam_search`** (30 min). | every word that it says |
+# | 1 | [02](02_backpropagation.ipynb) | **`linear`** (25 min). **`relu`** (10 min). | every product with a weight matrix is yours |
+# | 2 | [04](04_softmax_cross_entropy.ipynb), [05](05_tokens_and_embeddings.ipynb) | **`softmax`** (25 min). **`cross_entropy`** (45 min). **`embedding`** (25 min). | the loss, and the gradient with which every backward begins |
+# | 3 | [06](06_positions.ipynb), [07](07_layer_norm.ipynb) | **`positional_encoding`** (25 min). **`layer_norm`** (45 min). | what a token is to a layer: its vector, its place, its scale |
+# | 4 | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) | **`padding_mask`** (10 min). **`causal_mask`** (10 min). **`scaled_dot_product_attention`** (45 min). **`split_heads`** (10 min). **`merge_heads`** (10 min). **`multi_head_attention`** (45 min). | attention, and every map of where it looks |
+# | 5 | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) | **`residual`** (10 min). **`feed_forward`** (25 min). **`encoder_layer`** (45 min). **`decoder_layer`** (45 min). | the model: of its layers only dropout is still the package's |
+# | 6 | [12](12_learning.ipynb), [13](13_training_for_real.ipynb) | **`dropout`** (25 min). **`adam_update`** (25 min). **`noam`** (10 min). **`clip_scale`** (10 min). | the whole training step |
+# | 7 | [14](14_decoding.ipynb) | **`greedy`** (25 min). **`beam_search`** (45 min). | every word that it says |
 #
 # After each evening two commands:
 #

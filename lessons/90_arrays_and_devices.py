@@ -12,7 +12,7 @@
 # | In the paper | section 5.2, hardware: all of it trains on GPUs; section 3.2.2 is the matrix product used here |
 # | In the package | `minitransformer/backend.py`, `minitransformer/layers/linear.py` |
 # | You need | NumPy: shapes, slices, broadcasting. No GPU |
-# | Time | an hour to read, an hour and a half for the exercises |
+# | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package where it is missing: from the clone around this notebook, or by its name.
@@ -753,13 +753,13 @@ print(f"time with the wide scalar: {ratio:.1f} times")
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex90.py](solutions/ex90.py).
 #
-# 1. **`break_even`** (5 min). Section 3 sent two matrices away for one product. What if they stay
+# 1. **`break_even`** (10 min). Section 3 sent two matrices away for one product. What if they stay
 #    there for a hundred? Say what the result means for a training step.
-# 2. **`merges_without_copy`** (15 min). Turn the condition of section 6 into a function. It has
+# 2. **`merges_without_copy`** (25 min). Turn the condition of section 6 into a function. It has
 #    exceptions that the derivation passed over: which steps did it take that not every array has?
-# 3. **`clip_without_waiting`** (30 min). Clipping a gradient asks whether it is too long. Ask
+# 3. **`clip_without_waiting`** (45 min). Clipping a gradient asks whether it is too long. Ask
 #    without waiting for the answer, for both machines and both dtypes.
-# 4. **`project_heads`** (30 min). A sum over heads of a product for each head, in one GEMM, with its
+# 4. **`project_heads`** (45 min). A sum over heads of a product for each head, in one GEMM, with its
 #    backward in two. You will find out why the paper *concatenates* its heads.
 
 # %%

@@ -5,7 +5,7 @@ Shapes: H heads, T target length, S source length.
 
 
 def most_attended(weights, source_pieces):
-    """5 min. The source piece that each target piece looked at most.
+    """10 min. The source piece that each target piece looked at most.
 
     Args:
         weights: cross-attention of one layer, (H, T, S), a NumPy array.
@@ -21,7 +21,7 @@ def most_attended(weights, source_pieces):
 
 
 def crossings(alignment):
-    """5 min. How far a translation is from word by word.
+    """10 min. How far a translation is from word by word.
 
     Two target positions cross if the earlier one looks at the later source position. A translation
     word by word has no crossings.

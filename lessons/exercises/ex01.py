@@ -6,7 +6,7 @@ feed-forward network, V vocabulary, N layers of the encoder and as many of the d
 
 
 def shapes_in_the_model(B, S, T, D, H, F, V):
-    """15 min. The shapes of seven arrays on the way through the model.
+    """25 min. The shapes of seven arrays on the way through the model.
 
     Args:
         B, S, T, D, H, F, V: sizes as at the head of this file.
@@ -27,7 +27,7 @@ def shapes_in_the_model(B, S, T, D, H, F, V):
 
 
 def count_parameters(V, D, F, N):
-    """15 min. How many numbers training changes.
+    """25 min. How many numbers training changes.
 
     The model is that of the lesson: one embedding matrix in all three places (source, target,
     output); attention with four matrices and no biases; feed-forward networks with biases; a

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def residual_chain_slope(slopes):
-    """5 min. The slope of a chain of residual blocks of single numbers.
+    """10 min. The slope of a chain of residual blocks of single numbers.
 
     Block k maps x to x + f_k(x). At the numbers that come along, f_k has the local slope slopes[k].
     How fast does the output of the last block move when the input of the first does?
@@ -24,7 +24,7 @@ def residual_chain_slope(slopes):
 
 
 def gram(x):
-    """15 min, with its backward. All inner products of the rows of x with one another.
+    """25 min, with its backward. All inner products of the rows of x with one another.
 
         y = x xᵀ        y_mn = Σ_i x_mi x_ni
 
@@ -47,7 +47,7 @@ def gram_backward(dy, cache):
 
 
 def two_layer_network(x, w_1, b_1, w_2, b_2):
-    """30 min, with its backward. The feed-forward network and its input added at the end.
+    """45 min, with its backward. The feed-forward network and its input added at the end.
 
         y = x + max(0, x W_1 + b_1) W_2 + b_2
 
@@ -73,7 +73,7 @@ def two_layer_network_backward(dy, cache):
 
 
 def gradients_of(tape, dy):
-    """30 min. Backpropagation through any program that wrote down what it did.
+    """45 min. Backpropagation through any program that wrote down what it did.
 
     Args:
         tape: a list of (output, inputs, backward, cache), one for each call of a forward, in the

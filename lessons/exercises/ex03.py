@@ -4,7 +4,7 @@ import numpy as np
 
 
 def best_forward_step(unit_roundoff, value, second_derivative):
-    """5 min. The step h at which the forward difference (f(x + h) − f(x)) / h is most accurate.
+    """10 min. The step h at which the forward difference (f(x + h) − f(x)) / h is most accurate.
 
     Its error is at most  h |f''| / 2 + 2 u |f| / h.
 
@@ -21,7 +21,7 @@ def best_forward_step(unit_roundoff, value, second_derivative):
 
 
 def gradient_by_differences(function, x, dy):
-    """15 min. The gradient of Σ function(x) · dy by central differences, entry by entry.
+    """25 min. The gradient of Σ function(x) · dy by central differences, entry by entry.
 
     Args:
         function: from an array like x to an array like dy.
@@ -37,7 +37,7 @@ def gradient_by_differences(function, x, dy):
 
 
 def complex_step(f, x):
-    """15 min. The derivative of f at x to full precision, from a single evaluation.
+    """25 min. The derivative of f at x to full precision, from a single evaluation.
 
     For a function that also takes complex numbers, with i² = −1:
 
@@ -56,7 +56,7 @@ def complex_step(f, x):
 
 
 def backward_is_right(forward, backward, inputs):
-    """30 min. Your own gradient checker: True for a right backward, False for a wrong one.
+    """45 min. Your own gradient checker: True for a right backward, False for a wrong one.
 
     Args:
         forward: forward(*inputs) -> (y, cache).

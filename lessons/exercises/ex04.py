@@ -7,7 +7,7 @@ import numpy as np
 
 
 def perplexity_at_the_floor(vocabulary_size, smoothing):
-    """5 min. The perplexity, exp(NLL), of a model whose smoothed loss is as low as possible.
+    """10 min. The perplexity, exp(NLL), of a model whose smoothed loss is as low as possible.
 
     Args:
         vocabulary_size: V.
@@ -22,7 +22,7 @@ def perplexity_at_the_floor(vocabulary_size, smoothing):
 
 
 def log_softmax(z):
-    """15 min, with its backward. The logarithm of the softmax over the last axis.
+    """25 min, with its backward. The logarithm of the softmax over the last axis.
 
     Args:
         z: (N, V).
@@ -42,7 +42,7 @@ def log_softmax_backward(dy, cache):
 
 
 def log_sum_exp_in_chunks(chunks):
-    """15 min. The logarithm of the sum of exp(z) over scores that come in portions.
+    """25 min. The logarithm of the sum of exp(z) over scores that come in portions.
 
     Args:
         chunks: an iterator of arrays (n,), n >= 1 and different from one to the next. It can be
@@ -59,7 +59,7 @@ def log_sum_exp_in_chunks(chunks):
 
 
 def distillation(z, u, temperature):
-    """30 min, with its backward. How far a pupil's words are from a teacher's (Hinton et al. 2015).
+    """45 min, with its backward. How far a pupil's words are from a teacher's (Hinton et al. 2015).
 
         p = softmax(z / τ)      q = softmax(u / τ)      loss = −mean over rows of Σ_v q_v log p_v
 

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def scatter_by_product(dx, ids, vocabulary_size):
-    """5 min. The gradient of an embedding's weight, by one matrix product.
+    """10 min. The gradient of an embedding's weight, by one matrix product.
 
     The forward was x = √D · weight[ids]. No loop over positions, and no np.add.at.
 
@@ -25,7 +25,7 @@ def scatter_by_product(dx, ids, vocabulary_size):
 
 
 def tied_bigram(weight, ids):
-    """15 min, with its backward. Scores for the next word, from the present word alone.
+    """25 min, with its backward. Scores for the next word, from the present word alone.
 
         x = √D · weight[ids]        y = x weightᵀ
 
@@ -48,7 +48,7 @@ def tied_bigram_backward(dy, cache):
 
 
 def fewest_pieces(word, vocabulary):
-    """30 min. A word, cut into as few pieces of the vocabulary as possible.
+    """45 min. A word, cut into as few pieces of the vocabulary as possible.
 
     Args:
         word: a string, not empty.
@@ -63,7 +63,7 @@ def fewest_pieces(word, vocabulary):
 
 
 def segmentation_probabilities(word, order, p):
-    """30 min. How probable each way to write a word is under BPE-dropout.
+    """45 min. How probable each way to write a word is under BPE-dropout.
 
     The pieces of a word begin as its characters. At each step, each pair of neighbours whose union
     is in ``order`` is a possible merge, two places being two merges, and each is forbidden with

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def pairs_that_turn(length, d_model):
-    """5 min. How many pairs of the encoding turn at least once within a sentence.
+    """10 min. How many pairs of the encoding turn at least once within a sentence.
 
     Pair i turns by 10000^(−2i/D) radians with each step; a sentence of T tokens has T − 1 steps.
 
@@ -24,7 +24,7 @@ def pairs_that_turn(length, d_model):
 
 
 def learned_positions(x, table):
-    """15 min, with its backward. A table of positions that is a parameter.
+    """25 min, with its backward. A table of positions that is a parameter.
 
     Args:
         x: (B, T, D).
@@ -45,7 +45,7 @@ def learned_positions_backward(dy, cache):
 
 
 def rotary(x):
-    """30 min, with its backward. Queries or keys, turned by their position (Su and others 2021).
+    """45 min, with its backward. Queries or keys, turned by their position (Su and others 2021).
 
     At position t, the pair (x_2i, x_2i+1) is a point in the plane. Turn it by the angle t · ω_i,
     counter-clockwise, with ω_i = 10000^(−2i/K):

@@ -9,7 +9,7 @@ EPSILON = 1e-5
 
 
 def dx_when_scaled(dx, c):
-    """5 min. The gradient at c · x, when dx is the one at x.
+    """10 min. The gradient at c · x, when dx is the one at x.
 
     LayerNorm with ε = 0 gives the same y for x and for c · x. What does its backward give, for the
     same dy?
@@ -27,7 +27,7 @@ def dx_when_scaled(dx, c):
 
 
 def lean_layer_norm(x, gamma, beta):
-    """15 min, with its backward. LayerNorm that keeps y for its backward, and not x̂.
+    """25 min, with its backward. LayerNorm that keeps y for its backward, and not x̂.
 
     The next layer keeps y anyway, as its input; whoever keeps x̂ as well holds the same numbers
     twice.
@@ -51,7 +51,7 @@ def lean_layer_norm_backward(dy, cache):
 
 
 def rms_norm(x, gamma):
-    """30 min, with its backward. RMSNorm (Zhang and Sennrich 2019): scale, and subtract no mean.
+    """45 min, with its backward. RMSNorm (Zhang and Sennrich 2019): scale, and subtract no mean.
 
         r = √(mean(x²) + ε)      x̂ = x / r      y = γ x̂
 
@@ -74,7 +74,7 @@ def rms_norm_backward(dy, cache):
 
 
 def masked_batch_norm(x, gamma, beta, valid):
-    """60 min, with its backward. BatchNorm whose statistics are those of the real tokens alone.
+    """90 min, with its backward. BatchNorm whose statistics are those of the real tokens alone.
 
     Each feature is brought to mean 0 and variance 1 over the N rows where valid is True; then γ and
     β apply as ever. y is 0 at padding.

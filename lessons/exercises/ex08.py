@@ -8,7 +8,7 @@ import numpy as np
 
 
 def score_of_itself(d_k):
-    """5 min. What a position's score with itself is like, if its key is its query.
+    """10 min. What a position's score with itself is like, if its key is its query.
 
     The features of q are independent and standard normal. The score is q · q / √d_k.
 
@@ -25,7 +25,7 @@ def score_of_itself(d_k):
 
 
 def packed_mask(segments):
-    """15 min. The mask for several sentences in one row.
+    """25 min. The mask for several sentences in one row.
 
     A row such as [1, 1, 1, 2, 2, 0] holds a sentence of three tokens, one of two, and padding. Each
     token may look at itself and at those before it in its own sentence. Padding looks at nothing,
@@ -43,7 +43,7 @@ def packed_mask(segments):
 
 
 def biased_attention(query, key, value, bias):
-    """30 min, with its backward. Attention with a learned number for each pair of positions.
+    """45 min, with its backward. Attention with a learned number for each pair of positions.
 
         Y = softmax(Q Kᵀ / √d_k + bias) V
 
@@ -69,7 +69,7 @@ def biased_attention_backward(dy, cache):
 
 
 def lean_attention(query, key, value):
-    """60 min, with its backward. Attention that keeps no weights for its backward.
+    """90 min, with its backward. Attention that keeps no weights for its backward.
 
     Keep what grows with the length, not with its square: besides query, key, value and y the cache
     may hold one number for each query. The backward computes the weights again.

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def multiplications(T, S, d_model, num_heads):
-    """5 min. How many multiplications of two numbers one sentence costs, forward.
+    """10 min. How many multiplications of two numbers one sentence costs, forward.
 
     Count the matrix products of multi_head_attention, for T queries and S keys and values: the four
     projections, the scores, and the weights times the values. Leave the softmax out.
@@ -25,7 +25,7 @@ def multiplications(T, S, d_model, num_heads):
 
 
 def reordered_heads(w_query, w_key, w_value, w_output, num_heads, order):
-    """15 min. The weights of the same function, with its heads in another order.
+    """25 min. The weights of the same function, with its heads in another order.
 
     Args:
         w_query, w_key, w_value, w_output: (D, D), as for multi_head_attention.
@@ -41,7 +41,7 @@ def reordered_heads(w_query, w_key, w_value, w_output, num_heads, order):
 
 
 def gated_heads(heads, gates, w_output):
-    """30 min, with its backward. The last steps of the layer, with a factor for each head.
+    """45 min, with its backward. The last steps of the layer, with a factor for each head.
 
         Y = Concat(g_1 head_1, …, g_H head_H) W^O
 
@@ -68,7 +68,7 @@ def gated_heads_backward(dy, cache):
 
 
 def multi_query_attention(x, w_query, w_key, w_value, w_output, num_heads):
-    """60 min, with its backward. Self-attention whose heads share keys and values (Shazeer 2019).
+    """90 min, with its backward. Self-attention whose heads share keys and values (Shazeer 2019).
 
     Each head has queries of its own, as usual. There is one key and one value for each position, of
     the width of one head, and all heads look at these. No mask.

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def branch_scale(num_blocks, v, growth):
-    """5 min. The factor s of x + s · f(x) that lets the stream grow to a given mean square.
+    """10 min. The factor s of x + s · f(x) that lets the stream grow to a given mean square.
 
     Without LayerNorm each block multiplies the mean square of the stream by 1 + v, where v is that
     of f for an input of mean square 1. With a factor s before f, it is less.
@@ -26,7 +26,7 @@ def branch_scale(num_blocks, v, growth):
 
 
 def gated_residual(x, h, alpha):
-    """15 min, with its backward. z = x + α h with a learned number α (ReZero, Bachlechner 2020).
+    """25 min, with its backward. z = x + α h with a learned number α (ReZero, Bachlechner 2020).
 
     Args:
         x, h: (B, T, D), the stream and what the sublayer returned.
@@ -47,7 +47,7 @@ def gated_residual_backward(dz, cache):
 
 
 def reversible_block(x1, x2, f, g):
-    """30 min, with its backward. Two streams that correct each other in turn (Gomez et al. 2017).
+    """45 min, with its backward. Two streams that correct each other in turn (Gomez et al. 2017).
 
         y1 = x1 + f(x2)        y2 = x2 + g(y1)
 

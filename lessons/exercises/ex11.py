@@ -11,7 +11,7 @@ from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 
 
 def crossover_length(d_model, d_ff):
-    """5 min. From which length on do the products Q Kᵀ and A V cost more than all linear maps?
+    """10 min. From which length on do the products Q Kᵀ and A V cost more than all linear maps?
 
     Count the operations of one encoder layer, forward, for a sentence of T tokens: those of Q Kᵀ
     and A V on one side, those of the four projections and the feed-forward network on the other.
@@ -30,7 +30,7 @@ def crossover_length(d_model, d_ff):
 def parallel_layer(
     x, gamma, beta, w_query, w_key, w_value, w_output, w_1, b_1, w_2, b_2, num_heads
 ):
-    """30 min, with its backward. Attention and feed-forward side by side on one normalised input.
+    """45 min, with its backward. Attention and feed-forward side by side on one normalised input.
 
         n = LayerNorm(x)        y = x + MultiHead(n, n, n) + FFN(n)
 
@@ -56,7 +56,7 @@ def parallel_layer_backward(dy, cache):
 
 
 def lean_stack(layers, x):
-    """30 min, with its backward. A stack of layers that keeps no layer's cache.
+    """45 min, with its backward. A stack of layers that keeps no layer's cache.
 
     Args:
         layers: a list of pairs (forward, backward), with forward(x) -> (y, cache) and

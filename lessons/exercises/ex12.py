@@ -9,7 +9,7 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
 
 
 def warmup_for_peak(d_model, peak):
-    """5 min. The steps of warm-up with which the paper's schedule peaks at a given learning rate.
+    """10 min. The steps of warm-up with which the paper's schedule peaks at a given learning rate.
 
     Args:
         d_model: D.
@@ -24,7 +24,7 @@ def warmup_for_peak(d_model, peak):
 
 
 def decayed_adam_update(data, grad, m, v, learning_rate, t, decay):
-    """15 min. A step of Adam with decoupled weight decay (Loshchilov and Hutter 2019), in place.
+    """25 min. A step of Adam with decoupled weight decay (Loshchilov and Hutter 2019), in place.
 
     As Adam's step, and in addition every parameter shrinks by the part learning_rate · decay of
     what it was before the step. The decay does not go through m and v.
@@ -41,7 +41,7 @@ def decayed_adam_update(data, grad, m, v, learning_rate, t, decay):
 
 
 def drop_path(h, p, u):
-    """15 min, with its backward. What a sublayer returns, dropped as a whole for some sentences.
+    """25 min, with its backward. What a sublayer returns, dropped as a whole for some sentences.
 
     Sentence b is dropped where u[b] < p. Scaled so that the mean over many draws is h.
 
@@ -62,7 +62,7 @@ def drop_path_backward(dy, cache):
 
 
 def factored_second_moment(rows, columns, grad, beta):
-    """30 min. Adam's v of a matrix, kept as a row and a column (Shazeer and Stern 2018).
+    """45 min. Adam's v of a matrix, kept as a row and a column (Shazeer and Stern 2018).
 
     ``rows`` is the running mean, with β, of the means of g² along each row, ``columns`` of those
     along each column. v is the matrix of rank one that has just these row means and column means.

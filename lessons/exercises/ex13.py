@@ -2,7 +2,7 @@
 
 
 def joined_perplexity(perplexities, counts):
-    """5 min. The perplexity of a whole validation set, from those of its parts.
+    """10 min. The perplexity of a whole validation set, from those of its parts.
 
     Args:
         perplexities: exp(mean NLL of a token) of each part.
@@ -17,7 +17,7 @@ def joined_perplexity(perplexities, counts):
 
 
 def epoch_order(seed, epoch, count):
-    """15 min. The order of the training pairs in an epoch, which a resumed run can repeat.
+    """25 min. The order of the training pairs in an epoch, which a resumed run can repeat.
 
     It depends on the arguments alone: not on epochs asked for before, nor on any other use of
     random numbers. Other seeds and other epochs give other orders, and so does (1, 2) than (2, 1).
@@ -35,7 +35,7 @@ def epoch_order(seed, epoch, count):
 
 
 def clip_to_norm(g, limit):
-    """30 min, with its backward. A vector shortened to at most a given length.
+    """45 min, with its backward. A vector shortened to at most a given length.
 
     y = g · limit / max(‖g‖, limit). Learned optimizers send gradients through this.
 
@@ -58,7 +58,7 @@ def clip_to_norm_backward(dy, cache):
 
 
 def fewest_positions(lengths, count):
-    """60 min. The least room that sentences take in a given number of padded batches.
+    """90 min. The least room that sentences take in a given number of padded batches.
 
     A batch of n sentences, of which the longest has l tokens, takes n · l positions. Each sentence
     goes into exactly one of the batches, and no batch is empty.

@@ -2,7 +2,7 @@
 
 
 def alpha_of_a_tie(log_p, length, other_log_p, other_length):
-    """5 min. The exponent α at which two translations have the same score.
+    """10 min. The exponent α at which two translations have the same score.
 
     The score is log P / ((5 + length) / 6)^α.
 
@@ -19,7 +19,7 @@ def alpha_of_a_tie(log_p, length, other_log_p, other_length):
 
 
 def nucleus(probabilities, p):
-    """15 min. What is left of a distribution for sampling from its nucleus (Holtzman et al. 2020).
+    """25 min. What is left of a distribution for sampling from its nucleus (Holtzman et al. 2020).
 
     The nucleus is the smallest set of words whose probabilities sum to p or more, taken from the
     most probable downwards. All others get 0, and the rest is scaled to sum to 1.
@@ -37,7 +37,7 @@ def nucleus(probabilities, p):
 
 
 def exact_search(next_log_p, max_length):
-    """30 min. The sequence of the highest probability, certainly.
+    """45 min. The sequence of the highest probability, certainly.
 
     Args:
         next_log_p: function from a tuple of words, the prefix, to a list of V log-probabilities
@@ -57,7 +57,7 @@ def exact_search(next_log_p, max_length):
 
 
 def chrf(hypotheses, references):
-    """30 min. chrF2 of a corpus (Popović 2015), a score of characters where BLEU has words.
+    """45 min. chrF2 of a corpus (Popović 2015), a score of characters where BLEU has words.
 
     All blanks are removed from a text. For each n from 1 to 6, count the n-grams of characters of
     each hypothesis and each reference, and their matches, clipped as in BLEU; sum all three

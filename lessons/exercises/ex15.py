@@ -7,7 +7,7 @@ import numpy as np
 
 
 def attention_entropy(weights):
-    """5 min. How widely each query looks: the entropy of its row of weights, in nats.
+    """10 min. How widely each query looks: the entropy of its row of weights, in nats.
 
         entropy = −Σ_s α_s log α_s
 
@@ -27,7 +27,7 @@ def attention_entropy(weights):
 
 
 def stand_ins(loss_without, num_heads):
-    """15 min. Which pairs of heads stand in for each other.
+    """25 min. Which pairs of heads stand in for each other.
 
     Removing one head makes the loss rise, removing two makes it rise, too. By how much more than by
     the sum of the two rises? If it is much more, each was doing the work of the other.
@@ -47,7 +47,7 @@ def stand_ins(loss_without, num_heads):
 
 
 def attention_rollout(encoder, cross):
-    """30 min. From which source words a step of the decoder gets what it gets.
+    """45 min. From which source words a step of the decoder gets what it gets.
 
     Cross-attention says from which positions of the memory. But such a position is a mixture by
     then. Follow Abnar and Zuidema (2020): take the mean of the weights over the heads. An encoder

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def plausible_shares(right, n, z=2.0):
-    """15 min. An error bar that is honest near 0 and 1.
+    """25 min. An error bar that is honest near 0 and 1.
 
     Of n sentences, ``right`` were translated rightly: r = right / n. Call the true share p. With p,
     a measured share has the standard error √(p (1 − p) / n). The lesson put r in the place of p
@@ -32,7 +32,7 @@ def plausible_shares(right, n, z=2.0):
 
 
 def best_temperature(logits, labels):
-    """30 min. The temperature that makes a model's probabilities as honest as one number can.
+    """45 min. The temperature that makes a model's probabilities as honest as one number can.
 
     Dividing all logits by τ > 0 changes no answer, since the largest stays the largest, but makes
     the model less sure (τ > 1) or surer (τ < 1). The best τ is the one with the least loss,

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def rows_to_be_busy(d_in, d_out, rate, bandwidth, itemsize):
-    """15 min. From how many rows on a linear map is bound by arithmetic and not by memory.
+    """25 min. From how many rows on a linear map is bound by arithmetic and not by memory.
 
     Y = X W with X (rows, d_in) and W (d_in, d_out). Each of the three crosses the memory once.
 
@@ -27,7 +27,7 @@ def rows_to_be_busy(d_in, d_out, rate, bandwidth, itemsize):
 
 
 def relu_dropout(x, keep, scale):
-    """30 min, with its backward. ReLU and dropout in one, which keeps one array.
+    """45 min, with its backward. ReLU and dropout in one, which keeps one array.
 
         y = max(0, x) · keep · scale
 
@@ -52,7 +52,7 @@ def relu_dropout_backward(dy, cache):
 
 
 def streamed_average(blocks):
-    """60 min. A softmax's weighted average, in one pass over scores that never all exist at once.
+    """90 min. A softmax's weighted average, in one pass over scores that never all exist at once.
 
     This is what a fused attention kernel does for one query: blocks of keys and values come
     by, each is seen once, and only a few numbers are kept of those before.

@@ -8,7 +8,7 @@ from minitransformer.backend import array_namespace
 
 
 def break_even(cpu, gpu, link, products):
-    """5 min. The size n of square matrices from which a journey to the GPU pays.
+    """10 min. The size n of square matrices from which a journey to the GPU pays.
 
     Two float32 matrices (n, n) cross the link, `products` matrix products of (n, n) by (n, n) are
     computed there one after the other, and one matrix (n, n) comes back. Or all the products are
@@ -28,7 +28,7 @@ def break_even(cpu, gpu, link, products):
 
 
 def merges_without_copy(shape, strides, axis):
-    """15 min. Whether reshape can make one axis of axes `axis` and `axis + 1`, and copy nothing.
+    """25 min. Whether reshape can make one axis of axes `axis` and `axis + 1`, and copy nothing.
 
     Args:
         shape: sizes of all axes, a tuple.
@@ -45,7 +45,7 @@ def merges_without_copy(shape, strides, axis):
 
 
 def clip_without_waiting(gradient, limit):
-    """30 min. The gradient, made shorter if it is longer than `limit`.
+    """45 min. The gradient, made shorter if it is longer than `limit`.
 
         gradient · min(1, limit / ‖gradient‖)          and 0 where the gradient is 0
 
@@ -66,7 +66,7 @@ def clip_without_waiting(gradient, limit):
 
 
 def project_heads(heads, w_output):
-    """30 min, with its backward. What attention does with its heads at the end, by one GEMM.
+    """45 min, with its backward. What attention does with its heads at the end, by one GEMM.
 
         y[b, t, :] = Σ_h heads[b, h, t, :] @ w_output[h]
 

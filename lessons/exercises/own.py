@@ -26,7 +26,7 @@ PAD, BOS, EOS = 0, 2, 3  # ids: padding, the start of a sentence and its end
 
 
 def linear(x, weight, bias=None):
-    """15 min, with its backward. The linear map (lesson 02).
+    """25 min, with its backward. The linear map (lesson 02).
 
         y = x W + b
 
@@ -51,7 +51,7 @@ def linear_backward(dy, cache):
 
 
 def relu(x):
-    """5 min, with its backward. The rectified linear unit (lesson 02).
+    """10 min, with its backward. The rectified linear unit (lesson 02).
 
         y = max(0, x)
 
@@ -73,7 +73,7 @@ def relu_backward(dy, cache):
 
 
 def softmax(x, mask=None):
-    """15 min, with its backward. Softmax over the last axis, with a mask (lesson 04).
+    """25 min, with its backward. Softmax over the last axis, with a mask (lesson 04).
 
         w_i = exp(x_i) / Σ_j exp(x_j)
 
@@ -104,7 +104,7 @@ def softmax_backward(dweights, cache):
 
 
 def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
-    """30 min, with its backward. Label-smoothed cross-entropy, the loss (lesson 04).
+    """45 min, with its backward. Label-smoothed cross-entropy, the loss (lesson 04).
 
     At a position with the target t, p = softmax of the V logits, and smoothing ε:
 
@@ -137,7 +137,7 @@ def cross_entropy_backward(dloss, cache):
 
 
 def embedding(ids, weight):
-    """15 min, with its backward. A vector for each token (lesson 05).
+    """25 min, with its backward. A vector for each token (lesson 05).
 
         x = √D · E[ids]
 
@@ -178,7 +178,7 @@ def sinusoidal_encoding(length, d_model):
 
 
 def positional_encoding(x, table):
-    """15 min, with its backward and ``sinusoidal_encoding``. Where a token stands (lesson 06).
+    """25 min, with its backward and ``sinusoidal_encoding``. Where a token stands (lesson 06).
 
         y = x + the first T rows of the table
 
@@ -198,7 +198,7 @@ def positional_encoding_backward(dy, cache):
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-5):
-    """30 min, with its backward. Layer normalisation over the last axis (lesson 07).
+    """45 min, with its backward. Layer normalisation over the last axis (lesson 07).
 
         μ = mean(x)    σ = √(mean((x − μ)²) + ε)    x̂ = (x − μ) / σ    y = γ x̂ + β
 
@@ -223,7 +223,7 @@ def layer_norm_backward(dy, cache):
 
 
 def padding_mask(ids, pad_id=0):
-    """5 min. The keys that may be looked at: the real tokens (lesson 08).
+    """10 min. The keys that may be looked at: the real tokens (lesson 08).
 
     Args:
         ids: integers (B, S).
@@ -238,7 +238,7 @@ def padding_mask(ids, pad_id=0):
 
 
 def causal_mask(ids):
-    """5 min. The keys that a position may look at: itself and those before it (lesson 08).
+    """10 min. The keys that a position may look at: itself and those before it (lesson 08).
 
     Args:
         ids: integers (B, T), of which only T matters.
@@ -252,7 +252,7 @@ def causal_mask(ids):
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):
-    """30 min, with its backward. The paper's equation 1 (lesson 08).
+    """45 min, with its backward. The paper's equation 1 (lesson 08).
 
         Y = Dropout(softmax(Q Kᵀ / √K)) V
 
@@ -283,7 +283,7 @@ def scaled_dot_product_attention_backward(dy, cache):
 
 
 def split_heads(x, num_heads):
-    """5 min. Each head gets its own features (lesson 09).
+    """10 min. Each head gets its own features (lesson 09).
 
     Feature k of head h is number h · K + k of the D.
 
@@ -300,7 +300,7 @@ def split_heads(x, num_heads):
 
 
 def merge_heads(x):
-    """5 min. The inverse of ``split_heads`` (lesson 09).
+    """10 min. The inverse of ``split_heads`` (lesson 09).
 
     Args:
         x: (B, H, T, K).
@@ -314,7 +314,7 @@ def merge_heads(x):
 def multi_head_attention(
     query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None
 ):
-    """30 min, with its backward. Attention in H subspaces at once, without biases (lesson 09).
+    """45 min, with its backward. Attention in H subspaces at once, without biases (lesson 09).
 
         MultiHead(Q, K, V) = Concat(head_1, …, head_H) W^O
                     head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
@@ -344,7 +344,7 @@ def multi_head_attention_backward(dy, cache):
 
 
 def residual(x, h, p=0.0, rng=None):
-    """5 min, with its backward. The residual connection (lesson 10).
+    """10 min, with its backward. The residual connection (lesson 10).
 
         z = x + Dropout(h)
 
@@ -368,7 +368,7 @@ def residual_backward(dz, cache):
 
 
 def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
-    """15 min, with its backward. The same network at every position (lesson 11).
+    """25 min, with its backward. The same network at every position (lesson 11).
 
         FFN(x) = Dropout(max(0, x W_1 + b_1)) W_2 + b_2
 
@@ -404,7 +404,7 @@ def encoder_layer(
     hidden_p=0.0,
     rng=None,
 ):
-    """30 min, with its backward. Self-attention, then the feed-forward network (lesson 11).
+    """45 min, with its backward. Self-attention, then the feed-forward network (lesson 11).
 
     Each of the two is the Sublayer of one residual connection, z = x + Dropout(h):
 
@@ -464,7 +464,7 @@ def decoder_layer(
     hidden_p=0.0,
     rng=None,
 ):
-    """30 min, with its backward. The encoder's layer with a second attention (lesson 11).
+    """45 min, with its backward. The encoder's layer with a second attention (lesson 11).
 
     Three sublayers: self-attention, cross-attention, whose keys and values are the memory, and the
     feed-forward network. The memory is the encoder's output and is not normalised here.
@@ -496,7 +496,7 @@ def decoder_layer_backward(dy, cache):
 
 
 def dropout(x, p=0.0, rng=None):
-    """15 min, with its backward. Entries zeroed at random in training (lesson 12).
+    """25 min, with its backward. Entries zeroed at random in training (lesson 12).
 
         keep = rng.random(x.shape, dtype=np.float32) >= p        y = x · keep / (1 − p)
 
@@ -523,7 +523,7 @@ def dropout_backward(dy, cache):
 
 
 def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0):
-    """15 min. One step of Adam, in place (lesson 12).
+    """25 min. One step of Adam, in place (lesson 12).
 
         g = scale · grad    m ← β₁ m + (1 − β₁) g    v ← β₂ v + (1 − β₂) g²
         θ ← θ − η · (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + ε)
@@ -542,7 +542,7 @@ def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, sca
 
 
 def noam(step, d_model, warmup_steps):
-    """5 min, with ``linear_decay``. The paper's learning rate, equation 3 (lesson 12).
+    """10 min, with ``linear_decay``. The paper's learning rate, equation 3 (lesson 12).
 
         η = D^−½ · min(step^−½, step · warmup_steps^−1.5)
 
@@ -583,7 +583,7 @@ def gradient_norm(grad):
 
 
 def clip_scale(norm, max_norm):
-    """5 min, with ``gradient_norm``. What a gradient is multiplied by to be clipped (lesson 13).
+    """10 min, with ``gradient_norm``. What a gradient is multiplied by to be clipped (lesson 13).
 
     Args:
         norm: that of the gradient, a number from 0 on.
@@ -596,7 +596,7 @@ def clip_scale(norm, max_norm):
 
 
 def greedy(log_probabilities, said, max_length):
-    """15 min. The most probable next token, again and again, until EOS (lesson 14).
+    """25 min. The most probable next token, again and again, until EOS (lesson 14).
 
     Args:
         log_probabilities: function from ids (N, t), what N sentences have said so far, the start
@@ -614,7 +614,7 @@ def greedy(log_probabilities, said, max_length):
 
 
 def beam_search(log_probabilities, said, max_length, beam_size, alpha):
-    """30 min. The best few prefixes, all of one length, extended together (lesson 14).
+    """45 min. The best few prefixes, all of one length, extended together (lesson 14).
 
         beam ← {the start symbol}    found ← {}
         until beam is empty or its prefixes are as long as allowed:

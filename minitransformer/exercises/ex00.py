@@ -78,6 +78,6 @@ def _pieces(weights):
 
 
 PARTS = [
-    Part(("most_attended",), 5, check_most_attended),
-    Part(("crossings",), 5, check_crossings),
+    Part(("most_attended",), 10, check_most_attended),
+    Part(("crossings",), 10, check_crossings),
 ]

@@ -78,6 +78,6 @@ def _shape(given):
 
 
 PARTS = [
-    Part(("shapes_in_the_model",), 15, check_shapes_in_the_model),
-    Part(("count_parameters",), 15, check_count_parameters),
+    Part(("shapes_in_the_model",), 25, check_shapes_in_the_model),
+    Part(("count_parameters",), 25, check_count_parameters),
 ]

@@ -132,8 +132,8 @@ def _sum(dy, _):
 
 
 PARTS = [
-    Part(("residual_chain_slope",), 5, check_residual_chain_slope),
-    Part(("gram", "gram_backward"), 15, check_gram),
-    Part(("two_layer_network", "two_layer_network_backward"), 30, check_two_layer_network),
-    Part(("gradients_of",), 30, check_gradients_of),
+    Part(("residual_chain_slope",), 10, check_residual_chain_slope),
+    Part(("gram", "gram_backward"), 25, check_gram),
+    Part(("two_layer_network", "two_layer_network_backward"), 45, check_two_layer_network),
+    Part(("gradients_of",), 45, check_gradients_of),
 ]

@@ -159,8 +159,8 @@ def _judged():
 
 
 PARTS = [
-    Part(("best_forward_step",), 5, check_best_forward_step),
-    Part(("gradient_by_differences",), 15, check_gradient_by_differences),
-    Part(("complex_step",), 15, check_complex_step),
-    Part(("backward_is_right",), 30, check_backward_is_right),
+    Part(("best_forward_step",), 10, check_best_forward_step),
+    Part(("gradient_by_differences",), 25, check_gradient_by_differences),
+    Part(("complex_step",), 25, check_complex_step),
+    Part(("backward_is_right",), 45, check_backward_is_right),
 ]

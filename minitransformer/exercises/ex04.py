@@ -111,8 +111,8 @@ def _call_quietly(name, function, *arguments):
 
 
 PARTS = [
-    Part(("perplexity_at_the_floor",), 5, check_perplexity_at_the_floor),
-    Part(("log_softmax", "log_softmax_backward"), 15, check_log_softmax),
-    Part(("log_sum_exp_in_chunks",), 15, check_log_sum_exp_in_chunks),
-    Part(("distillation", "distillation_backward"), 30, check_distillation),
+    Part(("perplexity_at_the_floor",), 10, check_perplexity_at_the_floor),
+    Part(("log_softmax", "log_softmax_backward"), 25, check_log_softmax),
+    Part(("log_sum_exp_in_chunks",), 25, check_log_sum_exp_in_chunks),
+    Part(("distillation", "distillation_backward"), 45, check_distillation),
 ]

@@ -131,8 +131,8 @@ def _mirrored(expected):
 
 
 PARTS = [
-    Part(("scatter_by_product",), 5, check_scatter_by_product),
-    Part(("tied_bigram", "tied_bigram_backward"), 15, check_tied_bigram),
-    Part(("fewest_pieces",), 30, check_fewest_pieces),
-    Part(("segmentation_probabilities",), 30, check_segmentation_probabilities),
+    Part(("scatter_by_product",), 10, check_scatter_by_product),
+    Part(("tied_bigram", "tied_bigram_backward"), 25, check_tied_bigram),
+    Part(("fewest_pieces",), 45, check_fewest_pieces),
+    Part(("segmentation_probabilities",), 45, check_segmentation_probabilities),
 ]

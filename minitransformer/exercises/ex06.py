@@ -41,7 +41,7 @@ def check_rotary(forward, backward):
 
 
 PARTS = [
-    Part(("pairs_that_turn",), 5, check_pairs_that_turn),
-    Part(("learned_positions", "learned_positions_backward"), 15, check_learned_positions),
-    Part(("rotary", "rotary_backward"), 30, check_rotary),
+    Part(("pairs_that_turn",), 10, check_pairs_that_turn),
+    Part(("learned_positions", "learned_positions_backward"), 25, check_learned_positions),
+    Part(("rotary", "rotary_backward"), 45, check_rotary),
 ]

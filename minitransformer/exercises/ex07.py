@@ -79,8 +79,8 @@ def _inputs():
 
 
 PARTS = [
-    Part(("dx_when_scaled",), 5, check_dx_when_scaled),
-    Part(("lean_layer_norm", "lean_layer_norm_backward"), 15, check_lean_layer_norm),
-    Part(("rms_norm", "rms_norm_backward"), 30, check_rms_norm),
-    Part(("masked_batch_norm", "masked_batch_norm_backward"), 60, check_masked_batch_norm),
+    Part(("dx_when_scaled",), 10, check_dx_when_scaled),
+    Part(("lean_layer_norm", "lean_layer_norm_backward"), 25, check_lean_layer_norm),
+    Part(("rms_norm", "rms_norm_backward"), 45, check_rms_norm),
+    Part(("masked_batch_norm", "masked_batch_norm_backward"), 90, check_masked_batch_norm),
 ]

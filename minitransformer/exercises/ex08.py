@@ -104,8 +104,8 @@ def _inputs():
 
 
 PARTS = [
-    Part(("score_of_itself",), 5, check_score_of_itself),
-    Part(("packed_mask",), 15, check_packed_mask),
-    Part(("biased_attention", "biased_attention_backward"), 30, check_biased_attention),
-    Part(("lean_attention", "lean_attention_backward"), 60, check_lean_attention),
+    Part(("score_of_itself",), 10, check_score_of_itself),
+    Part(("packed_mask",), 25, check_packed_mask),
+    Part(("biased_attention", "biased_attention_backward"), 45, check_biased_attention),
+    Part(("lean_attention", "lean_attention_backward"), 90, check_lean_attention),
 ]

@@ -83,10 +83,10 @@ def _weights(cache):
 
 
 PARTS = [
-    Part(("multiplications",), 5, check_multiplications),
-    Part(("reordered_heads",), 15, check_reordered_heads),
-    Part(("gated_heads", "gated_heads_backward"), 30, check_gated_heads),
+    Part(("multiplications",), 10, check_multiplications),
+    Part(("reordered_heads",), 25, check_reordered_heads),
+    Part(("gated_heads", "gated_heads_backward"), 45, check_gated_heads),
     Part(
-        ("multi_query_attention", "multi_query_attention_backward"), 60, check_multi_query_attention
+        ("multi_query_attention", "multi_query_attention_backward"), 90, check_multi_query_attention
     ),
 ]

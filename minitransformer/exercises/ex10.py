@@ -71,7 +71,7 @@ def _expect_arrays(name, result, names):
 
 
 PARTS = [
-    Part(("branch_scale",), 5, check_branch_scale),
-    Part(("gated_residual", "gated_residual_backward"), 15, check_gated_residual),
-    Part(("reversible_block", "reversible_block_backward"), 30, check_reversible_block),
+    Part(("branch_scale",), 10, check_branch_scale),
+    Part(("gated_residual", "gated_residual_backward"), 25, check_gated_residual),
+    Part(("reversible_block", "reversible_block_backward"), 45, check_reversible_block),
 ]

@@ -123,7 +123,7 @@ def _values_in(value):
 
 
 PARTS = [
-    Part(("crossover_length",), 5, check_crossover_length),
-    Part(("parallel_layer", "parallel_layer_backward"), 30, check_parallel_layer),
-    Part(("lean_stack", "lean_stack_backward"), 30, check_lean_stack),
+    Part(("crossover_length",), 10, check_crossover_length),
+    Part(("parallel_layer", "parallel_layer_backward"), 45, check_parallel_layer),
+    Part(("lean_stack", "lean_stack_backward"), 45, check_lean_stack),
 ]

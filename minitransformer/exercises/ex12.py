@@ -67,8 +67,8 @@ def check_factored_second_moment(factored):
 
 
 PARTS = [
-    Part(("warmup_for_peak",), 5, check_warmup_for_peak),
-    Part(("decayed_adam_update",), 15, check_decayed_adam_update),
-    Part(("drop_path", "drop_path_backward"), 15, check_drop_path),
-    Part(("factored_second_moment",), 30, check_factored_second_moment),
+    Part(("warmup_for_peak",), 10, check_warmup_for_peak),
+    Part(("decayed_adam_update",), 25, check_decayed_adam_update),
+    Part(("drop_path", "drop_path_backward"), 25, check_drop_path),
+    Part(("factored_second_moment",), 45, check_factored_second_moment),
 ]

@@ -85,8 +85,8 @@ def check_fewest_positions(fewest_positions):
 
 
 PARTS = [
-    Part(("joined_perplexity",), 5, check_joined_perplexity),
-    Part(("epoch_order",), 15, check_epoch_order),
-    Part(("clip_to_norm", "clip_to_norm_backward"), 30, check_clip_to_norm),
-    Part(("fewest_positions",), 60, check_fewest_positions),
+    Part(("joined_perplexity",), 10, check_joined_perplexity),
+    Part(("epoch_order",), 25, check_epoch_order),
+    Part(("clip_to_norm", "clip_to_norm_backward"), 45, check_clip_to_norm),
+    Part(("fewest_positions",), 90, check_fewest_positions),
 ]

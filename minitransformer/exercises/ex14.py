@@ -112,8 +112,8 @@ def check_chrf(chrf):
 
 
 PARTS = [
-    Part(("alpha_of_a_tie",), 5, check_alpha_of_a_tie),
-    Part(("nucleus",), 15, check_nucleus),
-    Part(("exact_search",), 30, check_exact_search),
-    Part(("chrf",), 30, check_chrf),
+    Part(("alpha_of_a_tie",), 10, check_alpha_of_a_tie),
+    Part(("nucleus",), 25, check_nucleus),
+    Part(("exact_search",), 45, check_exact_search),
+    Part(("chrf",), 45, check_chrf),
 ]

@@ -84,7 +84,7 @@ def _weights(rng, shape):
 
 
 PARTS = [
-    Part(("attention_entropy",), 5, check_attention_entropy),
-    Part(("stand_ins",), 15, check_stand_ins),
-    Part(("attention_rollout",), 30, check_attention_rollout),
+    Part(("attention_entropy",), 10, check_attention_entropy),
+    Part(("stand_ins",), 25, check_stand_ins),
+    Part(("attention_rollout",), 45, check_attention_rollout),
 ]

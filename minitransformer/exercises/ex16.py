@@ -76,6 +76,6 @@ def _least(logits, labels):
 
 
 PARTS = [
-    Part(("plausible_shares",), 15, check_plausible_shares),
-    Part(("best_temperature",), 30, check_best_temperature),
+    Part(("plausible_shares",), 25, check_plausible_shares),
+    Part(("best_temperature",), 45, check_best_temperature),
 ]

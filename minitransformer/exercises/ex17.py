@@ -67,7 +67,7 @@ def check_streamed_average(streamed_average):
 
 
 PARTS = [
-    Part(("rows_to_be_busy",), 15, check_rows_to_be_busy),
-    Part(("relu_dropout", "relu_dropout_backward"), 30, check_relu_dropout),
-    Part(("streamed_average",), 60, check_streamed_average),
+    Part(("rows_to_be_busy",), 25, check_rows_to_be_busy),
+    Part(("relu_dropout", "relu_dropout_backward"), 45, check_relu_dropout),
+    Part(("streamed_average",), 90, check_streamed_average),
 ]

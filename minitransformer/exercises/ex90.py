@@ -129,8 +129,8 @@ def _short(value):
 
 
 PARTS = [
-    Part(("break_even",), 5, check_break_even),
-    Part(("merges_without_copy",), 15, check_merges_without_copy),
-    Part(("clip_without_waiting",), 30, check_clip_without_waiting),
-    Part(("project_heads", "project_heads_backward"), 30, check_project_heads),
+    Part(("break_even",), 10, check_break_even),
+    Part(("merges_without_copy",), 25, check_merges_without_copy),
+    Part(("clip_without_waiting",), 45, check_clip_without_waiting),
+    Part(("project_heads", "project_heads_backward"), 45, check_project_heads),
 ]

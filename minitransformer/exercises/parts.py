@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
     Attributes:
         functions: the names of the functions to write; the part is called by the first.
-        minutes: how long it may take, 5, 15, 30 or 60.
+        minutes: how long it may take a student, 10, 25, 45 or 90.
         check: takes these functions, see the head of this file.
         lesson: that has the derivation, ``"07"``, where it is not the exercise's own.
     """

@@ -23,7 +23,7 @@ def test_without_an_exercise_all_are_listed_with_their_times(capsys):
     assert main(["check"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == sum(len(parts_of(name)) for name in exercise_names())
-    assert "ex07  rms_norm                        30 min" in lines
+    assert "ex07  rms_norm                        45 min" in lines
 
 
 def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):

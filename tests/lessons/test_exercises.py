@@ -35,7 +35,7 @@ def test_every_stub_has_a_check_and_a_solution():
 def test_the_stub_says_how_long_each_part_may_take(name):
     stub = functions_in(stub_of(name))
     for part in parts_of(name):
-        assert part.minutes in (5, 15, 30, 60)
+        assert part.minutes in (10, 25, 45, 90)
         assert stub[part.functions[0]].__doc__.startswith(f"{part.minutes} min")
 
 

@@ -415,7 +415,7 @@ def test_one_function_can_be_asked_for(tmp_path, capsys):
     assert said.startswith("  WRONG  layer_norm ")
     assert "relu" not in said
     assert command("check", wrong, "relu") == 0
-    assert capsys.readouterr().out == "  right  relu                             5 min\n"
+    assert capsys.readouterr().out == "  right  relu                            10 min\n"
     assert command("check", wrong, "rellu") == 2
     assert "own has no function rellu; did you mean relu?" in capsys.readouterr().err
 
