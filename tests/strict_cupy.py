@@ -115,6 +115,9 @@ class StrictArray:
     def argmax(self, axis=None):
         return StrictArray(self._data.argmax(axis))
 
+    def repeat(self, repeats, axis=None):
+        return StrictArray(self._data.repeat(repeats, axis))
+
     def reshape(self, *shape):
         return StrictArray(self._data.reshape(*shape))
 

@@ -10,12 +10,14 @@ there is a line for it here.
 """
 
 from minitransformer.decoding.incremental import IncrementalDecoder
+from minitransformer.decoding.recurrent import RecurrentDecoder
 from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.twins import stands_in
 
 # By the kind of a model, what keeps what does not change from step to step.
 STATES = {
     "transformer": IncrementalDecoder,
+    "recurrent": RecurrentDecoder,
 }
 
 

@@ -55,6 +55,7 @@ from minitransformer.loss.projected_loss import projected_loss, projected_loss_b
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.kinds import new_model
+from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.transformer_config import TransformerConfig
@@ -268,6 +269,18 @@ def small_convolution_config():
         d_model=D,
         num_encoder_layers=2,
         num_decoder_layers=2,
+        dropout=0.2,
+        max_length=8,
+    )
+
+
+def small_recurrent_config(attention):
+    return RecurrentTranslatorConfig(
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+        d_model=D,
+        d_hidden=F,
+        attention=attention,
         dropout=0.2,
         max_length=8,
     )
@@ -490,4 +503,6 @@ CASES = [
     ),
     Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
     Case("model, convolution", _model(small_convolution_config()), 3, 1e-6),
+    Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
+    Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
 ]

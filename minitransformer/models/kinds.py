@@ -21,6 +21,10 @@ KINDS = {
         "minitransformer.models.convolutional_translator:ConvolutionalTranslatorConfig",
         "minitransformer.models.convolutional_translator:ConvolutionalTranslator",
     ),
+    "recurrent": (
+        "minitransformer.models.recurrent_translator:RecurrentTranslatorConfig",
+        "minitransformer.models.recurrent_translator:RecurrentTranslator",
+    ),
 }
 
 

@@ -4,7 +4,7 @@ A mutant says in which module which function is written otherwise, {was: is}, an
 are wrong then, "all" or by name.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import numpy as np
@@ -12,13 +12,29 @@ import pytest
 from battery.table import slipped
 
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import SOME_TOKENS, B, D, F, H, K, S, StatesAndLast, T
+from minitransformer.gradcheck.cases import (
+    LABELS,
+    SOME_TOKENS,
+    SOURCE,
+    TARGET,
+    B,
+    D,
+    F,
+    H,
+    K,
+    ModelLoss,
+    S,
+    StatesAndLast,
+    T,
+    small_recurrent_config,
+)
 from minitransformer.layers import additive_attention, elman, gru, lstm
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.lstm import LSTM
+from minitransformer.models.recurrent_translator import RecurrentTranslator, TanhLinear
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((B, T, D))
@@ -218,3 +234,67 @@ def test_a_wrong_backward_of_additive_attention_is_rejected(slip, wrong, monkeyp
     monkeypatch.setattr(additive_attention, "additive_attention_backward", written)
     report = check_module(layer, *inputs, directions=2)
     assert {tensor.name for tensor in report.tensors if not tensor.right} == set(wrong.split())
+
+
+OF_MEMORY = "encoder source_embedding"
+OF_STATES = f"{OF_MEMORY} bridge decoder target_embedding"
+OF_Y = f"{OF_STATES} attention combine"
+MODEL_MUTANTS = {
+    "what every step was given of the fixed vector is forgotten": (
+        *("none", RecurrentTranslator.decode_backward),
+        {"dm + dx[..., d:].sum(axis=1)": "dm"},
+        OF_MEMORY,
+    ),
+    "of the fixed vector, only what the last step was given": (
+        *("none", RecurrentTranslator.decode_backward),
+        {"dx[..., d:].sum(axis=1)": "dx[:, -1, d:]"},
+        OF_MEMORY,
+    ),
+    "no gradient through the first state, beside a fixed vector": (
+        *("none", RecurrentTranslator.decode_backward),
+        {"dm + dx[..., d:].sum": "dx[..., d:].sum"},
+        OF_MEMORY,
+    ),
+    "no gradient through the first state, beside attention": (
+        *("additive", RecurrentTranslator.encode_backward),
+        {"self.encoder.backward(dmemory,": "self.encoder.backward((dmemory[0], None),"},
+        OF_MEMORY,
+    ),
+    "a state is no query": (
+        *("additive", RecurrentTranslator.decode_backward),
+        {"ds = ds + dquery": "pass"},
+        OF_STATES,
+    ),
+    "the encoder's states are values and no keys": (
+        *("additive", RecurrentTranslator.decode_backward),
+        {"(dkeys + dvalues, dm)": "(dvalues, dm)"},
+        OF_MEMORY,
+    ),
+    "what was found in the source is not passed on": (
+        *("additive", RecurrentTranslator.decode_backward),
+        {"ds[..., k:]": "0 * ds[..., k:]"},
+        f"{OF_STATES} attention",
+    ),
+    "dropout before the projection is passed over": (
+        *("additive", RecurrentTranslator.decode_backward),
+        {"dy = dropout_backward(dy, dropout_cache)": "pass"},
+        OF_Y,
+    ),
+    "tanh is passed over": (
+        *("additive", TanhLinear.backward),
+        {"dy * (1 - y * y)": "dy"},
+        OF_Y,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODEL_MUTANTS)
+def test_a_wrong_backward_of_a_recurrent_translator_is_rejected(name, monkeypatch):
+    attention, right, slip, wrong = MODEL_MUTANTS[name]
+    owner = TanhLinear if "TanhLinear" in right.__qualname__ else RecurrentTranslator
+    monkeypatch.setattr(owner, right.__name__, slipped(right, slip))
+    config = replace(small_recurrent_config(attention), tying="none")
+    model = RecurrentTranslator(config, seed=1)
+    report = check_module(ModelLoss(model), SOURCE, TARGET, LABELS, directions=1)
+    found = {tensor.name.split(".")[1] for tensor in report.tensors if not tensor.right}
+    assert found == set(wrong.split()), report

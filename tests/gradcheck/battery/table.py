@@ -5,6 +5,7 @@ with that one change to its text. Where a slip is more than that, a whole backwa
 """
 
 import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,7 +120,7 @@ def _check_module(module, inputs, seed):
 
 def slipped(function, changes):
     """The function with some of its text changed, {was: is}; each was must stand there once."""
-    source = inspect.getsource(function)
+    source = textwrap.dedent(inspect.getsource(function))
     for was, now in changes.items():
         if source.count(was) != 1:
             raise ValueError(f"{was!r} stands {source.count(was)} times in\n{source}")

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from strict_cupy import strict
+
+from minitransformer.backend import Device, to_host
+from minitransformer.decoding.attention import cross_attention
+from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, B, small_recurrent_config
+from minitransformer.models.recurrent_translator import (
+    RecurrentTranslator,
+    RecurrentTranslatorConfig,
+)
+
+MODELS = {
+    attention: RecurrentTranslator(small_recurrent_config(attention), seed=1, dtype=np.float64)
+    for attention in ("additive", "none")
+}
+either = pytest.mark.parametrize("attention", MODELS)
+LAST = np.arange(SOURCE.shape[1]) == (SOURCE > 0).sum(axis=1, keepdims=True) - 1  # (B, S)
+
+
+@either
+@pytest.mark.parametrize("tying", ["three-way", "none"])
+def test_its_size_is_known_without_building_it(attention, tying):
+    config = RecurrentTranslatorConfig(20, 20, 8, d_hidden=5, attention=attention, tying=tying)
+    assert config.num_parameters() == RecurrentTranslator(config).num_parameters()
+
+
+@either
+def test_what_is_said_later_does_not_change_what_was_said_before(attention):
+    model = MODELS[attention]
+    expected, _ = model.forward(SOURCE, TARGET)
+    other = np.where(np.arange(TARGET.shape[1]) > 1, 10, TARGET)
+    logits, _ = model.forward(SOURCE, other)
+    np.testing.assert_array_equal(logits[:, :2], expected[:, :2])
+    assert (logits[:, 2:] != expected[:, 2:]).any(axis=-1).all()
+
+
+@either
+def test_what_was_said_first_and_the_last_word_of_a_source_change_all_that_follows(attention):
+    model = MODELS[attention]
+    expected, _ = model.forward(SOURCE, TARGET)
+    said_otherwise = np.where(np.arange(TARGET.shape[1]) == 0, 10, TARGET)
+    for source, target in ((SOURCE, said_otherwise), (np.where(LAST, 10, SOURCE), TARGET)):
+        logits, _ = model.forward(source, target)
+        assert (logits != expected).any(axis=-1).all()
+
+
+@either
+def test_padding_changes_neither_logits_nor_gradients(attention):
+    model = MODELS[attention]
+
+    def logits_and_gradient(source, target):
+        model.zero_grad()
+        logits, cache = model.forward(source, target)
+        dlogits = np.zeros_like(logits)
+        dlogits[:, : TARGET.shape[1]] = np.random.default_rng(0).standard_normal((B, 4, 11))
+        model.backward(dlogits, cache)
+        return logits[:, : TARGET.shape[1]], model.flat.grad.copy()
+
+    wider = ((0, 0), (0, 3))
+    expected = logits_and_gradient(SOURCE, TARGET)
+    padded = logits_and_gradient(np.pad(SOURCE, wider), np.pad(TARGET, wider))
+    for ours, theirs in zip(padded, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_without_attention_one_vector_is_all_that_the_decoder_knows():
+    model = MODELS["none"]
+    expected, _ = model.features(SOURCE, TARGET)
+    memory, _ = model.encode(SOURCE, model.source_mask(SOURCE))
+    assert memory.shape == (B, model.config.d_hidden)
+    y, _ = model.decode(TARGET, memory, source_mask=None)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_every_word_it_says_has_looked_at_the_words_of_the_source():
+    weights = cross_attention(MODELS["additive"], SOURCE, TARGET)
+    assert weights.shape == (1, B, 1, TARGET.shape[1], SOURCE.shape[1])
+    np.testing.assert_allclose(weights.sum(axis=-1), 1)
+    np.testing.assert_array_equal(
+        weights[0, :, 0] > 0, np.broadcast_to(SOURCE[:, None] > 0, weights[0, :, 0].shape)
+    )
+
+
+def test_a_fixed_vector_has_no_attention_to_look_into():
+    with pytest.raises(ValueError, match=r"attention='none' has no attention .* one vector"):
+        cross_attention(MODELS["none"], SOURCE, TARGET)
+
+
+@either
+def test_it_gives_on_a_device_what_it_gives_on_numpy(attention):
+    config = small_recurrent_config(attention)
+    here = RecurrentTranslator(config, seed=2)
+    there = RecurrentTranslator(config, seed=2, device=Device("stand-in", strict))
+    for model in (here, there):
+        _, cache = model.loss(BATCH)
+        model.loss_backward(1.0, cache)
+    gradient = to_host(there.flat.grad)
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, here.flat.grad, atol=1e-5 * abs(gradient).max())
+
+
+@either
+def test_a_few_steps_down_the_gradient_make_the_loss_smaller(attention):
+    model = RecurrentTranslator(small_recurrent_config(attention), seed=3, dtype=np.float64)
+    losses = []
+    for _ in range(10):
+        model.zero_grad()
+        (loss, _), cache = model.loss(BATCH)
+        model.loss_backward(1.0, cache)
+        model.flat.data -= 0.1 * model.flat.grad
+        losses.append(loss)
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_another_attention_is_refused():
+    with pytest.raises(ValueError, match="attention='dot'; choose 'additive' or 'none'"):
+        RecurrentTranslatorConfig(20, 20, 8, attention="dot")
