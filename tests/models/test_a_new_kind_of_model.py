@@ -73,7 +73,7 @@ def test_its_gradients_are_those_of_its_loss(tying):
 
 
 @every_tying
-def test_its_size_is_known_without_building_it(tying):
+def test_its_size_is_known_however_it_is_tied(tying):
     config = small_bag(tying, num_maps=3)
     assert config.num_parameters() == new_model(config).num_parameters()
 

@@ -1,0 +1,94 @@
+"""What every model that translates promises; a kind that is new in the table is tried, too."""
+
+import numpy as np
+import pytest
+from bag_of_words import BagOfWordsConfig
+
+from minitransformer.data.batches import split
+from minitransformer.data.vocabulary import BOS
+from minitransformer.decoding.states import decoder_for
+from minitransformer.decoding.whole import WholeDecoder
+from minitransformer.gradcheck.cases import BATCH, LABELS, SOURCE, TARGET, B, V
+from minitransformer.models.kinds import KINDS, config_class, new_model
+
+BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
+EVERY = [
+    *(kind for kind in KINDS if config_class(kind).task == "translation"),
+    BagOfWordsConfig.kind,
+]
+
+
+@pytest.fixture(params=EVERY)
+def model(request, monkeypatch):
+    """A model of each kind, as by default but narrow, in float64."""
+    monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
+    config = config_class(request.param).of_vocabulary(V, d_model=16, max_length=8, dropout=0.0)
+    return new_model(config, seed=1, dtype=np.float64)
+
+
+def test_its_size_is_known_without_building_it(model):
+    assert model.config.num_parameters() == model.num_parameters()
+
+
+def test_padding_changes_nothing(model):
+    padded = np.pad(SOURCE, ((0, 0), (0, 2)))
+    expected, _ = model.forward(SOURCE, TARGET)
+    np.testing.assert_allclose(model.forward(padded, TARGET)[0], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_no_position_sees_what_is_said_after_it(model):
+    before, _ = model.forward(SOURCE, TARGET)
+    changed = TARGET.copy()
+    changed[:, 2] = 10
+    after, _ = model.forward(SOURCE, changed)
+    np.testing.assert_array_equal(after[:, :2], before[:, :2])
+    assert (after[:, 2] != before[:, 2]).any()
+
+
+def test_it_looks_at_the_source(model):
+    other = np.where(SOURCE == 7, 10, SOURCE)
+    assert (model.forward(other, TARGET)[0] != model.forward(SOURCE, TARGET)[0]).any()
+
+
+def test_its_gradient_is_the_slope_of_its_loss(model):
+    """In a direction in which no parameter stands still."""
+    direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
+    start, step = model.flat.data.copy(), 1e-8  # of each parameter; there are many
+    losses = []
+    for sign in (1, -1):
+        model.flat.data[:] = start + sign * step * direction
+        losses.append(model.loss(BATCH, smoothing=0.1)[0][0])
+    model.flat.data[:] = start
+    _, cache = model.loss(BATCH, smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    slope = (losses[0] - losses[1]) / (2 * step)
+    assert model.flat.grad @ direction == pytest.approx(slope, rel=1e-6)
+
+
+def test_shards_have_the_gradient_of_the_batch(model):
+    num_tokens = int((LABELS != 0).sum())
+    _, cache = model.loss(BATCH, num_tokens=num_tokens)
+    model.loss_backward(1.0, cache)
+    whole = model.flat.grad.copy()
+    model.zero_grad()
+    for shard in split(BATCH, 2):
+        replica = model.replica()
+        _, cache = replica.loss(shard, num_tokens=num_tokens)
+        replica.loss_backward(1.0, cache)
+        model.flat.grad += replica.flat.grad
+    np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
+
+
+def test_a_search_steps_through_what_the_decoder_says(model):
+    """Hypotheses change places, and one of three sentences leaves."""
+    logits = []
+    for decoder in (decoder_for(model, SOURCE), WholeDecoder(model, SOURCE)):
+        steps = [decoder.step(np.full((B, 1), BOS))]  # (3, 1, V)
+        decoder.select(np.zeros((B, 2), dtype=int))
+        steps.append(decoder.step(np.array([[4, 5], [6, 7], [8, 9]])))  # (3, 2, V)
+        decoder.select(np.array([[1, 0], [0, 0], [1, 1]]))
+        decoder.keep(np.array([0, 2]))
+        steps.append(decoder.step(np.array([[3, 4], [5, 3]])))  # (2, 2, V)
+        logits.append(steps)
+    for step, expected in zip(*logits, strict=True):
+        np.testing.assert_allclose(step, expected, rtol=1e-9, atol=1e-12)
