@@ -13,16 +13,19 @@ from minitransformer.models.kinds import KINDS, config_class, new_model
 
 BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
 EVERY = [
-    *(kind for kind in KINDS if config_class(kind).task == "translation"),
-    BagOfWordsConfig.kind,
+    *((kind, {}) for kind in KINDS if config_class(kind).task == "translation"),
+    ("recurrent", dict(attention="none")),
+    (BagOfWordsConfig.kind, {}),
 ]
 
 
-@pytest.fixture(params=EVERY)
+@pytest.fixture(params=EVERY, ids=str)
 def model(request, monkeypatch):
     """A model of each kind, as by default but narrow, in float64."""
     monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
-    config = config_class(request.param).of_vocabulary(V, d_model=16, max_length=8, dropout=0.0)
+    kind, fields = request.param
+    narrow = dict(d_model=16, max_length=8, dropout=0.0)
+    config = config_class(kind).of_vocabulary(V, **narrow, **fields)
     return new_model(config, seed=1, dtype=np.float64)
 
 
