@@ -1,21 +1,22 @@
 """The recurrent translator: a GRU reads the source, and another one says the target.
 
 With a fixed vector (Sutskever, Vinyals and Le 2014; Cho et al. 2014) the encoder's last state m is
-all that the decoder knows of the source. It is the decoder's first state, and given to every step:
+all that the decoder knows of the source. The decoder begins with it and, as in Cho et al., is given
+it at every step:
 
     s_0 = tanh(m W_0)        s_t = GRU([g_t ; m], s_{t−1})        y_t = tanh(s_t W)
 
 With additive attention (Bahdanau, Cho and Bengio 2015) two GRUs read the source, one from each end.
-The decoder begins with their last states m, and looks at their states h_1 … h_S at every word:
+The decoder begins with their last states m, and looks at their states h_1 … h_S at every step:
 
     s_0 = tanh(m W_0)        s_t = GRU(g_t, s_{t−1})
     c_t = Attention(s_t, h, h)        y_t = tanh([s_t ; c_t] W)
 
 g_t is the embedding of the word just said. The order is that of Luong, Pham and Manning (2015): the
 state first, then what it looks at. Bahdanau et al. ask with s_{t−1}, before the step, and give c_t
-to the GRU. There a state knows where the model has looked so far, and so attention stands in the
-loop over time, forward and backward. Here it does not, and no state depends on any c: the GRU takes
-all steps in one call, and all T queries are asked at once.
+to the GRU. So their states know where the model has looked, but attention stands in the loop over
+time, forward and backward. Here no state depends on any c: the GRU takes all steps in one call, and
+all T queries are asked at once.
 
 Derivation. What is used twice is given the sum of two gradients: a state in y_t and as a query, the
 encoder's states as keys and as values. A fixed vector is used T + 1 times:
