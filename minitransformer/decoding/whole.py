@@ -1,8 +1,8 @@
 """The decoder on all that has been said, again at every step: slow, and nothing but the model.
 
 :class:`IncrementalDecoder` computes a position once, and for that takes layers apart. Here every
-step is :meth:`EncoderDecoder.decode` as in training: it serves any architecture, and whoever stands
-in for a layer is called.
+step is the model's ``decode`` as in training: it serves any architecture, and whoever stands in for
+a layer is called.
 """
 
 from minitransformer.backend import array_namespace

@@ -16,7 +16,7 @@ from minitransformer.models.model import Model
 
 
 class EncoderDecoder(Model):
-    """Token ids in, logits of the next target token out. An architecture is these four methods::
+    """Token ids in, logits of the next target token out. An architecture is these four methods:
 
         encode(source, source_mask, rng=None) -> memory, cache
         encode_backward(dmemory, cache)
@@ -105,7 +105,7 @@ class EncoderDecoder(Model):
         self.features_backward(dy, features_cache)
 
     def cross_attention(self, decode_cache):
-        """Where :meth:`decode` looked in the source: weights (layers, B, H, T, S) from its cache.
+        """Where ``decode`` looked in the source: weights (layers, B, H, T, S) from its cache.
 
         Raises:
             ValueError: nowhere, which is what a subclass that has attention replaces.

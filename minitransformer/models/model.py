@@ -11,11 +11,11 @@ from minitransformer.module import FlatParameters, Module
 class Model(Module):
     """A whole model. A subclass builds its layers in ``build`` and says what it learns from.
 
-    For the layers, which it draws with ``rng`` and assigns in the order of their names::
+    For the layers, which it draws with ``rng`` and assigns in the order of their names:
 
         build(config, rng)
 
-    For a training, two methods that mirror each other::
+    For a training, two methods that mirror each other:
 
         loss(batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None)
             -> (loss, nll), cache

@@ -2,9 +2,10 @@
 
 step, adam_t      updates made; Adam counts them for itself
 epoch, position   the epochs done, and how many batches of the next one are
-best              {"bleu": …, "epoch": …} of the best validation, or None before the first; the
-                  score has the name that its task gives it
+best              {"bleu": …, "epoch": …} of the best validation, or None before the first
 seconds           the time that training and validation have taken
+
+The best score has the name that the task gives it, ``"bleu"`` for a translation.
 """
 
 from minitransformer.checkpoint import CheckpointError
