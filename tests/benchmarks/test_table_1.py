@@ -11,7 +11,7 @@ GRID = {
 
 @pytest.fixture(scope="module")
 def result():
-    return table_1.measure(GRID, rounds=1, crossings=(32,), path=33)
+    return table_1.measure(GRID, rounds=1, crossings=(32,), path=table_1.PATH)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,19 @@ def test_the_recurrent_layer_alone_waits_for_each_position(result):
 
 
 def test_paths_are_as_long_as_the_paper_says(result):
-    """From one end of 33 positions to the other."""
+    """From one end of 41 positions to the other."""
     assert result["paths"] == {
         "self-attention": 1,
         "multi-head": 1,
-        "recurrent": 33,
-        "convolution": 32,  # a neighbour a layer
-        "restricted": 4,  # 8 positions a layer
+        "recurrent": 41,
+        "convolution": 40,  # a neighbour a layer
+        "restricted": 5,  # 8 positions a layer
         "dilated": 4,  # 1 + 3 + 9 + 27
     }
+
+
+def test_where_dilations_do_not_meet_the_end_there_is_no_path():
+    assert table_1.paths(33)["dilated"] is None  # 1 + 3 + 9 + 27 is beyond, and 13 is not enough
 
 
 def test_attention_and_recurrence_cost_alike_where_n_is_about_d(result):
