@@ -31,7 +31,7 @@ def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):
     assert main(["check", "ex07"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "ex07, ex07.py"
-    assert lines[1].split() == ["right", "dx_when_scaled", "5", "min"]
+    assert lines[1].split() == ["right", "dx_when_scaled", "10", "min"]
     assert lines[2].split() == ["to", "do", "lean_layer_norm", "15", "min"]
     assert lines[-1] == "1 of 4 right"
 
