@@ -9,7 +9,7 @@
 # |---|---|
 # | In the paper | section 3 and figure 1; the sizes in Table 3, the training cost in Table 2 |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/models/stacks.py` |
-# | You need | the chain rule; what attention ([lesson 08](08_attention.ipynb)), a feed-forward network ([02](02_backpropagation.ipynb)) and LayerNorm ([07](07_layer_norm.ipynb)) compute, if not why |
+# | You need | the chain rule; what attention ([lesson 08](08_attention.ipynb)), a feed-forward network ([02](02_backpropagation.ipynb)) and LayerNorm ([07](07_layer_norm.ipynb)) compute (you need not know why) |
 # | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
@@ -124,10 +124,12 @@ assert not abs(after - before).any()
 # The picture has the encoder on the left and the decoder on the right, from bottom to top. The id of a token
 # becomes its row of the embedding $E$, times $\sqrt D$, plus PE, the code of its position (lessons
 # [05](05_tokens_and_embeddings.ipynb) and [06](06_positions.ipynb)). $B$ is the number of sentences in a
-# batch, $S$ and $T$ are the lengths of source and target, $V$ is the size of the vocabulary.
+# batch, $S$ and $T$ are the lengths of source and target, $V$ is the size of the vocabulary, $H$ the number of
+# heads, $F$ the inner width of a feed-forward network.
 #
 # Gradients go every way that values go, backwards. Values are added at a square, where the way past a
-# sublayer comes back; gradients are added at a circle, where it began.
+# sublayer comes back; gradients are added at a circle, where that way began. There is a circle at the memory,
+# too: every decoder layer reads what the last encoder layer returns.
 
 # %% tags=["hide-input"]
 ALONG = dict(arrowstyle="-|>", color=BLUE, lw=1.5, shrinkA=0, shrinkB=0)
@@ -178,7 +180,7 @@ DECODER_PARTS = (("masked " + SELF, "q, k, v"), (CROSS, "q"), (FEED_FORWARD, "")
 
 figure, axes = plt.subplots(figsize=(9, 8))
 for x, y, side, name, ids_shape, shape, sublayers in (
-    (0, -1.25, -1, "source ids", "(B, S)", "(B, S, D)", ENCODER_PARTS),
+    (0, -1.9, -1, "source ids", "(B, S)", "(B, S, D)", ENCODER_PARTS),
     (DECODER, 0, 1, "target ids", "(B, T)", "(B, T, D)", DECODER_PARTS),
 ):
     draw_box(axes, x, y, name)
@@ -202,9 +204,11 @@ draw_way(axes, [(DECODER, top + 0.25), (DECODER, top + 0.65)])
 draw_text(axes, DECODER, top + 0.45, "(B, T, V)", -1)
 draw_box(axes, DECODER, top + 0.87, "loss")
 
-level = 1.75 + SUBLAYER + 0.7  # of the cross-attention; the encoder ends there
-draw_way(axes, [(0.55, level), (DECODER - 0.75, level)])
-middle = (0.55 + DECODER - 0.75) / 2
+level = 1.75 + SUBLAYER + 0.7  # of the cross-attention; the memory forks there
+draw_way(axes, [(0, level - 0.45), (0, level - 0.2)])
+draw_plus(axes, 0, level, "o", VERMILION)
+draw_way(axes, [(0.25, level), (DECODER - 0.75, level)])
+middle = (0.25 + DECODER - 0.75) / 2
 axes.text(middle, level + 0.13, "the sum of 2N gradients", ha="center", size=9.5)
 axes.text(middle, level - 0.35, "memory (B, S, D): k, v of N layers", ha="center", size=9.5)
 axes.plot([], [], "-", color=BLUE, lw=1.5, label="forward: values")
@@ -273,7 +277,8 @@ shape_table(
 # %% [markdown]
 # That is the model: a loop over layers, twice. We take a decoder layer apart; an encoder layer is the same
 # without its middle. Each part has the same three steps: a sublayer, the sum, the normalisation. (This order
-# is called *post-norm*.)
+# is called *post-norm*.) The package keeps the LayerNorm in an object for the residual connection, because it
+# can stand before the sublayer, too (section 5).
 
 
 # %%
@@ -304,7 +309,8 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 # ### Why in reverse
 #
 # We write $dx$ for $\partial L / \partial x$. Let the model be a chain, $z_1 = f_1(z_0)$,
-# $z_2 = f_2(z_1)$, …, $L = f_n(z_{n-1})$, and $J_k$ the matrix of the derivatives of $z_k$ by $z_{k-1}$.
+# $z_2 = f_2(z_1)$, …, $L = f_n(z_{n-1})$, and $J_k$ the matrix of the derivatives of $z_k$ with respect to
+# $z_{k-1}$.
 # The chain rule says that the entry $j$ of $z_{k-1}$ moves $L$ by way of all entries $i$ of $z_k$:
 #
 # $$
@@ -395,19 +401,21 @@ print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) -
 #
 # The package puts two steps around each sublayer, `enter` and `leave`. They place the LayerNorm before the
 # sublayer or after the sum, as the configuration wants it, and apply dropout if there is a generator `rng` to
-# draw it:
+# draw it. (`@twinned` marks a function that may have a faster version, which sleeps here.)
 
 # %%
 source_of(EncoderLayer.forward, EncoderLayer.backward)
 
 # %% [markdown]
-# The decoder is a loop. Its backward is the loop in reverse, and adds up what the layers send to the memory:
+# The decoder is a loop. Its backward is the loop in reverse, and adds up what the layers send to the memory.
+# (`self.norm` is a last LayerNorm, which only pre-norm needs.)
 
 # %%
 source_of(Decoder.forward, Decoder.backward)
 
 # %% [markdown]
-# You have seen the model's forward line by line, up to `y` in `features`. This is the way back:
+# Section 3 has the model's forward line by line; in the package `features` goes as far as `y`. These are the
+# backward of the whole, and `encode` with its own (`decode` is like it):
 
 # %%
 source_of(
@@ -422,7 +430,14 @@ source_of(
 #
 # We check every parameter of a small model, with dropout and label smoothing, against central differences:
 # move it a little up and down, and see how the loss moves ([lesson 03](03_gradient_checking.ipynb)).
-# `ModelLoss` is the model with its loss. The embedding, where three gradients meet, comes first:
+# `ModelLoss` is the model with its loss.
+#
+# This proves that the backward belongs to the forward, and not that the forward is wired rightly: the wrong
+# model of section 1, with a backward to match, would pass. For the wiring there are other tests: section 1's,
+# who influences whom; section 3's lines beside the plan; and in the package a comparison with PyTorch's own
+# layers (`tests/test_torch_parity.py`).
+#
+# The embedding, where three gradients meet, comes first:
 
 
 # %%
@@ -442,8 +457,8 @@ print(wrong_ones(report))
 
 
 # %% [markdown]
-# Now a mistake of one character: in the loop over the decoder's layers, `dmemory =` in place of `dmemory +=`.
-# Only one of the $N$ layers is heard.
+# Now a likely mistake: in the loop over the decoder's layers, `dmemory` is replaced where it should be added
+# to. Of the $N$ layers only the first, which the loop meets last, is heard.
 
 
 # %%
@@ -487,18 +502,18 @@ print(
 assert cosine > 0
 
 # %% [markdown]
-# It still points downhill, so such a model trains, only more slowly. The pattern of the check tells where to
-# look: on the way back from the loss, all before the mistake is right, all behind it is wrong. **Look for the
-# wrong gradient that is nearest to the loss.**
+# Here it still points downhill. So the loss may well fall, and hide the mistake. The pattern of the check tells
+# where to look: on the way back from the loss, all before the mistake is right, all behind it is wrong. **Look
+# for the wrong gradient that is nearest to the loss** (a shared weight counts at its farthest use).
 #
 # ## 7 · Counting parameters
 #
-# With $D$ the width, $F$ the inner width of the feed-forward network and $h$ heads of widths $d_k$ and
+# With $D$ the width, $F$ the inner width of the feed-forward network and $H$ heads of widths $d_k$ and
 # $d_v$:
 #
-# | part | parameters | base: $D = 512$, $F = 2048$, $h d_k = h d_v = D$ |
+# | part | parameters | base: $D = 512$, $F = 2048$, $H d_k = H d_v = D$ |
 # |---|---|---|
-# | attention: $W^Q, W^K$ of $(D, h d_k)$, $W^V, W^O$ of $h d_v D$ | $2 D h (d_k + d_v)$ | $4 D^2 = 1{,}048{,}576$ |
+# | attention: $W^Q, W^K$ of $(D, H d_k)$, $W^V, W^O$ of $H d_v D$ | $2 D H (d_k + d_v)$ | $4 D^2 = 1{,}048{,}576$ |
 # | feed-forward: $W_1, b_1, W_2, b_2$ | $2 D F + F + D$ | $2{,}099{,}712$ |
 # | LayerNorm: γ, β | $2 D$ | $1{,}024$ |
 # | encoder layer | 1 attention, 1 feed-forward, 2 LayerNorms | $3{,}150{,}336$ |
@@ -506,13 +521,13 @@ assert cosine > 0
 # | embedding, shared | $V D$ | $18{,}944{,}000$ for $V = 37{,}000$ |
 #
 # Many believe that attention makes up most of a Transformer. With $F = 4 D$ a feed-forward network has
-# $8 D^2$ weights and attention $4 D^2$: two thirds of an encoder layer are feed-forward. And the number of
-# *heads* changes nothing: more heads are narrower ones.
+# $8 D^2$ weights and attention $4 D^2$: two thirds of an encoder layer are feed-forward, and half of a decoder
+# layer. And the number of *heads* changes nothing: more heads are narrower ones.
 
 
 # %%
 def parameter_counts(D, F, N, V, heads_width=None):
-    """Parameters by part; heads_width is (h · d_k, h · d_v), D each unless told."""
+    """Parameters by part; heads_width is (H · d_k, H · d_v), D each unless told."""
     keys, values = heads_width or (D, D)
     attention, feed_forward, norm = 2 * D * (keys + values), 2 * D * F + F + D, 2 * D
     return {
@@ -550,12 +565,13 @@ print(f"three embeddings in place of a shared one, {2 * 37_000 * 512 / 1e6:.0f} 
 # %% [markdown]
 # Two million too few for base, one too many for big. Our attention has no biases, because the formulas of
 # section 3.2.2 have none; four for each attention would hardly be seen. Three embeddings in place of one
-# would be far off. Another vocabulary could explain it. And each row of the table is a measurement of $V$:
-# subtract all layers from the printed number, and what is left is $V D$, to within the half million of the
-# rounding. A bar holds the vocabularies that would be rounded to the printed number:
+# would be far off. Another vocabulary could explain it. And each row of Table 3 that prints a number of
+# parameters is a measurement of $V$: subtract all layers, and what is left is $V D$, to within half a million,
+# because the printed number is rounded. The rows (B) vary $d_k$, the rows (C) $N$, $D$ and $F$. A bar holds the
+# vocabularies with which the number of parameters would be rounded to the printed one:
 
 # %%
-ROWS = {  # Table 3: the printed number of parameters in millions, D, F, N, (h d_k, h d_v)
+ROWS = {  # Table 3: the printed number of parameters in millions, D, F, N, (H d_k, H d_v)
     "base": (65, 512, 2048, 6),
     "(B) $d_k$ = 16": (58, 512, 2048, 6, (8 * 16, 512)),
     "(B) $d_k$ = 32": (60, 512, 2048, 6, (8 * 32, 512)),
@@ -592,8 +608,8 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# Ten rows, in which $D$, $F$, $N$ and the width of the keys change, agree on one vocabulary to within a few
-# hundred tokens, near 41,000. So the paper counts layers as we do: a wrong term in $D^2$, $D F$ or $N$ would
+# Ten rows, in which $D$, $F$, $N$ and the width of the keys change, agree on one vocabulary, somewhere in the
+# printed range. So the paper counts layers as we do: a wrong term in $D^2$, $D F$ or $N$ would
 # pull the bars apart. (Biases would not; they are too small.) Big stands apart, at about 36,000: it cannot
 # have been counted with the same vocabulary. The paper explains neither number.
 #
@@ -610,7 +626,7 @@ plt.show()
 # | $Q K^\top$ and $A V$ of cross-attention | | $2 \cdot 2 T S D$ |
 # | feed-forward | $2 S \cdot 2 D F$ | $2 T \cdot 2 D F$ |
 #
-# and $2 T D V$ once for the logits. The number of heads does not matter: $h$ products of width $D / h$. The
+# and $2 T D V$ once for the logits. The number of heads does not matter: $H$ products of width $D / H$. The
 # causal mask saves nothing: what it hides is computed first.
 #
 # **Backward is twice the forward.** From $y = x W$ follow two products, $dx = dy \, W^\top$ and
@@ -669,10 +685,10 @@ assert backward == 2 * forward
 # %% [markdown]
 # They agree to the last operation. So we may use the formulas on what we cannot run here, the paper's
 # trainings. Table 2 gives their cost as $3.3 \cdot 10^{18}$ and $2.3 \cdot 10^{19}$ operations. That is no
-# count, but (section 6.1) the training time, times 8 GPUs, times the $9.5 \cdot 10^{12}$ operations a second
-# that, by their assumption, a P100 sustains. To count we need steps and tokens: 100,000 and 300,000 steps
-# (section 5.2) with about 25,000 source and 25,000 target tokens each (section 5.1), in sentences of, say,
-# 25.
+# count, but (section 6.1) the training time, 12 hours for base and 84 for big, times 8 GPUs (NVIDIA P100),
+# times the $9.5 \cdot 10^{12}$ operations a second that, by their assumption, each sustains. To count we need
+# steps and tokens: 100,000 and 300,000 steps (section 5.2) with about 25,000 source and 25,000 target tokens
+# each (section 5.1), in sentences of, say, 25.
 
 # %%
 LENGTH = 25
@@ -693,9 +709,10 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
 # ## 9 · Where parameters, operations and time go
 #
 # A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs **two
-# operations for each weight and token**, and a training step six. ($E$ counts because of the logits: as an
-# embedding it is only looked up. Each weight belongs to the tokens of one side.) The products of attention
-# are the exception. They have no weights, and grow with the square of the length:
+# operations for each weight and token**, and a training step six. (The encoder's weights meet the source
+# tokens, the decoder's the target tokens. $E$ meets the target tokens, in the logits; as an embedding it is
+# only looked up.) The products of attention are the exception. They have no weights, and grow with the square
+# of the length:
 
 # %%
 config = TransformerConfig.preset("base", 37_000)
@@ -768,10 +785,10 @@ axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=9)
 plt.show()
 
 # %% [markdown]
-# Parameters and operations have nearly the same shares: that is the rule. The time follows them, but some
-# goes to what has hardly any of either: softmax within the products of attention, LayerNorm, sums and
-# dropout. They do little arithmetic with each number, and fetching it from memory takes the time
-# ([lesson 17](17_making_it_fast.ipynb)). The times are those of the machine that built this page.
+# Parameters and operations have nearly the same shares: two operations for each weight and token. The time
+# follows them, but some goes to what has hardly any of either: softmax within the products of attention,
+# LayerNorm, sums and dropout. They do little arithmetic with each number, and fetching it from memory takes the
+# time ([lesson 17](17_making_it_fast.ipynb)). The times are those of the machine that built this page.
 #
 # ## 10 · Exercises
 #
@@ -803,10 +820,10 @@ print(check_exercise("ex11", globals()))
 # | forward | $x = \sqrt D \, E[\text{ids}] + PE$; $N$ encoder layers give the memory; $N$ decoder layers read it; logits $= y E^\top$ |
 # | backward | the forward's lines from last to first: $dz_{k-1} = J_k^\top dz_k$ |
 # | forks | used $k$ times, summed $k$ times: $x$ around a sublayer; query, key, value; the memory, $2N$ times; $E$, three times |
-# | shapes | ids $(B, T)$; everything between is $(B, T, D)$; masks $(B, 1, T, S)$; logits $(B, T, V)$ |
+# | shapes | ids $(B, T)$; everything between is $(B, T, D)$; masks $(B, 1, 1, S)$ and $(B, 1, T, T)$; logits $(B, T, V)$ |
 # | parameters | attention $4 D^2$, feed-forward $2 D F + F + D$, LayerNorm $2 D$, embedding $V D$ |
 # | operations | $2 m k n$ a product; backward is twice the forward; two forward for each weight and token |
-# | trap | any wiring has the right shapes; only a check of the gradients, and of who influences whom, finds a wrong one |
+# | trap | any wiring has the right shapes; a check of the gradients finds a wrong backward, and who influences whom a wrong forward |
 #
 # **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py),
 # you can now write `feed_forward`, derived in [lesson 02](02_backpropagation.ipynb), `encoder_layer` and

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · Words and errors
 #
-# **You will** see which words a translator holds for alike, and derive why; find where it fails; and learn what its
+# **You will** see which words a translator treats as similar, and derive why; find where it fails; and learn what its
 # probabilities are worth, and what label smoothing does to them.
 #
 # | | |
@@ -50,10 +50,10 @@ rng = np.random.default_rng(16)
 # %% [markdown]
 # ## 1 · Which words are neighbours?
 #
-# Which words does a translator hold for alike, where does it fail, and does it notice? We train one on the toy corpus,
-# on sentences of at most eight words. Section 4 trains it again with label smoothing.
+# Which words does a translator treat as similar, where does it fail, and does it notice? We train one on the toy
+# corpus, on sentences of at most eight words. Section 4 trains it again with label smoothing.
 #
-# Every digit is that of one model. What the text says holds for the seeds 16 and 17, too.
+# All numbers are those of one model (seed 15). What the text says of them holds for seeds 16 and 17, too.
 
 # %%
 LONGEST, EPOCHS, PEAK, WARMUP, SEED = 8, 8, 6e-3, 100, 15
@@ -153,7 +153,7 @@ assert min(list(mean_of.values())[:2]) > mean_of["of neither"] + 0.05
 #
 # The table is also the output projection ([lesson 05](05_tokens_and_embeddings.ipynb)). Let $y_n$ be the decoder's
 # state at position $n$ of $N$. The logits are $z_{nv} = y_n \cdot E_v$, with $p_n = \text{softmax}(z_n)$. The mean
-# cross-entropy has the gradient $(p_{nv} - [\text{label}_n = v]) / N$ by $z_{nv}$, so by this use
+# cross-entropy has the derivative $(p_{nv} - [\text{label}_n = v]) / N$ with respect to $z_{nv}$, so by this use
 #
 # $$
 # dE_v = \frac1N \sum_n (p_{nv} - [\text{label}_n = v]) \, y_n .
@@ -206,7 +206,7 @@ assert alike["German"] > alike["English"] + 0.1
 # ## 3 · Where it fails
 #
 # Split the score: sentences from training, new combinations of known words, and sentences longer than any in training;
-# then by length. Behind ± stands twice the standard error $\sqrt{r (1 - r) / n}$ of a share $r$ of $n$:
+# then by length. After ± stands twice the standard error $\sqrt{r (1 - r) / n}$ of a share $r$ of $n$:
 
 
 # %%
@@ -309,14 +309,15 @@ for name, these in ((f"at most {LONGEST} words", short), ("longer", ~short)):
 #
 # **What does label smoothing do to it?** Let the next word be $v$ with probability $\pi_v$, given all that came before.
 # The target $(1 - \varepsilon) [v = \text{label}] + \varepsilon / V$ is on average
-# $q_v = (1 - \varepsilon) \pi_v + \varepsilon / V$. The loss is linear in the target, so its mean is the cross-entropy of $p$ against $q$, which is
+# $q_v = (1 - \varepsilon) \pi_v + \varepsilon / V$. The loss is linear in the target, so its mean is the
+# cross-entropy of $p$ against $q$, which is
 # least at $p = q$ ([lesson 04](04_softmax_cross_entropy.ipynb)). The best model under smoothing says
 #
 # $$
 # p_v = (1 - \varepsilon) \, \pi_v + \frac{\varepsilon}{V} ,
 # $$
 #
-# and not $\pi_v$: **it is to be less sure than it could be, by order of its loss**, with $\varepsilon = 0.1$ never
+# and not $\pi_v$: **its loss asks it to be less sure than it could be**, with $\varepsilon = 0.1$ never
 # surer than about 0.9. The same model, trained with smoothing:
 
 # %%
@@ -384,7 +385,7 @@ plt.show()
 # On lengths that it knows, the model without smoothing is nearly always sure, and right to be. On longer sentences it
 # is **too sure**: all points lie below the line. (So are large models: Guo, Pleiss, Sun and Weinberger 2017, *On
 # Calibration of Modern Neural Networks*.) With smoothing a few more words are right, and it doubts too much on both
-# kinds. Exercise `best_temperature` undoes either, with one number.
+# kinds. Exercise `best_temperature` corrects both, each with one number.
 #
 # ## 5 · Exercises
 #
