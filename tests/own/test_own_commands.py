@@ -245,6 +245,27 @@ def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
     assert (RUN / "own.py").read_text() == "# somebody else's\n"
 
 
+OTHER = "--own is for models of kind 'transformer', and this one is of kind 'restricted'"
+
+
+def test_another_kind_of_model_is_not_trained_on_ones_own(recipe, capsys):
+    """The learner's layers know no window: they would look at what is still to be said."""
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, "--own", mine, *SMALL, "--kind", "restricted") == 1
+    assert OTHER in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_another_kind_of_model_does_not_translate_on_ones_own(recipe, capsys):
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, *SMALL, "--kind", "restricted") == 0
+    for command_name in ("translate", "evaluate"):
+        assert command(command_name, "runs/captions", "--own", mine) == 1
+        assert OTHER in capsys.readouterr().err
+    assert train("--resume", "runs/captions", "--own", mine) == 1
+    assert OTHER in capsys.readouterr().err
+
+
 def test_anyway_goes_with_ones_own(recipe):
     with pytest.raises(SystemExit, match="2"):
         train(recipe, "--anyway")
