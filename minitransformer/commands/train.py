@@ -112,10 +112,15 @@ def _fields(section=None):
 def _help(name, kinds):
     if name == "kind":
         return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
-    kind, setting = next(iter(kinds.items()))
-    sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
-    description = _descriptions(sections[setting.section]).get(name, "")
-    if len(kinds) < len(KINDS):
+    setting, *_ = kinds.values()
+    described = {}  # the kinds of which each description holds
+    for kind in kinds:
+        sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
+        description = _descriptions(sections[setting.section]).get(name, "")
+        described.setdefault(description, []).append(kind)
+    if len(described) > 1:
+        description = "; ".join(f"{', '.join(of)}: {words}" for words, of in described.items())
+    elif len(kinds) < len(KINDS):
         description += f"; of {', '.join(kinds)}"
     if setting.default == "":
         return description
