@@ -443,7 +443,7 @@ def test_one_function_can_be_asked_for(tmp_path, capsys):
 
 def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypatch):
     drawn = {}
-    curves = lambda entries, file, package: drawn.update(mine=entries, theirs=package)  # noqa: E731
+    curves = lambda entries, _, package, **kw: drawn.update(mine=entries, theirs=package)  # noqa: E731
     monkeypatch.setattr("minitransformer.plots.loss_curves", curves)
     run.log.write([entry for entry in run.log.entries() if entry["step"] % 2])
     assert command("plot", RUN) == 0
