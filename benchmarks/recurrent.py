@@ -10,12 +10,12 @@ blocks of steps, and who begins changes from block to block.
 
 import json
 import sys
-from time import perf_counter
 
 import _options
 import numpy as np
 from _machine import cores, machine, note_on_kernels, numpy_blas
 from _process import require_torch
+from _turns import alternate
 from threadpoolctl import threadpool_limits
 
 from minitransformer import accelerated
@@ -149,23 +149,6 @@ def check(kind, ours, theirs):
                 f"{kind.__name__}: the gradient of {name} differs by {error:.1e} of its largest "
                 f"entry, and {TOLERANCE:.0e} is allowed"
             )
-
-
-def alternate(ours, theirs, blocks, block):
-    """Seconds of each block of steps, as [(ours, theirs)]; who begins changes."""
-    seconds = []
-    for i in range(blocks + 1):
-        order = (ours, theirs) if i % 2 == 0 else (theirs, ours)
-        taken = [_seconds(step, block) for step in order]
-        seconds.append(taken if i % 2 == 0 else taken[::-1])
-    return seconds[1:]  # the first block is warming up
-
-
-def _seconds(step, times):
-    start = perf_counter()
-    for _ in range(times):
-        step()
-    return perf_counter() - start
 
 
 def table(result):

@@ -10,13 +10,11 @@ exponent e is that of time (or memory) ~ nᵉ that fits best.
 """
 
 import json
-import math
-import statistics
 import sys
-import tracemalloc
 
 import _options
 import numpy as np
+from _growth import exponent, peak
 from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 from threadpoolctl import threadpool_limits
@@ -72,7 +70,10 @@ def measure(lengths, window, width, heads, rounds):
         points = [
             {"length": n, "seconds": min(times[kind, n]), "bytes": memory[kind, n]} for n in lengths
         ]
-        exponents = {name: exponent(points, name) for name in ("seconds", "bytes")}
+        exponents = {
+            name: exponent(lengths, [point[name] for point in points])
+            for name in ("seconds", "bytes")
+        }
         result[kind] = {"points": points, "exponents": exponents}
     return result
 
@@ -94,21 +95,6 @@ def step(kind, length, window, width, heads):
         scaled_dot_product_attention_backward(split_heads(dy, heads), cache)
 
     return restricted if kind == "restricted" else full
-
-
-def peak(run):
-    """The most memory that a step has at once, in bytes."""
-    tracemalloc.start()
-    run()
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
-
-
-def exponent(points, name):
-    """The e of y ~ lengthᵉ that fits best."""
-    x, y = ([math.log(point[key]) for point in points] for key in ("length", name))
-    return statistics.linear_regression(x, y).slope
 
 
 def table(result):

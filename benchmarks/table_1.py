@@ -21,15 +21,15 @@ import json
 import math
 import statistics
 import sys
-import time
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import _options
 import numpy as np
 from _counting import CountingMachine
+from _growth import exponent, peak
 from _machine import machine
+from _turns import seconds_of
 
 from minitransformer.layers.attention import (
     multi_head_attention,
@@ -171,30 +171,26 @@ def seconds(axis, setting, rounds):
     for _ in range(1 + rounds):  # the first one warms up
         for name, value in times:
             x, weights = inputs(LAYERS[name], **{**setting["at"], axis: value}, dtype=np.float32)
-            times[name, value].append(_once(LAYERS[name], x, weights))
+            times[name, value].append(seconds_of(_both_ways(LAYERS[name], x, weights)))
     return {
         name: [statistics.median(times[name, value][1:]) for value in setting["values"]]
         for name in LAYERS
     }
 
 
-def _once(layer, x, weights):
-    start = time.perf_counter()
-    y, cache = layer.forward(x, *weights)
-    layer.backward(y, cache)
-    return time.perf_counter() - start
+def _both_ways(layer, x, weights):
+    """A function that goes forward and backward."""
+
+    def run():
+        y, cache = layer.forward(x, *weights)
+        layer.backward(y, cache)
+
+    return run
 
 
 def memory(layer, n, d):
     """The most bytes that forward and backward hold at a time, input and weights aside."""
-    x, weights = inputs(layer, n, d, dtype=np.float32)
-    tracemalloc.start()
-    try:
-        y, cache = layer.forward(x, *weights)
-        layer.backward(y, cache)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return peak(_both_ways(layer, *inputs(layer, n, d, dtype=np.float32)))
 
 
 def paths(n):
@@ -255,12 +251,6 @@ def crosses(grid, rising, other):
             part = gap[i - 1] / (gap[i - 1] - gap[i])
             return grid[i - 1] * (grid[i] / grid[i - 1]) ** part
     return None
-
-
-def exponent(values, costs):
-    """The e of cost ~ valueᵉ that fits best."""
-    logs = [[math.log(number) for number in numbers] for numbers in (values, costs)]
-    return statistics.linear_regression(*logs).slope
 
 
 def table(result):

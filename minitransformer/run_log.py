@@ -15,6 +15,7 @@ from minitransformer.regular_file import read_regular, written_whole
 
 MOST = 10**9  # bytes; a million steps have 300 MB
 KINDS = {"train": {"step": count}, "validation": dict(step=count, epoch=count)}
+NO_SCORES = {"step", "epoch", "seconds", "left_out"}  # what else a validation has
 
 
 class RunLog:
@@ -61,7 +62,7 @@ class RunLog:
             raise CheckpointError(f"{where} is damaged: its kind is {entry['kind'][:99]!r}")
         values = dict.fromkeys(entry.keys() - {"kind"}, number)
         counts = KINDS[entry["kind"]]
-        if entry["kind"] == "validation" and not values.keys() - counts:
+        if entry["kind"] == "validation" and not values.keys() - NO_SCORES:
             raise CheckpointError(f"{where} is damaged: it has no score")
         return require_fields(where, entry, **values | counts)
 

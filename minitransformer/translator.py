@@ -64,14 +64,19 @@ class Translator:
 
         Raises:
             CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together.
+                or two do not belong together; or the model was not trained to translate.
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece.
         """
         run = RunFolder(path)
+        config, _ = run.load_config()
+        if config.task != "translation":
+            raise CheckpointError(
+                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
+                "not to translate"
+            )
         run.bind()
         arrays, origin = run.load_parameters()
-        config, _ = run.load_config()
         vocabulary = Vocabulary.load(run.vocabulary)
         if len(vocabulary) != config.source_vocabulary_size:
             raise CheckpointError(

@@ -1,6 +1,7 @@
 import math
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +10,14 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
+from minitransformer import plots
 from minitransformer.plots import (
     ATTENTION_COLOURS,
     attention_map,
     learning_rate,
-    loss_curves,
     positional_encodings,
 )
+from minitransformer.training.task import Score
 
 SOURCE = ["▁Der", "▁Hund", "▁läuft", ".", "</s>"]
 TARGET = ["▁The", "▁dog", "▁runs", "</s>"]
@@ -29,6 +31,7 @@ METRICS = [
     {"kind": "end", "step": 200},
     {"kind": "validation", "step": 300, "epoch": 3, "nll": 3.0, "bleu": 20.5},
 ]
+loss_curves = partial(plots.loss_curves, score=Score("bleu", "BLEU"))
 
 
 def panels(figure):
@@ -200,6 +203,14 @@ def test_loss_curves_show_nll_over_bleu():
     assert to_hex(training.get_color()) != to_hex(validation.get_color())
 
 
+def test_the_score_of_another_task_is_drawn_under_its_own_name():
+    rows = [{"kind": "validation", "step": 7, "epoch": 1, "nll": 1.5, "perplexity": 4.5}]
+    score = Score("perplexity", "perplexity", more_is_better=False)
+    _, scores = plots.loss_curves(rows, score=score).axes
+    assert points(scores.lines[0]) == [(7, 4.5)]
+    assert scores.get_ylabel() == "validation perplexity"
+
+
 def test_rows_may_be_read_while_they_are_drawn():
     figure = loss_curves(iter(METRICS))
     assert [len(line.get_xdata()) for axes in figure.axes for line in axes.lines] == [3, 3, 2]
@@ -287,7 +298,7 @@ def test_matplotlib_is_imported_only_to_draw_and_pyplot_never():
         import sys
         from minitransformer import plots
         assert "matplotlib" not in sys.modules
-        plots.loss_curves([])
+        plots.learning_rate([])
         plots.attention_map([[1.0]], ["a"], ["b"])
         assert "matplotlib.pyplot" not in sys.modules
     """

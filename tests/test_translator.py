@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_translator import captions, train_once
 
-from minitransformer import CPU, Device
+from minitransformer import CPU, Device, TransformerConfig
 from minitransformer import translator as translator_module
 from minitransformer.backend import DeviceError
 from minitransformer.checkpoint import CheckpointError
@@ -257,6 +257,13 @@ def test_a_missing_vocabulary_is_refused_by_its_name(run_copy):
     (run_copy / "vocabulary.model").unlink()
     with pytest.raises(FileNotFoundError, match=r"vocabulary\.model"):
         Translator.load(run_copy)
+
+
+def test_a_model_of_another_task_is_refused(run_folder, monkeypatch):
+    monkeypatch.setattr(TransformerConfig, "task", "to go on")
+    says = r"run is a model of kind 'transformer', trained for 'to go on', not to translate"
+    with pytest.raises(CheckpointError, match=says):
+        Translator.load(run_folder)
 
 
 def test_the_vocabulary_of_another_run_is_refused(run_copy):

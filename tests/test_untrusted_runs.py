@@ -212,7 +212,7 @@ def test_sizes_beyond_any_machine_are_no_configuration(run, name, capsys):
         b'{"kind": "train", "step": 1, "nll": "low"}',
         b'{"kind": "train", "step": 1, "nll": NaN}',
         b'{"kind": "train", "step": 1, "learning_rate": [1]}',
-        b'{"kind": "validation", "step": 1, "epoch": 1}',
+        b'{"kind": "validation", "step": 1, "epoch": 1, "seconds": 2.5, "left_out": 3}',
         b'{"kind": "validation", "step": 1, "bleu": 1.0}',
         b'{"kind": "validation", "step": 1, "epoch": 1.5, "bleu": 1.0}',
         b'{"kind": "validation", "step": 1, "epoch": 1, "bleu": 1e999}',

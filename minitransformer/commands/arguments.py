@@ -63,9 +63,12 @@ def add_own(parser):
 def own_functions(options):
     """Inside, the functions of the file that ``own`` of the options names stand in, if it does."""
     if options.own:
-        from minitransformer.exercises import parts_of  # nothing else needs these two
+        from minitransformer.exercises import parts_of  # nothing else needs these three
         from minitransformer.own import own
+        from minitransformer.own.layers import require_transformer
 
+        config, _ = RunFolder(options.run_folder).load_config()
+        require_transformer(config.kind)
         with own(options.own) as file:
             print(
                 f"minitransformer: {len(file.written)} of {len(parts_of('own'))} functions are "

@@ -97,6 +97,7 @@ def run_facts(run_folder):
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     facts = {
         "corpus": recipe.data.corpus,
+        "kind": config.kind,
         "parameters": f"{config.num_parameters():,}",
         "steps": max(state["step"] for state in [newest, *entries]),
         f"best validation {score.label}": (

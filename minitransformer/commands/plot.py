@@ -7,6 +7,7 @@ from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.task import task_class
 
 
 def add(parser):
@@ -30,11 +31,12 @@ def run(options):
 
 def draw(run_folder):
     """Write loss.png and learning_rate.png into a RunFolder; returns their paths."""
+    config, _ = run_folder.load_config()
     entries = run_folder.log.entries()
     logged = {entry["step"] for entry in entries}
     package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
     pictures = {
-        "loss.png": partial(plots.loss_curves, package=package),
+        "loss.png": partial(plots.loss_curves, score=task_class(config).score, package=package),
         "learning_rate.png": plots.learning_rate,
     }
     for name, picture in pictures.items():

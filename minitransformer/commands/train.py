@@ -19,6 +19,7 @@ from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.models.kinds import DEFAULT, KINDS, config_class
+from minitransformer.own.layers import require_transformer
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
@@ -111,10 +112,15 @@ def _fields(section=None):
 def _help(name, kinds):
     if name == "kind":
         return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
-    kind, setting = next(iter(kinds.items()))
-    sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
-    description = _descriptions(sections[setting.section]).get(name, "")
-    if len(kinds) < len(KINDS):
+    setting, *_ = kinds.values()
+    described = {}  # the kinds of which each description holds
+    for kind in kinds:
+        sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
+        description = _descriptions(sections[setting.section]).get(name, "")
+        described.setdefault(description, []).append(kind)
+    if len(described) > 1:
+        description = "; ".join(f"{', '.join(of)}: {words}" for words, of in described.items())
+    elif len(kinds) < len(KINDS):
         description += f"; of {', '.join(kinds)}"
     if setting.default == "":
         return description
@@ -146,6 +152,8 @@ def run(options):
     progress = Progress()
     device = select_device(options.device)
     run_folder, recipe = _resumed(options) if options.resume else _new(options)
+    if options.own:
+        require_transformer(recipe.model["kind"])
     with interrupts_raised():
         own = checked(options.own, options.anyway, progress.say) if options.own else None
         with own.standing_in() if own else nullcontext():

@@ -27,6 +27,15 @@ def cross_attention(model, source, target):
     return to_host(model.cross_attention(decode_cache))
 
 
+def require_attention(model, source):
+    """Look into the model for the first word of one sentence, so that no search is made in vain.
+
+    Raises:
+        ValueError: as for :func:`cross_attention`.
+    """
+    cross_attention(model, source[:1], np.array([[BOS]]))
+
+
 def with_attention(model, source, found):
     """The hypotheses found for each row of ``source`` (B, S), now with their attention.
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.data.vocabulary import BOS, EOS
-from minitransformer.decoding.attention import with_attention
+from minitransformer.decoding.attention import require_attention, with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
     check_alpha,
@@ -78,6 +78,8 @@ def beam_search(
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []
+    if attention:
+        require_attention(model, source)
     xp = model.device.xp
     tokens = np.zeros((limits.max(), len(source), beam_size), dtype=int)  # (T, B, k)
     parents = np.zeros_like(tokens)  # of each token, its prefix's slot one step before

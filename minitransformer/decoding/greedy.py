@@ -10,7 +10,7 @@ All sentences X take a step together, and those that are at their end leave.
 import numpy as np
 
 from minitransformer.data.vocabulary import BOS, EOS
-from minitransformer.decoding.attention import with_attention
+from minitransformer.decoding.attention import require_attention, with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
     check_alpha,
@@ -39,13 +39,15 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     Raises:
         ValueError, TypeError: a source has no tokens, ids out of range or no integers, or is longer
             than the model's ``config.max_length``; or ``alpha`` < 0 or so large that a length
-            penalty is not finite, or ``max_length`` < 1.
+            penalty is not finite, or ``max_length`` < 1; or the model has no attention to carry.
         FloatingPointError: the model gives NaN.
     """
     check_alpha(alpha, model.config.max_length)
     limits = length_limits(model, source, max_length)
     if not len(source):
         return []
+    if attention:
+        require_attention(model, source)
     xp = model.device.xp
     said = np.full((len(source), limits.max()), EOS)  # (B, T)
     lengths = np.zeros(len(source), dtype=int)

@@ -3,7 +3,7 @@
     e_ts = vᵀ tanh(q_t W + k_s U)        A = softmax(e)        Y = A V
 
 A small network with one hidden layer says how well a key matches a query, where the Transformer
-has their product. With A the width of that layer and h_ts = tanh(q_t W + k_s U), (A,):
+has their product. With F the width of that layer and h_ts = tanh(q_t W + k_s U), (F,):
 
 Derivation. A and Y are as in ``attention.py``: dA = dY Vᵀ, dV = Aᵀ dY, and de by the softmax. Then
 
@@ -14,7 +14,7 @@ every t:
 
     d(q_t W) = Σ_s dz_ts        d(k_s U) = Σ_t dz_ts
 
-All h_ts are kept for the backward, B·T·S·A numbers: for 64 sentences of 20 tokens and A = 256,
+All h_ts are kept for the backward, B·T·S·F numbers: for 64 sentences of 20 tokens and F = 256,
 26 MB in float32, where the dot product keeps B·T·S.
 """
 
@@ -31,17 +31,20 @@ def additive_attention(query, key, value, v, mask=None):
     T = 1, has to do that only once for its keys.
 
     Args:
-        query: q W, (B, T, A).
-        key: k U, (B, S, A).
+        query: q W, (B, T, F).
+        key: k U, (B, S, F).
         value: (B, S, D).
-        v: (A,).
+        v: (F,).
         mask: boolean, broadcasts to (B, T, S); True where attention is allowed. A query that is
             allowed nothing receives zeros.
 
     Returns:
         y (B, T, D) and the cache for the backward.
+
+    Raises:
+        TypeError, ValueError: the mask is not boolean, or does not broadcast to (B, T, S).
     """
-    hidden = array_namespace(query).tanh(query[:, :, None] + key[:, None])  # (B, T, S, A)
+    hidden = array_namespace(query).tanh(query[:, :, None] + key[:, None])  # (B, T, S, F)
     scores = hidden @ v  # (B, T, S)
     weights, softmax_cache = softmax(scores, mask)
     y = weights @ value  # (B, T, D)
@@ -49,15 +52,15 @@ def additive_attention(query, key, value, v, mask=None):
 
 
 def additive_attention_backward(dy, cache):
-    """Gradients dquery (B, T, A), dkey (B, S, A), dvalue (B, S, D) and dv (A,)."""
+    """Gradients dquery (B, T, F), dkey (B, S, F), dvalue (B, S, D) and dv (F,)."""
     hidden, value, v, softmax_cache, weights = cache
     dvalue = weights.swapaxes(-1, -2) @ dy  # (B, S, D)
     dweights = dy @ value.swapaxes(-1, -2)  # (B, T, S)
     dscores = softmax_backward(dweights, softmax_cache)
-    dv = dscores.reshape(-1) @ hidden.reshape(-1, len(v))  # (A,)
-    dz = dscores[..., None] * (v * (1 - hidden * hidden))  # (B, T, S, A)
-    dkey = dz.sum(axis=1)  # (B, S, A)
-    dquery = dz.sum(axis=2)  # (B, T, A)
+    dv = dscores.reshape(-1) @ hidden.reshape(-1, len(v))  # (F,)
+    dz = dscores[..., None] * (v * (1 - hidden * hidden))  # (B, T, S, F)
+    dkey = dz.sum(axis=1)  # (B, S, F)
+    dquery = dz.sum(axis=2)  # (B, T, F)
     return dquery, dkey, dvalue, dv
 
 
@@ -66,7 +69,7 @@ class AdditiveAttention(Module):
 
     Args:
         d_query, d_key: widths of queries and of keys.
-        d_attention: A, the width of the hidden layer.
+        d_attention: F, the width of the hidden layer.
         rng: NumPy generator for the weights.
     """
 
@@ -77,8 +80,8 @@ class AdditiveAttention(Module):
 
     def forward(self, query, key, value, mask=None):
         """y (B, T, D) and the cache; query (B, T, d_query), key (B, S, d_key), value (B, S, D)."""
-        q, q_cache = self.of_query.forward(query)  # (B, T, A)
-        k, k_cache = self.of_key.forward(key)  # (B, S, A)
+        q, q_cache = self.of_query.forward(query)  # (B, T, F)
+        k, k_cache = self.of_key.forward(key)  # (B, S, F)
         y, attention_cache = additive_attention(q, k, value, self.v.data, mask)
         return y, (q_cache, k_cache, attention_cache)
 

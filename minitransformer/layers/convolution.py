@@ -26,6 +26,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
+from minitransformer.masks import check_token_mask
 from minitransformer.module import Module, Parameter
 
 
@@ -48,7 +49,13 @@ def convolution(x, weight, bias=None, dilation=1, causal=False, mask=None):
         ValueError: x does not fit the weight, the mask does not fit x, or as for :func:`windows`.
     """
     width, d_in, d_out = weight.shape
-    x = x if mask is None else x * _column(mask, x)
+    if x.shape[-1] != d_in:
+        raise ValueError(
+            f"x of shape {x.shape} does not fit a weight of shape {weight.shape}: "
+            f"its last axis must be {d_in}"
+        )
+    check_token_mask(mask, x.shape[:2])
+    x = x if mask is None else x * mask[..., None]
     seen, windows_cache = windows(x, width, dilation, causal)  # (B, T, k D_in)
     y, linear_cache = linear(seen, weight.reshape(width * d_in, d_out), bias)  # (B, T, D_out)
     return y, (mask, weight.shape, windows_cache, linear_cache)
@@ -59,7 +66,7 @@ def convolution_backward(dy, cache):
     mask, weight_shape, windows_cache, linear_cache = cache
     dseen, dweight, dbias = linear_backward(dy, linear_cache)  # (B, T, k D_in)
     dx = windows_backward(dseen, windows_cache)  # (B, T, D_in)
-    dx = dx if mask is None else dx * _column(mask, dx)
+    dx = dx if mask is None else dx * mask[..., None]
     return dx, dweight.reshape(weight_shape), dbias
 
 
@@ -109,18 +116,6 @@ def reach(width, dilation=1, causal=False):
             f"choose {width - 1} or {width + 1}, or causal=True"
         )
     return (width // 2) * dilation, (width // 2) * dilation
-
-
-def _column(mask, x):
-    """The mask as a factor of x, (B, T, 1)."""
-    if mask.dtype != bool:
-        raise TypeError(f"the mask must be boolean, True at tokens; its dtype is {mask.dtype}")
-    if mask.shape != x.shape[:2]:
-        raise ValueError(
-            f"x of shape {x.shape} needs a mask of shape {x.shape[:2]}, one entry a position; "
-            f"it is {mask.shape}"
-        )
-    return mask[..., None]
 
 
 class Convolution(Module):

@@ -41,7 +41,9 @@ def learned_positions_backward(dy, cache):
 
 
 class LearnedPositions(Module):
-    """Adds its own table, drawn with standard deviation 0.1 as in Gehring et al.
+    """Adds its own table, drawn with standard deviation 1, which is that of the words, √D · E.
+
+    In Gehring et al. words and positions are as large as each other, too: both have 0.1.
 
     Args:
         max_length: how many positions there are.
@@ -50,7 +52,7 @@ class LearnedPositions(Module):
     """
 
     def __init__(self, max_length, d_model, rng):
-        table = rng.normal(scale=0.1, size=(max_length, d_model))
+        table = rng.standard_normal((max_length, d_model))
         self.table = Parameter(table.astype(np.float32))
 
     def forward(self, x):

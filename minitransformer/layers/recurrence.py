@@ -28,6 +28,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace
 from minitransformer.layers.linear import glorot_uniform, linear
+from minitransformer.masks import check_token_mask
 
 
 def recurrence(cell, from_input, state, w_hidden, b_hidden, mask=None, reverse=False):
@@ -46,11 +47,15 @@ def recurrence(cell, from_input, state, w_hidden, b_hidden, mask=None, reverse=F
         y (B, T, D) and the parts of the last state, (B, D) each, as one tuple; and the cache.
 
     Raises:
-        TypeError, ValueError: the mask is not boolean, or not (B, T).
+        TypeError, ValueError: the mask is not boolean, or not (B, T); or T is 0.
     """
     check_token_mask(mask, from_input.shape[:2])
     xp = array_namespace(from_input)
     length = from_input.shape[1]
+    if not length:
+        raise ValueError(
+            f"a batch of shape {from_input.shape[:2]} has no steps; give sequences of at least one"
+        )
     steps = range(length)[::-1] if reverse else range(length)
     h_before, h_after, cell_caches = ([None] * length for _ in range(3))
     for t in steps:
@@ -104,16 +109,6 @@ def _where_real(mask, t, at_tokens, at_padding):
     real = mask[:, t, None]  # (B, 1)
     xp = array_namespace(mask)
     return tuple(xp.where(real, x, y) for x, y in zip(at_tokens, at_padding, strict=True))
-
-
-def check_token_mask(mask, shape):
-    """Raise unless ``mask`` is None or a boolean array of that shape, (B, T)."""
-    if mask is None:
-        return
-    if mask.dtype != bool:
-        raise TypeError(f"the mask must be boolean, True at tokens; its dtype is {mask.dtype}")
-    if mask.shape != shape:
-        raise ValueError(f"the mask has shape {mask.shape}; the batch needs one of {shape}")
 
 
 def first_state(x, d_hidden):

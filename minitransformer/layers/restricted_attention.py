@@ -2,9 +2,9 @@
 
     y_t = Σ_s A_ts v_s        A_ts = softmax over |t − s| ≤ r of q_t · k_s / √d_k
 
-or over t − r ≤ s ≤ t where it is causal. Of the n² weights at most n (2r + 1) are not zero, and
-hardly any others are computed: time and memory grow as n r. In return it takes d / r layers until
-two words that stand d apart meet.
+or over t − r ≤ s ≤ t where it is causal. For each query 3 r keys are computed (2 r where it is
+causal), of which at most 2 r + 1 (r + 1) count: time and memory grow as n r, not as n². In return
+it takes d / r layers until two words that stand d apart meet.
 
 The sequence is cut into N blocks of C = r positions. Whatever the queries of a block may see lies
 in the block itself and in the two beside it (in a causal window, in the one before). So each block

@@ -10,8 +10,10 @@ looks into the source, with the word just said, g, beside what it has made of it
 are the words themselves, e, beside what the encoder made of them, z. √½ keeps the variance of a sum
 of two, and stands here in place of a LayerNorm.
 
-Two choices are not those of Gehring et al.: attention has the four matrices and the scale of the
-Transformer's, with one head, and output and embedding share a matrix as ``tying`` says.
+Among what differs from Gehring et al.: attention has the four matrices and the scale of the
+Transformer's, with one head, and output and embedding share a matrix as ``tying`` says. There, c is
+multiplied by m √(1/m), m the source length, as a mean of m words varies less than a word; gradients
+of the encoder are divided by the number of attentions; and weights are normalised.
 
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """

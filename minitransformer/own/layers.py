@@ -5,7 +5,21 @@ of a feed-forward network. A Module owns its parameters, and its backward adds t
 """
 
 from minitransformer.gradcheck import CheckError
+from minitransformer.models.kinds import DEFAULT
 from minitransformer.twins import Twin
+
+
+def require_transformer(kind):
+    """Refuse the other kinds: one of layers like these, with another attention, would lose that.
+
+    Raises:
+        CheckError: it is another.
+    """
+    if kind != DEFAULT:
+        raise CheckError(
+            f"--own is for models of kind {DEFAULT!r}, and this one is of kind {kind!r}, whose "
+            f"layers are others than yours: leave out --own, or take a model of kind {DEFAULT!r}"
+        )
 
 
 def encoder_layer_twin(forward, backward):

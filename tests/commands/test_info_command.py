@@ -79,6 +79,7 @@ def test_a_finished_run_is_shown_with_what_was_chosen(run_folder, capsys):
     assert best.startswith("100.0, epoch ")
     assert shown == {
         "corpus": "files",
+        "kind": "transformer",
         "parameters": f"{translator.model.num_parameters():,}",
         "steps": "126",
         "finished": f"yes; chosen: {translator.origin}, validation BLEU 100.0",

@@ -69,6 +69,16 @@ def test_any_field_can_be_replaced_on_the_command_line(recipe, tmp_path):
     assert recorded == expected.as_dict()
 
 
+def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        train("--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--num-encoder-layers N transformer, restricted: layers of each stack" in shown
+    assert "; convolution: convolutions of each side. An encoder of L layers" in shown
+    assert "--tying TEXT " + '"three-way", one matrix for both' in shown  # the same for all kinds
+
+
 def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit, match="0"):

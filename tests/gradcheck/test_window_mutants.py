@@ -81,7 +81,8 @@ def convolution_windows_overwrite(dy, cache, dx, dweight, dbias):
 
 def gate_with(change):
     def backward(dy, cache):
-        return np.concatenate(change(dy, *cache), axis=-1)
+        a, gate, _ = cache
+        return np.concatenate(change(dy, a, gate), axis=-1)
 
     return backward
 

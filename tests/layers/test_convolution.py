@@ -108,7 +108,7 @@ def test_a_window_of_one_is_a_linear_map():
     np.testing.assert_allclose(y, X @ weight[0] + BIAS, rtol=1e-13)
 
 
-def test_the_first_outputs_of_a_causal_layer_have_the_variance_of_their_inputs_over_all_taps():
+def test_outputs_of_a_new_layer_have_the_variance_of_its_inputs():
     layer = Convolution(64, 64, 5, np.random.default_rng(1))
     y, _ = layer.forward(np.random.default_rng(2).standard_normal((4, 200, 64)))
     assert 0.9 < y[:, 5:-5].var() < 1.1
@@ -126,13 +126,15 @@ def test_a_window_of_nothing_is_refused(width, dilation):
 
 
 def test_an_input_that_does_not_fit_the_weight_is_refused():
-    with pytest.raises(ValueError, match="does not fit"):
+    """In the shapes that were given: not in those of its windows."""
+    given = rf"\(2, 12, {D}\) does not fit a weight of shape \(3, {D + 1}, {F}\): .* be {D + 1}$"
+    with pytest.raises(ValueError, match=given):
         Convolution(D + 1, F, 3, RNG).forward(X)
 
 
 def test_a_mask_that_does_not_fit_or_is_not_boolean_is_refused():
     layer = Convolution(D, F, 3, RNG)
-    with pytest.raises(ValueError, match=r"mask of shape \(2, 12\), .* it is \(2, 1, 1, 12\)"):
+    with pytest.raises(ValueError, match=r"mask has shape \(2, 1, 1, 12\); .* one of \(2, 12\)"):
         layer.forward(X, np.ones((B, 1, 1, T), dtype=bool))
     with pytest.raises(TypeError, match="mask must be boolean"):
         layer.forward(X, np.ones((B, T)))

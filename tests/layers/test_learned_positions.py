@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
 
 D = 8
@@ -13,6 +14,11 @@ def test_the_first_rows_are_added_to_every_sentence():
     y, _ = layer.forward(x)
     for sentence in range(3):
         np.testing.assert_array_equal(y[sentence], x[sentence] + layer.table.data[:5])
+
+
+def test_at_first_positions_are_as_large_as_words():
+    words, _ = Embedding(embedding_weight(200, 64, RNG)).forward(np.arange(200))
+    assert LearnedPositions(200, 64, RNG).table.data.std() == pytest.approx(words.std(), rel=0.03)
 
 
 def test_a_row_gathers_the_gradients_of_its_position_and_one_beyond_the_sentences_none():

@@ -246,3 +246,9 @@ def test_what_comes_from_the_state_keeps_its_length_in_every_gate():
 def test_the_forget_gate_of_an_lstm_is_open_at_first():
     bias = LSTM(D, K, np.random.default_rng(6)).bias.data
     np.testing.assert_array_equal(bias.reshape(4, K).T, np.tile([0, 1, 0, 0], (K, 1)))
+
+
+@every_layer
+def test_a_batch_without_steps_is_refused_with_its_shape(name):
+    with pytest.raises(ValueError, match=r"a batch of shape \(3, 0\) has no steps; give sequences"):
+        LAYERS[name].forward(X[:, :0])

@@ -21,10 +21,12 @@ EVERY = [
 
 @pytest.fixture(params=EVERY, ids=str)
 def model(request, monkeypatch):
-    """A model of each kind, as by default but narrow, in float64."""
+    """A model of each kind, as by default but narrow, in float64; a window is of few positions."""
     monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
     kind, fields = request.param
     narrow = dict(d_model=16, max_length=8, dropout=0.0)
+    if any(f.name == "window" for f in config_class(kind).choices()):
+        narrow["window"] = 1  # so that a sentence is more than one block
     config = config_class(kind).of_vocabulary(V, **narrow, **fields)
     return new_model(config, seed=1, dtype=np.float64)
 

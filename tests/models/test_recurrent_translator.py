@@ -1,8 +1,11 @@
+import sys
+
 import numpy as np
 import pytest
 from strict_cupy import strict
 
 from minitransformer.backend import Device, to_host
+from minitransformer.decoding import beam_search, greedy
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, B, small_recurrent_config
 from minitransformer.models.recurrent_translator import (
@@ -68,6 +71,15 @@ def test_every_word_it_says_has_looked_at_the_words_of_the_source():
 def test_a_fixed_vector_has_no_attention_to_look_into():
     with pytest.raises(ValueError, match=r"attention='none' has no attention .* one vector"):
         cross_attention(MODELS["none"], SOURCE, TARGET)
+
+
+@pytest.mark.parametrize("search", [greedy, beam_search])
+def test_a_search_for_attention_that_there_is_not_is_refused_before_its_first_step(
+    search, monkeypatch
+):
+    monkeypatch.setattr(sys.modules[search.__module__], "decoder_for", None)
+    with pytest.raises(ValueError, match=r"attention='none' has no attention"):
+        search(MODELS["none"], SOURCE, attention=True)
 
 
 @either

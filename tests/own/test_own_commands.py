@@ -245,6 +245,27 @@ def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
     assert (RUN / "own.py").read_text() == "# somebody else's\n"
 
 
+OTHER = "--own is for models of kind 'transformer', and this one is of kind 'restricted'"
+
+
+def test_another_kind_of_model_is_not_trained_on_ones_own(recipe, capsys):
+    """The learner's layers know no window: they would look at what is still to be said."""
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, "--own", mine, *SMALL, "--kind", "restricted") == 1
+    assert OTHER in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_another_kind_of_model_does_not_translate_on_ones_own(recipe, capsys):
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, *SMALL, "--kind", "restricted") == 0
+    for command_name in ("translate", "evaluate"):
+        assert command(command_name, "runs/captions", "--own", mine) == 1
+        assert OTHER in capsys.readouterr().err
+    assert train("--resume", "runs/captions", "--own", mine) == 1
+    assert OTHER in capsys.readouterr().err
+
+
 def test_anyway_goes_with_ones_own(recipe):
     with pytest.raises(SystemExit, match="2"):
         train(recipe, "--anyway")
@@ -422,7 +443,7 @@ def test_one_function_can_be_asked_for(tmp_path, capsys):
 
 def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypatch):
     drawn = {}
-    curves = lambda entries, file, package: drawn.update(mine=entries, theirs=package)  # noqa: E731
+    curves = lambda entries, _, package, **kw: drawn.update(mine=entries, theirs=package)  # noqa: E731
     monkeypatch.setattr("minitransformer.plots.loss_curves", curves)
     run.log.write([entry for entry in run.log.entries() if entry["step"] % 2])
     assert command("plot", RUN) == 0

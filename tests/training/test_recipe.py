@@ -35,6 +35,16 @@ def test_the_base_recipe_is_the_model_of_the_paper():
     assert recipe.training.warmup_steps == 4000
 
 
+@pytest.mark.parametrize(("end", "transformer"), [("-toy", "toy"), ("", "multi30k-cpu")])
+@pytest.mark.parametrize("name", ["gru", "gru-attention", "convolution", "restricted"])
+def test_another_architecture_has_about_as_many_parameters_as_the_transformer(
+    name, end, transformer
+):
+    recipes = Recipe.load(name + end), Recipe.load(transformer)
+    sizes = [r.model_config(r.data.vocabulary_size).num_parameters() for r in recipes]
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.1)
+
+
 def test_a_recipe_without_changes_has_the_defaults_of_its_parts():
     recipe = Recipe()
     assert recipe.data == DataConfig()
