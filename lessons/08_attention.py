@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 08 · Scaled dot-product attention
 #
-# **You will** see attention as a lookup that can be differentiated; derive its backward in full, and read off
-# what the gradient tells each key and value; measure what goes wrong without the factor $1 / \sqrt{d_k}$; and
+# **You will** see attention as a lookup that can be differentiated; derive its backward pass in full, and read
+# off what the gradient tells each key and value; measure what goes wrong without the factor $1 / \sqrt{d_k}$; and
 # build masks that let nothing through, even where nothing is allowed.
 #
 # | | |
@@ -79,7 +79,10 @@ def unit(angle):
 
 cosines = unit(turn) @ unit(key_angles).T  # (queries, keys)
 nearest = values[cosines.argmax(axis=-1)]  # (queries,)
-answers = {beta: softmax(beta * cosines)[0] @ values for beta in (1, 5, 25)}  # (queries,) each
+answers = {}
+for beta in (1, 5, 25):
+    weights, _ = softmax(beta * cosines)  # the second result is for the backward pass
+    answers[beta] = weights @ values  # (queries,)
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4.2))
@@ -105,13 +108,13 @@ plt.show()
 #
 # In a sentence each word has a query, what it looks for; a key, what it is found by; and a value, what it
 # hands out. All three are vectors of $d_k$ numbers. [Lesson 09](09_multi_head_attention.ipynb) makes them;
-# here they are given. Stack the queries as rows of $Q$, the keys as rows of $K$, the values as rows of $V$.
-# Here are four words that look at each other, with $d_k = 3$ random numbers:
+# here they are given. Stack the queries as the T rows of $Q$, the keys as the S rows of $K$, the values as
+# the S rows of $V$. Here are four words that look at each other, with $d_k = 3$ random numbers:
 
 # %%
 sentence = ["the", "dog", "is", "here"]
 drawn = np.random.default_rng(3)
-q, k, v = drawn.standard_normal((3, 4, 3)).round(1)  # (T, d_k), (S, d_k), (S, d_k): T = S here
+q, k, v = drawn.standard_normal((3, 4, 3)).round(1)  # (T, d_k) and two (S, d_k), T = S
 z = q @ k.T / np.sqrt(3)  # (T, S)
 a, _ = softmax(z)  # (T, S), row by row
 y = a @ v  # (T, d_k)
@@ -195,9 +198,10 @@ plt.show()
 # $$
 #
 # The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. In the package,
-# $B$ sentences and $H$ *heads* are leading axes: $B \cdot H$ attentions side by side. The paper's $d_k$ is
-# the width of a head, K in the shapes. A forward function also returns a `cache`, what its backward needs;
-# its last entry is $A$. (`device` is the CPU.)
+# the arrays have two more axes in front: B sentences, and H *heads*, which are attentions side by side, each
+# with queries, keys and values of its own. The paper's $d_k$, the width of a head, is K in the shapes. A
+# forward function also returns a `cache`, what its backward pass needs; its last entry is $A$. (`device` is
+# the CPU.)
 
 # %%
 B, H, T, S, K = 2, 3, 4, 5, 8
@@ -242,7 +246,7 @@ assert np.allclose(scaled_dot_product_attention(q, k + shift, v)[0], y)
 # The same identity lets the softmax subtract the largest score of each row before it takes exponentials,
 # which then cannot overflow.
 #
-# ## 3 · The backward
+# ## 3 · The backward pass
 #
 # We write $dx$ for $\partial L / \partial x$, the gradient of a loss $L$. Given $dY$, we want $dQ$, $dK$ and
 # $dV$. First a picture of the result. One query looks at six values, drawn as points in the plane, larger for
@@ -364,26 +368,27 @@ plt.show()
 # - **The scores of a query compete.** $\sum_s dz_s = dy \cdot (\sum_s a_s v_s - y) = 0$: what some gain,
 #   others lose. Therefore $\sum_s dk_s = \sum_t (\sum_s dz_{ts}) \, q_t / \sqrt{d_k} = 0$, the gradient of a
 #   bias on all keys, which has no effect (section 2).
-# - **Who is not looked at does not learn.** Both $dz_s$ and this query's share of $dv_s$ have the factor
+# - **What is not looked at does not learn.** Both $dz_s$ and this query's share of $dv_s$ have the factor
 #   $a_s$. Even the best value gets no attention from a query that gives it none now.
 # - **A query that has chosen is deaf.** If $a_s = 1$ then $y = v_s$, the bracket is zero, and all other
 #   scores have the factor 0. Only the value still learns. Section 5 is about this.
 
 # %%
 dy = rng.standard_normal(y.shape)
-dq, dk, dv = scaled_dot_product_attention_backward(dy, scaled_dot_product_attention(q, k, v)[1])
+_, cache = scaled_dot_product_attention(q, k, v)
+dq, dk, dv = scaled_dot_product_attention_backward(dy, cache)
 from_the_picture = a * (dy @ v.swapaxes(-1, -2) - (dy * y).sum(axis=-1, keepdims=True))
 assert np.allclose(dq, from_the_picture @ k / np.sqrt(K))
 assert np.allclose(dz_row, a_row * ((points - y_row) @ dy_row))  # the numbers in the plot
-print(
-    f"entries of dk up to {abs(dk).max():.2f}; their sums over the keys: {abs(dk.sum(2)).max():.0e}"
-)
+print(f"entries of dk: up to {abs(dk).max():.2f}")
+print(f"their sums over the keys: up to {abs(dk.sum(axis=2)).max():.0e}")
 
 # %% [markdown]
 # ## 4 · The code of the package
 #
-# Compare the backward with the box. `dropout` ([lesson 12](12_learning.ipynb)) does nothing here, its
-# probability is 0. (`@twinned` lets a faster body stand in when asked.)
+# Compare the backward pass with the box. The box divides both $dQ$ and $dK$ by $\sqrt{d_k}$; the code does it
+# once, in `dscores`. `dropout` ([lesson 12](12_learning.ipynb)) does nothing here, for its probability is 0.
+# (`@twinned` lets a faster body stand in when asked.)
 
 # %%
 source_of(scaled_dot_product_attention, scaled_dot_product_attention_backward)
@@ -392,19 +397,23 @@ source_of(scaled_dot_product_attention, scaled_dot_product_attention_backward)
 source_of(softmax, softmax_backward)
 
 # %% [markdown]
-# `check_pair` compares a backward with the quotients of small differences, for which nothing has to be derived
-# ([lesson 03](03_gradient_checking.ipynb)):
+# `check_pair` compares a backward pass with the quotients of small differences, for which nothing has to be
+# derived ([lesson 03](03_gradient_checking.ipynb)):
 
 # %%
-report = check_pair(scaled_dot_product_attention, scaled_dot_product_attention_backward, (q, k, v))
+report = check_pair(
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+    (q, k, v),
+)
 assert report.right
 print(report)
 
 # %% [markdown]
 # ### Two mistakes
 #
-# One forgets the factor $1 / \sqrt{d_k}$, one the row sum. Neither raises an error, and the gradient of the
-# values is right:
+# One forgets the factor $1 / \sqrt{d_k}$. One keeps only $a_s (1 - a_s)$, the diagonal of the softmax's matrix of
+# derivatives. Neither raises an error, and the gradient of the values is right:
 
 
 # %%
@@ -414,7 +423,7 @@ def wrong_backward(mistake):
         dvalue = a.swapaxes(-1, -2) @ dy
         da = dy @ value.swapaxes(-1, -2)
         dz = softmax_backward(da, a)
-        if mistake == "a (1 − a)":  # only the diagonal of the matrix of derivatives
+        if mistake == "a (1 − a)":  # only the diagonal
             dz = a * (1 - a) * da
         if mistake != "no scale":
             dz = dz * scale
@@ -436,9 +445,10 @@ for mistake in ("no scale", "a (1 − a)"):
 #
 # ### The variance of a dot product
 #
-# Let the features of queries and keys be independent, with mean 0 and variance 1. (About true at the start of
-# training: they are made from $D$ features, which LayerNorm, [lesson 07](07_layer_norm.ipynb), gives a mean
-# square of 1, by weights of variance $1 / D$, which keep it.) Then a product of two of them has
+# Let the features of queries and keys be independent, with mean 0 and variance 1. (This is about true at
+# the start of training. They are made from $D$ features, to which LayerNorm, [lesson 07](07_layer_norm.ipynb),
+# gives a mean square of 1. The weights that make them have variance $1 / D$, and so keep it.) Then a product of
+# two of them has
 #
 # $$
 # \text{mean} = E[q_i k_i] = E[q_i] \, E[k_i] = 0 ,
@@ -461,7 +471,7 @@ for mistake in ("no scale", "a (1 − a)"):
 # $$
 #
 # This is saturation: a hard choice, made by weights that have learned nothing yet. How much gradient is left?
-# The backward of a row multiplies by the matrix $J_{su} = a_s ([s = u] - a_u)$. As its size we take the root
+# The backward pass of a row multiplies by the matrix $J_{su} = a_s ([s = u] - a_u)$. As its size we take the root
 # of the sum of its squares,
 #
 # $$
@@ -485,14 +495,15 @@ KEYS, QUERIES = 16, 4000
 
 
 def jacobian_size(a):
-    """The root of the sum of squares of the softmax's matrix of derivatives, for each row."""
-    squares = (a**2).sum(axis=-1)
-    return np.sqrt(np.maximum(squares - 2 * (a**3).sum(axis=-1) + squares**2, 0))
+    """‖J‖ for each row of weights, without 1 − a, which rounds to 0 where a is nearly 1."""
+    others = 1 - np.eye(KEYS)  # a @ others is 1 − a, as the sum of the other weights
+    diagonal = ((a * (a @ others)) ** 2).sum(axis=-1)  # s = u: a_s² (1 − a_s)²
+    return np.sqrt(diagonal + (a**2 * (a**2 @ others)).sum(axis=-1))  # s ≠ u: a_s² a_u²
 
 
 def random_scores(d_k):
     """Dot products (QUERIES, KEYS) of random queries with random keys."""
-    keys = rng.standard_normal((QUERIES // 50, d_k, KEYS))  # 80 sets of keys, 50 queries for each
+    keys = rng.standard_normal((QUERIES // 50, d_k, KEYS))  # a set of keys for 50 queries
     queries = rng.standard_normal((QUERIES // 50, 50, d_k))
     return (queries @ keys).reshape(QUERIES, KEYS)
 
@@ -501,10 +512,11 @@ dots = {d_k: random_scores(d_k) for d_k in widths}
 plain = {d_k: softmax(dots[d_k])[0] for d_k in widths}
 scaled = {d_k: softmax(dots[d_k] / np.sqrt(d_k))[0] for d_k in widths}
 ordered = np.sort(rng.standard_normal((100_000, KEYS)), axis=-1)
-gap = np.median(ordered[:, -1] - ordered[:, -2])  # g of 16 standard normal numbers
+gap = np.median(ordered[:, -1] - ordered[:, -2])  # g of 16 standard normal scores
 
 print("d_k                    ", *(f"{d_k:5}" for d_k in widths))
 print("standard deviation, q·k", *(f"{z.std():5.1f}" for z in dots.values()))
+print(f"median of the gap g: {gap:.2f}")
 
 # %% tags=["hide-input"]
 wide = np.linspace(1, 1024, 300)
@@ -523,7 +535,7 @@ left.text(1, 1 / KEYS + 0.015, "all keys alike", fontsize=9.5)
 left.set(title="largest weight of a query", ylabel="weight", ylim=(0, 1.05), xscale="log")
 right.plot(wide, 2 * np.exp(-gap * np.sqrt(wide)), "-", color=BLACK, lw=1)
 right.text(5, 1.1, r"$2\,e^{-g\sqrt{d_k}}$")
-right.set(title="what is left of a gradient", ylabel=r"$\|J\|$", ylim=(1e-7, 6))
+right.set(title="what is left of a gradient", ylabel=r"$\|J\|$", ylim=(1e-11, 6))
 right.set(xscale="log", yscale="log")
 for axes in (left, right):
     axes.set_xlabel("$d_k$, width of a head (features)")
@@ -533,12 +545,13 @@ left.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Points are medians over the queries, bands hold the middle half, the thin line is the formula. Without the
-# scaling, the largest weight goes to 1. From $d_k = 64$ on, where two keys have nearly all the weight, the
-# gradient of the typical query falls as the formula says. With it, the width hardly matters.
+# Points are medians over the queries, bands hold the middle half, the thin line is the formula with the
+# median $g$. Without the scaling, the largest weight goes to 1. From $d_k = 64$ on, where two keys have nearly
+# all the weight, the gradient of the typical query falls as the formula says. With the scaling, the width
+# hardly matters.
 #
-# *Typical*, for not all gradients vanish. Here is that of the query itself, $dq$. It has the keys as a
-# factor, and those are longer in a wider head:
+# We say *typical* because not all gradients vanish. Here is the gradient of the query itself, $dq$. It has the
+# keys as a factor, and those are longer in a wider head:
 
 # %%
 d_k = 1024
@@ -560,8 +573,9 @@ assert np.median(size) < 0.01 < size.mean()
 # We let attention learn a lookup. Each example has 16 random keys with values. The query is one of the keys,
 # turned by a rotation that is the same for all examples. A linear map $W$ in front of it has to learn to turn
 # it back. $d_k$ is 64, and $W$ starts at random. The loss is the squared error of the value. Values have
-# variance 1, so the answer 0 has a loss of 1. 120 steps of plain gradient descent, over a wide range of
-# learning rates, from three seeds:
+# variance 1, so the answer 0 has a loss of 1. We take 120 steps of plain gradient descent, over a wide range of
+# learning rates, from three seeds. (The rates look large because the loss is a mean, over 1024 numbers. For
+# their sum they would be 1024 times smaller.)
 
 # %%
 D_K, EXAMPLES, STEPS = 64, 32, 120
@@ -578,7 +592,7 @@ def learn_lookup(learning_rate, factor, seed):
     for _ in range(STEPS):
         keys = rng.standard_normal((EXAMPLES, KEYS, D_K))
         values = rng.standard_normal((EXAMPLES, KEYS, 8))
-        asked = keys[:, :4] @ rotation  # (EXAMPLES, 4, D_K): each example asks for four of them
+        asked = keys[:, :4] @ rotation  # (EXAMPLES, 4, D_K): four queries for each example
         queries, linear_cache = linear(asked, weight)
         found, cache = scaled_dot_product_attention(queries * factor, keys, values)
         error = found - values[:, :4]
@@ -608,7 +622,7 @@ for (_, of_seeds), name, colour, style in zip(
     lines = axes.loglog(learning_rates, of_seeds.T, style, color=colour, lw=1.2, ms=4)
     lines[0].set_label(f"{name}, {len(SEEDS)} seeds")
 axes.axhline(1, color=BLACK, ls=":", lw=1)
-axes.text(learning_rates[0], 1.12, "always 0", fontsize=9.5)
+axes.text(10, 1.12, "always 0", fontsize=9.5)
 axes.set(xlabel="learning rate", ylabel="squared error, steps 101 to 120", ylim=(None, 3))
 axes.legend(loc="lower left")
 plt.show()
@@ -616,16 +630,18 @@ plt.show()
 # %%
 for name, of_seeds in curves.items():
     for seed, curve in zip(SEEDS, of_seeds, strict=True):
-        working = learning_rates[curve < 0.01]
+        working = np.flatnonzero(curve < 0.01)
+        runs = np.split(working, np.flatnonzero(np.diff(working) > 1) + 1)  # without a gap
+        first, *_, last = learning_rates[max(runs, key=len)]
         print(
-            f"{name:<8} seed {seed:<3} best error {curve.min():.0e}; below 0.01 for learning rates over "
-            f"a factor of {working.max() / working.min():,.0f}"
+            f"{name:<8} seed {seed:<3} best error {curve.min():.0e}, "
+            f"below 0.01 for rates over a factor of {last / first:,.0f}"
         )
 
 # %% [markdown]
-# Both learn it, from each seed. Without the scaling, the learning rates that work span a factor of a hundred
-# or less, with it a thousand or more, and the best error is smaller. A Transformer has many attentions, and
-# they share one learning rate.
+# Both learn it, from each seed. Without the scaling, the learning rates that work without a gap span a
+# factor of a hundred or less, with it a thousand or more, and the best error is smaller. A Transformer has many
+# attentions, and they share one learning rate.
 #
 # **Would smaller initial weights do the same?** Yes, and learning may undo the factor at any time by longer
 # queries. The factor sets where heads *start*: soft, at every width.
@@ -642,8 +658,8 @@ source_of(padding_mask, causal_mask)
 
 # %% [markdown]
 # A forbidden score is replaced by $-\infty$, whose exponential is exactly 0, *before* the softmax divides by
-# the sum. Here are the weights of one sentence under four masks, padded on the left to show the hardest case.
-# A cross marks a weight of exactly zero.
+# the sum. Here are the weights of one sentence under four masks. It is padded on the left, the hardest case:
+# there the causal mask leaves the first positions nothing but padding. A cross marks a weight of exactly zero.
 
 # %%
 words = ["pad", "pad", "the", "dog", "is", "here"]
@@ -675,13 +691,14 @@ figure.colorbar(image, ax=panels, shrink=0.75, label="attention weight")
 plt.show()
 
 # %% [markdown]
-# Each query spends its 1 on the keys that it may see. Under both masks the first two queries may see nothing
-# at all. What should *they* get?
+# Each query spends its 1 on the keys that it may see. In the panel *both* the first two queries may see
+# nothing at all. What should *they* get?
 #
 # ### The fully masked row
 #
 # The formula has no answer: $e^{-\infty} / \sum e^{-\infty}$ is $0 / 0$, NaN in NumPy. One such row, at a
-# position of padding that nobody looks at, destroys everything, because the backward *sums* over queries:
+# position of padding that nobody looks at, destroys everything, because the backward pass *sums* over
+# queries:
 
 
 # %%
@@ -702,7 +719,7 @@ print(f"rows of NaN in the weights: {np.isnan(naive[0, 0]).any(-1).sum()} of 6")
 print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 6")
 
 # %% [markdown]
-# A common way round is a large negative number, say $-10^9$, in place of $-\infty$. Then there is no NaN, but
+# A common way around is a large negative number, say $-10^9$, in place of $-\infty$. Then there is no NaN, but
 # a silent mistake. If *all* scores are $-10^9$ they are equal, and the output is the mean of all that it must
 # not see, the future too:
 
@@ -748,15 +765,14 @@ def masked_before(z, mask):
 
 causal = causal_mask(ids)
 changed = other.copy()
-changed[..., -1, :] += 3 * x[..., 0, :]  # a future key that the first query would like to see
+changed[..., -1, :] += 3 * x[..., 0, :]  # a future key that the first query would like
 for weigh in (masked_too_late, masked_by_zero, masked_before):
     before, after = (
         weigh(x @ keys.swapaxes(-1, -2) / 4, causal) @ keys for keys in (other, changed)
     )
-    print(
-        f"{weigh.__name__:<16} first answer moves by {abs(after - before)[0, 0, 0].max():.3f}"
-        f", sum of its weights {weigh(z, causal)[0, 0, 0].sum():.2f}"
-    )
+    moved = abs(after - before)[0, 0, 0].max()
+    total = weigh(z, causal)[0, 0, 0].sum()
+    print(f"{weigh.__name__:<16} first answer moves by {moved:.3f}, sum of its weights {total:.2f}")
 assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the softmax
 
 # %% [markdown]
@@ -772,15 +788,15 @@ assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the soft
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex08.py](solutions/ex08.py).
 #
-# 1. **`score_of_itself`** (10 min). Somebody saves a matrix and uses one for queries and keys:
+# 1. **`score_of_itself`** (10 min). To save parameters, one matrix makes both queries and keys:
 #    $q_t = k_t$. What is then the score of a position with itself, in the mean, and its standard deviation?
 #    Where will every position look at the start of training?
 # 2. **`packed_mask`** (25 min). Instead of padding, short sentences can share a row, one after another. The
 #    mask has to keep them apart.
 # 3. **`biased_attention`** (45 min). A learned number for each pair of positions, added to the score: one
-#    way to tell attention about distances. Its backward is one line, and one sum that is easy to forget.
-# 4. **`lean_attention`** (90 min). The weights are the only array here that grows with $T \cdot S$. Show
-#    that the backward can do without keeping them. *FlashAttention* (Dao and others, 2022) stands on this.
+#    way to tell attention about distances. Its backward pass is one line, and one sum that is easy to forget.
+# 4. **`lean_attention`** (90 min). Of what the cache keeps, only the weights grow with $T \cdot S$. Show
+#    that the backward pass can do without them. *FlashAttention* (Dao and others, 2022) stands on this.
 
 # %%
 print(check_exercise("ex08", globals()))
@@ -798,7 +814,7 @@ print(check_exercise("ex08", globals()))
 # | shapes | $Q, Y$ (B, H, T, K), $K, V$ (B, H, S, K), $Z, A$ (B, H, T, S) |
 # | why $\sqrt{d_k}$ | $q \cdot k$ has variance $d_k$; saturated, the typical query has no gradient, a few have a large one |
 # | masks | True where allowed; $-\infty$ before the softmax; a row with nothing allowed is 0, not NaN |
-# | traps | the factor $1 / \sqrt{d_k}$ in the backward too; the row sum; a mask after the softmax |
+# | traps | the factor $1 / \sqrt{d_k}$ in the backward pass too; $a_s (1 - a_s)$ alone; a mask after the softmax |
 #
 # **Your own Transformer.** In `answers/own.py`, your copy of
 # [lessons/exercises/own.py](exercises/own.py), you can now write `padding_mask`, `causal_mask`, and

@@ -3,7 +3,7 @@
 Sphinx reads below its own folder only, so they are copied to ``docs/lessons``, which git ignores,
 with what a page needs and a notebook does not:
 
-- in place of the cell that installs the package, a link to the notebook;
+- in place of the cell that installs the package, links to the notebook and to how it is run;
 - at the name of a file of the package, a link to its part of the API reference;
 - ``cards.md``: of each lesson its number and title, what "you will" learn, and a picture.
 """
@@ -52,7 +52,8 @@ def page_of(path, notebook):
         raise ValueError(f"{path.name}: the first cell of code should install the package")
     place = notebook.cells.index(install)
     notebook.cells[place] = nbformat.v4.new_markdown_cell(
-        f"{{download}}`Download this notebook <../../lessons/{path.name}>` to run it yourself.",
+        f"{{download}}`Download this notebook <../../lessons/{path.name}>`. To run it, "
+        "[get the project](#run-the-lessons) first.",
         id=install.id,
     )
     for cell in notebook.cells:
