@@ -314,8 +314,8 @@ plt.show()
 # %% [markdown]
 # So the verb is found where it stands: no other word can stand in for it. The order of the weights has something to do
 # with the effect, but they are no measure of it. Look at the squares. The full stop and the end symbol draw about their
-# even share of all attention, and can be taken away with hardly a trace. In this model cross 1, head 3 looks at little
-# else (see its map), and is hardly needed, as section 4 will show. A row of weights must sum to 1, so a head that has
+# even share of all attention, and can be taken away with hardly a trace. In this model cross 1, head 3 looks mostly
+# at them (see its map), and is hardly needed, as section 4 will show. A row of weights must sum to 1, so a head that has
 # nothing to find must look *somewhere*.
 #
 # ## 4 · How important is a head?

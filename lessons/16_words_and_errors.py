@@ -310,8 +310,7 @@ for name, these in ((f"at most {LONGEST} words", short), ("longer", ~short)):
 # **What does label smoothing do to it?** Let the next word be $v$ with probability $\pi_v$, given all that came before.
 # The target $(1 - \varepsilon) [v = \text{label}] + \varepsilon / V$ is on average
 # $q_v = (1 - \varepsilon) \pi_v + \varepsilon / V$. The loss is linear in the target, so its mean is the
-# cross-entropy of $p$ against $q$, which is
-# least at $p = q$ ([lesson 04](04_softmax_cross_entropy.ipynb)). The best model under smoothing says
+# cross-entropy of $p$ against $q$, which is least at $p = q$ ([lesson 04](04_softmax_cross_entropy.ipynb)). The best model under smoothing says
 #
 # $$
 # p_v = (1 - \varepsilon) \, \pi_v + \frac{\varepsilon}{V} ,
