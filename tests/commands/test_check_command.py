@@ -32,7 +32,7 @@ def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "ex07, ex07.py"
     assert lines[1].split() == ["right", "dx_when_scaled", "10", "min"]
-    assert lines[2].split() == ["to", "do", "lean_layer_norm", "15", "min"]
+    assert lines[2].split() == ["to", "do", "lean_layer_norm", "25", "min"]
     assert lines[-1] == "1 of 4 right"
 
 
