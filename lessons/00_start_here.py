@@ -250,7 +250,7 @@ show("Die Katze trinkt kalte Milch.")
 # %% [markdown]
 # *is* and *drinking* both look at *trinkt*. *kalte* has two columns, because the model reads and writes **pieces**:
 # whole words, or parts of words. (▁ begins a word.) So it gets *Esel*, which it does not know, in parts. It has never
-# learned to write “I do not know this word”, and writes something else, fluently.
+# learned to write “I do not know this word”, and writes something else.
 #
 # ## 3 · How it learned
 #
@@ -424,7 +424,7 @@ print(check_exercise("ex00", globals()))
 # | weights | $(\text{layers}, H, T, S)$: heads, English pieces, German pieces |
 # | a step | `zero_grad`, forward pass, backward pass, Adam |
 # | trap | a weight is where the model looked, not why it said it |
-# | trap | a word that it has never seen is translated too, fluently and wrongly |
+# | trap | a word that it has never seen is translated too, and wrongly |
 #
 # **Your own Transformer.** Nothing to write yet; `minitransformer check own` lists what there will be.
 #

@@ -47,12 +47,15 @@ def add(parser):
         "wrong; 130 after Ctrl-C, 143 after SIGTERM (kill, batch systems, containers), 129 after "
         "SIGHUP (a closed terminal), which save everything first."
     )
+    toys = [name for name in recipe_names() if name.endswith("toy")]
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help=f"{', '.join(recipe_names())}; or a TOML file such as --dry-run prints",
+        help=f"{', '.join(toys)} for the corpus that comes with the package; "
+        f"{', '.join(name for name in recipe_names() if name not in toys)} for Multi30k; "
+        "or a TOML file such as --dry-run prints",
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
