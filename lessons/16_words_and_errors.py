@@ -271,14 +271,14 @@ for name, chosen in ((f"at most {LONGEST} words", short), ("longer", ~short)):
     for role, (out, other) in sorted(shares[name].items(), key=lambda item: -sum(item[1])):
         print(f"  {role:<11} {out:5.1%} left out, {other:5.1%} replaced")
     replaced = {role: other for role, (_, other) in shares[name].items()}
-    assert max(replaced, key=replaced.get) == "number"
+    assert "number" in sorted(replaced, key=replaced.get)[-2:]
 known_length, longer = shares.values()
-assert all(longer[role][0] > known_length[role][0] + 0.02 for role in longer)
+assert np.mean([longer[role][0] > known_length[role][0] + 0.02 for role in longer]) > 0.8
 
 # %% [markdown]
 # Where the length is known, the errors are single words: *a* for *an*, which is chosen before the word that it depends
-# on; and numbers of two parts. In longer sentences much is *left out*, words of every kind, up to whole clauses. These
-# are the errors that the model was surest of:
+# on; and numbers of two parts. In longer sentences much is *left out*, words of nearly every kind, up to whole clauses.
+# These are the errors that the model was surest of:
 
 # %%
 probability = np.exp(log_p_said)
@@ -354,12 +354,11 @@ for length, chosen in ((f"at most {LONGEST} words", short), ("longer", ~short)):
         print(f"{length:<15} {name:<13} words right {hit.mean():.1%},", end=" ")
         print(f"mean confidence {confidence.mean():.1%}, ECE {ece:.3f}")
         if name == "no smoothing":
-            assert (ece > 0.04) == (length == "longer")
+            assert (ece > 0.03) == (length == "longer")
+            assert length != "longer" or hit.mean() < confidence.mean() - 0.03
         else:
             assert ece > 0.08
-            assert (accuracy > sure)[n >= 30].all()
-n, sure, accuracy = found["longer", "no smoothing"]
-assert (accuracy < sure)[n >= 30].all()
+            assert hit.mean() > confidence.mean() + 0.05
 
 # %% [markdown]
 # Each point is a bin of at least 30 words. The dotted line is what the best model under smoothing would show.
@@ -382,7 +381,7 @@ plt.show()
 
 # %% [markdown]
 # On lengths that it knows, the model without smoothing is nearly always sure, and right to be. On longer sentences it
-# is **too sure**: all points lie below the line. (So are large models: Guo, Pleiss, Sun and Weinberger 2017, *On
+# is **too sure**: nearly all points lie below the line. (So are large models: Guo, Pleiss, Sun and Weinberger 2017, *On
 # Calibration of Modern Neural Networks*.) With smoothing a few more words are right, and it doubts too much on both
 # kinds. Exercise `best_temperature` corrects both, each with one number.
 #
