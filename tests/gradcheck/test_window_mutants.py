@@ -24,6 +24,7 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
+from minitransformer.layers.sigmoid import sigmoid
 
 B, T, D, V = 3, 10, 7, 11
 rng = np.random.default_rng(0)
@@ -181,6 +182,30 @@ MUTANTS = [
         CENTRED,
         {"dx"},
         "leaks into padding",
+    ),
+    Mutant(
+        "sigmoid: σ for the derivative of σ",
+        sigmoid,
+        lambda dy, y: dy * y,
+        (X,),
+        {"dx"},
+        "the factor (1 − y) is missing",
+    ),
+    Mutant(
+        "sigmoid: derivative of tanh",
+        sigmoid,
+        lambda dy, y: dy * (1 - y * y),
+        (X,),
+        {"dx"},
+        "is it the derivative of another function?",
+    ),
+    Mutant(
+        "sigmoid: derivative at y, not at x",
+        sigmoid,
+        lambda dy, y: dy * sigmoid(y)[0] * (1 - sigmoid(y)[0]),
+        (X,),
+        {"dx"},
+        "the derivative is taken at y; it has to be taken at x",
     ),
     Mutant(
         "gated_linear_unit: σ for the derivative of σ",
