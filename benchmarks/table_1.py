@@ -39,6 +39,7 @@ from minitransformer.layers.attention import (
 )
 from minitransformer.layers.convolution import convolution, convolution_backward
 from minitransformer.layers.elman import elman, elman_backward
+from minitransformer.layers.recurrence import first_state
 from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
@@ -72,8 +73,7 @@ class Layer:
 
 
 def _recurrent(x, *weights):
-    first = x[:, 0] * 0.0  # (B, d)
-    (y, _), cache = elman(x, first, *weights)
+    (y, _), cache = elman(x, first_state(x, x.shape[-1]), *weights)
     return y, cache
 
 

@@ -22,7 +22,7 @@ class RecurrentDecoder:
         memory, _ = model.encode(source, mask)
         if model.attention:
             values, m = memory  # (N, S, 2K), (N, 2K)
-            keys, _ = model.attention.of_key.forward(values)  # (N, S, A)
+            keys, _ = model.attention.of_key.forward(values)  # (N, S, D)
             self.source = keys, values, mask[:, 0]
         else:
             m = memory  # (N, K)
@@ -44,7 +44,7 @@ class RecurrentDecoder:
         (_, after), _ = model.decoder.forward(rows, before)
         self.state = s = after.reshape(self.state.shape)
         if model.attention:
-            query, _ = model.attention.of_query.forward(s)  # (N, W, A)
+            query, _ = model.attention.of_query.forward(s)  # (N, W, D)
             keys, values, mask = self.source
             c, _ = additive_attention(query, keys, values, model.attention.v.data, mask)
             s = array_namespace(s).concatenate([s, c], axis=-1)  # (N, W, 3K)

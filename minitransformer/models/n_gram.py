@@ -30,7 +30,8 @@ class NGramModel:
         sentences: lists of ids, each ending with the end symbol; to read, at least one of them.
         order: n, the length of what is counted; 1 looks at no word before.
         vocabulary_size: V, of which the probabilities are.
-        start_id: stands before the first word as often as needed, and is never predicted.
+        start_id: stands before the first word as often as needed. No sentence says it; as of every
+            id that was not seen, its share of what is freed is 1 / V.
 
     Raises:
         ValueError: the order is below 1, or there is nothing to count.

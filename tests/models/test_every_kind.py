@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from bag_of_words import BagOfWordsConfig
+from strict_cupy import strict
 
+from minitransformer.backend import Device, to_host
 from minitransformer.data.batches import split
 from minitransformer.data.vocabulary import BOS
 from minitransformer.decoding.states import decoder_for
@@ -35,10 +37,20 @@ def test_its_size_is_known_without_building_it(model):
     assert model.config.num_parameters() == model.num_parameters()
 
 
-def test_padding_changes_nothing(model):
-    padded = np.pad(SOURCE, ((0, 0), (0, 2)))
-    expected, _ = model.forward(SOURCE, TARGET)
-    np.testing.assert_allclose(model.forward(padded, TARGET)[0], expected, rtol=1e-9, atol=1e-12)
+def test_padding_changes_neither_logits_nor_gradients(model):
+    def logits_and_gradient(source, target):
+        model.zero_grad()
+        logits, cache = model.forward(source, target)
+        dlogits = np.zeros_like(logits)
+        dlogits[:, : TARGET.shape[1]] = np.random.default_rng(0).standard_normal((B, 4, V))
+        model.backward(dlogits, cache)
+        return logits[:, : TARGET.shape[1]], model.flat.grad.copy()
+
+    wider = ((0, 0), (0, 3))
+    expected = logits_and_gradient(SOURCE, TARGET)
+    padded = logits_and_gradient(np.pad(SOURCE, wider), np.pad(TARGET, wider))
+    for ours, theirs in zip(padded, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_no_position_sees_what_is_said_after_it(model):
@@ -47,7 +59,7 @@ def test_no_position_sees_what_is_said_after_it(model):
     changed[:, 2] = 10
     after, _ = model.forward(SOURCE, changed)
     np.testing.assert_array_equal(after[:, :2], before[:, :2])
-    assert (after[:, 2] != before[:, 2]).any()
+    assert (after[:, 2:] != before[:, 2:]).any(axis=(1, 2)).all()
 
 
 def test_it_looks_at_the_source(model):
@@ -82,6 +94,17 @@ def test_shards_have_the_gradient_of_the_batch(model):
         replica.loss_backward(1.0, cache)
         model.flat.grad += replica.flat.grad
     np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
+
+
+def test_it_gives_on_a_device_what_it_gives_on_numpy(model):
+    here = new_model(model.config, seed=2)
+    there = new_model(model.config, seed=2, device=Device("stand-in", strict))
+    for each in (here, there):
+        _, cache = each.loss(BATCH)
+        each.loss_backward(1.0, cache)
+    gradient = to_host(there.flat.grad)
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, here.flat.grad, atol=1e-5 * abs(gradient).max())
 
 
 def test_a_search_steps_through_what_the_decoder_says(model):
