@@ -3,7 +3,7 @@
     h = GLU(Convolution(x))         in every layer; centred in the encoder, causal in the decoder
     x ← (x + h) √½                  of the encoder; z is its last x
     c = Attention(h + g, z, (z + e) √½)
-    x ← (x + (h + c) √½) √½         of the decoder
+    x ← (x + (h + c) √½) √½         of the decoder; y = x W + b of its last x
 
 e and g are the embeddings of source and target with learned positions. Every layer of the decoder
 looks into the source, with the word just said, g, beside what it has made of it, h. What it finds
@@ -28,6 +28,7 @@ from minitransformer.layers.convolution import Convolution
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.layers.linear import Linear
 from minitransformer.models.config import TranslatorConfig, require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.module import Module
@@ -67,6 +68,7 @@ class ConvolutionalTranslatorConfig(TranslatorConfig):
             + 2 * self.max_length * width  # positions
             + self.num_encoder_layers * convolution
             + self.num_decoder_layers * (convolution + attention)
+            + (width + 1) * width  # the last linear map
         )
 
     def __post_init__(self):
@@ -81,8 +83,9 @@ class GatedConvolution(Module):
     def __init__(self, config, rng, *, causal):
         width = config.d_model
         self.convolution = Convolution(width, 2 * width, config.kernel_width, rng, causal=causal)
-        # To variance 4 / (k D): a gate that is half open leaves a quarter (their section 3.5).
-        self.convolution.weight.data *= math.sqrt(6)
+        # To variance 3 (1 − p) / (k D), for h to have the variance of x: dropout divides by 1 − p,
+        # and E[σ(b)²] ≈ ⅓ for b of variance 3. (Their 4, section 3.5, is for half-open gates.)
+        self.convolution.weight.data *= math.sqrt(4.5 * (1 - config.dropout))
         self.p = config.dropout
 
     def forward(self, x, mask=None, rng=None):
@@ -113,6 +116,7 @@ class ConvolutionalTranslator(EncoderDecoder):
         decoder_layers = range(config.num_decoder_layers)
         self.decoder = [GatedConvolution(config, rng, causal=True) for _ in decoder_layers]
         self.attention = [MultiHeadAttention(config.d_model, 1, rng) for _ in decoder_layers]
+        self.last = Linear(config.d_model, config.d_model, rng)
         self.output_projection = projection
 
     def encode(self, source, source_mask, rng=None):
@@ -145,12 +149,13 @@ class ConvolutionalTranslator(EncoderDecoder):
             c, attention_cache = attention.forward(h + g, keys, values, source_mask)
             x = (x + (h + c) * ROOT_HALF) * ROOT_HALF
             caches.append((layer_cache, attention_cache))
-        return x, (embed_cache, caches)
+        y, last_cache = self.last.forward(x)
+        return y, (embed_cache, caches, last_cache)
 
     def decode_backward(self, dy, cache):
         """Gradients of the memory, two arrays (B, S, D)."""
-        embed_cache, caches = cache
-        dx, dg, dkeys, dvalues = dy, 0, 0, 0
+        embed_cache, caches, last_cache = cache
+        dx, dg, dkeys, dvalues = self.last.backward(dy, last_cache), 0, 0, 0
         layers = zip(self.decoder, self.attention, caches, strict=True)
         for layer, attention, (layer_cache, attention_cache) in reversed(list(layers)):
             dx = dx * ROOT_HALF
@@ -162,7 +167,7 @@ class ConvolutionalTranslator(EncoderDecoder):
         return dkeys, dvalues
 
     def cross_attention(self, decode_cache):
-        _, caches = decode_cache
+        _, caches, _ = decode_cache
         weights = []
         for _, attention_cache in caches:
             *_, attended, _ = attention_cache
