@@ -10,6 +10,7 @@ chosen by the validation set; the test set is looked at once.
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from minitransformer.training.session import load_split
 from minitransformer.translator import Translator
 
 SEARCHES = {"greedy": {"beam_size": 1}, "beam 5, alpha 1": {"beam_size": 5, "alpha": 1.0}}
+LENGTHS = (8, 11, 14)  # words; quarters, roughly, of the German test sentences end with them
 
 
 def main(arguments=None):
@@ -68,14 +70,13 @@ def scored(run, splits, command):
     _, recipe = run.load_config()
     validations = [entry for entry in run.log.entries() if entry["kind"] == "validation"]
     translator = Translator.load(run.path)
-    scores = {}
+    scores, by_length = {}, {}
     for split in splits:
         pairs = load_split(Recipe.from_dict(recipe).data, split)
         sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-        scores[split] = {
-            name: score(translator.translate(sources, **search), references)
-            for name, search in SEARCHES.items()
-        }
+        found = {name: translator.translate(sources, **how) for name, how in SEARCHES.items()}
+        scores[split] = {name: score(texts, references) for name, texts in found.items()}
+        by_length[split] = {name: by_source_length(pairs, texts) for name, texts in found.items()}
         print(f"{split}\n{table(scores[split])}\n")
     for name in PATHS:
         del recipe["data"][name]  # folders of this machine
@@ -100,7 +101,29 @@ def scored(run, splits, command):
             split: {name: values.as_dict() for name, values in searches.items()}
             for split, searches in scores.items()
         },
+        "by_source_length": by_length,
     }
+
+
+def by_source_length(pairs, hypotheses):
+    """BLEU of short and of long sentences, as a list of dicts, one for each range of LENGTHS.
+
+    Args:
+        pairs: of a source and its reference.
+        hypotheses: translations of the sources.
+    """
+    rows = []
+    for low, high in zip((0, *LENGTHS), (*LENGTHS, math.inf), strict=True):
+        of_these = [
+            (hypothesis, reference)
+            for (source, reference), hypothesis in zip(pairs, hypotheses, strict=True)
+            if low < len(source.split()) <= high
+        ]
+        if of_these:
+            words = f"{low + 1} or more" if high == math.inf else f"{low + 1} to {high}"
+            bleu = score(*zip(*of_these, strict=True)).bleu_cased_13a
+            rows.append({"words": words, "sentences": len(of_these), "bleu_cased_13a": bleu})
+    return rows
 
 
 if __name__ == "__main__":
