@@ -184,8 +184,8 @@ class Pair(Module):
         self.backward = backward
 
 
-class ModelWithLoss(Transformer):
-    """Outputs by name, loss included; no dropout, as no generator is given."""
+class WithLoss:
+    """An EncoderDecoder's outputs by name, loss included; no dropout, as no generator is given."""
 
     def forward(self, source, target, labels):
         logits, model_cache = super().forward(source, target)
@@ -195,6 +195,10 @@ class ModelWithLoss(Transformer):
     def backward(self, dloss, cache):
         model_cache, loss_cache = cache
         super().backward(cross_entropy_backward(dloss, loss_cache), model_cache)
+
+
+class ModelWithLoss(WithLoss, Transformer):
+    pass
 
 
 class Training(ModelWithLoss):
