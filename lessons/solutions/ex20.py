@@ -58,7 +58,7 @@ def separable_convolution_backward(dy, cache):
 
 
 def convolution_step(x, state, weight, bias, dilation):
-    """The state has a fixed size. That of attention, all keys and values so far, grows each step."""
+    """The state never grows. That of attention, all keys and values so far, does."""
     inputs = np.concatenate([state, x[:, None]], axis=1)  # (B, (k − 1) δ + 1, D)
     taps = inputs[:, ::dilation]  # (B, k, D)
     y = np.einsum("bkd,kdf->bf", taps, weight) + bias

@@ -45,23 +45,11 @@ def check_highway_gate(forward, backward):
     expect("y", y, gate * a + (1 - gate) * x, hint=_named(y, mistakes))
     report = check_pair(forward, backward, (x, h), names=("x", "h"))
     if not report.right:
-        _raise_if_half_of_db(forward, backward, x, h)
+        dy, (_, dh) = _dy_and_gradients("highway_gate", forward, backward, (x, h))
+        without_x = np.concatenate([dy * gate, dy * a * gate * (1 - gate)], axis=-1)
+        hint = "dh: b stands in 1 − σ(b) as well, and what that brings, with x, is left out"
+        _raise_if_known(dh, {hint: without_x})
     return report
-
-
-def _raise_if_half_of_db(forward, backward, x, h):
-    """What is most often left out: that b stands in 1 − σ(b), too."""
-    dy = np.random.default_rng(21).standard_normal(x.shape)
-    _, cache = y_and_cache("highway_gate", forward, x, h)
-    gradients = call("highway_gate_backward", backward, read_only(dy), cache)
-    dh = gradients[1] if isinstance(gradients, tuple | list) and len(gradients) == 2 else None
-    a, gate = h[..., :D], sigmoid(h[..., D:])[0]
-    without_x = np.concatenate([dy * gate, dy * a * gate * (1 - gate)], axis=-1)
-    if _named(dh, {"it": without_x}):
-        raise CheckError(
-            "dh: the half of b is wrong: b stands in 1 − σ(b) as well, and what that brings, "
-            "with x, is left out"
-        )
 
 
 def check_separable_convolution(forward, backward):
@@ -83,7 +71,15 @@ def check_separable_convolution(forward, backward):
     }
     expect("y", y, as_whole(depthwise), hint=_named(y, mistakes))
     names = ("x", "depthwise", "pointwise", "bias")
-    return check_pair(forward, backward, inputs, names=names)
+    report = check_pair(forward, backward, inputs, names=names)
+    if not report.right:
+        dy, (dx, *_) = _dy_and_gradients("separable_convolution", forward, backward, inputs)
+        dz = np.einsum("btf,df->btd", dy, pointwise)
+        taps = [np.diag(tap) for tap in depthwise]
+        not_turned, _ = convolution(dz, np.stack(taps), causal=True)
+        hint = "dx: the kernel is not turned round: what looks back in forward looks ahead in dx"
+        _raise_if_known(dx, {hint: not_turned})
+    return report
 
 
 def check_convolution_step(convolution_step):
@@ -144,6 +140,19 @@ def _check_state(state, expected, t, case):
         expect(what, state, expected, hint=hint)
     elif array_of(state, expected.shape) is None:
         raise CheckError(f"{what} should have the shape {expected.shape}: one tap needs no past")
+
+
+def _dy_and_gradients(name, forward, backward, inputs):
+    """A random dy, and what a backward that check_pair could run makes of it."""
+    y, cache = y_and_cache(name, forward, *inputs)
+    dy = np.random.default_rng(21).standard_normal(np.shape(y))
+    gradients = call(f"{name}_backward", backward, read_only(dy), cache)
+    return dy, (*gradients, *[None] * (len(inputs) - len(gradients)))
+
+
+def _raise_if_known(gradient, mistakes):
+    if hint := _named(gradient, mistakes):
+        raise CheckError(hint)
 
 
 def _named(given, mistakes):
