@@ -349,8 +349,9 @@ assert np.triu(derivatives["a window that ends too late"], 1).any()
 
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.7), sharey=True)
+largest = max(sizes.max() for sizes in derivatives.values())
 for axes, (name, sizes) in zip(panels, derivatives.items(), strict=True):
-    image = axes.imshow(sizes, cmap="Greys", vmin=0)
+    image = axes.imshow(sizes, cmap="Greys", vmin=0, vmax=largest)
     axes.plot([-0.5, T - 0.5], [-0.5, T - 0.5], "-", color=VERMILION, lw=1.2)
     axes.text(5.2, 1.4, "future", color=VERMILION)
     axes.set(title=name, xlabel="input $s$")
@@ -497,16 +498,15 @@ for theory in (1 + 2 * depths, 4 * np.sqrt(depths * 8 / 12)):
     axes.plot(depths, theory, "-", color=BLACK, lw=1)
 axes.plot(np.linspace(1, 4), 3 ** np.linspace(1, 4), "-", color=BLACK, lw=1)
 axes.set(xlabel="layers", ylabel="positions", ylim=(0, 85))
-axes.legend(loc="upper left", bbox_to_anchor=(0.1, 1), fontsize=9.5)
+axes.legend(loc="upper left", bbox_to_anchor=(0.17, 1), fontsize=9.5)
 plt.show()
 
 # %% [markdown]
 # The plain stack sees 27 positions, and nearly all of its gradient comes from about twelve in the middle. At 40
 # layers the view is 81 and the width 21. The dilated stack hears all positions alike.
 #
-# This is the start of training, without gates and without residual connections. Learning may change the
-# weights and with them the shares. But it starts with a gradient from the edge of nearly nothing. Section 8
-# shows what that does.
+# This is the start of training, without gates and without residual connections. Learning changes the weights,
+# and with them the shares. But at first nearly no gradient comes from the edge. Section 8 shows what that does.
 #
 # ## 6 · Gates
 #
@@ -717,10 +717,10 @@ plt.show()
 # $\lvert a \rvert$ is small. The bend at the right is the lowest layers, where $a$ still has the variance 6:
 # there $1 - \tanh^2 a$ is often nearly 0, whatever the gate says.
 #
-# No draw holds a stack of any depth. The variance 1 is not stable: where $b$ is larger the gates are wider
-# open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$, and the sum
-# of two things with variance 1, times $\sqrt{\frac12}$, has variance 1 ([lesson 10](10_residual_connections.ipynb)
-# is about such sums).
+# In a very deep stack no draw would do. The variance 1 is not stable: where $b$ is larger the gates are wider
+# open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$. The sum of
+# two independent things with variance 1 has variance 2, and times $\sqrt{\frac12}$ it has variance 1.
+# [Lesson 10](10_residual_connections.ipynb) is about such sums.
 #
 # ## 7 · A convolution made of attention
 #
@@ -961,7 +961,7 @@ axes.annotate("ln 8, guessing", (228, math.log(TOKENS)), (0, 6), textcoords="off
 axes.set(
     xlabel="step", ylabel="loss (nats per token), mean of 5 steps", ylim=(0, 3), xlim=(0, STEPS)
 )
-axes.legend(title="three trainings each", loc="upper right", bbox_to_anchor=(1, 0.72))
+axes.legend(title="three trainings each", loc="upper right", bbox_to_anchor=(1, 0.68))
 plt.show()
 
 # %% [markdown]
@@ -971,9 +971,9 @@ plt.show()
 # gradient comes from there at first. Two more layers, with which the token is no longer at the edge, halve the
 # wait.
 #
-# Here we knew how far back the answer stands. For sentences nobody knows, and each word needs another
-# distance. That is why the convolutional translator, too, has attention between decoder and encoder, and why
-# the Transformer has nothing else.
+# Here we knew how far back the answer stands. In sentences each word needs another distance, and nobody knows
+# it beforehand. So the convolutional translator, too, has attention between decoder and encoder, and the
+# Transformer brings positions together by attention alone.
 #
 # ## 9 · Exercises
 #
@@ -1015,8 +1015,7 @@ print(check_exercise("ex20", globals()))
 # | trap | a window that sees the future passes the gradient check; test $\partial y_t / \partial x_s = 0$ for $s \gt t$ |
 # | and attention | one head for each tap and sharp scores $-\beta (s - u)^2$ make a convolution, at $O(n^2)$ |
 #
-# **Your own Transformer.** It has no convolutions, so there is nothing to write for it here; `minitransformer
-# check own` asks for none.
+# **Your own Transformer.** It has no convolutions: `minitransformer check own` asks for nothing new here.
 #
 # **Next:** what the three kinds of layers cost and how well they remember, side by side, in
 # [lesson 21](21_why_self_attention.ipynb).
