@@ -147,7 +147,8 @@ def _dy_and_gradients(name, forward, backward, inputs):
     y, cache = y_and_cache(name, forward, *inputs)
     dy = np.random.default_rng(21).standard_normal(np.shape(y))
     gradients = call(f"{name}_backward", backward, read_only(dy), cache)
-    return dy, (*gradients, *[None] * (len(inputs) - len(gradients)))
+    gradients = gradients if isinstance(gradients, tuple | list) else [gradients]
+    return dy, [*gradients, *[None] * (len(inputs) - len(gradients))]
 
 
 def _raise_if_known(gradient, mistakes):
