@@ -406,10 +406,9 @@ def gradients_through(dilations, length, seed, k=3, width=8):
 
 
 distances = np.arange(1, 81)
-path, views = {}, {}
+path = {}
 for name, dilations in (("plain", [1] * 40), ("dilated", [1, 3, 9, 27])):
     reached = gradients_through(dilations, 81, seed=0).any(axis=-1)[:, ::-1]  # (L, distance)
-    views[name] = reached.sum(axis=-1)  # after each layer
     path[name] = 1 + reached[:, 1:].argmax(axis=0)  # the first layer that gets there
 
 assert np.array_equal(path["plain"], np.ceil(distances / 2))
@@ -465,21 +464,11 @@ for name, share in edge.items():
     print(f"{name:<18} the last position in view has {share:.1e} of the squared gradient")
 assert edge["plain, 13 layers"] < 1e-4 < edge["dilated, 3 layers"]
 
-depths = np.arange(1, 41)
-spread = np.zeros((20, len(depths)))  # (seeds, layers)
-for seed in range(20):
-    squares = (gradients_through([1] * 40, 81, seed, width=32) ** 2).sum(-1)[:, ::-1]  # (L, 81)
-    p = squares / squares.sum(axis=1, keepdims=True)
-    mean = (p * np.arange(81)).sum(axis=1)
-    spread[seed] = 4 * np.sqrt((p * np.arange(81) ** 2).sum(axis=1) - mean**2)
-
 # %% [markdown]
-# Left, the share of each distance, with bars of two standard errors. Right, how the views grow with depth, and
-# the width of what comes through the plain stack: four standard deviations, which hold 95 % of a Gaussian.
+# The share of each distance, with bars of two standard errors:
 
 # %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.9))
-axes = panels[0]
+figure, axes = plt.subplots(figsize=(7, 3.9))
 styles = zip(shares.items(), (BLUE, VERMILION), "os", strict=True)
 for (name, (share, error)), colour, marker in styles:
     axes.errorbar(range(27), share, 2 * error, fmt=marker, ms=4, color=colour, lw=1, label=name)
@@ -488,22 +477,11 @@ axes.plot([], [], "-", color=BLACK, lw=1, label="theory")
 axes.set(xlabel="distance back (positions)", ylabel="share of the squared gradient")
 axes.legend(loc="upper right", fontsize=9.5)
 axes.set_ylim(0, 0.17)
-axes = panels[1]
-axes.plot(range(1, 5), views["dilated"], "s", ms=4, color=VERMILION, label="view, dilated")
-axes.plot(depths, views["plain"], "o", ms=3.5, color=BLUE, label="view, plain")
-axes.plot(depths, spread.T, "-", color=PURPLE, lw=0.5, alpha=0.6)
-axes.plot([], [], "-", color=PURPLE, lw=1, label="width, plain, 20 draws")
-axes.plot([], [], "-", color=BLACK, lw=1, label="theory")
-for theory in (1 + 2 * depths, 4 * np.sqrt(depths * 8 / 12)):
-    axes.plot(depths, theory, "-", color=BLACK, lw=1)
-axes.plot(np.linspace(1, 4), 3 ** np.linspace(1, 4), "-", color=BLACK, lw=1)
-axes.set(xlabel="layers", ylabel="positions", ylim=(0, 85))
-axes.legend(loc="upper left", bbox_to_anchor=(0.17, 1), fontsize=9.5)
 plt.show()
 
 # %% [markdown]
-# The plain stack sees 27 positions, and nearly all of its gradient comes from about twelve in the middle. At 40
-# layers the view is 81 and the width 21. The dilated stack hears all positions alike.
+# The plain stack sees 27 positions, and nearly all of its gradient comes from about twelve in the middle. The
+# dilated stack hears all positions alike.
 #
 # This is the start of training, without gates and without residual connections. Learning changes the weights,
 # and with them the shares. But at first nearly no gradient comes from the edge. Section 8 shows what that does.
