@@ -300,7 +300,7 @@ against_d = {
 # %% tags=["hide-input"]
 LOOKS = {
     "self-attention": dict(color=BLUE, ls="-", marker="o"),
-    "recurrent": dict(color=VERMILION, ls="--", marker="s"),
+    "recurrent": dict(color=VERMILION, ls="--", marker="s", mfc="none"),
     "convolution": dict(color=GREEN, ls="-.", marker="^"),
     "restricted": dict(color=PURPLE, ls=":", marker="D"),
 }
@@ -374,10 +374,10 @@ assert chains == {"self-attention": 0, "recurrent": 3, "convolution": 0, "restri
 #
 # ### How far apart two words are
 #
-# A word at the beginning may matter at the end. What it says has to get there, and the way back is that of the
-# gradient. How many layers, or steps of a recurrent layer, lie between? We stack a layer on itself, go back
-# from the last position alone, and look after how many layers $dx_s$ is not zero any more. For the recurrent
-# layer we go back step by step.
+# A word at the beginning may matter at the end. What it says has to get there, and the gradient has to come back.
+# How many layers, or steps of a recurrent layer, lie between? We stack a layer on itself and go back from the last
+# position alone. After how many layers is $dx_s$, the gradient of the input at position $s$, not zero any more? For
+# the recurrent layer we go back step by step.
 
 
 # %%
@@ -632,7 +632,8 @@ assert max(sizes.values()) < 1.1 * min(sizes.values())
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4.2))
 for name, look in LOOKS.items():
-    axes.plot(DISTANCES, recalled[name].T, ms=4.5, label=[name, ""], **look)
+    size = 8 if name == "recurrent" else 4.5  # around what it hides
+    axes.plot(DISTANCES, recalled[name].T, ms=size, label=[name, ""], **look)
 for view, what in ((2 * (KERNEL - 1), "$2 (k-1)$"), (2 * WINDOW, "$2 r$")):
     axes.axvline(view, color=BLACK, ls="-", lw=0.8)
     axes.text(view, 1.05, what, ha="center")
@@ -654,9 +655,9 @@ assert (recalled["convolution"][:, far] < 0.35).all()
 assert (recalled["restricted"][:, far] < 0.35).all()
 
 # %% [markdown]
-# The views are hard walls: beyond them the answers are guesses, exactly where the lines stand. (Just before its
-# wall a layer may not be perfect, as there is only one way to get there.) More layers would move the walls, and
-# dilation would move them far.
+# The views are hard walls: beyond the vertical lines the answers are guesses. Before its wall a layer is not perfect
+# everywhere: most of its updates went to questions that it cannot answer. More layers would move the walls, and
+# dilation would move them far. Attention and recurrence lie on each other, at the top.
 #
 # But the recurrent model remembers over 200 steps as well as attention does. Its path is 200 times as long, and
 # that did not matter here. **A long path is not a wall.** The gates of a GRU can hold a value for as long as they
@@ -852,9 +853,9 @@ axes.legend(title="two seeds each", loc="center right")
 plt.show()
 
 # %% [markdown]
-# The GRU has found the rule, and goes on to 60 bits as if nothing had happened. Attention with positions
-# learns strings up to about ten bits, one length after the other. More updates move this number up. They do not give
-# it the rule: beyond the lengths of its training it guesses. Without positions it gets even less.
+# The GRU has found the rule, and goes on to 60 bits as if nothing had happened. Attention with positions learns
+# strings of up to about ten bits, and gets worse with every further one. More updates move this number up. They do
+# not give it the rule: beyond the lengths of its training it guesses. Without positions it gets even less.
 #
 # That is what we tried, and no proof. With four layers of four heads, 3000 updates and a third of the learning rate
 # (half a minute: try it) it was right for nearly all strings of up to 18 bits, and guessed at 22. What one recurrent
