@@ -368,14 +368,14 @@ def _of_norm(norm):
     )
     yield Case(
         f"encoder, {norm}-norm",
-        lambda rng: Encoder(config, rng),
+        lambda rng: Encoder(config, config.num_encoder_layers, rng),
         lambda twin, t: twin.encoder(t, norm),
         encoded,
         encoder_arguments,
     )
     yield Case(
         f"decoder, {norm}-norm",
-        lambda rng: Decoder(config, rng),
+        lambda rng: Decoder(config, config.num_decoder_layers, rng),
         lambda twin, t: twin.decoder(t, norm),
         decoded,
         decoder_arguments,
