@@ -101,8 +101,9 @@ def _parse(arguments):
         sys.stdout.flush()  # of --help, and here as below
     rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
-    if hasattr(options, "text") and not any(text.startswith("-") for text in rest):
-        options.text += rest
+    texts = getattr(options, "text", None)  # of train it is a file
+    if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
+        texts += rest
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}")
     for name, value in vars(options).items():

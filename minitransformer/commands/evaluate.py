@@ -17,7 +17,7 @@ from minitransformer.commands.arguments import (
 from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.session import TEST_SPLITS, load_split
+from minitransformer.training.splits import TEST_SPLITS, load_split
 
 
 def add(parser):

@@ -1,4 +1,4 @@
-"""What all models share that say tokens: logits from features, and the loss of what they should say.
+"""What all models share that say tokens: logits from features, and the loss of what to say.
 
     y = features(ids)        logits = y Eᵀ
 
@@ -16,9 +16,9 @@ from minitransformer.models.model import Model
 class TokenModel(Model):
     """A Model with an ``output_projection`` and three methods more:
 
-        inputs(batch) -> ids                     what ``features`` takes of a batch, a tuple
-        features(*ids, rng=None) -> y, cache     what the output projection is given, (B, T, D)
-        features_backward(dy, cache)             adds to the gradient of every parameter
+    inputs(batch) -> ids                     what ``features`` takes of a batch, a tuple
+    features(*ids, rng=None) -> y, cache     what the output projection is given, (B, T, D)
+    features_backward(dy, cache)             adds to the gradient of every parameter
     """
 
     def logits(self, *ids, rng=None):
