@@ -17,6 +17,7 @@ from minitransformer.errors import ExplainedError
 COMMANDS = {
     "train": "train a translator",
     "translate": "translate text",
+    "generate": "go on with a text",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "gradcheck": "compare every backward with numeric gradients",

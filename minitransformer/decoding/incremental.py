@@ -41,7 +41,7 @@ class IncrementalDecoder:
         self.memory_mask = model.source_mask(source)  # (N, 1, 1, S)
         memory = _encode(model, source, self.memory_mask)  # (N, S, D)
         layers = model.decoder.layers
-        self.memories = [_keys_and_values(layer.cross_attention, memory) for layer in layers]
+        self.memories = [keys_and_values(layer.cross_attention, memory) for layer in layers]
         self.nodes = [(Growing(), Growing()) for _ in layers]
         # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
         self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
@@ -76,14 +76,14 @@ class IncrementalDecoder:
     def _layer_step(self, layer, x, nodes, memory):
         """:meth:`DecoderLayer.forward` with keys and values from the cache."""
         h, _ = layer.self_attention_residual.enter(x)
-        for kept, new in zip(nodes, _keys_and_values(layer.self_attention, h), strict=True):
+        for kept, new in zip(nodes, keys_and_values(layer.self_attention, h), strict=True):
             kept.append(new)
         keys, values = (kept.array for kept in nodes)  # (N, H, nodes, K)
-        h = _attend(layer.self_attention, h, keys, values, self.ancestors[:, None])
+        h = attend(layer.self_attention, h, keys, values, self.ancestors[:, None])
         x, _ = layer.self_attention_residual.leave(x, h)
 
         h, _ = layer.cross_attention_residual.enter(x)
-        h = _attend(layer.cross_attention, h, *memory, self.memory_mask)
+        h = attend(layer.cross_attention, h, *memory, self.memory_mask)
         x, _ = layer.cross_attention_residual.leave(x, h)
 
         h, _ = layer.feed_forward_residual.enter(x)
@@ -143,14 +143,14 @@ def _encode(model, source, mask):
     return model.device.xp.concatenate(memories)
 
 
-def _keys_and_values(attention, x):
+def keys_and_values(attention, x):
     """What x (N, S, D) offers to the queries of an attention: two arrays (N, H, S, K)."""
     keys, _ = linear(x, attention.w_key.data)
     values, _ = linear(x, attention.w_value.data)
     return split_heads(keys, attention.num_heads), split_heads(values, attention.num_heads)
 
 
-def _attend(attention, h, keys, values, mask):
+def attend(attention, h, keys, values, mask):
     """:func:`multi_head_attention` of queries h (N, W, D) to keys and values made before."""
     query, _ = linear(h, attention.w_query.data)
     query = split_heads(query, attention.num_heads)  # (N, H, W, K)
