@@ -8,6 +8,8 @@ is seen: so a step costs, on average, a few positions instead of all.
 
 import math
 
+import numpy as np
+
 from minitransformer.decoding.incremental import Growing, attend, keys_and_values
 from minitransformer.layers.linear import linear
 
@@ -47,12 +49,12 @@ class LanguageModelDecoder:
         model, before = self.model, len(self.seen)
         self.seen = [*self.seen, *ids]
         xp = model.device.xp
-        position = xp.arange(before, before + len(ids))
+        position = before + xp.arange(len(ids))
         mask = xp.arange(len(self.seen)) <= position[:, None]  # (t, seen)
 
         weight = model.embedding.weight.data
-        x = weight[model.device.asarray(ids)] * math.sqrt(weight.shape[1])  # (t, D)
-        x = (x + model.positions.table.data[position])[None]  # (1, t, D)
+        x = weight[model.device.asarray(np.array(ids))] * math.sqrt(weight.shape[1])  # (t, D)
+        x = (x + model.positions.table.data[before : len(self.seen)])[None]  # (1, t, D)
         for layer, kept in zip(model.stack.layers, self.kept, strict=True):
             x = self._layer_step(layer, x, kept, mask)
         if model.stack.norm:

@@ -79,8 +79,7 @@ class LanguageModelling(Task):
         length = min(self.context, len(self.stream) - 1)
         # As many windows in every epoch, wherever the first begins.
         first = int(rng.integers(max(1, min(length, len(self.stream) - length))))
-        batches = self._cut(self.stream, first, rng)
-        return batches
+        return self._cut(self.stream, first, rng)
 
     def _cut(self, stream, first, rng=None):
         """Batches of windows of a stream, the first of which begins at ``first``."""
