@@ -15,7 +15,7 @@ from minitransformer import interrupts
 from minitransformer.errors import ExplainedError
 
 COMMANDS = {
-    "train": "train a translator",
+    "train": "train a model",
     "translate": "translate text",
     "generate": "go on with a text",
     "evaluate": "score a run",

@@ -37,8 +37,8 @@ class TextGenerator:
         config, _ = run.load_config()
         if config.task != "language modelling":
             raise CheckpointError(
-                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task}, not to "
-                "go on with a text"
+                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
+                "not to go on with a text"
             )
         run.bind()
         arrays, origin = run.load_parameters()
@@ -51,6 +51,11 @@ class TextGenerator:
         model = new_model(config, device=select_device(device))
         load_model_arrays(model, arrays)
         return cls(model, vocabulary, origin)
+
+    def before(self):
+        """The ids that a text begins after: a line end, or that a text before it has ended."""
+        line_end = self.vocabulary.encode("\n")
+        return line_end if line_end and UNK not in line_end else [EOS]
 
     def unknown(self, prompt):
         """The words, or characters, of a prompt that the vocabulary does not have, in order."""
@@ -80,7 +85,7 @@ class TextGenerator:
         shown = self.vocabulary.decode(said)
         with self.model.device.as_current():
             decoder = LanguageModelDecoder(self.model)
-            ahead = [EOS, *said]
+            ahead = [*self.before(), *said]
             for _ in range(length):
                 logits = to_host(decoder.step(ahead))
                 token = sample(logits, rng, temperature=temperature, top_k=top_k, top_p=top_p)

@@ -37,6 +37,7 @@ from minitransformer.gradcheck.cases import (
     TiedEmbedding,
     V,
     small_config,
+    small_language_model_config,
 )
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
@@ -73,6 +74,7 @@ from minitransformer.layers.restricted_attention import (
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.module import FlatParameters, Module, Parameter
 
@@ -184,17 +186,26 @@ class Pair(Module):
         self.backward = backward
 
 
-class ModelWithLoss(Transformer):
-    """Outputs by name, loss included; no dropout, as no generator is given."""
+class WithLoss:
+    """Of a model: outputs by name, loss included; no dropout, as no generator is given."""
 
-    def forward(self, source, target, labels):
-        logits, model_cache = super().forward(source, target)
+    def forward(self, *ids_and_labels):
+        *ids, labels = ids_and_labels
+        logits, model_cache = super().forward(*ids)
         (loss, nll), loss_cache = cross_entropy(logits, labels, SMOOTHING)
         return {"logits": logits, "loss": loss, "nll": nll}, (model_cache, loss_cache)
 
     def backward(self, dloss, cache):
         model_cache, loss_cache = cache
         super().backward(cross_entropy_backward(dloss, loss_cache), model_cache)
+
+
+class ModelWithLoss(WithLoss, Transformer):
+    pass
+
+
+class LanguageModelWithLoss(WithLoss, LanguageModel):
+    pass
 
 
 class Training(ModelWithLoss):
@@ -380,13 +391,20 @@ def _of_norm(norm):
         decoded,
         decoder_arguments,
     )
-    for tying in ("three-way", "two-way", "none"):
+    # Tying has nothing to do with the norm.
+    for tying in ("three-way", "two-way", "none") if norm == "pre" else ("three-way",):
         yield Case(
             f"model, {norm}-norm, {tying} tying",
             lambda rng, tying=tying: ModelWithLoss(small_config(norm, tying), dtype=np.float64),
             lambda twin, t: twin.model(t, norm),
             dict(**batch, dloss=0.75),
         )
+    yield Case(
+        f"language model, {norm}-norm",
+        lambda rng: LanguageModelWithLoss(small_language_model_config(norm), dtype=np.float64),
+        lambda twin, t: twin.language_model(t, norm),
+        dict(ids=TARGET, labels=LABELS, dloss=0.75),
+    )
     yield Case(
         f"training, {norm}-norm",
         lambda rng: Training(config, dtype=np.float64),

@@ -44,6 +44,7 @@ class LanguageModelling(Task):
     """
 
     score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
+    command = "generate"
 
     def __init__(self, recipe, vocabulary, examples, validation, progress):
         self.training = recipe.training

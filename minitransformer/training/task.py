@@ -58,9 +58,11 @@ class Task:
 
     Attributes:
         score: the Score that decides which epoch is the best.
+        command: of the command line, which tries a model of this task.
     """
 
     score: ClassVar[Score]
+    command: ClassVar[str]
 
     @staticmethod
     def require_libraries():

@@ -26,6 +26,7 @@ class Translation(Task):
     """
 
     score = Score("bleu", "BLEU")
+    command = "translate"
 
     def __init__(self, recipe, vocabulary, pairs, validation, progress):
         self.recipe, self.vocabulary = recipe, vocabulary
