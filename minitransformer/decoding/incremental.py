@@ -41,7 +41,7 @@ class IncrementalDecoder:
         self.memory_mask = model.source_mask(source)  # (N, 1, 1, S)
         memory = _encode(model, source, self.memory_mask)  # (N, S, D)
         layers = model.decoder.layers
-        self.memories = [keys_and_values(layer.cross_attention, memory) for layer in layers]
+        self.memories = [keys_and_values(layer.cross_attention, memory, memory) for layer in layers]
         self.nodes = [(Growing(), Growing()) for _ in layers]
         # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
         self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
@@ -53,6 +53,9 @@ class IncrementalDecoder:
         Args:
             ids: (N, W) on the model's device, the start symbol at first. They are not checked,
                 which would wait for the device.
+
+        Raises:
+            ValueError: as for :func:`position_row`.
         """
         xp = array_namespace(ids)
         width = ids.shape[1]
@@ -62,7 +65,7 @@ class IncrementalDecoder:
 
         weight = self.model.target_embedding.weight.data
         x = weight[ids] * math.sqrt(weight.shape[1])  # (N, W, D)
-        x = x + self.model.positional_encoding.table[self.position]
+        x = x + position_row(self.model.positional_encoding.table, self.position)
         for layer, nodes, memory in zip(
             self.model.decoder.layers, self.nodes, self.memories, strict=True
         ):
@@ -76,7 +79,7 @@ class IncrementalDecoder:
     def _layer_step(self, layer, x, nodes, memory):
         """:meth:`DecoderLayer.forward` with keys and values from the cache."""
         h, _ = layer.self_attention_residual.enter(x)
-        for kept, new in zip(nodes, keys_and_values(layer.self_attention, h), strict=True):
+        for kept, new in zip(nodes, keys_and_values(layer.self_attention, h, h), strict=True):
             kept.append(new)
         keys, values = (kept.array for kept in nodes)  # (N, H, nodes, K)
         h = attend(layer.self_attention, h, keys, values, self.ancestors[:, None])
@@ -107,28 +110,35 @@ class IncrementalDecoder:
 
 
 class Growing:
-    """An array (N, H, nodes, K) that nodes are appended to, in storage that grows by blocks."""
+    """An array (N, H, nodes, K) that nodes are appended to, in storage that grows by blocks.
+
+    The first nodes can be forgotten; the next storage has no room for them.
+    """
 
     def __init__(self):
-        self.storage = None  # (N, H, capacity, K), of which the first ``length`` nodes are filled
-        self.length = 0
+        self.storage = None  # (N, H, capacity, K); the nodes are start … end − 1 of it
+        self.start = self.end = 0
 
     @property
     def array(self):
-        return self.storage[:, :, : self.length]
+        return self.storage[:, :, self.start : self.end]
 
     def append(self, x):
         """Add W nodes, (N, H, W, K)."""
         batch, num_heads, width, head_width = x.shape
-        end = self.length + width
-        if self.storage is None or end > self.storage.shape[2]:
-            shape = (batch, num_heads, self.length + BLOCK * width, head_width)
+        if self.storage is None or self.end + width > self.storage.shape[2]:
+            length = self.end - self.start
+            shape = (batch, num_heads, length + BLOCK * width, head_width)
             storage = array_namespace(x).empty(shape, dtype=x.dtype)
-            if self.length:
-                storage[:, :, : self.length] = self.array
-            self.storage = storage
-        self.storage[:, :, self.length : end] = x
-        self.length = end
+            if length:
+                storage[:, :, :length] = self.array
+            self.storage, self.start, self.end = storage, 0, length
+        self.storage[:, :, self.end : self.end + width] = x
+        self.end += width
+
+    def forget(self, count):
+        """Drop the first ``count`` nodes."""
+        self.start += count
 
     def keep(self, sentences):
         self.storage = self.storage[sentences]
@@ -143,11 +153,25 @@ def _encode(model, source, mask):
     return model.device.xp.concatenate(memories)
 
 
-def keys_and_values(attention, x):
-    """What x (N, S, D) offers to the queries of an attention: two arrays (N, H, S, K)."""
-    keys, _ = linear(x, attention.w_key.data)
-    values, _ = linear(x, attention.w_value.data)
-    return split_heads(keys, attention.num_heads), split_heads(values, attention.num_heads)
+def position_row(table, position):
+    """The row of a table (max_length, D) that is added to the words at a position 0, 1, …
+
+    Raises:
+        ValueError: there is none.
+    """
+    if position >= len(table):
+        raise ValueError(
+            f"a sequence of {position + 1} tokens is longer than the {len(table)} the model "
+            "allows; stop earlier or build the model with a larger max_length"
+        )
+    return table[position]  # (D,)
+
+
+def keys_and_values(attention, key, value):
+    """What (N, S, D) each offers to the queries of an attention: two arrays (N, H, S, K)."""
+    key, _ = linear(key, attention.w_key.data)
+    value, _ = linear(value, attention.w_value.data)
+    return split_heads(key, attention.num_heads), split_heads(value, attention.num_heads)
 
 
 def attend(attention, h, keys, values, mask):

@@ -65,7 +65,7 @@ class LanguageModelDecoder:
     def _layer_step(self, layer, x, kept, mask):
         """:meth:`EncoderLayer.forward` with keys and values from the cache."""
         h, _ = layer.self_attention_residual.enter(x)
-        for old, new in zip(kept, keys_and_values(layer.self_attention, h), strict=True):
+        for old, new in zip(kept, keys_and_values(layer.self_attention, h, h), strict=True):
             old.append(new)
         keys, values = (old.array for old in kept)  # (1, H, seen, K)
         h = attend(layer.self_attention, h, keys, values, mask)
