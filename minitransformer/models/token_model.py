@@ -17,13 +17,13 @@ class TokenModel(Model):
     """A Model with an ``output_projection`` and three methods more:
 
     inputs(batch) -> ids                     what ``features`` takes of a batch, a tuple
-    features(*ids, rng=None) -> y, cache     what the output projection is given, (B, T, D)
+    features(*ids, rng) -> y, cache          what the output projection is given, (B, T, D)
     features_backward(dy, cache)             adds to the gradient of every parameter
     """
 
     def logits(self, *ids, rng=None):
         """Logits (B, T, V), and the cache for :meth:`backward`."""
-        y, features_cache = self.features(*ids, rng=rng)
+        y, features_cache = self.features(*ids, rng)
         logits, projection_cache = self.output_projection.forward(y)
         return logits, (features_cache, projection_cache)
 
@@ -49,7 +49,7 @@ class TokenModel(Model):
         inputs = self.inputs(batch)
         if kappa:
             inputs = [_twice(ids) for ids in inputs]  # (2 B, ...)
-        y, features_cache = self.features(*inputs, rng=rng)
+        y, features_cache = self.features(*inputs, rng)
         weight = self.output_projection.weight
         losses, loss_cache = projected_loss(
             y, weight.data, batch.labels, smoothing, kappa, self.config.pad_id, num_tokens
