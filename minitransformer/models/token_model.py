@@ -14,11 +14,13 @@ from minitransformer.models.model import Model
 
 
 class TokenModel(Model):
-    """A Model with an ``output_projection`` and three methods more:
+    """A Model with an ``output_projection``. A subclass says what there is to project:
 
-    inputs(batch) -> ids                     what ``features`` takes of a batch, a tuple
-    features(*ids, rng) -> y, cache          what the output projection is given, (B, T, D)
-    features_backward(dy, cache)             adds to the gradient of every parameter
+        inputs(batch) -> ids                what ``features`` takes of a batch, a tuple
+        features(*ids, rng) -> y, cache     what the output projection is given, (B, T, D)
+        features_backward(dy, cache)
+
+    ``features_backward`` adds to the gradient of every parameter that ``features`` uses.
     """
 
     def logits(self, *ids, rng=None):
