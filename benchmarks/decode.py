@@ -63,7 +63,7 @@ def make_workload(run_folder, options):
     from minitransformer.data.vocabulary import EOS
     from minitransformer.run_folder import RunFolder
     from minitransformer.training.recipe import Recipe
-    from minitransformer.training.session import load_split
+    from minitransformer.training.splits import load_split
     from minitransformer.translator import Translator
 
     recipe = Recipe.from_dict(RunFolder(run_folder).load_config()[1])

@@ -28,7 +28,8 @@ from minitransformer.backend import CPU
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.session import load_split, prepare
+from minitransformer.training.session import prepare
+from minitransformer.training.splits import load_split
 from minitransformer.translator import Translator
 
 RECIPES = {

@@ -21,7 +21,7 @@ from minitransformer.cli import main as minitransformer
 from minitransformer.evaluation import score, table
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import PATHS, Recipe
-from minitransformer.training.session import load_split
+from minitransformer.training.splits import load_split
 from minitransformer.translator import Translator
 
 SEARCHES = {"greedy": {"beam_size": 1}, "beam 5, alpha 1": {"beam_size": 5, "alpha": 1.0}}

@@ -15,8 +15,9 @@ from minitransformer import interrupts
 from minitransformer.errors import ExplainedError
 
 COMMANDS = {
-    "train": "train a translator",
+    "train": "train a model",
     "translate": "translate text",
+    "generate": "go on with a text",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "gradcheck": "compare every backward with numeric gradients",
@@ -101,8 +102,9 @@ def _parse(arguments):
         sys.stdout.flush()  # of --help, and here as below
     rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
-    if hasattr(options, "text") and not any(text.startswith("-") for text in rest):
-        options.text += rest
+    texts = getattr(options, "text", None)  # of train it is a file
+    if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
+        texts += rest
     elif rest:
         parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}")
     for name, value in vars(options).items():

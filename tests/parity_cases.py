@@ -37,6 +37,7 @@ from minitransformer.gradcheck.cases import (
     TiedEmbedding,
     V,
     small_config,
+    small_language_model_config,
 )
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
@@ -73,6 +74,7 @@ from minitransformer.layers.restricted_attention import (
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.module import FlatParameters, Module, Parameter
 
@@ -185,10 +187,11 @@ class Pair(Module):
 
 
 class WithLoss:
-    """An EncoderDecoder's outputs by name, loss included; no dropout, as no generator is given."""
+    """Of a model: outputs by name, loss included; no dropout, as no generator is given."""
 
-    def forward(self, source, target, labels):
-        logits, model_cache = super().forward(source, target)
+    def forward(self, *ids_and_labels):
+        *ids, labels = ids_and_labels
+        logits, model_cache = super().forward(*ids)
         (loss, nll), loss_cache = cross_entropy(logits, labels, SMOOTHING)
         return {"logits": logits, "loss": loss, "nll": nll}, (model_cache, loss_cache)
 
@@ -198,6 +201,10 @@ class WithLoss:
 
 
 class ModelWithLoss(WithLoss, Transformer):
+    pass
+
+
+class LanguageModelWithLoss(WithLoss, LanguageModel):
     pass
 
 
@@ -372,25 +379,32 @@ def _of_norm(norm):
     )
     yield Case(
         f"encoder, {norm}-norm",
-        lambda rng: Encoder(config, rng),
+        lambda rng: Encoder(config, config.num_encoder_layers, rng),
         lambda twin, t: twin.encoder(t, norm),
         encoded,
         encoder_arguments,
     )
     yield Case(
         f"decoder, {norm}-norm",
-        lambda rng: Decoder(config, rng),
+        lambda rng: Decoder(config, config.num_decoder_layers, rng),
         lambda twin, t: twin.decoder(t, norm),
         decoded,
         decoder_arguments,
     )
-    for tying in ("three-way", "two-way", "none"):
+    # Tying has nothing to do with the norm.
+    for tying in ("three-way", "two-way", "none") if norm == "pre" else ("three-way",):
         yield Case(
             f"model, {norm}-norm, {tying} tying",
             lambda rng, tying=tying: ModelWithLoss(small_config(norm, tying), dtype=np.float64),
             lambda twin, t: twin.model(t, norm),
             dict(**batch, dloss=0.75),
         )
+    yield Case(
+        f"language model, {norm}-norm",
+        lambda rng: LanguageModelWithLoss(small_language_model_config(norm), dtype=np.float64),
+        lambda twin, t: twin.language_model(t, norm),
+        dict(ids=TARGET, labels=LABELS, dloss=0.75),
+    )
     yield Case(
         f"training, {norm}-norm",
         lambda rng: Training(config, dtype=np.float64),

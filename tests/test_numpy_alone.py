@@ -124,7 +124,7 @@ def test_several_workers_train_on_arrays_and_what_makes_them_slow_is_said_once(
 
 def test_the_command_line_shows_its_version_its_help_and_the_machine():
     assert alone(COMMAND_LINE, "--version")[0].startswith("minitransformer ")
-    assert "train a translator" in alone(COMMAND_LINE, "--help")[0]
+    assert "train a model" in alone(COMMAND_LINE, "--help")[0]
     assert "\nBLAS: " in alone(COMMAND_LINE, "info")[0]
 
 

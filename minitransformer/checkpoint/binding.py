@@ -99,10 +99,15 @@ def _shown(value):
     return value[:120] if isinstance(value, str) else reprlib.repr(value)
 
 
-def fingerprint(pairs):
-    """Pairs of texts in a few words, which differ where the pairs do, however a file holds them."""
+def fingerprint(examples):
+    """Texts in a few words, which differ where the texts do, however a file holds them.
+
+    Args:
+        examples: tuples of texts, all of one length: pairs of them, or single ones.
+    """
     digest = hashlib.sha256()
-    for pair in pairs:
-        # Lines, which is what they were read from: no text of them has a line feed.
-        digest.update("{}\n{}\n".format(*pair).encode())
-    return f"{len(pairs):,} pairs of SHA-256 {digest.hexdigest()}"
+    for texts in examples:
+        # Lines, which is what pairs were read from: no text of them has a line feed.
+        digest.update("".join(f"{text}\n" for text in texts).encode())
+    kind = "pairs" if len(examples[0]) == 2 else "texts"
+    return f"{len(examples):,} {kind} of SHA-256 {digest.hexdigest()}"

@@ -1,8 +1,10 @@
 """``minitransformer evaluate``: BLEU and other scores of a run on a split."""
 
+import io
 import json
 
 import minitransformer
+from minitransformer.backend import select_device
 from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
@@ -14,14 +16,22 @@ from minitransformer.commands.arguments import (
     own_functions,
     translator_of,
 )
+from minitransformer.data.characters import load_vocabulary
 from minitransformer.evaluation import sacrebleu_metrics, score, table
+from minitransformer.models.kinds import new_model
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.session import TEST_SPLITS, load_split
+from minitransformer.training.splits import TEST_SPLITS, load_split
+from minitransformer.training.task import task_class
+from minitransformer.twins import accelerated
 
 
 def add(parser):
-    parser.description = "Translate a split and score it with sacreBLEU."
+    parser.description = (
+        "Translate a split and score it with sacreBLEU. What was not trained to translate is "
+        "validated once more, and only --device matters."
+    )
     add_run_folder(parser)
     parser.add_argument(
         "--split",
@@ -51,9 +61,29 @@ def add(parser):
 
 def run(options):
     """Score as ``options`` say; returns the exit status."""
+    config, _ = RunFolder(options.run_folder).load_config()
+    if config.task != "translation":
+        return _validate(options, config)
     sacrebleu_metrics()
     with own_functions(options):
         return _score(options)
+
+
+def _validate(options, config):
+    run_folder = RunFolder(options.run_folder)
+    recipe, task = Recipe.of_run(run_folder), task_class(config)
+    run_folder.bind(recipe.identity())
+    arrays, origin = run_folder.load_parameters()
+    model = new_model(config, device=select_device(options.device))
+    load_model_arrays(model, arrays)
+    silent = Progress(io.StringIO())
+    vocabulary = load_vocabulary(run_folder.vocabulary)
+    task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
+    print(f"{recipe.data.corpus}, validation: {origin}\n")
+    with model.device.as_current(), accelerated(options.accelerate):
+        for name, value in task.validate(model).items():
+            print(f"{name.replace('_', ' '):<20}{value:8.4f}")
+    return 0
 
 
 def _score(options):

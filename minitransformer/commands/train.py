@@ -1,4 +1,4 @@
-"""``minitransformer train``: from a recipe to a translator."""
+"""``minitransformer train``: from a recipe to a trained model."""
 
 import argparse
 import itertools
@@ -34,6 +34,7 @@ from minitransformer.training.recipe import (
     settings,
 )
 from minitransformer.training.session import prepare
+from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Stopped
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
@@ -41,21 +42,24 @@ METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 def add(parser):
     parser.usage = "%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]"
-    parser.description = "Train a translator in a run folder, or go on with a training."
+    parser.description = "Train a model in a run folder, or go on with a training."
     parser.epilog = (
         "Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command line is "
         "wrong; 130 after Ctrl-C, 143 after SIGTERM (kill, batch systems, containers), 129 after "
         "SIGHUP (a closed terminal), which save everything first."
     )
-    toys = [name for name in recipe_names() if name.endswith("toy")]
+    of_corpus = {}
+    for name in recipe_names():
+        of_corpus.setdefault(Recipe.load(name).data.corpus, []).append(name)
+    names = {corpus: ", ".join(recipes) for corpus, recipes in of_corpus.items()}
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help=f"{', '.join(toys)} for the corpus that comes with the package; "
-        f"{', '.join(name for name in recipe_names() if name not in toys)} for Multi30k; "
-        "or a TOML file such as --dry-run prints",
+        help=f"{names['toy']} for the corpus that comes with the package; {names['multi30k']} for "
+        f"Multi30k; {names['text']} for a text of yours, with --text FILE; or a TOML file such as "
+        "--dry-run prints",
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
@@ -213,6 +217,7 @@ def _train(recipe, run_folder, device, progress, own):
 
 def _end(run_folder, recipe, device, progress, own):
     """What follows a training: pictures, a certificate, and what to do next."""
+    trained, _ = run_folder.load_config()
     _draw(run_folder, progress)
     if own:
         progress.say("the package's functions begin the same training, to compare losses")
@@ -225,7 +230,8 @@ def _end(run_folder, recipe, device, progress, own):
         _draw(run_folder, progress)  # with the curve of the package's
     folder = shlex.quote(str(run_folder.path))
     with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
-    progress.say(f"done; try it: minitransformer translate {folder}{with_own}")
+    command = task_class(trained).command
+    progress.say(f"done; try it: minitransformer {command} {folder}{with_own}")
 
 
 def _draw(run_folder, progress):

@@ -53,6 +53,18 @@ def read_parallel(source_path, target_path, *, strict=True):
     return list(zip(source, target, strict=True))
 
 
+def read_text(path):
+    """The whole text of a file, plain or compressed by gzip (named ``.gz``), in UTF-8.
+
+    Line ends come out as line feeds.
+
+    Raises:
+        CorpusError: the file is no UTF-8, or no whole gzip file.
+        OSError: as for :func:`read_parallel`.
+    """
+    return "".join(f"{line}\n" for line in _lines(path, strict=True))
+
+
 def _lines(path, strict):
     # Without the byte order mark that some editors write.
     lines = _bytes(path).decode("utf-8-sig", "surrogateescape").split("\n")

@@ -55,6 +55,7 @@ from minitransformer.loss.projected_loss import projected_loss, projected_loss_b
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.kinds import new_model
+from minitransformer.models.language_model import LanguageModelConfig
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
@@ -212,9 +213,10 @@ class ModelLoss(Module):
         self.model = model
         self.smoothing = smoothing
 
-    def forward(self, source, target, labels):
+    def forward(self, *ids_and_labels):
+        *ids, labels = ids_and_labels
         generator = HostGenerator(self.model.device.xp)
-        logits, model_cache = self.model.forward(source, target, generator)
+        logits, model_cache = self.model.logits(*ids, rng=generator)
         (loss, _), loss_cache = cross_entropy(logits, labels, self.smoothing)
         return loss, (model_cache, loss_cache)
 
@@ -271,6 +273,21 @@ def small_convolution_config():
         num_decoder_layers=2,
         dropout=0.2,
         max_length=8,
+    )
+
+
+def small_language_model_config(norm="pre"):
+    return LanguageModelConfig(
+        vocabulary_size=V,
+        d_model=D,
+        num_heads=H,
+        d_ff=F,
+        num_layers=2,
+        dropout=0.2,
+        attention_dropout=0.2,
+        feed_forward_dropout=0.2,
+        norm=norm,
+        max_length=T,
     )
 
 
@@ -343,11 +360,11 @@ def _recurrent(make, *state, mask=SOME_TOKENS):
     return _module(lambda rng: StatesAndLast(make(rng)), (B, T, D), *state, mask)
 
 
-def _model(config):
+def _model(config, *ids):
     def make(rng):
         return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
-    return _module(make, SOURCE, TARGET, LABELS)
+    return _module(make, *(ids or (SOURCE, TARGET)), LABELS)
 
 
 def _multi_head(rng):
@@ -505,4 +522,5 @@ CASES = [
     Case("model, convolution", _model(small_convolution_config()), 3),
     Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
     Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
+    Case("model, language model", _model(small_language_model_config(), TARGET), 3, 1e-6),
 ]

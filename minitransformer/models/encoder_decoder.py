@@ -6,16 +6,12 @@
 Wherever ``rng`` is None nothing is dropped out: that is inference.
 """
 
-import numpy as np
-
-from minitransformer.backend import array_namespace, is_array
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
-from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import padding_mask
-from minitransformer.models.model import Model
+from minitransformer.models.token_model import TokenModel, as_ids
 
 
-class EncoderDecoder(Model):
+class EncoderDecoder(TokenModel):
     """Token ids in, logits of the next target token out. An architecture is these four methods:
 
         encode(source, source_mask, rng=None) -> memory, cache
@@ -44,19 +40,11 @@ class EncoderDecoder(Model):
             ValueError, TypeError: ids out of range or no integers, shapes that do not match, or,
                 where positions are numbered, a sequence longer than ``config.max_length``.
         """
-        y, features_cache = self.features(source, target, rng)
-        logits, projection_cache = self.output_projection.forward(y)
-        return logits, (features_cache, projection_cache)
-
-    def backward(self, dlogits, cache):
-        """Add the gradient of the loss to that of every parameter. The ids have none."""
-        features_cache, projection_cache = cache
-        dy = self.output_projection.backward(dlogits, projection_cache)
-        self.features_backward(dy, features_cache)
+        return self.logits(source, target, rng=rng)
 
     def features(self, source, target, rng=None):
         """What the output projection is given, y (B, T, D); arguments as for :meth:`forward`."""
-        source, target = _array(source), _array(target)
+        source, target = as_ids(source), as_ids(target)
         matching = source.ndim == target.ndim == 2 and len(source) == len(target)
         if not matching or not source.size or not target.size:
             raise ValueError(
@@ -74,35 +62,8 @@ class EncoderDecoder(Model):
         dmemory = self.decode_backward(dy, decode_cache)
         self.encode_backward(dmemory, encode_cache)
 
-    def loss(self, batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None):
-        """The loss that training lowers, without keeping logits; see :func:`projected_loss`.
-
-        Args:
-            batch: a Batch, or whatever has ``source`` and ``target``, ids as for :meth:`forward`,
-                and ``labels``, ids (B, T), what the decoder has to say at each position.
-            rng: as for :meth:`forward`.
-            smoothing, kappa, num_tokens: as for :func:`projected_loss`. With ``kappa`` the batch
-                is run twice, for dropout to differ.
-
-        Returns:
-            (loss, nll), two scalars on the device, and the cache for :meth:`loss_backward`.
-        """
-        source, target = batch.source, batch.target
-        if kappa:
-            source, target = _twice(_array(source)), _twice(_array(target))  # (2 B, S), (2 B, T)
-        y, features_cache = self.features(source, target, rng)
-        weight = self.output_projection.weight
-        losses, loss_cache = projected_loss(
-            y, weight.data, batch.labels, smoothing, kappa, self.config.pad_id, num_tokens
-        )
-        return losses, (features_cache, loss_cache)
-
-    def loss_backward(self, dloss, cache):
-        """Add the gradient of the loss to that of every parameter; ``dloss`` is mostly 1."""
-        features_cache, loss_cache = cache
-        dy, dweight = projected_loss_backward(dloss, loss_cache)
-        self.output_projection.weight.grad += dweight
-        self.features_backward(dy, features_cache)
+    def inputs(self, batch):
+        return batch.source, batch.target
 
     def cross_attention(self, decode_cache):
         """Where ``decode`` looked in the source: weights (layers, B, H, T, S) from its cache.
@@ -130,11 +91,3 @@ def tied_embeddings(config, rng):
     tied = config.tying != "none"
     output = target if tied else embedding_weight(sizes[1], config.d_model, rng)
     return Embedding(source), Embedding(target), OutputProjection(output)
-
-
-def _array(ids):
-    return ids if is_array(ids) else np.asarray(ids)
-
-
-def _twice(ids):
-    return array_namespace(ids).concatenate([ids, ids])

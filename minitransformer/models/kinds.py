@@ -25,6 +25,10 @@ KINDS = {
         "minitransformer.models.recurrent_translator:RecurrentTranslatorConfig",
         "minitransformer.models.recurrent_translator:RecurrentTranslator",
     ),
+    "language-model": (
+        "minitransformer.models.language_model:LanguageModelConfig",
+        "minitransformer.models.language_model:LanguageModel",
+    ),
 }
 
 

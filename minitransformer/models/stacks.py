@@ -129,8 +129,8 @@ def _residual(config):
 class Encoder(Module):
     """A stack of encoder layers; in pre-norm with a LayerNorm at its end."""
 
-    def __init__(self, config, rng):
-        self.layers = [EncoderLayer(config, rng) for _ in range(config.num_encoder_layers)]
+    def __init__(self, config, num_layers, rng):
+        self.layers = [EncoderLayer(config, rng) for _ in range(num_layers)]
         self.norm = _final_norm(config)
 
     def forward(self, x, mask=None, rng=None):
@@ -154,8 +154,8 @@ class Encoder(Module):
 class Decoder(Module):
     """A stack of decoder layers that all see the same memory; the end as in the encoder."""
 
-    def __init__(self, config, rng):
-        self.layers = [DecoderLayer(config, rng) for _ in range(config.num_decoder_layers)]
+    def __init__(self, config, num_layers, rng):
+        self.layers = [DecoderLayer(config, rng) for _ in range(num_layers)]
         self.norm = _final_norm(config)
 
     def forward(self, x, memory, mask=None, memory_mask=None, rng=None):

@@ -17,8 +17,8 @@ class Transformer(EncoderDecoder):
     def build(self, config, rng):
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)
         self.positional_encoding = PositionalEncoding(config.max_length, config.d_model)
-        self.encoder = Encoder(config, rng)
-        self.decoder = Decoder(config, rng)
+        self.encoder = Encoder(config, config.num_encoder_layers, rng)
+        self.decoder = Decoder(config, config.num_decoder_layers, rng)
         self.output_projection = projection
 
     def encode(self, source, source_mask, rng=None):

@@ -92,34 +92,51 @@ class TransformerConfig(TranslatorConfig):
 
     def num_parameters(self):
         """How many numbers such a model trains, known without building it."""
-        width, inner = self.d_model, self.d_ff
-        attention = 4 * width**2
-        feed_forward = 2 * width * inner + inner + width
-        layer_norm = 2 * width
-        encoder_layer = attention + feed_forward + 2 * layer_norm
-        decoder_layer = 2 * attention + feed_forward + 3 * layer_norm
         return (
-            self.num_encoder_layers * encoder_layer
-            + self.num_decoder_layers * decoder_layer
-            + (2 * layer_norm if self.norm == "pre" else 0)
+            parameters_of_stack(self, self.num_encoder_layers, attentions=1)
+            + parameters_of_stack(self, self.num_decoder_layers, attentions=2)
             + self.num_embedded()
         )
 
     def __post_init__(self):
         super().__post_init__()
         step = math.lcm(2, self.num_heads)
-        below = self.d_model - self.d_model % step
-        choices = " or ".join(str(d) for d in (below, below + step) if d)
-        require(
-            self.d_model % self.num_heads == 0,
-            f"d_model={self.d_model} is not divisible by num_heads={self.num_heads}; "
-            f"choose {choices}",
-        )
+        require_heads(self, step)
         require(
             self.d_model % 2 == 0,
             f"d_model={self.d_model} is odd, and positions need a sine and a cosine for each pair; "
-            f"choose {choices}",
+            f"choose {near(self.d_model, step)}",
         )
-        require(self.norm in ("post", "pre"), f"norm={self.norm!r}; choose 'post' or 'pre'")
-        valid = isinstance(self.epsilon, Real) and 0 < self.epsilon < math.inf
-        require(valid, f"epsilon={self.epsilon!r} must be > 0 and finite; 1e-5 is usual")
+        require_norm(self)
+
+
+def parameters_of_stack(config, num_layers, attentions):
+    """How many numbers so many layers train, with one attention each or two."""
+    width, inner = config.d_model, config.d_ff
+    attention = 4 * width**2
+    feed_forward = 2 * width * inner + inner + width
+    layer_norm = 2 * width
+    layer = attentions * attention + feed_forward + (attentions + 1) * layer_norm
+    return num_layers * layer + (layer_norm if config.norm == "pre" else 0)
+
+
+def require_heads(config, step):
+    """Refuse a d_model that heads do not divide; a multiple of ``step`` is suggested."""
+    require(
+        config.d_model % config.num_heads == 0,
+        f"d_model={config.d_model} is not divisible by num_heads={config.num_heads}; "
+        f"choose {near(config.d_model, step)}",
+    )
+
+
+def near(d_model, step):
+    """The multiples of ``step`` below and above, in words."""
+    below = d_model - d_model % step
+    return " or ".join(str(d) for d in (below, below + step) if d)
+
+
+def require_norm(config):
+    """Refuse a norm or an epsilon that makes no sense."""
+    require(config.norm in ("post", "pre"), f"norm={config.norm!r}; choose 'post' or 'pre'")
+    valid = isinstance(config.epsilon, Real) and 0 < config.epsilon < math.inf
+    require(valid, f"epsilon={config.epsilon!r} must be > 0 and finite; 1e-5 is usual")

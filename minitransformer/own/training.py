@@ -13,7 +13,8 @@ from minitransformer.own.file import OwnFile
 from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.progress import Progress
-from minitransformer.training.session import TEST_SPLITS, load_split, prepare
+from minitransformer.training.session import prepare
+from minitransformer.training.splits import TEST_SPLITS, load_split
 from minitransformer.training.trainer import Stopped
 from minitransformer.translator import Translator
 from minitransformer.twins import standing_in

@@ -13,9 +13,11 @@ from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
-CORPORA = ("toy", "multi30k", "files")
+CORPORA = ("toy", "multi30k", "files", "text")
+UNITS = ("subwords", "characters")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
-PATHS = ("train_source", "train_target", "validation_source", "validation_target", "data_dir")
+PARALLEL = ("train_source", "train_target", "validation_source", "validation_target")
+PATHS = (*PARALLEL, "data_dir", "text")
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
 
@@ -29,11 +31,14 @@ class DataConfig:
     """What is translated from and to.
 
     Attributes:
-        corpus: ``"toy"``, ``"multi30k"``, or ``"files"`` for the four paths below.
+        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
+            one file that a language model learns from.
         languages: source and target: two of de, en, fr and cs for Multi30k, de and en for toy.
         train_source, train_target: text to train on: files, one sentence a line, plain or .gz.
         validation_source, validation_target: the same for the text that chooses the epoch.
         data_dir: folder with a local copy of Multi30k; empty for a download.
+        text: a text file, plain or .gz, whose last tenth chooses the epoch.
+        unit: of which texts are made: ``"subwords"`` or ``"characters"``.
         vocabulary_size: subwords shared by both languages.
         max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
             longer one are left out. The model's max_length, where smaller, counts instead.
@@ -49,12 +54,16 @@ class DataConfig:
     validation_source: str = ""
     validation_target: str = ""
     data_dir: str = ""
+    text: str = ""
+    unit: str = "subwords"
     vocabulary_size: int = 8000
     max_tokens: int = 256
 
     def __post_init__(self):
         if self.corpus not in CORPORA:
-            raise ValueError(f"corpus={self.corpus!r}; choose 'toy', 'multi30k' or 'files'")
+            raise ValueError(f"corpus={self.corpus!r}; choose 'toy', 'multi30k', 'files' or 'text'")
+        if self.unit not in UNITS:
+            raise ValueError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
         for name in ("vocabulary_size", "max_tokens"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")

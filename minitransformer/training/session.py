@@ -3,62 +3,13 @@
 from dataclasses import asdict
 
 from minitransformer.checkpoint.binding import differing, fingerprint
-from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
-from minitransformer.data.multi30k import load_multi30k
-from minitransformer.data.toy import toy_corpus
+from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.kinds import new_model
-from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
+from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
 from minitransformer.workers import default_shards
-
-TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
-
-
-def load_split(data, split, *, strict=True):
-    """The pairs of ``"train"``, ``"validation"`` or a test split.
-
-    Args:
-        data: DataConfig.
-        split: a split of the corpus.
-        strict: as for :func:`read_parallel`.
-
-    Raises:
-        CorpusError: the corpus cannot be read.
-        RecipeError: the recipe does not say where its files are.
-        ValueError: the corpus has no such split or no such languages.
-    """
-    if data.corpus == "toy":
-        return _load_toy(split, data.languages)
-    if data.corpus == "multi30k":
-        return load_multi30k(split, data.data_dir or None, data.languages)
-    if data.languages != DataConfig.languages:
-        raise RecipeError("corpus='files' has the languages of its files; leave out languages")
-    files = {
-        "train": (data.train_source, data.train_target),
-        "validation": (data.validation_source, data.validation_target),
-    }
-    if split not in files:
-        raise ValueError(f"there is no split {split!r}; choose one of {', '.join(files)}")
-    if not all(files[split]):
-        raise RecipeError(
-            f"corpus='files' needs two text files: set {split}_source and {split}_target"
-        )
-    return read_parallel(*files[split], strict=strict)
-
-
-def _load_toy(split, languages):
-    if languages not in ("de-en", "en-de"):
-        raise ValueError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
-    corpus = toy_corpus()
-    if split not in corpus:
-        raise ValueError(
-            f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
-        )
-    if languages == "de-en":
-        return corpus[split]
-    return [(english, german) for german, english in corpus[split]]
 
 
 def prepare(recipe, run, device, progress, own=None):
@@ -80,23 +31,18 @@ def prepare(recipe, run, device, progress, own=None):
         run.require_free()
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", _shards(recipe, run, device))
-    data, training = recipe.data, recipe.training
-    recipe.longest_side()  # before any work, do batches and model make sense?
-    new_task = task_class(recipe.model_config(data.vocabulary_size))
+    training = recipe.training
+    new_task = task_class(recipe.model_config(recipe.data.vocabulary_size))
     new_task.require_libraries()
-    pairs, cleaning = clean_for_training(load_split(data, "train", strict=False))
-    progress.say(f"training data: {cleaning}")
-    validation = load_split(data, "validation")
-    if not validation:
-        raise CorpusError("there are no validation pairs; give some, held out of training")
+    examples, validation = new_task.read(recipe, progress)
 
-    texts = {"training": fingerprint(pairs), "validation": fingerprint(validation)}
-    vocabulary = _vocabulary(recipe, run, pairs, texts)
+    texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
+    vocabulary = _vocabulary(recipe, run, examples, texts)
     config = recipe.model_config(len(vocabulary))
     model = new_model(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
-    task = new_task(recipe, vocabulary, pairs, validation, progress)
+    task = new_task(recipe, vocabulary, examples, validation, progress)
     run.create()
     if not run.config.exists():
         if own:
@@ -114,15 +60,17 @@ def _shards(recipe, run, device):
     return default_shards(device, recipe.training.batch_tokens)
 
 
-def _vocabulary(recipe, run, pairs, texts):
-    """The vocabulary of the run in the folder, or one learned from ``pairs`` for a new run."""
+def _vocabulary(recipe, run, examples, texts):
+    """The vocabulary of the run in the folder, or one learned from ``examples`` for a new run."""
     if not run.config.exists():
-        learned_from = [text for pair in pairs for text in pair]
+        learned_from = [text for example in examples for text in example]
+        if recipe.data.unit == "characters":
+            return CharacterVocabulary.train(learned_from)
         return Vocabulary.train(learned_from, recipe.data.vocabulary_size)
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
     run.require_bound()
-    vocabulary = Vocabulary.load(run.vocabulary)
+    vocabulary = load_vocabulary(run.vocabulary)
     config, _ = run.load_config()
     wanted = recipe.model_config(len(vocabulary))
     differences = [

@@ -6,10 +6,13 @@ The Trainer knows no more of it than a Task answers. A configuration of a model 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minitransformer.data.vocabulary import PAD
+from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.kinds import imported
 
 TASKS = {
     "translation": "minitransformer.training.translation:Translation",
+    "language modelling": "minitransformer.training.language_modelling:LanguageModelling",
 }
 
 
@@ -49,16 +52,17 @@ class Score:
 class Task:
     """The base of all tasks; a subclass answers what is not answered here.
 
-    ``Subclass(recipe, vocabulary, pairs, validation, progress)`` is made of a Recipe, a Vocabulary,
-    pairs of texts to train on and others to validate with, and reports to ``progress``. A batch is
-    whatever the loss of its models takes, and has ``num_tokens``, of which the losses of a step are
-    the mean.
+    ``Subclass(recipe, vocabulary, examples, validation, progress)`` is made of a Recipe, a
+    Vocabulary, what ``read`` has read, and reports to ``progress``. A batch is whatever the loss of
+    its models takes, and has ``num_tokens``, of which the losses of a step are the mean.
 
     Attributes:
         score: the Score that decides which epoch is the best.
+        command: of the command line, which tries a model of this task.
     """
 
     score: ClassVar[Score]
+    command: ClassVar[str]
 
     @staticmethod
     def require_libraries():
@@ -67,6 +71,15 @@ class Task:
         Raises:
             MissingLibraryError: there is none.
         """
+
+    @staticmethod
+    def read(recipe, progress):
+        """(examples to train on, others to validate with): lists of tuples of texts.
+
+        Raises:
+            CorpusError, RecipeError, ValueError: there are none, or the recipe makes no sense.
+        """
+        raise NotImplementedError
 
     def batches(self, epoch):
         """The list of batches of an epoch, counted from 0; the same each time."""
@@ -96,3 +109,14 @@ class Task:
 def task_class(config):
     """The class of the task that models of this configuration are trained for."""
     return imported(TASKS[config.task])
+
+
+def mean_nll(model, batches):
+    """The NLL of the labels in nats a token, without dropout."""
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    total = 0.0
+    for batch in batches:
+        logits, _ = model.logits(*model.inputs(batch))
+        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
+        total += float(nll)
+    return total

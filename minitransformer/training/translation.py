@@ -8,11 +8,11 @@ import numpy as np
 from minitransformer.accelerate.cuda import staged
 from minitransformer.backend import CPU
 from minitransformer.data.batches import BatchReport, encode_pairs, make_batches, split
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import PAD
+from minitransformer.data.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation import sacrebleu_metrics, score
-from minitransformer.loss.cross_entropy import cross_entropy
-from minitransformer.training.task import Score, Task
+from minitransformer.training.recipe import RecipeError
+from minitransformer.training.splits import load_split
+from minitransformer.training.task import Score, Task, mean_nll
 from minitransformer.translator import Translator
 
 EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
@@ -26,6 +26,7 @@ class Translation(Task):
     """
 
     score = Score("bleu", "BLEU")
+    command = "translate"
 
     def __init__(self, recipe, vocabulary, pairs, validation, progress):
         self.recipe, self.vocabulary = recipe, vocabulary
@@ -49,6 +50,18 @@ class Translation(Task):
     @staticmethod
     def require_libraries():
         sacrebleu_metrics()
+
+    @staticmethod
+    def read(recipe, progress):
+        if recipe.data.unit != "subwords":
+            raise RecipeError(f"unit={recipe.data.unit!r}; to translate takes subwords")
+        recipe.longest_side()  # before any work, do batches and model make sense?
+        pairs, cleaning = clean_for_training(load_split(recipe.data, "train", strict=False))
+        progress.say(f"training data: {cleaning}")
+        validation = load_split(recipe.data, "validation")
+        if not validation:
+            raise CorpusError("there are no validation pairs; give some, held out of training")
+        return pairs, validation
 
     def batches(self, epoch):
         return self._prepared(epoch)[0]
@@ -88,16 +101,6 @@ class Translation(Task):
         return split(batch, count)
 
     def staged(self, batches, model):
-        sizes = model.config.source_vocabulary_size, model.config.target_vocabulary_size
-        return staged(batches, model.device, *sizes)
-
-
-def mean_nll(model, batches):
-    """The NLL of the labels in nats a token, without dropout."""
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    total = 0.0
-    for batch in batches:
-        logits, _ = model.forward(batch.source, batch.target)
-        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
-        total += float(nll)
-    return total
+        source, target = model.config.source_vocabulary_size, model.config.target_vocabulary_size
+        sizes = {"source": source, "target": target, "labels": target}
+        return staged(batches, model.device, sizes)

@@ -7,6 +7,8 @@ from minitransformer.accelerate.cuda.staging import staged
 from minitransformer.backend import CPU, Device, DeviceError, select_device, to_host
 from minitransformer.data.batches import Batch
 
+SIZES = {"source": 50, "target": 50, "labels": 50}
+
 
 class LateGpu:
     """A namespace whose streams do their work later, each in its order, at anybody's pace.
@@ -123,7 +125,7 @@ def batch_of(number):
 def test_each_batch_is_there_when_its_work_begins_and_until_it_ends(seed):
     gpu = LateGpu(seed)
     seen = []
-    for batch in staged(map(batch_of, range(8)), Device("late", gpu), 50, 50):
+    for batch in staged(map(batch_of, range(8)), Device("late", gpu), SIZES):
         views = [x.view for x in (batch.source, batch.target, batch.labels)]
         for _ in range(3):
             gpu.main.queue.append(lambda views=views: seen.append([x.copy() for x in views]))
@@ -145,19 +147,19 @@ def test_each_batch_is_there_when_its_work_begins_and_until_it_ends(seed):
 def test_the_next_batch_goes_up_before_this_one_is_worked_on():
     drawn = []
     batches = (drawn.append(i) or batch_of(i) for i in range(3))
-    drawn_then = [len(drawn) for _ in staged(batches, Device("late", LateGpu(0)), 50, 50)]
+    drawn_then = [len(drawn) for _ in staged(batches, Device("late", LateGpu(0)), SIZES)]
     assert drawn_then == [2, 3, 3]
 
 
 def test_ids_are_checked_before_they_go_up():
     with pytest.raises(ValueError, match="the size of the vocabulary"):
-        list(staged([batch_of(48)], Device("late", LateGpu(0)), 50, 50))
-    assert list(staged([], Device("late", LateGpu(0)), 50, 50)) == []
+        list(staged([batch_of(48)], Device("late", LateGpu(0)), SIZES))
+    assert list(staged([], Device("late", LateGpu(0)), SIZES)) == []
 
 
 def test_on_the_cpu_batches_stay_as_they_are():
     batches = [batch_of(1), batch_of(2)]
-    assert list(staged(batches, CPU, 50, 50)) == batches
+    assert list(staged(batches, CPU, SIZES)) == batches
 
 
 @pytest.mark.gpu
@@ -167,6 +169,6 @@ def test_staged_batches_hold_the_ids_of_the_batches():
     except DeviceError as error:
         pytest.skip(str(error))
     batches = [batch_of(i) for i in range(5)]
-    for staged_batch, batch in zip(staged(batches, device, 50, 50), batches, strict=True):
+    for staged_batch, batch in zip(staged(batches, device, SIZES), batches, strict=True):
         for name in ("source", "target", "labels"):
             assert np.array_equal(to_host(getattr(staged_batch, name)), getattr(batch, name))

@@ -121,7 +121,10 @@ def test_a_wrong_command_line_ends_with_2(arguments, problem, capsys):
     [
         (["--d-model", "30", "--num-heads", "4"], "d_model=30 is not divisible by num_heads=4"),
         (["--epochs", "0"], "epochs=0 must be > 0"),
-        (["--corpus", "europarl"], "corpus='europarl'; choose 'toy', 'multi30k' or 'files'"),
+        (
+            ["--corpus", "europarl"],
+            "corpus='europarl'; choose 'toy', 'multi30k', 'files' or 'text'",
+        ),
         (["--train-source", "/no.de"], "/no.de: No such file or directory"),
         (["--vocabulary-size", "9"], "these texts need"),
         (["--device", "tpu"], "unknown device 'tpu'"),

@@ -15,9 +15,9 @@ from minitransformer.data.batches import make_batches
 from minitransformer.data.corpus import CorpusError
 from minitransformer.data.vocabulary import Vocabulary, VocabularyError
 from minitransformer.run_folder import RunFolder
-from minitransformer.training import session
+from minitransformer.training import session, splits
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
-from minitransformer.training.session import load_split
+from minitransformer.training.splits import load_split
 from minitransformer.training.trainer import Stopped
 from minitransformer.training.translation import mean_nll
 from minitransformer.translator import Translator
@@ -37,7 +37,7 @@ def pairs_of(recipe, split):
 
 def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
     corpus = {"train": [("eins", "one")], "test": [("zwei", "two")]}
-    monkeypatch.setattr(session, "toy_corpus", lambda: corpus)  # making it takes seconds
+    monkeypatch.setattr(splits, "toy_corpus", lambda: corpus)  # making it takes seconds
     for split, pairs in corpus.items():
         assert load_split(DataConfig(corpus="toy"), split) == pairs
     with pytest.raises(ValueError, match="no split 'dev'; choose one of train, test"):
@@ -45,14 +45,14 @@ def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
 
 
 def test_the_toy_corpus_goes_in_both_directions(monkeypatch):
-    monkeypatch.setattr(session, "toy_corpus", lambda: {"train": [("eins", "one")]})
+    monkeypatch.setattr(splits, "toy_corpus", lambda: {"train": [("eins", "one")]})
     assert load_split(DataConfig(corpus="toy", languages="en-de"), "train") == [("one", "eins")]
     with pytest.raises(ValueError, match="languages='fr-en'; the toy corpus has 'de-en' and 'en"):
         load_split(DataConfig(corpus="toy", languages="fr-en"), "train")
 
 
 def test_multi30k_is_read_from_the_local_folder_or_downloaded(monkeypatch):
-    monkeypatch.setattr(session, "load_multi30k", lambda *arguments: arguments)
+    monkeypatch.setattr(splits, "load_multi30k", lambda *arguments: arguments)
     assert load_split(DataConfig(data_dir="here"), "train") == ("train", "here", "de-en")
     test = load_split(DataConfig(languages="fr-cs"), "test_2016_flickr")
     assert test == ("test_2016_flickr", None, "fr-cs")

@@ -12,16 +12,16 @@ import numpy as np
 from minitransformer.token_ids import check_token_ids
 
 
-def staged(batches, device, source_size, target_size):
-    """Yield each Batch with its ids on ``device``, the next one uploaded before this one is used.
+def staged(batches, device, sizes):
+    """Yield each batch with its ids on ``device``, the next one uploaded before this one is used.
 
     The work on them has to be queued on the stream that is current now. On the CPU the batches are
     yielded as they are.
 
     Args:
-        batches: any number of Batch, on the host.
+        batches: any number of dataclasses, on the host.
         device: a Device.
-        source_size, target_size: of the vocabularies, to check the ids.
+        sizes: by the name of each field of ids, the size of the vocabulary that they are of.
 
     Raises:
         ValueError: an id is out of range.
@@ -33,19 +33,19 @@ def staged(batches, device, source_size, target_size):
     side = device.xp.cuda.Stream(non_blocking=True)  # by default it would wait for the main one
 
     def upload(batch):
-        parts = batch.source, batch.target, batch.labels
-        for ids, size in zip(parts, (source_size, target_size, target_size), strict=True):
+        parts = [getattr(batch, name) for name in sizes]
+        for ids, size in zip(parts, sizes.values(), strict=True):
             check_token_ids(ids, size)
         # CuPy may hand out memory of a batch that is gone, and whose work is queued but not done.
         side.wait_event(main.record())
         with side:
             all_ids = device.asarray(np.concatenate([ids.reshape(-1) for ids in parts]))
         ends = np.cumsum([ids.size for ids in parts]).tolist()
-        source, target, labels = (
-            all_ids[end - ids.size : end].reshape(ids.shape)
-            for ids, end in zip(parts, ends, strict=True)
-        )
-        return replace(batch, source=source, target=target, labels=labels), side.record()
+        there = {
+            name: all_ids[end - ids.size : end].reshape(ids.shape)
+            for name, ids, end in zip(sizes, parts, ends, strict=True)
+        }
+        return replace(batch, **there), side.record()
 
     ahead = None
     for batch in batches:

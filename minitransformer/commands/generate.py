@@ -1,0 +1,71 @@
+"""``minitransformer generate``: a text that goes on as a language model has learned."""
+
+import argparse
+import sys
+
+from minitransformer.commands.arguments import add_device, add_run_folder, positive
+from minitransformer.generator import TextGenerator
+
+
+def add(parser):
+    parser.description = (
+        "Go on with a text, as it comes to the model's mind: each token is drawn by its "
+        "probability and shown at once. It ends where the model ends the text, or after --length."
+    )
+    add_run_folder(parser)
+    parser.add_argument(
+        "prompt", nargs="?", default="", help="how the text begins (default: a new text)"
+    )
+    parser.add_argument(
+        "--length", type=positive, default=200, metavar="N", help="most tokens (default: 200)"
+    )
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="below 1 the probable gains, above 1 the improbable; 0 takes the most probable token "
+        "(default: 1)",
+    )
+    parser.add_argument(
+        "--top-k", type=positive, default=0, metavar="K", help="draw one of the K most probable"
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="draw one of the fewest that have the probability X together (default: 1)",
+    )
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
+    add_device(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Print the text; returns the exit status."""
+    generator = TextGenerator.load(options.run_folder, options.device)
+    if unknown := generator.unknown(options.prompt):
+        shown = " ".join(unknown[:5])
+        print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
+    bits = generator.stream(
+        options.prompt,
+        options.length,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        seed=options.seed,
+    )
+    sys.stdout.write(options.prompt)
+    for bit in bits:
+        sys.stdout.write(bit)
+        sys.stdout.flush()
+    print()
+    return 0
+
+
+def _seed(text):
+    """A whole number, 0 or more."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
+    return int(text)

@@ -1,0 +1,101 @@
+"""A text, and how it might go on: a trained language model together with its vocabulary."""
+
+import numpy as np
+
+from minitransformer.backend import select_device, to_host
+from minitransformer.checkpoint import CheckpointError, load_model_arrays
+from minitransformer.data.characters import load_vocabulary
+from minitransformer.data.vocabulary import EOS, UNK
+from minitransformer.decoding.language_model import LanguageModelDecoder
+from minitransformer.decoding.sampling import check_sampling, sample
+from minitransformer.models.kinds import new_model
+from minitransformer.run_folder import RunFolder
+
+
+class TextGenerator:
+    """Goes on with texts.
+
+    Args:
+        model: a LanguageModel.
+        vocabulary: the Vocabulary or CharacterVocabulary it was trained with.
+        origin: what its parameters are, in words.
+    """
+
+    def __init__(self, model, vocabulary, origin=""):
+        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+
+    @classmethod
+    def load(cls, path, device="auto"):
+        """The language model in a run folder; while it trains, that of the newest checkpoint.
+
+        Raises:
+            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
+                or two do not belong together; or the model is no language model.
+            DeviceError: the device is not usable.
+        """
+        run = RunFolder(path)
+        config, _ = run.load_config()
+        if config.task != "language modelling":
+            raise CheckpointError(
+                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
+                "not to go on with a text"
+            )
+        run.bind()
+        arrays, origin = run.load_parameters()
+        vocabulary = load_vocabulary(run.vocabulary)
+        if len(vocabulary) != config.vocabulary_size:
+            raise CheckpointError(
+                f"{run.path} does not fit together: its vocabulary has {len(vocabulary)} tokens, "
+                f"and its model {config.vocabulary_size}"
+            )
+        model = new_model(config, device=select_device(device))
+        load_model_arrays(model, arrays)
+        return cls(model, vocabulary, origin)
+
+    def before(self):
+        """The ids that a text begins after: a line end, or that a text before it has ended."""
+        line_end = self.vocabulary.encode("\n")
+        return line_end if line_end and UNK not in line_end else [EOS]
+
+    def unknown(self, prompt):
+        """The words, or characters, of a prompt that the vocabulary does not have, in order."""
+        units = prompt.split() if " " in prompt else prompt
+        return [unit for unit in units if UNK in self.vocabulary.encode(unit)]
+
+    def stream(self, prompt="", length=200, *, temperature=1.0, top_k=0, top_p=1.0, seed=0):
+        """Yield what follows a prompt, bit by bit, until the text ends.
+
+        Args:
+            prompt: the beginning of a text; of a long one the model sees its last
+                ``config.max_length`` tokens. After an empty one a new text begins.
+            length: the most tokens.
+            temperature, top_k, top_p: as for :func:`sampling_probabilities`.
+            seed: the same one gives the same text on the same machine.
+
+        Raises:
+            ValueError: one of them is out of range.
+            FloatingPointError: the model gives NaN.
+        """
+        check_sampling(temperature, top_k, top_p)
+        return self._stream(prompt, length, temperature, top_k, top_p, seed)
+
+    def _stream(self, prompt, length, temperature, top_k, top_p, seed):
+        rng = np.random.default_rng(seed)
+        said = self.vocabulary.encode(prompt)
+        shown = self.vocabulary.decode(said)
+        with self.model.device.as_current():
+            decoder = LanguageModelDecoder(self.model)
+            ahead = [*self.before(), *said]
+            for _ in range(length):
+                logits = to_host(decoder.step(ahead))
+                token = sample(logits, rng, temperature=temperature, top_k=top_k, top_p=top_p)
+                if token == EOS:
+                    return
+                said, ahead = [*said, token], [token]
+                text = self.vocabulary.decode(said)
+                yield text[len(shown) :]
+                shown = text
+
+    def generate(self, prompt="", length=200, **options):
+        """The prompt with what follows; arguments as for :meth:`stream`."""
+        return prompt + "".join(self.stream(prompt, length, **options))

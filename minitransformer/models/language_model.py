@@ -1,0 +1,126 @@
+"""The language model (Radford et al. 2018): half of the Transformer, which goes on with a text.
+
+    x = E[ids] √D + P        y = the stack of x, each position seeing itself and those before it
+    logits = y Eᵀ            row t scores the token that follows ids 0 … t
+
+The stack is the encoder's: of a decoder's layer, the attention to a source is left out, and a
+causal mask makes of the rest a decoder. Positions P are learned, as in GPT; the ReLU of the paper
+stands where GPT has a GELU.
+
+``B`` batch, ``T`` length, ``D`` d_model, ``V`` vocabulary.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
+from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.models.config import ModelConfig
+from minitransformer.models.stacks import Encoder
+from minitransformer.models.token_model import TokenModel, as_ids
+from minitransformer.models.transformer_config import (
+    parameters_of_stack,
+    require_heads,
+    require_norm,
+)
+
+
+@dataclass(frozen=True)
+class LanguageModelConfig(ModelConfig):
+    """The sizes and choices that make a language model.
+
+    Attributes:
+        vocabulary_size: number of token ids.
+        d_model: width of the residual stream.
+        num_heads: attention heads, each d_model / num_heads wide.
+        d_ff: inner width of the feed-forward networks.
+        num_layers: layers of the stack.
+        max_length: the context, the most tokens that are seen at once.
+        pad_id: the id that stands for no token.
+        dropout, attention_dropout, feed_forward_dropout, norm, epsilon: as in a TransformerConfig.
+
+    Raises:
+        ValueError: a field makes no sense; says what to choose.
+    """
+
+    kind: ClassVar[str] = "language-model"
+    task: ClassVar[str] = "language modelling"
+
+    vocabulary_size: int
+    d_model: int = 128
+    _: KW_ONLY
+    num_heads: int = 4
+    d_ff: int = 512
+    num_layers: int = 4
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
+    norm: str = "pre"
+    max_length: int = 64
+    epsilon: float = 1e-5
+    pad_id: int = 0
+
+    def num_parameters(self):
+        """How many numbers such a model trains, known without building it."""
+        return (self.vocabulary_size + self.max_length) * self.d_model + parameters_of_stack(
+            self, self.num_layers, attentions=1
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        require_heads(self, self.num_heads)
+        require_norm(self)
+
+
+class LanguageModel(TokenModel):
+    """Built from a LanguageModelConfig; arguments as for :class:`Model`."""
+
+    def build(self, config, rng):
+        weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
+        self.embedding = Embedding(weight)
+        self.positions = LearnedPositions(config.max_length, config.d_model, rng)
+        self.stack = Encoder(config, config.num_layers, rng)
+        self.output_projection = OutputProjection(weight)
+
+    def forward(self, ids, rng=None):
+        """Logits (B, T, V): row t scores the token that follows ``ids[:, :t + 1]``.
+
+        Args:
+            ids: (B, T), on the host, where they are checked, or on the model's device.
+            rng: generator on the model's device for dropout, or None at inference.
+
+        Raises:
+            ValueError, TypeError: ids out of range or no integers, not (B, T), or more than
+                ``config.max_length`` of them.
+        """
+        return self.logits(ids, rng=rng)
+
+    def inputs(self, batch):
+        return (batch.ids,)
+
+    def features(self, ids, rng=None):
+        """What the output projection is given, y (B, T, D); arguments as for :meth:`forward`."""
+        ids = as_ids(ids)
+        if ids.ndim != 2 or not ids.size:
+            raise ValueError(
+                f"ids must be (B, T), with at least one token; their shape is {ids.shape}"
+            )
+        x, embedding_cache = self.embedding.forward(ids)  # (B, T, D)
+        x, position_cache = self.positions.forward(x)
+        x, dropout_cache = dropout(x, self.config.dropout, rng)
+        y, stack_cache = self.stack.forward(x, self.mask(self.device.asarray(ids)), rng)
+        return y, (embedding_cache, position_cache, dropout_cache, stack_cache)
+
+    def features_backward(self, dy, cache):
+        """Add the gradient of the loss to every parameter that ``features`` uses."""
+        embedding_cache, position_cache, dropout_cache, stack_cache = cache
+        dx = self.stack.backward(dy, stack_cache)
+        dx = dropout_backward(dx, dropout_cache)
+        dx = self.positions.backward(dx, position_cache)
+        self.embedding.backward(dx, embedding_cache)
+
+    def mask(self, ids):
+        """What the positions of ids (B, T), on the device, may look at: (B, 1, T, T)."""
+        return causal_mask(ids) & padding_mask(ids, self.config.pad_id)

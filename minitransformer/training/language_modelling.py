@@ -1,0 +1,156 @@
+"""The task of going on with a text: each token is to be told from those before it.
+
+A text is one long row of ids, and an epoch cuts it into windows as long as the model's context.
+Where the first one begins is drawn anew for each epoch, so that no token is always the first of its
+window, which knows nothing of what came before.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from minitransformer.accelerate.cuda import staged
+from minitransformer.data.corpus import CorpusError, read_text
+from minitransformer.data.vocabulary import EOS, PAD
+from minitransformer.training.recipe import RecipeError
+from minitransformer.training.splits import load_split
+from minitransformer.training.task import Score, Task, mean_nll
+
+EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
+HELD_OUT = 0.1  # of a text, from its end: what validates
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """B windows of a text as arrays of ids, int32, padded with PAD at the right.
+
+    Attributes:
+        ids: (B, T), what the model sees.
+        labels: (B, T), the token that follows each of them.
+        num_tokens: labels that are not padding.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    num_tokens: int
+
+
+class LanguageModelling(Task):
+    """Learns to say what comes next; is validated by the perplexity of a text that it has not seen.
+
+    Raises:
+        CorpusError: the text has fewer than two tokens.
+    """
+
+    score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
+    command = "generate"
+
+    def __init__(self, recipe, vocabulary, examples, validation, progress):
+        self.training = recipe.training
+        self.context = recipe.model["max_length"]
+        self.stream = stream_of(vocabulary, examples)
+        of_validation = stream_of(vocabulary, validation)
+        self.validation_batches = self._cut(of_validation, 0)
+        # An end symbol counts as a character: it stands where the text has a line end.
+        characters = sum(len(text) + 1 for (text,) in validation)
+        self.characters_per_token = characters / len(of_validation)
+        progress.say(
+            f"an epoch: {len(self.stream):,} tokens in {len(self.batches(0)):,} batches; "
+            f"validation: {len(of_validation):,} tokens"
+        )
+
+    @staticmethod
+    def read(recipe, progress):
+        data, training = recipe.data, recipe.training
+        if training.subword_dropout:
+            raise RecipeError("subword_dropout is for translators; leave it out")
+        if recipe.model["max_length"] > training.batch_tokens:
+            raise RecipeError(
+                f"a window has max_length={recipe.model['max_length']} tokens, and a batch has "
+                f"batch_tokens={training.batch_tokens}; raise batch_tokens"
+            )
+        examples, validation = load_texts(data)
+        counts = [sum(len(text) for (text,) in texts) for texts in (examples, validation)]
+        progress.say("training text: {:,} characters; validation: {:,}".format(*counts))
+        return examples, validation
+
+    def batches(self, epoch):
+        rng = np.random.default_rng((self.training.seed, epoch))
+        length = min(self.context, len(self.stream) - 1)
+        # As many windows in every epoch, wherever the first begins.
+        first = int(rng.integers(max(1, min(length, len(self.stream) - length))))
+        return self._cut(self.stream, first, rng)
+
+    def _cut(self, stream, first, rng=None):
+        """Batches of windows of a stream, the first of which begins at ``first``."""
+        length = min(self.context, len(stream) - 1)
+        starts = np.arange(first, len(stream) - 1, length)
+        if rng is not None:
+            whole = max(1, (len(stream) - length) // length)
+            starts = rng.permutation(starts[:whole])
+        rows = max(1, self.training.batch_tokens // length)
+        return [windows(stream, starts[i : i + rows], length) for i in range(0, len(starts), rows)]
+
+    def validate(self, model):
+        nll = mean_nll(model, self.validation_batches)
+        return {
+            "nll": nll,
+            "perplexity": math.exp(min(nll, 700)),  # as far as there are numbers
+            "bits_per_character": nll / math.log(2) / self.characters_per_token,
+        }
+
+    def exploded(self, model):
+        return EXPLODED * math.log(model.config.vocabulary_size)
+
+    def split(self, batch, count):
+        shards = [(batch.ids[i::count], batch.labels[i::count]) for i in range(count)]
+        return [Windows(ids, labels, int((labels != PAD).sum())) for ids, labels in shards]
+
+    def staged(self, batches, model):
+        size = model.config.vocabulary_size
+        return staged(batches, model.device, {"ids": size, "labels": size})
+
+
+def load_texts(data):
+    """(texts to train on, texts to validate with), lists of tuples of one text each.
+
+    Of parallel corpora it is the target's side, a line a text. A text file is one text where the
+    unit is the character, and its lines, but for blank ones, where it is the subword.
+
+    Raises:
+        CorpusError: a file cannot be used, or there is too little in it.
+        RecipeError, ValueError: as for :func:`load_split`.
+    """
+    if data.corpus != "text":
+        splits = load_split(data, "train"), load_split(data, "validation")
+        return tuple([(target,) for _, target in pairs] for pairs in splits)
+    if not data.text:
+        raise RecipeError("corpus='text' needs a text file: --text FILE")
+    text = read_text(data.text)
+    cut = text.rfind("\n", 0, round((1 - HELD_OUT) * len(text))) + 1
+    parts = text[:cut], text[cut:]
+    if not all(part.strip() for part in parts):
+        raise CorpusError(f"{data.text} has too few lines; the last tenth of them is to validate")
+    if data.unit == "characters":
+        return tuple([(part,)] for part in parts)
+    return tuple([(line,) for line in part.split("\n") if line.strip()] for part in parts)
+
+
+def stream_of(vocabulary, examples):
+    """All texts as one row of ids (N,), int32, each with an end symbol before and after it."""
+    ids = [EOS]
+    for encoded in vocabulary.encode_all([text for (text,) in examples]):
+        ids += [*encoded, EOS]
+    if len(ids) < 3:
+        raise CorpusError("the text has not a single token; give another one")
+    return np.array(ids, np.int32)
+
+
+def windows(stream, starts, length):
+    """Windows of a stream of ids (N,), up to ``length`` long, that begin at ``starts``."""
+    at = starts[:, None] + np.arange(length + 1)  # (B, T + 1)
+    ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
+    ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
+    ids[labels == PAD] = PAD  # nothing is to be said there
+    return Windows(ids, labels, int((labels != PAD).sum()))

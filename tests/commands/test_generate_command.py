@@ -1,0 +1,177 @@
+import json
+
+import numpy as np
+import pytest
+
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.cli import main
+from minitransformer.generator import TextGenerator
+
+TEXT = "".join(
+    f"{who} {does} in the {where}.\n"
+    for _ in range(6)
+    for who in ("a dog", "a cat")
+    for does in ("runs", "sleeps")
+    for where in ("park", "house")
+)
+SIZES = ["--d-model", "16", "--num-heads", "2", "--d-ff", "32", "--num-layers", "1"]
+SIZES += ["--max-length", "16", "--epochs", "20", "--batch-tokens", "64", "--warmup-steps", "10"]
+SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0"]
+
+
+def trained(folder, unit, *more):
+    text = folder / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    run = folder / unit
+    options = ["--run-folder", run, "--unit", unit, "--vocabulary-size", "40"]
+    assert main(["train", "gpt", "--text", str(text), *map(str, options), *SIZES, *more]) == 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("characters"), "characters")
+
+
+@pytest.fixture(scope="module")
+def subwords(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("subwords"), "subwords")
+
+
+def said(capsys, *arguments):
+    capsys.readouterr()
+    assert main(["generate", *map(str, arguments)]) == 0
+    return capsys.readouterr()
+
+
+def test_a_text_goes_on_from_its_beginning(run, capsys):
+    text = said(capsys, run, "a dog", "--length", "20").out
+    assert text.startswith("a dog")
+    assert text.endswith("\n")
+    assert 5 < len(text) <= 5 + 20 + 1
+
+
+def test_the_same_seed_says_the_same_and_another_one_something_else(run, capsys):
+    first, again, other = (
+        said(capsys, run, "a", "--seed", seed, "--temperature", "1.5").out for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_without_temperature_the_seed_does_not_matter(run, capsys):
+    one, other = (
+        said(capsys, run, "a cat", "--temperature", "0", "--seed", seed).out for seed in (1, 2)
+    )
+    assert one == other
+
+
+def test_what_is_shown_is_what_recomputing_every_step_says(run):
+    """Beyond the context of 16, too."""
+    generator = TextGenerator.load(run, "cpu")
+    model, vocabulary = generator.model, generator.vocabulary
+    text = generator.generate("a cat", 40, temperature=0)
+    ids = [*generator.before(), *vocabulary.encode("a cat")]
+    seen = list(ids)
+    for _ in range(40):
+        logits, _ = model.forward(np.array([seen]))
+        logits[0, -1, :3] = -np.inf
+        token = int(logits[0, -1].argmax())
+        if token == 3:
+            break
+        ids.append(token)
+        seen = [*seen, token] if len(seen) < 16 else ids[-9:]
+    assert text == vocabulary.decode(ids[1:])
+    assert len(text) > 30
+
+
+def test_an_empty_prompt_begins_a_text(run, capsys):
+    assert said(capsys, run, "", "--temperature", "0").out.startswith("a ")
+    assert said(capsys, run, "--temperature", "0").out.startswith("a ")
+
+
+def test_of_a_prompt_longer_than_the_context_the_end_matters(run, capsys):
+    prompt = "a dog sleeps in the house.\n" * 20 + "a cat"
+    text = said(capsys, run, prompt, "--temperature", "0", "--length", "8").out
+    short = said(capsys, run, prompt[-16:], "--temperature", "0", "--length", "8").out
+    assert text.startswith(prompt)
+    assert text[len(prompt) :] == short[16:]
+
+
+def test_unknown_characters_are_named_and_do_not_stop_it(run, capsys):
+    shown = said(capsys, run, "ö dog ß")
+    assert "not in the model's vocabulary: ö ß" in shown.err
+    assert shown.out.startswith("ö dog ß")
+
+
+def test_a_model_of_subwords_says_words_with_blanks_between(subwords, capsys):
+    text = said(capsys, subwords, "a dog", "--temperature", "0", "--length", "30").out
+    assert text.startswith("a dog ")
+    assert "  " not in text
+
+
+def test_each_bit_is_shown_when_it_is_there(run):
+    bits = TextGenerator.load(run).stream("a dog", 5, temperature=0)
+    assert len(next(bits)) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--temperature", "-1"], "temperature=-1.0 must be"),
+        (["--top-p", "0"], "top_p=0.0 must lie in"),
+        (["--top-p", "nan"], "top_p=nan must lie in"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_anything_is_said(options, message, run, capsys):
+    assert main(["generate", str(run), "a", *options]) == 1
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.out == ""
+
+
+def test_a_translator_does_not_go_on_with_texts(run_folder, capsys):
+    assert main(["generate", str(run_folder), "hello"]) == 1
+    assert "trained for 'translation', not to go on with a text" in capsys.readouterr().err
+
+
+def test_a_language_model_does_not_translate(run, capsys):
+    assert main(["translate", str(run), "hello"]) == 1
+    assert "trained for 'language modelling', not to translate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
+def test_a_damaged_run_is_refused(name, run, tmp_path, capsys):
+    damaged = tmp_path / "run"
+    damaged.mkdir()
+    for path in run.iterdir():
+        if path.is_file():
+            (damaged / path.name).write_bytes(path.read_bytes())
+    content = (damaged / name).read_bytes()
+    (damaged / name).write_bytes(content[: len(content) // 2])
+    assert main(["generate", str(damaged), "a"]) == 1
+    shown = capsys.readouterr()
+    assert str(damaged) in shown.err
+    assert shown.out == ""
+
+
+def test_a_vocabulary_of_another_size_is_refused(run, tmp_path):
+    other = tmp_path / "run"
+    other.mkdir()
+    (other / "config.json").write_bytes((run / "config.json").read_bytes())
+    (other / "vocabulary.model").write_text(json.dumps({"characters": "ab"}))
+    with pytest.raises(CheckpointError):
+        TextGenerator.load(other)
+
+
+def test_evaluating_it_gives_the_scores_of_its_last_validation(run, capsys):
+    assert main(["evaluate", str(run)]) == 0
+    shown = capsys.readouterr().out
+    entries = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
+    best = min((e for e in entries if e["kind"] == "validation"), key=lambda e: e["perplexity"])
+    assert f"{best['perplexity']:.4f}" in shown
+    assert f"{best['bits_per_character']:.4f}" in shown
+
+
+def test_what_to_try_after_a_training_is_to_generate(tmp_path, capsys):
+    trained(tmp_path, "subwords", "--epochs", "1")
+    assert "try it: minitransformer generate" in capsys.readouterr().err

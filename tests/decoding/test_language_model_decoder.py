@@ -1,0 +1,100 @@
+"""A language model over its cache against the one that reads everything anew; and sampling."""
+
+import numpy as np
+import pytest
+
+from minitransformer.backend import to_host
+from minitransformer.data.vocabulary import BOS, PAD, UNK
+from minitransformer.decoding.language_model import LanguageModelDecoder
+from minitransformer.decoding.sampling import sample, sampling_probabilities
+from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+
+V, LONGEST = 9, 6
+
+
+def small_model(norm="pre", **options):
+    config = LanguageModelConfig(
+        V, 6, num_heads=2, d_ff=7, num_layers=2, norm=norm, max_length=LONGEST
+    )
+    return LanguageModel(config, seed=3, **options)
+
+
+def anew(model, seen):
+    logits, _ = model.forward(np.array([seen]))
+    return to_host(logits)[0, -1]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_each_step_gives_what_reading_everything_anew_gives(norm, device):
+    model = small_model(norm, device=device)
+    decoder, rng = LanguageModelDecoder(model), np.random.default_rng(0)
+    for count in (2, 1, 1, 1):
+        logits = decoder.step(rng.integers(1, V, count).tolist())
+        np.testing.assert_allclose(to_host(logits), anew(model, decoder.seen), atol=1e-5)
+    assert len(decoder.seen) == 5
+
+
+def test_when_the_context_is_full_the_newer_half_is_read_once_more():
+    model = small_model(dtype=np.float64)
+    decoder, said, lengths = LanguageModelDecoder(model), [], []
+    for token in np.random.default_rng(1).integers(1, V, 15).tolist():
+        said.append(token)
+        logits = decoder.step([token])
+        lengths.append(len(decoder.seen))
+        assert decoder.seen == said[-lengths[-1] :]
+        np.testing.assert_allclose(logits, anew(model, decoder.seen), atol=1e-12)
+    assert lengths == [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4, 5, 6]
+
+
+def test_of_a_long_beginning_the_end_is_seen():
+    model = small_model(dtype=np.float64)
+    decoder, said = LanguageModelDecoder(model), [4, 5, 6, 7, 8, 4, 5, 7]
+    logits = decoder.step(said)
+    assert decoder.seen == said[-LONGEST:]
+    np.testing.assert_allclose(logits, anew(model, said[-LONGEST:]), atol=1e-12)
+
+
+LOGITS = np.log([0.1, 0.1, 0.1, 0.05, 0.35, 0.2, 0.1])  # of which the first three are never said
+
+
+def test_tokens_are_drawn_by_their_probability():
+    rng = np.random.default_rng(0)
+    drawn = np.bincount([sample(LOGITS, rng) for _ in range(4000)], minlength=7) / 4000
+    np.testing.assert_allclose(drawn, np.array([0, 0, 0, 0.05, 0.35, 0.2, 0.1]) / 0.7, atol=0.03)
+    assert not drawn[[PAD, UNK, BOS]].any()
+
+
+def test_a_low_temperature_prefers_the_probable():
+    warm, cold = (sampling_probabilities(LOGITS, temperature=t) for t in (1.0, 0.5))
+    np.testing.assert_allclose(cold, warm**2 / (warm**2).sum())
+
+
+def test_without_temperature_the_most_probable_is_taken():
+    assert sampling_probabilities(LOGITS, temperature=0).tolist() == [0, 0, 0, 0, 1, 0, 0]
+
+
+def test_of_the_most_probable_so_many_are_left():
+    p = sampling_probabilities(LOGITS, top_k=2)
+    np.testing.assert_allclose(p, [0, 0, 0, 0, 0.35 / 0.55, 0.2 / 0.55, 0])
+
+
+@pytest.mark.parametrize(("top_p", "left"), [(0.3, [4]), (0.51, [4, 5]), (0.8, [4, 5, 6])])
+def test_the_fewest_are_left_that_have_so_much_together(top_p, left):
+    """0.5, 0.79, 0.93 and 1 are the sums."""
+    p = sampling_probabilities(LOGITS, top_p=top_p)
+    assert np.flatnonzero(p).tolist() == left
+    assert p.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "wrong", [dict(temperature=-1), dict(temperature=np.nan), dict(top_k=-1), dict(top_p=0)]
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=name):
+        sampling_probabilities(LOGITS, **wrong)
+
+
+def test_a_model_that_gives_nan_is_refused():
+    with pytest.raises(FloatingPointError, match="NaN"):
+        sample(LOGITS * np.nan, np.random.default_rng(0))

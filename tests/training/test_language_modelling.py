@@ -1,0 +1,191 @@
+import io
+
+import numpy as np
+import pytest
+from tiny_run import record, tiny_trainer, trained
+
+from minitransformer.data.characters import CharacterVocabulary
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.vocabulary import EOS, PAD, Vocabulary
+from minitransformer.training.language_modelling import (
+    LanguageModelling,
+    load_texts,
+    stream_of,
+    windows,
+)
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
+
+TEXT = "".join(f"line {i} says {'abcdefgh'[i % 8]}\n" for i in range(40))
+FIELDS = dict(
+    corpus="text",
+    unit="characters",
+    d_model=8,
+    num_heads=2,
+    d_ff=16,
+    num_layers=1,
+    max_length=12,
+    norm="pre",
+    epochs=3,
+    batch_tokens=120,
+    label_smoothing=0.0,
+    warmup_steps=4,
+    peak_learning_rate=1e-2,
+    average=2,
+    log_every=1,
+    save_every=1,
+    shards=2,
+)
+
+
+def recipe_for(folder, content=TEXT, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "text.txt").write_text(content, encoding="utf-8")
+    recipe = Recipe().with_value("kind", "language-model")
+    for name, value in (FIELDS | {"text": str(folder / "text.txt")} | changes).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+def task_of(recipe, examples=((TEXT,),)):
+    vocabulary = CharacterVocabulary.train([TEXT])
+    progress = Progress(io.StringIO())
+    return LanguageModelling(recipe, vocabulary, list(examples), [(TEXT[:50],)], progress)
+
+
+def test_windows_say_what_follows_each_token():
+    batch = windows(np.array([3, 7, 8, 9, 3], np.int32), np.array([0, 3]), 3)
+    assert batch.ids.tolist() == [[3, 7, 8], [9, PAD, PAD]]
+    assert batch.labels.tolist() == [[7, 8, 9], [3, PAD, PAD]]
+    assert batch.num_tokens == 4
+
+
+def test_a_stream_has_an_end_symbol_around_each_text():
+    stream = stream_of(CharacterVocabulary("ab"), [("ab",), ("b",)])
+    assert stream.tolist() == [EOS, 4, 5, EOS, 5, EOS]
+
+
+def test_an_epoch_has_each_token_at_most_once_and_nearly_all(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+    task.stream = np.arange(4, 504)
+    said = np.concatenate([batch.labels.reshape(-1) for batch in task.batches(0)])
+    assert len(set(said)) == len(said) == sum(batch.num_tokens for batch in task.batches(0))
+    assert 500 - 2 * 12 < len(said) < 500
+
+
+def test_epochs_begin_their_windows_elsewhere_and_have_as_many(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+    rows = [
+        {tuple(row) for batch in task.batches(epoch) for row in batch.ids.tolist()}
+        for epoch in (0, 1, 0)
+    ]
+    assert rows[0] == rows[2]
+    assert not rows[0] & rows[1]
+    assert len({len(task.batches(epoch)) for epoch in range(20)}) == 1
+
+
+def test_a_batch_has_as_many_windows_as_its_tokens_allow(tmp_path):
+    shapes = {batch.ids.shape for batch in task_of(recipe_for(tmp_path)).batches(0)[:-1]}
+    assert shapes == {(10, 12)}
+
+
+def test_a_text_shorter_than_the_context_is_one_window(tmp_path):
+    task = task_of(recipe_for(tmp_path), [("abcdefg",)])
+    (batch,) = task.batches(5)
+    assert batch.ids.shape == (1, 8)
+    assert batch.ids[0, 0] == EOS == batch.labels[0, -1]
+
+
+def test_shards_have_all_rows_and_the_last_may_be_empty(tmp_path):
+    task = task_of(recipe_for(tmp_path), [("abcdefg",)])
+    (batch,) = task.batches(0)
+    first, second = task.split(batch, 2)
+    np.testing.assert_array_equal(first.ids, batch.ids)
+    assert (first.num_tokens, second.num_tokens) == (8, 0)
+
+
+def test_a_model_that_knows_nothing_has_the_perplexity_of_guessing(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+
+    class Guessing:
+        @staticmethod
+        def inputs(batch):
+            return (batch.ids,)
+
+        @staticmethod
+        def logits(ids):
+            return np.zeros((*ids.shape, 64)), None
+
+    scores = task.validate(Guessing)
+    assert scores["perplexity"] == pytest.approx(64)
+    # 51 tokens of 51 characters, the end symbol being one, and the symbol before them
+    assert scores["bits_per_character"] == pytest.approx(6 * 52 / 51)
+
+
+def test_a_file_is_cut_at_a_line_and_its_end_validates(tmp_path):
+    data = recipe_for(tmp_path).data
+    ((text,),), ((held_out,),) = load_texts(data)
+    assert text + held_out == TEXT
+    assert text.endswith("\n")
+    assert 0.85 < len(text) / len(TEXT) <= 0.9
+
+
+def test_of_subwords_each_line_is_a_text(tmp_path):
+    data = recipe_for(tmp_path, TEXT.replace("\n", "\n\n"), unit="subwords").data
+    texts, held_out = load_texts(data)
+    assert texts[0] == ("line 0 says a",)
+    assert len(texts) + len(held_out) == 40
+    vocabulary = Vocabulary.train([text for (text,) in texts], 40)
+    assert vocabulary.decode(stream_of(vocabulary, texts)[1:]) == "line 0 says a"
+
+
+def test_of_pairs_the_targets_are_learned(monkeypatch):
+    from minitransformer.training import splits
+
+    pairs = {"train": [("eins", "one")], "validation": [("zwei", "two")]}
+    monkeypatch.setattr(splits, "toy_corpus", lambda: pairs)
+    assert load_texts(DataConfig(corpus="toy")) == ([("one",)], [("two",)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (dict(text=""), RecipeError, "needs a text file: --text FILE"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(batch_tokens=11), RecipeError, "max_length=12 tokens, and a batch has batch_tokens"),
+    ],
+)
+def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        LanguageModelling.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
+
+
+@pytest.mark.parametrize("text", ["", "one line\n", "\n" * 30])
+def test_a_text_with_too_little_in_it_is_refused(text, tmp_path):
+    with pytest.raises(CorpusError, match="too few lines"):
+        load_texts(recipe_for(tmp_path, text).data)
+
+
+def test_a_training_learns_and_chooses_the_epoch_of_the_lowest_perplexity(tmp_path):
+    trainer = trained(recipe_for(tmp_path / "corpus", epochs=8), tmp_path / "run")
+    entries, _ = record(tmp_path / "run")
+    perplexities = [e["perplexity"] for e in entries if e["kind"] == "validation"]
+    assert perplexities[-1] < 0.6 * perplexities[0]
+    assert trainer.best["perplexity"] == min(perplexities)
+
+
+def test_a_training_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
+    recipe = recipe_for(tmp_path / "corpus")
+    trained(recipe, tmp_path / "whole")
+    (tmp_path / "cut").mkdir()
+    trainer = tiny_trainer(recipe, tmp_path / "cut")
+    for _ in trainer.steps():
+        if trainer.step == 5:
+            break
+    trainer.save()
+    trained(recipe, tmp_path / "cut")
+    whole, cut = (record(tmp_path / name) for name in ("whole", "cut"))
+    assert cut[1] == whole[1]
+    assert [e for e in cut[0] if e["kind"] == "validation"] == [
+        e for e in whole[0] if e["kind"] == "validation"
+    ]
