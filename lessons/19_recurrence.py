@@ -7,7 +7,7 @@
 #
 # | | |
 # |---|---|
-# | In the paper | sections 1 and 2, on what was there before; the recurrent rows of Tables 1 and 2 |
+# | In the paper | sections 1 and 2, on what was there before; section 3.2.1, which compares the two attentions; Table 1 |
 # | In the package | `minitransformer/models/n_gram.py`, `layers/recurrence.py`, `layers/elman.py`, `layers/gru.py`, `layers/lstm.py`, `layers/additive_attention.py`, `models/recurrent_translator.py` |
 # | You need | the chain rule; matrix products; [lesson 08](08_attention.ipynb) for section 6 |
 # | Time | an hour and a quarter to read, three for the exercises |
@@ -26,7 +26,6 @@ if importlib.util.find_spec("minitransformer") is None:
 # %% tags=["hide-input"]
 import math
 import re
-import time
 from itertools import islice
 
 import matplotlib.pyplot as plt
@@ -58,6 +57,7 @@ from minitransformer.lessons import (
     BLACK,
     BLUE,
     GREEN,
+    ORANGE,
     PURPLE,
     VERMILION,
     shape_table,
@@ -79,12 +79,11 @@ rng = np.random.default_rng(19)
 # %% [markdown]
 # ## 1 · Counting words
 #
-# You have built the Transformer. This second part of the course is about what it replaced. We begin where
-# modelling of language began.
+# You have built the Transformer. This second part of the course is about what it replaced.
 #
-# A **language model** says how probable each next word is, given the words before. The oldest way is to count.
-# An **n-gram** model of order $n$ looks at the $n - 1$ words before and asks the training text: what came after
-# these, and how often? For the words $h$ and a next word $w$, with $c$ for a count,
+# A **language model** says how probable each next word is, given the words before. An early way is to count (Shannon
+# 1948). An **n-gram** model of order $n$ looks at the $n - 1$ words before and asks the training text: what came
+# after these, and how often? For the words $h$ and a next word $w$, with $c$ for a count,
 #
 # $$
 # p(w \mid h) = \frac{c(h \, w)}{c(h)} .
@@ -177,9 +176,10 @@ left.semilogy(ORDERS, perplexities, "o-", color=BLUE)
 left.set(ylabel="perplexity, validation text", ylim=(8, 200))
 left.set_yticks([10, 20, 50, 100, 200], labels=["10", "20", "50", "100", "200"])
 left.minorticks_off()
-right.plot(ORDERS, chosen_right, "o-", color=BLUE, label="n-gram model")
+right.plot(ORDERS, chosen_right, "o-", color=BLUE)
 right.axhline(always_is, color=BLACK, lw=1, ls="-")
 right.text(5, always_is + 0.015, "always $is$", ha="right")
+right.text(1, 0.42, f"{len(choices)} sentences")
 right.set(ylabel="$is$ or $are$: share of right choices", ylim=(0.4, 1.02))
 for axes in (left, right):
     axes.set(xlabel="order $n$ (subwords, the next one included)")
@@ -235,8 +235,8 @@ shape_table(
 # vermilion:
 
 # %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(9.5, 3.9))
-axes.set(xlim=(-1.6, 9.4), ylim=(-0.75, 4.1))
+figure, axes = plt.subplots(figsize=(9.5, 3.6))
+axes.set(xlim=(-1.6, 9.4), ylim=(-0.15, 4.0))
 axes.axis("off")
 
 
@@ -249,7 +249,7 @@ def both_ways(start, end, value, gradient, upright):
     ):
         shift = side * aside * (1 if upright else -1)
         style = dict(arrowstyle="-|>", color=colour, lw=1.6, ls="-" if side < 0 else (0, (4, 2)))
-        style |= dict(shrinkA=14, shrinkB=14)
+        style |= dict(shrinkA=18, shrinkB=18)
         axes.annotate("", np.array(to) + shift, np.array(from_) + shift, arrowprops=style)
         middle = (np.array(start) + np.array(end)) / 2 + shift * (1.6 if upright else 2.2)
         aligned = dict(ha="right" if side < 0 else "left", va="center")
@@ -268,7 +268,7 @@ for step, t in enumerate(("t-1", "t", "t+1")):
         both_ways((across, 2), (across + 3, 2), *uses, upright=False)
     axes.plot(across, 2, "o", ms=34, mfc="white", mec=BLACK, mew=1.6, zorder=3)
     axes.text(across, 2, f"$h_{{{t}}}$", ha="center", va="center", fontsize=12, zorder=4)
-    axes.text(across, -0.2, f"$x_{{{t}}}$", ha="center", va="top", fontsize=12)
+    axes.text(across, 0.1, f"$x_{{{t}}}$", ha="center", va="center", fontsize=12)
 for start, end in (((-1.4, 2), (1, 2)), ((7, 2), (9.4, 2))):
     both_ways(start, end, "", "", upright=False)
 plt.show()
@@ -321,7 +321,7 @@ plt.show()
 # $$
 #
 # where $h_{t-1}$ and $du_t$ are now $(B, D)$, a row for each sequence. In the same way $dW = \sum_t x_t^\top da_t$,
-# and $db = \sum_t \text{sum of the rows of } da_t$.
+# and $db = \sum_t \sum_n da_{t,n}$, the sum of all rows.
 #
 # All together, for $t = T, \dots, 1$, with $du_{T+1} = 0$:
 #
@@ -329,7 +329,7 @@ plt.show()
 # \boxed{ \;
 # \begin{aligned}
 # dh_t &= dy_t + du_{t+1} U^\top & da_t = du_t &= dh_t \circ (1 - h_t^2) & dx_t &= da_t W^\top \\
-# dW &= \sum_t x_t^\top da_t & dU &= \sum_t h_{t-1}^\top \, du_t & db &= \sum_t \text{rowsum}(da_t)
+# dW &= \sum_t x_t^\top da_t & dU &= \sum_t h_{t-1}^\top \, du_t & db &= \sum_t \sum_n da_{t,n}
 # \end{aligned}
 # \; }
 # $$
@@ -417,9 +417,10 @@ for mistake in ("no future", "cut off", "one step's dU"):
 
 # %% [markdown]
 # With the first two every gradient is wrong, since all of them are made of $da_t$. Yet the loss of a training
-# would fall: such a network learns, but only from what is near. To cut the gradient off is sometimes a choice, called *truncated*
-# backpropagation through time: it bounds memory for very long texts. What lies before the cut is then never
-# learned, whatever the state could carry. So even where nothing is cut: **does a gradient arrive from far away?**
+# would fall: such a network learns, but only from what is near. To cut the gradient off is sometimes a choice,
+# called *truncated* backpropagation through time: it bounds memory for very long texts. What lies before the cut
+# is then never learned, whatever the state could carry. So even where nothing is cut: **does a gradient arrive
+# from far away?**
 #
 # ## 4 · How far a gradient goes
 #
@@ -433,16 +434,17 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # $$
 #
 # It is a product of $k$ matrices. Let $\lVert A \rVert$ be the most by which $A$ can lengthen a vector, its largest
-# singular value. First $A B v$ is at most $\lVert A \rVert$ times as long as $B v$, so $\lVert A B \rVert \le \lVert
-# A \rVert \, \lVert B \rVert$. Second $0 \lt 1 - h^2 \le 1$, so the diagonal matrix lengthens nothing. With
-# $\sigma$ for the largest singular value of $U$,
+# singular value. First, $A B v$ is at most $\lVert A \rVert$ times as long as $B v$, so
+# $\lVert A B \rVert \le \lVert A \rVert \, \lVert B \rVert$. Second, $0 \lt 1 - h^2 \le 1$, so the diagonal matrix
+# lengthens nothing. Third, $U^\top$ has the singular values of $U$. Hence
 #
 # $$
-# \left\lVert \frac{\partial h_T}{\partial h_{T-k}} \right\rVert \le \sigma^k .
+# \left\lVert \frac{\partial h_T}{\partial h_{T-k}} \right\rVert \le \lVert U \rVert^k .
 # $$
 #
-# If $\sigma \lt 1$ the gradient **vanishes**, exponentially in the distance. If $\sigma \gt 1$ it may **explode**; it
-# need not, for this is only a bound (Bengio, Simard and Frasconi 1994; Pascanu, Mikolov and Bengio 2013).
+# If $\lVert U \rVert \lt 1$ the gradient **vanishes**, exponentially in the distance. If $\lVert U \rVert \gt 1$ it may
+# **explode**; it need not, for this is only a bound (Bengio, Simard and Frasconi 1994; Pascanu, Mikolov and Bengio
+# 2013).
 #
 # **And the eigenvalues?** Where states stay near 0, $1 - h^2$ is near 1, all $J_t$ are $U^\top$, and the product is
 # its power. An eigenvector with the eigenvalue $\lambda$ becomes $\lambda^k$ times itself. So the norm is at least
@@ -455,13 +457,13 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # U^k = \begin{pmatrix} \lambda^k & k \, c \, \lambda^{k-1} \\ 0 & \lambda^k \end{pmatrix} :
 # $$
 #
-# multiply once more by $U$ and the corner becomes $\lambda^k c + k c \lambda^{k-1} \lambda = (k + 1) \, c \, \lambda^k$.
-# It grows with $k$ before it falls:
+# multiply once more by $U$ and the corner becomes
+# $\lambda^k c + k c \lambda^{k-1} \lambda = (k + 1) \, c \, \lambda^k$. It grows with $k$ before it falls:
 
 # %%
-jordan = np.array([[0.9, 2.0], [0.0, 0.9]])
+block = np.array([[0.9, 2.0], [0.0, 0.9]])
 for k in (1, 5, 10, 50, 100):
-    norm = np.linalg.norm(np.linalg.matrix_power(jordan, k), 2)
+    norm = np.linalg.norm(np.linalg.matrix_power(block, k), 2)
     print(f"k = {k:3}: 0.9^k = {0.9**k:8.1e}   ‖U^k‖ = {norm:8.1e}")
 assert norm < 0.01
 
@@ -523,7 +525,7 @@ for gain, norms in of_gain.items():
 # %% [markdown]
 # The inputs are small here, a tenth of standard normal numbers, so that the tanh is almost linear. Points are
 # medians of seven random layers and inputs, bands run from the smallest to the largest. The thin black lines are
-# the bound $\sigma^k$:
+# the bound $\lVert U \rVert^k$:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
@@ -537,26 +539,25 @@ def draw_norms(axes, norms, colour, style, label):
     )
 
 
-LOOKS = ((BLUE, "o-"), (GREEN, "s-."), (VERMILION, "^--"))
-for gain, (colour, style) in zip(reversed(GAINS), reversed(LOOKS), strict=True):
-    draw_norms(axes, of_gain[gain], colour, style, rf"measured, $\sigma$ = {gain}")
+for gain, style in zip(reversed(GAINS), ("o-", "^--", "s:"), strict=True):
+    draw_norms(axes, of_gain[gain], VERMILION, style, rf"measured, $\|U\|$ = {gain}")
     axes.semilogy(along, gain**along, "-", color=BLACK, lw=0.8)
-axes.text(52, 1e11, r"$\sigma^k$", fontsize=12)
+axes.text(52, 1e11, r"$\|U\|^k$", fontsize=12)
 axes.set(xlabel="distance $k$ (steps)", ylabel=r"$\|\partial h_T / \partial h_{T-k}\|$")
 axes.set(ylim=(1e-18, 1e19))
 axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# With $\sigma = 0.7$ the gradient follows the bound down. With 1.5 it explodes, but less than it may: as the
-# state grows, the tanh flattens and $1 - h^2$ falls. With 1 it keeps its length at first, and then fades as well.
-# Nothing keeps a product of a hundred matrices near 1, except great care.
+# With 0.7 the gradient follows the bound down. With 1.5 it explodes, but less than it may: as the state grows,
+# the tanh flattens and $1 - h^2$ falls. With 1 it keeps its length at first, and then fades as well. A product of
+# a hundred matrices does not stay near 1 by itself.
 #
 # ### Gates: an additive path
 #
 # What if the old state were *added*, and not sent through a matrix and a tanh? The **LSTM** (Hochreiter and
-# Schmidhuber 1997) has a second state $c$, its memory. With $\sigma(x) = 1 / (1 + e^{-x})$, which lies between 0
-# and 1 (from here on $\sigma$ is this function),
+# Schmidhuber 1997) has a second state $c$, its memory. With $\sigma(x) = 1 / (1 + e^{-x})$, the logistic function,
+# which lies between 0 and 1,
 #
 # $$
 # \begin{aligned}
@@ -576,18 +577,19 @@ plt.show()
 # \end{aligned}
 # $$
 #
-# Differentiate the last line. $h_{t-1}$ stands in it in the open, and is hidden in $z_t$ and $n_t$:
+# Differentiate the last line. $h_{t-1}$ stands in it by itself, and once more inside of $r_t$, $z_t$ and $n_t$:
 #
 # $$
-# \frac{\partial h_t}{\partial h_{t-1}} = \text{diag}(z_t) + (\text{terms through } z_t \text{ and } n_t, \text{ each with a } U^\top) ,
+# \frac{\partial h_t}{\partial h_{t-1}} = \text{diag}(z_t) + \dots ,
 # \qquad
-# \frac{\partial c_t}{\partial c_{t-1}} = \text{diag}(f_t) + \dots
+# \frac{\partial c_t}{\partial c_{t-1}} = \text{diag}(f_t) + \dots .
 # $$
 #
-# The first term has no matrix and no tanh. Over $k$ steps it gives $\text{diag}(z_T \circ z_{T-1} \circ \cdots)$: each
+# The dots are the terms through what is inside, each with a $U^\top$. For the LSTM it is the same. But the first
+# term has no matrix and no tanh. Over $k$ steps it gives $\text{diag}(z_T \circ z_{T-1} \circ \cdots)$: each
 # number of the state has a path of its own through time, and loses what the gate takes. Let a gate have the bias
-# $\beta$ and little else inside. Then it is $\sigma(\beta)$, and this path carries $\sigma(\beta)^k$. How many steps until
-# half is lost?
+# $\beta$ and little else inside. Then it is $\sigma(\beta)$, and this path carries $\sigma(\beta)^k$. How many steps
+# until half is lost?
 
 # %%
 for beta in (0, 1, 3, 5):
@@ -628,16 +630,16 @@ def lstm_of(beta):
 
 
 of_cell = {
-    "Elman, σ = 1": measure(elman_of(1.0), input_size=1.0),
+    "Elman, ‖U‖ = 1": measure(elman_of(1.0), input_size=1.0),
     "GRU, β = 0": measure(gru_of(0.0), input_size=1.0),
     "GRU, β = 3": measure(gru_of(3.0), input_size=1.0),
     "LSTM, β = 1": measure(lstm_of(1.0), input_size=1.0),
     "LSTM, β = 3": measure(lstm_of(3.0), input_size=1.0),
 }
 for name, norms in of_cell.items():
-    print(f"{name:13} after 64 steps, median of {DRAWS}: {np.median(norms[:, -2]):.0e}")
+    print(f"{name:15} after 64 steps, median of {DRAWS}: {np.median(norms[:, -2]):.0e}")
 after_64 = {name: norms[:, -2] for name, norms in of_cell.items()}
-assert after_64["Elman, σ = 1"].max() < 1e-6
+assert after_64["Elman, ‖U‖ = 1"].max() < 1e-6
 assert after_64["GRU, β = 0"].max() < 1e-6
 assert after_64["GRU, β = 3"].min() > 1e-3
 assert after_64["LSTM, β = 3"].min() > 0.1
@@ -673,8 +675,8 @@ plt.show()
 # - **The black lines are the additive path alone.** Measured values lie above them: the paths through $U$ add
 #   their share, and with the LSTM at $\beta = 3$ even more than the gate takes.
 #
-# So gates do not save the gradient by themselves. They give the network a way to save it, which starts open and
-# which learning can close, number by number, where something should be forgotten. Exploding gradients remain, and
+# So gates do not save the gradient by themselves. They give the network a way to save it, which can be open at
+# the start, and which learning can close, number by number, where something should be forgotten. Exploding gradients remain, and
 # are clipped: a gradient that is longer than 1 is scaled to the length 1
 # ([lesson 13](13_training_for_real.ipynb)).
 #
@@ -686,10 +688,12 @@ plt.show()
 # Bengio (2015): keep *all* states of the reader, and let the decoder look at them at every step, by attention.
 # Section 6 derives it. First, what it does.
 #
-# The package's `RecurrentTranslator` is both, with GRUs: `attention="none"` or `"additive"`. The task is to say a
-# word of 2 to 20 random letters backwards. That is kind to the fixed vector, since the letter that was read
-# last is said first. Each model gets the same batches, the same number of updates and about the same number of
-# parameters, from three seeds:
+# The package's `RecurrentTranslator` is both, with GRUs: `attention="none"` or `"additive"`. With attention, two
+# GRUs read the source, one from each end, so that a state knows what stands on both sides of its word.
+#
+# The task is to say a word of 2 to 20 random letters backwards. That is kind to the fixed vector, since the letter
+# that was read last is said first. Each model gets the same batches, the same number of updates and about the same
+# number of parameters, from three seeds:
 
 # %%
 LETTERS, UPDATES, SEEDS = 12, 400, (0, 1, 2)
@@ -741,7 +745,8 @@ assert 0.9 < sizes["none"] / sizes["additive"] < 1.1
 
 # %% [markdown]
 # One objection comes at once: is the vector merely too small? So we train one more, with twice the state and
-# more than three times the parameters. The test is 100 new words of each length. A word counts if all its letters are right:
+# more than three times the parameters. The test is 100 new words of each length. A word counts if all its letters
+# are right:
 
 # %%
 reversers["none, wide"] = [reverser("none", seed=0, d_hidden=2 * HIDDEN["none"])]
@@ -771,9 +776,9 @@ assert (right_at["additive"][:, -1] > 0.4).all()
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
 for name, colour, style, label in (
-    ("additive", BLUE, "o-", "with additive attention"),
-    ("none", VERMILION, "s--", "a fixed vector"),
-    ("none, wide", PURPLE, "^:", "a fixed vector, twice as wide, one seed"),
+    ("additive", PURPLE, "o-", "with additive attention"),
+    ("none", ORANGE, "s--", "a fixed vector"),
+    ("none, wide", ORANGE, "^:", "a fixed vector, twice as wide, one seed"),
 ):
     lines = axes.plot(LENGTHS, right_at[name].T, style, color=colour, lw=1.2, ms=5)
     lines[0].set_label(label + (f", {len(SEEDS)} seeds" if len(lines) > 1 else ""))
@@ -786,44 +791,46 @@ plt.show()
 
 # %% [markdown]
 # The fixed vector learns short words, and loses long ones altogether. With attention, after as many updates, most
-# words of 20 letters are right, from each seed. Twice the state moves the fall by a letter or so. It is not that no vector
-# of 58 numbers could *hold* a word: 20 letters of 12 kinds are $20 \log_2 12 \approx 72$ bits. But to learn to pack
-# them and to take them out again is hard, and harder with each letter. With longer training the curve moves to the
-# right. Bahdanau et al. saw the same on real sentences (their Figure 2): quality falls with the length for a fixed
-# vector, and hardly with attention.
+# words of 20 letters are right, from each seed. Twice the state moves the fall by a letter or so.
+#
+# It is not that no vector of 58 numbers could *hold* a word: 20 letters of 12 kinds are $20 \log_2 12 \approx 72$
+# bits. But to learn to pack them and to take them out again is hard, and harder with each letter. Bahdanau et al.
+# saw the same on real sentences (their Figure 2): with a fixed vector quality falls with the length, with
+# attention hardly.
 #
 # ## 6 · Additive attention
 #
-# At target step $t$ the decoder has a state, the **query** $q_t$. The encoder's states are **keys** $k_s$ and
-# **values** $v_s$ at once. A small network with one hidden layer of $F$ units scores how well they match:
+# At target step $t$ the decoder's state is the **query** $q_t$. The encoder's states $h_s$ are **keys** and
+# **values** at once. A small network with one hidden layer of $F$ units scores how well a query and a key match:
 #
 # $$
-# e_{ts} = v^\top \tanh(q_t W + k_s U) ,
+# e_{ts} = v^\top \tanh(q_t W + h_s U) ,
 # \qquad
 # A = \text{softmax}(e) ,
 # \qquad
-# c_t = \sum_s a_{ts} v_s ,
+# c_t = \sum_s a_{ts} h_s ,
 # $$
 #
 # with the parameters $W$, $U$ and $v$ $(F)$. The decoder makes its next word from $c_t$ and its own state. Nothing
-# has to be carried over the whole sentence any more, and the gradient of a target word reaches a source word in
-# two steps: through $a_{ts}$ to its state, whatever the distance.
+# has to be carried over the whole sentence any more, and the gradient of a target word goes straight to the states
+# that it looked at, whatever the distance.
 #
-# **The backward pass.** The softmax and the average are those of [lesson 08](08_attention.ipynb), so $de_{ts}$ is known.
-# Only the score is new. Let $\eta_{ts} = \tanh(q_t W + k_s U)$, $F$ numbers for each pair. Then $e_{ts} = \sum_f v_f
-# \eta_{tsf}$. One $v$ serves all pairs, so it gets a sum, and each $\eta_{ts}$ gets $v$ times its own gradient:
+# **The backward pass.** The softmax and the average are those of [lesson 08](08_attention.ipynb), so $de_{ts}$ is
+# known. Only the score is new. Let $\eta_{ts} = \tanh(q_t W + h_s U)$, $F$ numbers for each pair. Then
+# $e_{ts} = \sum_f v_f \eta_{tsf}$. One $v$ serves all pairs, so it gets a sum, and each $\eta_{ts}$ gets $v$ times
+# its own gradient:
 #
 # $$
 # dv = \sum_{ts} de_{ts} \, \eta_{ts} , \qquad d\eta_{ts} = de_{ts} \, v .
 # $$
 #
 # Through the tanh, by step 1 of section 3, the sum inside gets $de_{ts} \, v \circ (1 - \eta_{ts}^2)$. In it $q_t W$
-# serves all $s$, and $k_s U$ serves all $t$:
+# serves all $s$, and $h_s U$ serves all $t$:
 #
 # $$
 # d(q_t W) = \sum_s de_{ts} \, v \circ (1 - \eta_{ts}^2) ,
 # \qquad
-# d(k_s U) = \sum_t de_{ts} \, v \circ (1 - \eta_{ts}^2) .
+# d(h_s U) = \sum_t de_{ts} \, v \circ (1 - \eta_{ts}^2) .
 # $$
 #
 # In the package `query` and `key` come already multiplied by $W$ and $U$:
@@ -864,6 +871,11 @@ assert SHOWN not in {german for german, _ in corpus["train"]}
 (translation, *_), *_ = translator.translations([SHOWN], beam_size=1, attention=True)
 print(f"{SHOWN}\n  → {translation.text}")
 
+
+def readable(pieces):
+    return ["end" if piece == "</s>" else piece.replace("▁", " ") for piece in pieces]
+
+
 word = words_backwards(np.random.default_rng(5), 1, (12, 12))
 said = greedy(reversers["additive"][0], word.source, max_length=32, attention=True)[0]
 maps = (
@@ -873,8 +885,8 @@ maps = (
         said.attention[0, 0],
     ),
     (
-        [piece.replace("▁", " ") for piece in translation.source_pieces],
-        [piece.replace("▁", " ") for piece in translation.pieces],
+        readable(translation.source_pieces),
+        readable(translation.pieces),
         translation.attention[0, 0],
     ),
 )  # source, target, weights (T, S)
@@ -896,11 +908,15 @@ figure.colorbar(image, ax=panels, label="attention weight", shrink=0.8)
 plt.show()
 
 # %% [markdown]
+# On the left a diagonal, the wrong way round. On the right German's order is turned into English's: for *greet* it
+# looks at the verb at the end, and for *today* back at *heute*. Nobody told it which word belongs to which.
+# (On your machine words and weights may differ: rounding matters after so short a training.)
+#
 # ### From here to the Transformer
 #
 # | | additive attention | lesson 08 |
 # |---|---|---|
-# | score | $v^\top \tanh(q_t W + k_s U)$ | $q_t \cdot k_s / \sqrt{d_k}$ |
+# | score | $v^\top \tanh(q_t W + h_s U)$ | $q_t \cdot k_s / \sqrt{d_k}$ |
 # | weights and output | softmax, weighted mean | the same |
 # | work for the scores | $T S F$ tanh, and the products with $v$ | one matrix product |
 # | kept for the backward pass | $T S F$ numbers | $T S$ numbers |
@@ -911,30 +927,9 @@ plt.show()
 # what it needs in the source, whatever the distance, why should a sentence need a recurrence to find what it needs
 # in itself?
 #
-# For there is still a loop over time, in both directions. State $t$ cannot be computed before state $t - 1$. The same
-# 4096 tokens, as many short sequences or a few long ones: the multiplications are the same, the steps are not.
-
-
-# %%
-def milliseconds(length, tokens=4096, width=64):
-    layer = Elman(width, width, np.random.default_rng(0))
-    x = np.random.default_rng(1).standard_normal(
-        (tokens // length, length, width), dtype=np.float32
-    )
-    times = []
-    for _ in range(4):
-        start = time.process_time()
-        layer.forward(x)
-        times.append(time.process_time() - start)
-    return 1e3 * min(times)
-
-
-for length in (1, 16, 128, 1024):
-    print(f"{4096 // length:5} sequences of {length:4} steps: {milliseconds(length):5.1f} ms")
-
-# %% [markdown]
-# A step cannot begin before the one before it is done, however many products a processor could compute at once.
-# It is this that the paper's introduction complains of. The next lessons attack the loop.
+# For there is still a loop over time, forward and backward. State $t$ cannot be computed before state $t - 1$,
+# however many products a processor could do at once. The paper's introduction complains of just this. The next
+# lessons attack the loop.
 #
 # ## 7 · Exercises
 #
@@ -969,10 +964,10 @@ print(check_exercise("ex19", globals()))
 # | through time | $dh_t = dy_t + du_{t+1} U^\top, \quad du_t = dh_t \circ (1 - h_t^2)$, from the last step to the first |
 # | weights | $dU = \sum_t h_{t-1}^\top du_t$, over all steps |
 # | padding | the state is carried, and so is its gradient |
-# | distance | $\lVert \partial h_T / \partial h_{T-k} \rVert \le \sigma^k$, with σ the largest singular value of $U$ |
+# | distance | $\lVert \partial h_T / \partial h_{T-k} \rVert \le \lVert U \rVert^k$, the largest singular value of $U$ |
 # | gates | $\partial h_t / \partial h_{t-1} = \text{diag}(z_t) + \dots$; they help if they are open |
 # | fixed vector | one state for a whole sentence; fails on long ones first |
-# | additive attention | $e_{ts} = v^\top \tanh(q_t W + k_s U)$; softmax and mean as in lesson 08 |
+# | additive attention | $e_{ts} = v^\top \tanh(q_t W + h_s U)$; softmax and mean as in lesson 08 |
 # | traps | no gradient from the future; $dU$ of one step; half-open gates |
 # | what remains | $T$ steps, one after another |
 #
