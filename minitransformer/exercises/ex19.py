@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.elman import elman, elman_backward
@@ -25,7 +25,7 @@ def check_reach(reach):
     ):
         found = call("reach", reach, _cut_into(piece), cache, (B, T, D))
         hint = "k counts steps back, and is 0 for the last step itself"
-        if wanted < T - 1 and np.shape(found) == () and found in (T - 1, T):
+        if wanted < T - 1 and isinstance(found, int | np.integer) and found in (T - 1, T):
             hint = "dy must be 0 before the last step: with it each dx has its own step's share"
         expect(f"the reach of a backward {name}", found, wanted, hint=hint)
 
@@ -65,9 +65,7 @@ def check_gated_norm(gated_norm):
         hints = [
             hint
             for hint, wrong in mistakes.items()
-            if not np.isclose(wrong**k, abs(values).max() ** k)
-            and np.shape(norm) == ()
-            and _is_close(norm, wrong**k)
+            if not np.isclose(wrong**k, abs(values).max() ** k) and _is_close(norm, wrong**k)
         ]
         hint = hints[0] if hints else "which eigenvalues has z I + (1 − z) U, and its k-th power?"
         what = f"gated_norm({eigenvalues}, {z:g}, {k})"
@@ -87,7 +85,8 @@ def check_coupled_cell(forward, backward):
     o, _ = sigmoid(a[:, 2 * D :])
     c_new = f * c + (1 - f) * g
     h = o * np.tanh(c_new)
-    if np.shape(state) == (B, 2 * D) and np.allclose(state[:, :D], c_new):
+    given = array_of(state, (B, 2 * D))
+    if given is not None and np.allclose(given[:, :D], c_new):
         raise CheckError("the state is [h c_new], with h first")
     hint = "a is [a_f a_g a_o], and the input gate is 1 − f"
     expect("the state", state, np.concatenate([h, c_new], axis=1), hint=hint)
@@ -99,7 +98,8 @@ def check_one_gate(forward, backward):
     shapes = (B, MASK.shape[1], D_IN), (B, D), (D_IN, 2 * D), (D, 2 * D), (2 * D,)
     inputs = [rng.standard_normal(shape) / 2 for shape in shapes]
     y, _ = y_and_cache("one_gate", forward, *inputs, MASK)
-    if np.shape(y) == (*MASK.shape, D) and np.any(np.asarray(y)[~MASK] != 0):
+    given = array_of(y, (*MASK.shape, D))
+    if given is not None and np.any(given[~MASK] != 0):
         raise CheckError("y is not 0 at padding, where mask is False")
     hint = "at padding the state stays what it was, for the next token to find"
     expect("y", y, _one_gate_states(*inputs), hint=hint)
