@@ -364,7 +364,7 @@ shape_table(
 # | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py` | [05](05_tokens_and_embeddings.ipynb) |
 # | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
 # | 3.5 | positional encoding | `minitransformer/layers/positional_encoding.py` | [06](06_positions.ipynb) |
-# | 4, table 1 | operations of attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [09](09_multi_head_attention.ipynb), [11](11_the_transformer.ipynb) |
+# | 4, table 1 | why self-attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [19](19_recurrence.ipynb), [20](20_convolution.ipynb), [21](21_why_self_attention.ipynb) |
 # | 5.1 | data, subwords, batches | `minitransformer/data/vocabulary.py`, `minitransformer/data/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
 # | 5.2 | hardware | `minitransformer/backend.py`, `minitransformer/accelerate/`, `minitransformer/twins.py`, `minitransformer/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
 # | 5.3, equation 3 | Adam, the learning rate | `minitransformer/training/adam.py`, `minitransformer/training/schedule.py` | [12](12_learning.ipynb) |

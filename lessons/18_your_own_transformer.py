@@ -672,5 +672,7 @@ print(check_exercise("own", globals()))
 # **Your own Transformer.** When `minitransformer check own` says that all is right, open this lesson again: it
 # will run on yours.
 #
-# **Next:** a translator of text of your own. `minitransformer train` takes files with a sentence a line, as
-# [lesson 13](13_training_for_real.ipynb) does, and `--own` with it.
+# **Next:** what attention replaced, and what each way is good for, measured:
+# [lesson 19](19_recurrence.ipynb) begins with recurrence. Or a translator of text of your own:
+# `minitransformer train` takes files with a sentence a line, as [lesson 13](13_training_for_real.ipynb) does,
+# and `--own` with it.
