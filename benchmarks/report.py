@@ -33,6 +33,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "convolution": "A convolution",
     "restricted": "Restricted attention",
     "table_1": "Table 1 of the paper, measured",
+    "language_model": "A character model",
     "ladder": "The same translation by five architectures",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",

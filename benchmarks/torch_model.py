@@ -86,8 +86,8 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x, mask):
-        x = self.self_attention_residual(x, lambda h: self.self_attention(h, mask))
+    def forward(self, x, mask, is_causal=False):
+        x = self.self_attention_residual(x, lambda h: self.self_attention(h, mask, is_causal))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
