@@ -46,7 +46,7 @@ def run(options):
     """Print the text; returns the exit status."""
     generator = TextGenerator.load(options.run_folder, options.device)
     if unknown := generator.unknown(options.prompt):
-        shown = " ".join(unknown[:5])
+        shown = ", ".join(map(repr, unknown[:5]))
         print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
     bits = generator.stream(
         options.prompt,
