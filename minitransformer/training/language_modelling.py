@@ -131,7 +131,7 @@ def load_texts(data):
 
 
 def _parts_of_file(data):
-    """A text file cut in two: at a line, if one ends in its second half before the last tenth."""
+    """A text file cut in two, at the last line end of its second half, but for the last tenth."""
     if not data.text:
         raise RecipeError("corpus='text' needs a text file: --text FILE")
     if data.languages != DataConfig.languages:

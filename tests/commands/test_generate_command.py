@@ -52,6 +52,13 @@ def test_a_text_goes_on_from_its_beginning(run, capsys):
     assert 5 < len(text) <= 5 + 20 + 1
 
 
+def test_the_beginning_may_stand_behind_options_and_without_quotes(run, capsys):
+    expected = said(capsys, run, "a dog", "--length", "20").out
+    for arguments in (["--length", "20", "a dog"], ["--length", "20", "a", "dog"]):
+        assert said(capsys, run, *arguments).out == expected
+    assert said(capsys, run, "--length", "20", "--", "-a dog").out.startswith("-a dog")
+
+
 def test_the_same_seed_says_the_same_and_another_one_something_else(run, capsys):
     first, again, other = (
         said(capsys, run, "a", "--seed", seed, "--temperature", "1.5").out for seed in (1, 1, 2)
