@@ -126,12 +126,13 @@ def load_texts(data):
         parts = tuple([(target,) for _, target in pairs] for pairs in splits)
     for part, purpose in zip(parts, ("train on", "validate with"), strict=True):
         if not any(text.strip() for (text,) in part):
-            raise CorpusError(f"there is too little text: none to {purpose}; give more of it")
+            where = data.text or f"corpus={data.corpus!r}"
+            raise CorpusError(f"{where} has too little text: none to {purpose}; give more of it")
     return parts
 
 
 def _parts_of_file(data):
-    """A text file cut in two, at the last line end of its second half, but for the last tenth."""
+    """A text file cut in two before its last tenth: at a line end of its second half, if any."""
     if not data.text:
         raise RecipeError("corpus='text' needs a text file: --text FILE")
     if data.languages != DataConfig.languages:

@@ -17,8 +17,12 @@ CORPORA = ("toy", "multi30k", "files", "text")
 UNITS = ("subwords", "characters")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
 PATHS = (
-    *("train_source", "train_target", "validation_source", "validation_target"),
-    *("data_dir", "text"),
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+    "data_dir",
+    "text",
 )
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
