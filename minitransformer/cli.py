@@ -102,7 +102,7 @@ def _parse(arguments):
         sys.stdout.flush()  # of --help, and here as below
     rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
-    texts = getattr(options, "text", None)  # of train it is a file
+    texts = getattr(options, "text", None)  # a list; of train it is a file
     if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
         texts += rest
     elif rest:

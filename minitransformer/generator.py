@@ -58,9 +58,13 @@ class TextGenerator:
         return line_end if line_end and UNK not in line_end else [EOS]
 
     def unknown(self, prompt):
-        """The words, or characters, of a prompt that the vocabulary does not have, in order."""
-        units = prompt.split() if " " in prompt else prompt
-        return [unit for unit in units if UNK in self.vocabulary.encode(unit)]
+        """What a prompt has and the vocabulary has not: characters, or words with such characters.
+
+        In order, each once.
+        """
+        # Subwords know no blank, and compose an accent with its letter.
+        units = prompt if self.vocabulary.encode(" ") else prompt.split()
+        return [unit for unit in dict.fromkeys(units) if UNK in self.vocabulary.encode(unit)]
 
     def stream(self, prompt="", length=200, *, temperature=1.0, top_k=0, top_p=1.0, seed=0):
         """Yield what follows a prompt, bit by bit, until the text ends.
@@ -81,8 +85,8 @@ class TextGenerator:
 
     def _stream(self, prompt, length, temperature, top_k, top_p, seed):
         rng = np.random.default_rng(seed)
-        said = self.vocabulary.encode(prompt)
-        shown = self.vocabulary.decode(said)
+        decode, said = self.vocabulary.decode, self.vocabulary.encode(prompt)
+        last = said[-1:]
         with self.model.device.as_current():
             decoder = LanguageModelDecoder(self.model)
             ahead = [*self.before(), *said]
@@ -91,10 +95,9 @@ class TextGenerator:
                 token = sample(logits, rng, temperature=temperature, top_k=top_k, top_p=top_p)
                 if token == EOS:
                     return
-                said, ahead = [*said, token], [token]
-                text = self.vocabulary.decode(said)
-                yield text[len(shown) :]
-                shown = text
+                # Alone a subword would lose the blank before it.
+                yield decode([*last, token])[len(decode(last)) :]
+                last = ahead = [token]
 
     def generate(self, prompt="", length=200, **options):
         """The prompt with what follows; arguments as for :meth:`stream`."""

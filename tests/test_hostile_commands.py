@@ -23,6 +23,7 @@ OPTIONS = {
     "evaluate": ["--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"],
     "train": ["--resume", "--run-folder", "--device", "--no-accelerate"]
     + [f"--{name.replace('_', '-')}" for name in settings()],
+    "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
     "info": ["--"],
     "plot": ["--"],
     "check": ["--file"],

@@ -16,7 +16,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.cli import main
 from minitransformer.interrupts import SIGNALS, Interrupt, interrupts_noted, interrupts_raised
-from minitransformer.training import session
+from minitransformer.training import splits
 from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parent
@@ -126,7 +126,7 @@ def test_the_preparation_ends_quietly_and_leaves_nothing(name, tmp_path, monkeyp
     def told_to_stop(*_):
         signal.raise_signal(getattr(signal, name))
 
-    monkeypatch.setattr(session, "toy_corpus", told_to_stop)
+    monkeypatch.setattr(splits, "toy_corpus", told_to_stop)
     assert main(["train", "toy", "--run-folder", str(tmp_path / "runs" / "run")]) == STATUSES[name]
     assert capsys.readouterr().err == "\nminitransformer: interrupted\n"
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ and whoever reads it compares that with what is there:
     model       its kind and its configuration        to translate, and to train on
     vocabulary  SHA-256 of vocabulary.model           to translate, and to train on
     recipe      the fields that decide a training     to train on
-    texts       what the pairs of each split are      to train on
+    texts       what the texts of each split are      to train on
     own         SHA-256 of own.py, if there is one    to train on
 """
 
@@ -28,7 +28,7 @@ class Binding:
         model: its kind and the fields of its configuration, by name.
         vocabulary: the SHA-256 of its vocabulary file.
         recipe: the fields of its recipe that change what a training comes to, by name.
-        texts: a description of the pairs of ``"training"`` and ``"validation"``, which differs
+        texts: a description of the texts of ``"training"`` and ``"validation"``, which differs
             where they differ.
         own: the SHA-256 of the learner's functions it is trained with, empty without any.
     """
@@ -103,7 +103,7 @@ def fingerprint(examples):
     """Texts in a few words, which differ where the texts do, however a file holds them.
 
     Args:
-        examples: tuples of texts, all of one length: pairs of them, or single ones.
+        examples: tuples of texts, one or more, all of one length: pairs of them, or single ones.
     """
     digest = hashlib.sha256()
     for texts in examples:

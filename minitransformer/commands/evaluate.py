@@ -26,11 +26,13 @@ from minitransformer.training.splits import TEST_SPLITS, load_split
 from minitransformer.training.task import task_class
 from minitransformer.twins import accelerated
 
+OF_TRANSLATORS = ("split", "data_dir", "checkpoints", "output", "json", "own")
+
 
 def add(parser):
     parser.description = (
         "Translate a split and score it with sacreBLEU. What was not trained to translate is "
-        "validated once more, and only --device matters."
+        "validated once more; of the options, --device and --accelerate are for that."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -56,7 +58,7 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options):
@@ -70,6 +72,13 @@ def run(options):
 
 
 def _validate(options, config):
+    unused = [name for name in OF_TRANSLATORS if getattr(options, name)]
+    if unused:
+        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+        options.usage_error(
+            f"{options.run_folder} was trained for {config.task}, and is validated once more; "
+            f"leave out {flags}"
+        )
     run_folder = RunFolder(options.run_folder)
     recipe, task = Recipe.of_run(run_folder), task_class(config)
     run_folder.bind(recipe.identity())

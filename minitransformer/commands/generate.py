@@ -14,7 +14,7 @@ def add(parser):
     )
     add_run_folder(parser)
     parser.add_argument(
-        "prompt", nargs="?", default="", help="how the text begins (default: a new text)"
+        "text", nargs="*", help="how the text begins; without any, a new text is begun"
     )
     parser.add_argument(
         "--length", type=positive, default=200, metavar="N", help="most tokens (default: 200)"
@@ -45,18 +45,19 @@ def add(parser):
 def run(options):
     """Print the text; returns the exit status."""
     generator = TextGenerator.load(options.run_folder, options.device)
-    if unknown := generator.unknown(options.prompt):
-        shown = " ".join(unknown[:5])
+    prompt = " ".join(options.text)
+    if unknown := generator.unknown(prompt):
+        shown = ", ".join(map(repr, unknown[:5]))
         print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
     bits = generator.stream(
-        options.prompt,
+        prompt,
         options.length,
         temperature=options.temperature,
         top_k=options.top_k,
         top_p=options.top_p,
         seed=options.seed,
     )
-    sys.stdout.write(options.prompt)
+    sys.stdout.write(prompt)
     for bit in bits:
         sys.stdout.write(bit)
         sys.stdout.flush()

@@ -131,10 +131,12 @@ def _help(name, kinds):
         description += f"; of {', '.join(kinds)}"
     if setting.default == "":
         return description
-    defaults = {kind: setting.default for kind, setting in kinds.items()}
-    if len({*defaults.values()}) == 1:
+    defaults = {}  # the kinds that have each default
+    for kind, of_kind in kinds.items():
+        defaults.setdefault(of_kind.default, []).append(kind)
+    if len(defaults) == 1:
         return f"{description} (default: {setting.default})"
-    each = ", ".join(f"{default} for {kind}" for kind, default in defaults.items())
+    each = "; ".join(f"{default} for {', '.join(of)}" for default, of in defaults.items())
     return f"{description} (default: {each})"
 
 

@@ -9,6 +9,11 @@ import numpy as np
 from minitransformer.backend import array_namespace, to_host
 from minitransformer.data.vocabulary import BOS, EOS, PAD
 
+DIVERGED = (
+    "the model's probabilities are NaN; its weights may be damaged or its training have diverged, "
+    "and minitransformer.debug(model) tells which layer is the first"
+)
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -118,8 +123,5 @@ def fetch(*arrays):
     xp = array_namespace(arrays[0])
     host = to_host(xp.stack([array.astype(float) for array in arrays]))  # ids are exact in float64
     if np.isnan(host).any():
-        raise FloatingPointError(
-            "the model's probabilities are NaN; its weights may be damaged or its training have "
-            "diverged, and minitransformer.debug(model) tells which layer is the first"
-        )
+        raise FloatingPointError(DIVERGED)
     return host

@@ -10,6 +10,7 @@ With τ → 0 only the most probable token is left.
 import numpy as np
 
 from minitransformer.data.vocabulary import BOS, PAD, UNK
+from minitransformer.decoding.hypothesis import DIVERGED
 
 
 def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0):
@@ -39,19 +40,17 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
 
     Raises:
         ValueError: one of them is out of range.
-        FloatingPointError: the logits have a NaN.
+        FloatingPointError: the logits have a NaN or are infinite.
     """
     check_sampling(temperature, top_k, top_p)
-    if np.isnan(logits).any():
-        raise FloatingPointError(
-            "the model's probabilities are NaN; its weights may be damaged or its training have "
-            "diverged, and minitransformer.debug(model) tells which layer is the first"
-        )
+    if not np.isfinite(logits).all():
+        raise FloatingPointError(DIVERGED)
     logits = logits.astype(np.float64)
     logits[[PAD, BOS, UNK]] = -np.inf
     order = np.argsort(-logits, kind="stable")
     best = logits[order] - logits[order[0]]  # (V,), from 0 downwards
-    p = np.exp(best / temperature) if temperature else 1.0 * (np.arange(len(best)) == 0)
+    with np.errstate(over="ignore"):  # to −∞, whose exp is 0
+        p = np.exp(best / temperature) if temperature else 1.0 * (np.arange(len(best)) == 0)
     p[top_k or len(p) :] = 0
     p = p / p.sum()
     p[p.cumsum() - p >= top_p] = 0  # those before it have top_p together

@@ -39,7 +39,12 @@ class LanguageModelConfig(ModelConfig):
         num_layers: layers of the stack.
         max_length: the context, the most tokens that are seen at once.
         pad_id: the id that stands for no token.
-        dropout, attention_dropout, feed_forward_dropout, norm, epsilon: as in a TransformerConfig.
+        dropout: P_drop on embeddings and on what each sublayer returns (section 5.4).
+        attention_dropout: on attention weights; the paper has none.
+        feed_forward_dropout: after the ReLU; the paper has none.
+        norm: ``"post"``, LayerNorm after the sum as in the paper, or ``"pre"``, before the
+            sublayer, with one more LayerNorm at the end of each stack.
+        epsilon: added to the variance in LayerNorm.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.

@@ -13,7 +13,7 @@ import numpy as np
 from minitransformer.accelerate.cuda import staged
 from minitransformer.data.corpus import CorpusError, read_text
 from minitransformer.data.vocabulary import EOS, PAD
-from minitransformer.training.recipe import RecipeError
+from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 
@@ -37,11 +37,7 @@ class Windows:
 
 
 class LanguageModelling(Task):
-    """Learns to say what comes next; is validated by the perplexity of a text that it has not seen.
-
-    Raises:
-        CorpusError: the text has fewer than two tokens.
-    """
+    """Learns to say what comes next; is validated by the perplexity of a text it has not seen."""
 
     score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
     command = "generate"
@@ -54,7 +50,7 @@ class LanguageModelling(Task):
         self.validation_batches = self._cut(of_validation, 0)
         # An end symbol counts as a character: it stands where the text has a line end.
         characters = sum(len(text) + 1 for (text,) in validation)
-        self.characters_per_token = characters / len(of_validation)
+        self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
         progress.say(
             f"an epoch: {len(self.stream):,} tokens in {len(self.batches(0)):,} batches; "
             f"validation: {len(of_validation):,} tokens"
@@ -120,18 +116,31 @@ def load_texts(data):
 
     Raises:
         CorpusError: a file cannot be used, or there is too little in it.
-        RecipeError, ValueError: as for :func:`load_split`.
+        RecipeError, ValueError: the recipe does not say where the text is, or as for
+            :func:`load_split`.
     """
-    if data.corpus != "text":
+    if data.corpus == "text":
+        parts = _parts_of_file(data)
+    else:
         splits = load_split(data, "train"), load_split(data, "validation")
-        return tuple([(target,) for _, target in pairs] for pairs in splits)
+        parts = tuple([(target,) for _, target in pairs] for pairs in splits)
+    for part, purpose in zip(parts, ("train on", "validate with"), strict=True):
+        if not any(text.strip() for (text,) in part):
+            where = data.text or f"corpus={data.corpus!r}"
+            raise CorpusError(f"{where} has too little text: none to {purpose}; give more of it")
+    return parts
+
+
+def _parts_of_file(data):
+    """A text file cut in two before its last tenth: at a line end of its second half, if any."""
     if not data.text:
         raise RecipeError("corpus='text' needs a text file: --text FILE")
+    if data.languages != DataConfig.languages:
+        raise RecipeError("corpus='text' has the language of its file; leave out languages")
     text = read_text(data.text)
-    cut = text.rfind("\n", 0, round((1 - HELD_OUT) * len(text))) + 1
-    parts = text[:cut], text[cut:]
-    if not all(part.strip() for part in parts):
-        raise CorpusError(f"{data.text} has too few lines; the last tenth of them is to validate")
+    end = round((1 - HELD_OUT) * len(text))
+    end = text.rfind("\n", len(text) // 2, end) + 1 or end
+    parts = text[:end], text[end:]
     if data.unit == "characters":
         return tuple([(part,)] for part in parts)
     return tuple([(line,) for line in part.split("\n") if line.strip()] for part in parts)
@@ -142,8 +151,6 @@ def stream_of(vocabulary, examples):
     ids = [EOS]
     for encoded in vocabulary.encode_all([text for (text,) in examples]):
         ids += [*encoded, EOS]
-    if len(ids) < 3:
-        raise CorpusError("the text has not a single token; give another one")
     return np.array(ids, np.int32)
 
 

@@ -16,8 +16,14 @@ RECIPES = Path(__file__).parent / "recipes"
 CORPORA = ("toy", "multi30k", "files", "text")
 UNITS = ("subwords", "characters")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
-PARALLEL = ("train_source", "train_target", "validation_source", "validation_target")
-PATHS = (*PARALLEL, "data_dir", "text")
+PATHS = (
+    "train_source",
+    "train_target",
+    "validation_source",
+    "validation_target",
+    "data_dir",
+    "text",
+)
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
 
@@ -28,7 +34,7 @@ class RecipeError(ValueError):
 
 @dataclass(frozen=True)
 class DataConfig:
-    """What is translated from and to.
+    """The text that is learned from.
 
     Attributes:
         corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
@@ -39,7 +45,7 @@ class DataConfig:
         data_dir: folder with a local copy of Multi30k; empty for a download.
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
         unit: of which texts are made: ``"subwords"`` or ``"characters"``.
-        vocabulary_size: subwords shared by both languages.
+        vocabulary_size: subwords, shared by both languages; of characters all have an id.
         max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
             longer one are left out. The model's max_length, where smaller, counts instead.
 

@@ -18,9 +18,19 @@ def load_split(data, split, *, strict=True):
 
     Raises:
         CorpusError: the corpus cannot be read.
-        RecipeError: the recipe does not say where its files are.
+        RecipeError: the recipe does not say where its files are, or names a text for another task.
         ValueError: the corpus has no such split or no such languages.
     """
+    if data.corpus == "text":
+        raise RecipeError(
+            "corpus='text' has no pairs to translate; take 'files', or the recipe gpt, whose model "
+            "goes on with a text"
+        )
+    if data.text:
+        raise RecipeError(
+            f"text={data.text!r} is for corpus='text', and here it is {data.corpus!r}; leave out "
+            "text, or take the recipe gpt"
+        )
     if data.corpus == "toy":
         return _load_toy(split, data.languages)
     if data.corpus == "multi30k":

@@ -6,6 +6,8 @@ import pytest
 from report import page
 from tiny_translator import write_recipe
 
+from minitransformer.training.recipe import Recipe
+
 RECURRENT = ("num_heads = 2", 'kind = "recurrent"\nd_hidden = 16')
 NOT_RECURRENT = ("d_ff", "num_encoder", "num_decoder", "norm")
 
@@ -28,6 +30,15 @@ def climbed(tmp_path_factory):
         options += ["--rounds", "1", "--decodings", "1"]
         assert ladder.main([str(option) for option in options]) == 0
     return folder
+
+
+def test_the_trainings_are_equal_and_the_models_of_about_one_size():
+    recipes = [Recipe.load(name) for name in ladder.RECIPES]
+    assert all(recipe.data == recipes[0].data for recipe in recipes)
+    epochs = {(recipe.training.epochs, recipe.training.batch_tokens) for recipe in recipes}
+    assert len(epochs) == 1
+    sizes = [recipe.model_config(8000).num_parameters() for recipe in recipes]
+    assert max(sizes) < 1.1 * min(sizes)
 
 
 def test_each_rung_has_its_own_scores_and_times(climbed):

@@ -8,7 +8,7 @@ from minitransformer.checkpoint import load_checkpoint, model_arrays, save_check
 from minitransformer.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
 from minitransformer.data.toy import SIZES
-from minitransformer.training import session
+from minitransformer.training import splits
 from minitransformer.translator import Translator
 
 VALIDATION = [english for _, english in captions()[::9]]
@@ -101,7 +101,7 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
     ],
 )
 def test_a_split_that_the_corpus_lacks_is_an_error(run_copy, corpus, problem, capsys, monkeypatch):
-    monkeypatch.setattr(session, "toy_corpus", lambda: dict.fromkeys(SIZES))  # takes seconds
+    monkeypatch.setattr(splits, "toy_corpus", lambda: dict.fromkeys(SIZES))  # takes seconds
     set_corpus(run_copy, corpus)
     assert evaluate(run_copy, "--split", "tests") == 1
     assert capsys.readouterr().err.startswith(f"minitransformer: {problem}")

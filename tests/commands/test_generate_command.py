@@ -5,6 +5,7 @@ import pytest
 
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
+from minitransformer.data.vocabulary import EOS
 from minitransformer.generator import TextGenerator
 
 TEXT = "".join(
@@ -49,6 +50,13 @@ def test_a_text_goes_on_from_its_beginning(run, capsys):
     assert text.startswith("a dog")
     assert text.endswith("\n")
     assert 5 < len(text) <= 5 + 20 + 1
+
+
+def test_the_beginning_may_stand_behind_options_and_without_quotes(run, capsys):
+    expected = said(capsys, run, "a dog", "--length", "20").out
+    for arguments in (["--length", "20", "a dog"], ["--length", "20", "a", "dog"]):
+        assert said(capsys, run, *arguments).out == expected
+    assert said(capsys, run, "--length", "20", "--", "-a dog").out.startswith("-a dog")
 
 
 def test_the_same_seed_says_the_same_and_another_one_something_else(run, capsys):
@@ -98,15 +106,31 @@ def test_of_a_prompt_longer_than_the_context_the_end_matters(run, capsys):
 
 
 def test_unknown_characters_are_named_and_do_not_stop_it(run, capsys):
-    shown = said(capsys, run, "ö dog ß")
-    assert "not in the model's vocabulary: ö ß" in shown.err
-    assert shown.out.startswith("ö dog ß")
+    shown = said(capsys, run, "ö\tdog ßö")
+    assert shown.err == "minitransformer: not in the model's vocabulary: 'ö', '\\t', 'ß'\n"
+    assert shown.out.startswith("ö\tdog ßö")
+
+
+def test_of_subwords_the_words_with_unknown_characters_are_named(subwords, capsys):
+    assert "vocabulary: 'dög'\n" in said(capsys, subwords, "a\tdög dog").err
 
 
 def test_a_model_of_subwords_says_words_with_blanks_between(subwords, capsys):
     text = said(capsys, subwords, "a dog", "--temperature", "0", "--length", "30").out
     assert text.startswith("a dog ")
     assert "  " not in text
+
+
+@pytest.mark.parametrize("prompt", ["", "a", "ß", "a dog ß"])
+def test_bits_of_subwords_make_the_text_that_all_of_them_make(prompt, subwords, monkeypatch):
+    generator = TextGenerator.load(subwords)
+    vocabulary = generator.vocabulary
+    ids = vocabulary.encode("dogs and cats in a park.")
+    tokens = iter([*ids, EOS])
+    monkeypatch.setattr("minitransformer.generator.sample", lambda *_, **__: next(tokens))
+    said = "".join(generator.stream(prompt))
+    before = vocabulary.encode(prompt)
+    assert vocabulary.decode(before) + said == vocabulary.decode([*before, *ids])
 
 
 def test_each_bit_is_shown_when_it_is_there(run):
@@ -170,6 +194,15 @@ def test_evaluating_it_gives_the_scores_of_its_last_validation(run, capsys):
     best = min((e for e in entries if e["kind"] == "validation"), key=lambda e: e["perplexity"])
     assert f"{best['perplexity']:.4f}" in shown
     assert f"{best['bits_per_character']:.4f}" in shown
+
+
+def test_evaluating_it_takes_nothing_that_is_for_translators(run, tmp_path, capsys):
+    options = ["--json", tmp_path / "scores.json", "--own", tmp_path / "own.py"]
+    with pytest.raises(SystemExit, match="2"):
+        main(["evaluate", str(run), *map(str, options)])
+    error = capsys.readouterr().err
+    assert "was trained for language modelling, and is validated once more" in error
+    assert "leave out --json, --own" in error
 
 
 def test_what_to_try_after_a_training_is_to_generate(tmp_path, capsys):

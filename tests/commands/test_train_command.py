@@ -76,6 +76,8 @@ def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(monkeypatc
     shown = " ".join(capsys.readouterr().out.split())
     assert "--num-encoder-layers N transformer, restricted: layers of each stack" in shown
     assert "; convolution: convolutions of each side. An encoder of L layers" in shown
+    assert "--d-model N transformer, restricted: width of the residual stream" in shown
+    assert "(default: 512 for transformer, restricted, convolution, recurrent; 128 for lan" in shown
     assert "--tying TEXT " + '"three-way", one matrix for both' in shown  # the same for all kinds
 
 
@@ -93,7 +95,9 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
             usage = f"{flag} {METAVARS[setting.type]} "
         (description,) = (e.removeprefix(usage) for e in entries if e.startswith(usage))
         assert not description.startswith("(")
-        assert setting.default == "" or f"(default: {setting.default})" in description
+        default = f"(default: {setting.default}"  # of a Transformer, where kinds differ
+        told = f"{default})" in description or f"{default} for transformer" in description
+        assert setting.default == "" or told
     assert "--epochs N passes over the training pairs (default: 30)" in entries
 
 

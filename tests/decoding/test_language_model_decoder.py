@@ -12,9 +12,9 @@ from minitransformer.models.language_model import LanguageModel, LanguageModelCo
 V, LONGEST = 9, 6
 
 
-def small_model(norm="pre", **options):
+def small_model(norm="pre", longest=LONGEST, **options):
     config = LanguageModelConfig(
-        V, 6, num_heads=2, d_ff=7, num_layers=2, norm=norm, max_length=LONGEST
+        V, 6, num_heads=2, d_ff=7, num_layers=2, norm=norm, max_length=longest
     )
     return LanguageModel(config, seed=3, **options)
 
@@ -34,16 +34,25 @@ def test_each_step_gives_what_reading_everything_anew_gives(norm, device):
     assert len(decoder.seen) == 5
 
 
-def test_when_the_context_is_full_the_newer_half_is_read_once_more():
-    model = small_model(dtype=np.float64)
+@pytest.mark.parametrize(
+    ("longest", "expected"),
+    [
+        (6, [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]),
+        (5, [1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4]),
+        (2, [1, *[2] * 12]),
+        (1, [1] * 13),
+    ],
+)
+def test_when_the_context_is_full_the_newer_half_is_read_once_more(longest, expected):
+    model = small_model(longest=longest, dtype=np.float64)
     decoder, said, lengths = LanguageModelDecoder(model), [], []
-    for token in np.random.default_rng(1).integers(1, V, 15).tolist():
+    for token in np.random.default_rng(1).integers(1, V, len(expected)).tolist():
         said.append(token)
         logits = decoder.step([token])
         lengths.append(len(decoder.seen))
         assert decoder.seen == said[-lengths[-1] :]
         np.testing.assert_allclose(logits, anew(model, decoder.seen), atol=1e-12)
-    assert lengths == [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4, 5, 6]
+    assert lengths == expected
 
 
 def test_of_a_long_beginning_the_end_is_seen():
@@ -69,8 +78,10 @@ def test_a_low_temperature_prefers_the_probable():
     np.testing.assert_allclose(cold, warm**2 / (warm**2).sum())
 
 
-def test_without_temperature_the_most_probable_is_taken():
-    assert sampling_probabilities(LOGITS, temperature=0).tolist() == [0, 0, 0, 0, 1, 0, 0]
+@pytest.mark.parametrize("temperature", [0, 1e-320])
+def test_without_temperature_the_most_probable_is_taken(temperature):
+    p = sampling_probabilities(LOGITS, temperature=temperature)
+    assert p.tolist() == [0, 0, 0, 0, 1, 0, 0]
 
 
 def test_of_the_most_probable_so_many_are_left():
@@ -95,6 +106,7 @@ def test_what_makes_no_sense_is_refused(wrong):
         sampling_probabilities(LOGITS, **wrong)
 
 
-def test_a_model_that_gives_nan_is_refused():
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_model_that_gives_nan_or_infinity_is_refused(wrong):
     with pytest.raises(FloatingPointError, match="NaN"):
-        sample(LOGITS * np.nan, np.random.default_rng(0))
+        sample(LOGITS * wrong, np.random.default_rng(0))

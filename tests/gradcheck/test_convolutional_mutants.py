@@ -83,6 +83,11 @@ MUTANTS = {
         {"dc + dquery": "dquery"},
         OF_DECODER,
     ),
+    "the last linear map is passed over": (
+        ConvolutionalTranslator.decode_backward,
+        {"self.last.backward(dy, last_cache)": "dy"},
+        f"{OF_DECODER} last",
+    ),
     "no √½ of what is found in the source": (
         ConvolutionalTranslator.decode_backward,
         {"dc = dx * ROOT_HALF": "dc = dx"},

@@ -118,8 +118,7 @@ def test_a_model_that_knows_nothing_has_the_perplexity_of_guessing(tmp_path):
 
     scores = task.validate(Guessing)
     assert scores["perplexity"] == pytest.approx(64)
-    # 51 tokens of 51 characters, the end symbol being one, and the symbol before them
-    assert scores["bits_per_character"] == pytest.approx(6 * 52 / 51)
+    assert scores["bits_per_character"] == pytest.approx(6)  # of 50 characters and an end symbol
 
 
 def test_a_file_is_cut_at_a_line_and_its_end_validates(tmp_path):
@@ -151,6 +150,8 @@ def test_of_pairs_the_targets_are_learned(monkeypatch):
     ("changes", "error", "message"),
     [
         (dict(text=""), RecipeError, "needs a text file: --text FILE"),
+        (dict(languages="fr-en"), RecipeError, "leave out languages"),
+        (dict(corpus="toy"), RecipeError, "text.txt' is for corpus='text', and here it is 'toy'"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=11), RecipeError, "max_length=12 tokens, and a batch has batch_tokens"),
     ],
@@ -160,10 +161,32 @@ def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_pat
         LanguageModelling.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
 
 
-@pytest.mark.parametrize("text", ["", "one line\n", "\n" * 30])
-def test_a_text_with_too_little_in_it_is_refused(text, tmp_path):
-    with pytest.raises(CorpusError, match="too few lines"):
+@pytest.mark.parametrize("text", ["0123456789" * 5, "ab\n" + "0123456789" * 5])
+def test_a_file_without_a_line_end_to_cut_at_is_cut_all_the_same(text, tmp_path):
+    ((part,),), ((held_out,),) = load_texts(recipe_for(tmp_path, text).data)
+    assert part + held_out == f"{text}\n"
+    assert 5 <= len(held_out) <= 6
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose"), [("", "train on"), ("\n" * 30, "train on"), ("a line\n", "validate with")]
+)
+def test_a_text_with_too_little_in_it_is_refused(text, purpose, tmp_path):
+    with pytest.raises(CorpusError, match=f"too little text: none to {purpose}"):
         load_texts(recipe_for(tmp_path, text).data)
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+@pytest.mark.parametrize("side", ["train", "validation"])
+def test_pairs_without_text_are_refused(content, side, tmp_path):
+    recipe = recipe_for(tmp_path, content, text="", corpus="files")
+    (tmp_path / "other.txt").write_text(TEXT, encoding="utf-8")
+    for split in ("train", "validation"):
+        for part in ("source", "target"):
+            name = "text.txt" if split == side else "other.txt"
+            recipe = recipe.with_value(f"{split}_{part}", str(tmp_path / name))
+    with pytest.raises(CorpusError, match="too little text"):
+        load_texts(recipe.data)
 
 
 def test_a_training_learns_and_chooses_the_epoch_of_the_lowest_perplexity(tmp_path):

@@ -77,6 +77,13 @@ def test_files_have_no_other_languages_than_their_own(recipe):
         pairs_of(recipe.with_value("languages", "en-de"), "train")
 
 
+def test_a_text_is_for_a_language_model():
+    with pytest.raises(RecipeError, match="corpus='text' has no pairs to translate"):
+        load_split(DataConfig(corpus="text", text="novel.txt"), "train")
+    with pytest.raises(RecipeError, match="is for corpus='text', and here it is 'toy'"):
+        load_split(DataConfig(corpus="toy", text="novel.txt"), "train")
+
+
 @pytest.mark.parametrize("name", ["validation_source", "validation_target"])
 def test_files_that_are_not_named_are_asked_for(recipe, name, tmp_path):
     with pytest.raises(RecipeError, match="set validation_source and validation_target"):
