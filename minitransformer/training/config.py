@@ -14,8 +14,8 @@ class TrainingConfig:
     """How a model is trained; the defaults suit a small model on Multi30k.
 
     Attributes:
-        epochs: passes over the training pairs.
-        batch_tokens: padded tokens in a batch, source and target together.
+        epochs: passes over the training text.
+        batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
         accumulate: batches whose gradients are added up for one step.
         schedule: ``"linear"``, ``"inverse-sqrt"`` or the paper's ``"noam"``.
         peak_learning_rate: reached at the end of the warm-up; ``"noam"`` has its own.
