@@ -76,21 +76,18 @@ rng = np.random.default_rng(21)
 # ## 1 · Four layers, and a guess
 #
 # A word alone means little. Some layer has to bring the words of a sentence together. It is given $n$
-# vectors of $d$ numbers, and returns as many, each of which knows of others. There are three ways to do it,
-# and a fourth that is between two of them:
+# vectors of $d$ numbers, and returns as many, each of which knows of others. The paper compares four:
 #
 # - **Self-attention**: each position looks at all.
 # - **A recurrent layer** goes from left to right. Each position hears from the one before it.
 # - **A convolution**: each position sees the $k$ around it.
 # - **Restricted self-attention**: each position looks at those up to $r$ away.
 #
-# Why did the Transformer take the first? Section 4 of the paper argues by three counts: of operations, of
-# steps that have to wait for each other, and of steps between two words. We will measure all three, and then
-# what they leave out.
+# Why did the Transformer take the first? Section 4 of the paper counts three things: operations, steps that
+# have to wait for each other, and steps between two words. We measure all three, and then what they leave out.
 #
-# All four are in the package. Here $k = 3$ and $r = 8$. As in the paper's count, attention stands without
-# the projections around it: the input is query, key and value. The recurrent layer is the simplest,
-# $h_t = \tanh(x_t W + h_{t-1} U + b)$.
+# Here $k = 3$ and $r = 8$. As in the paper's count, attention has no projections: the input is query, key and
+# value. The recurrent layer is the simplest, $h_t = \tanh(x_t W + h_{t-1} U + b)$.
 
 # %%
 WIDTH, WINDOW = 3, 8  # k and r
@@ -153,18 +150,18 @@ for name, (forward, _, _) in LAYERS.items():
 shape_table(
     {"n": n, "d": d},
     x=(to_host(arrays[0]), "1 n d", "a sentence of n positions, the same shape for all four"),
-    attended=(outputs["self-attention"], "1 n d", "each row a mean of all rows"),
+    attended=(outputs["self-attention"], "1 n d", "each row a weighted mean of all rows"),
     recurred=(outputs["recurrent"], "1 n d", "each row made of its input and the row before"),
     convolved=(outputs["convolution"], "1 n d", "each row made of k rows of the input"),
-    near=(outputs["restricted"], "1 n d", "each row a mean of at most 2 r + 1 rows"),
+    near=(outputs["restricted"], "1 n d", "each row a weighted mean of at most 2 r + 1 rows"),
 )
 
 # %% [markdown]
 # **Your guess.** A sentence has $n = 64$ positions of $d = 256$ numbers. Which layer takes the fewest
-# operations, and which the most? Which takes the least time? Write down the order before you go on.
+# operations, and which the most? Which takes the least time? Write down both orders before you go on.
 #
-# Where do two positions meet in each? In attention in `query @ key`, all pairs at once. In a convolution where
-# `windows` lays $k$ rows side by side. In a recurrent layer in a loop over `steps`:
+# The code says where two positions meet. In attention it is `query @ key`, all pairs at once. In a convolution,
+# `windows` lays $k$ rows side by side. A recurrent layer has a loop over `steps`:
 
 # %%
 source_of(scaled_dot_product_attention, convolution, recurrence)
@@ -175,7 +172,7 @@ source_of(scaled_dot_product_attention, convolution, recurrence)
 # ### Operations
 #
 # A product of matrices $(a, b)$ and $(b, c)$ takes $a \, b \, c$ multiplications, each with an addition. We
-# count these pairs. What else a layer does, it does once for an entry of some array, which is less.
+# count these pairs, the *multiply-adds*. All else is done once for each entry of an array, which is less.
 #
 # - **Self-attention.** $Q K^\top$ is $(n, d)$ by $(d, n)$, and $A V$ is $(n, n)$ by $(n, d)$: together $2 n^2 d$.
 # - **Recurrent.** In every step $x_t W$ and $h_{t-1} U$, each $(1, d)$ by $(d, d)$: together $2 n d^2$.
@@ -183,8 +180,9 @@ source_of(scaled_dot_product_attention, convolution, recurrence)
 # - **Restricted.** The sequence is cut into blocks of $r$. The queries of a block look at it and its two
 #   neighbours: $(r, d)$ by $(d, 3 r)$ and $(r, 3 r)$ by $(3 r, d)$, for $n / r$ blocks. Together $6 r n d$.
 #
-# The paper has the same without the constants. To check that the package does no more than that, we let its
-# functions work on arrays that count. NumPy asks the class of an array before it works on it:
+# The paper has the same without the constants. We check it with arrays that count. NumPy hands each operation on
+# such an array to a method of its class: `@`, `+` or `exp` to `__array_ufunc__`, functions like `stack` to
+# `__array_function__`.
 
 
 # %%
@@ -201,7 +199,7 @@ class Counted(np.ndarray):
     def __array_finalize__(self, source):  # a view or a part of source
         self.depth = depth_of(source)
 
-    def __array_ufunc__(self, ufunc, method, *operands, out=(), **options):  # @, +, exp, sum, …
+    def __array_ufunc__(self, ufunc, method, *operands, out=(), **options):
         if out:
             options["out"] = tuple(np.asarray(x) for x in out)
         numbers = [np.asarray(x) for x in operands]
@@ -212,7 +210,7 @@ class Counted(np.ndarray):
             Counted.multiply_adds += result.size * operands[0].shape[-1]
         return result
 
-    def __array_function__(self, function, types, arguments, options):  # np.stack, np.where, …
+    def __array_function__(self, function, types, arguments, options):
         result = super().__array_function__(function, types, arguments, options)
         if isinstance(result, np.ndarray):
             result = result.view(Counted)
@@ -241,31 +239,35 @@ for name, (formula, operations) in FORMULAS.items():
         assert counted(name, some_n, some_d)[0] == operations(some_n, some_d)
 
 # %% [markdown]
-# The formulas are exact. For this sentence restricted attention takes the fewest operations, and the
-# convolution the most. Attention takes fewer than the recurrent layer if $2 n^2 d \lt 2 n d^2$, which is
-# **$n \lt d$**. That is the case for most sentences: the paper's $d$ was 512.
+# The formulas are exact. Restricted attention takes the fewest, the convolution the most. Attention takes fewer
+# than the recurrent layer if $2 n^2 d \lt 2 n d^2$, which is **$n \lt d$**. That is the case for most
+# sentences: the paper's $d$ was 512.
 #
-# One thing this count leaves out: attention in a Transformer has four projections of $n d^2$ each. The first
-# exercise puts them in.
+# This comparison favours attention. The matrices of the recurrent layer and the convolution are counted; the four
+# projections of attention in a Transformer, $n d^2$ each, are not. The first exercise puts them in.
 #
 # ### Seconds
 #
-# Here is the time of forward and backward, against $n$ and against $d$, on one core. Each point is the median of
-# a few runs, by the clock of the process, which stands still while another program has the core. Do the times
-# follow the counts? If they grow as $n^p$, then their logarithm grows with the slope $p$. We fit $p$ to the largest
-# four sizes, where the cost of calling a function counts least.
+# Now the time of forward and backward on one core, against $n$ and against $d$. Each point is the median of a
+# few runs, by the clock of the process, which stands still while another program has the core. If times grow as
+# $n^p$, then their logarithm has the slope $p$. We fit $p$ to the largest four sizes, where the cost of calling a
+# function counts least. The thin lines have the slopes 1 and 2.
 
 
 # %%
+EXACT = time.get_clock_info("process_time").resolution < 1e-6  # not so on Windows
+clock = time.process_time if EXACT else time.perf_counter
+
+
 def seconds(run, repeats=3):
     """The median time of run() on one core, after one run that does not count."""
     run()
     times = []
     with Workers(1).one_blas_thread():
         for _ in range(repeats):
-            start = time.process_time()
+            start = clock()
             run()
-            times.append(time.process_time() - start)
+            times.append(clock() - start)
     return np.median(times)
 
 
@@ -290,12 +292,10 @@ guess = {name: 1000 * seconds(both_ways(name, 64, 256), repeats=15) for name in 
 print("n = 64, d = 256:", *(f"{name} {ms:.2f} ms" for name, ms in guess.items()), sep="\n  ")
 
 LENGTHS, WIDTHS = 2 ** np.arange(6, 13), 2 ** np.arange(5, 11)
-against_n = {
-    name: [seconds(both_ways(name, n, 64)) for n in LENGTHS] for name in LAYERS
-}  # at d = 64
-against_d = {
-    name: [seconds(both_ways(name, 128, d)) for d in WIDTHS] for name in LAYERS
-}  # at n = 128
+against_n = {name: [seconds(both_ways(name, n, 64)) for n in LENGTHS] for name in LAYERS}
+against_d = {name: [seconds(both_ways(name, 128, d)) for d in WIDTHS] for name in LAYERS}
+assert guess["recurrent"] > 2 * guess["self-attention"]
+assert against_n["self-attention"][-1] > 5 * against_n["restricted"][-1]  # n = 4096
 
 # %% tags=["hide-input"]
 LOOKS = {
@@ -320,43 +320,23 @@ panels[1].set(title="n = 128", xlabel="width d (numbers of a vector)")
 panels[1].legend()
 plt.show()
 
-
-# %%
-def crossing(sizes, rising, other):
-    """The first of the sizes at which rising takes more than other."""
-    above = np.greater(rising, other)
-    return sizes[above.argmax()] if above.any() else f"more than {sizes[-1]}"
-
-
-print("at d = 64, attention takes more than the recurrent layer from n =")
-print("  64 on, in operations")
-print(f"  {crossing(LENGTHS, against_n['self-attention'], against_n['recurrent'])} on, in seconds")
-assert guess["recurrent"] > 2 * guess["self-attention"]
-assert against_n["self-attention"][-1] > 5 * against_n["restricted"][-1]  # n = 4096
-
 # %% [markdown]
-# Where sizes are large, the slopes come near those of the counts. (The thin lines have the slopes 1 and 2.) But
-# the order is another. At $n = d = 64$ attention and recurrence take equally many operations, and the recurrent
-# layer takes many times as long. In seconds, attention overtakes it much later. There are two reasons, and neither
-# is in the count:
+# Where sizes are large, most slopes come near those of the counts. But the order is another. At $n = d = 64$
+# attention and recurrence take equally many operations, but the recurrent layer takes many times as long.
+# Attention becomes the slower one only at a much larger $n$. There are two reasons, and neither is in the count:
 #
-# - **The loop.** The recurrent layer calls Python and NumPy $n$ times. Each call costs microseconds before it
-#   computes anything.
-# - **Small products.** Each of its steps multiplies one row by a matrix. It reads $d^2$ numbers from memory to
-#   do $d^2$ multiplications. Attention's two products use each number they read many times.
+# - **The loop.** The recurrent layer calls NumPy in each of $n$ steps, and each call costs microseconds before it
+#   computes anything. A compiled loop would be faster.
+# - **Small products.** Each step multiplies one row by a matrix: it reads $d^2$ numbers to do $d^2$ multiplications.
+#   Attention's products use each number many times. A batch helps, as all its sentences take a step together.
 #
-# The first reason is ours: a compiled loop would be faster. The second is everybody's, and on a GPU it is worse. A
-# GPU does thousands of operations at once, and a step has few. A batch of many sentences helps, as all take their
-# steps together.
-#
-# So seconds say something about a layer *and a machine*. A slope below that of the count says that calls of
-# functions still cost more than the products in them. A slope above it says that the arrays have become too large
-# for the processor's fast memory. The counts are for all machines, and tell what happens in the end.
+# So seconds depend on a layer *and a machine*. A slope below that of the count: calls of functions still cost more
+# than the products in them. A slope above it: the arrays no longer fit into the processor's fast memory.
 #
 # ### What has to wait
 #
-# Imagine a machine that does any number of operations at once, as long as none needs the result of another. Its
-# time is the longest chain of operations that wait for each other. Our arrays have counted it, too:
+# A machine may do many operations at once, but not those that need each other's results. However large it is,
+# its time is the longest chain of operations that wait for each other. Our arrays count it, too, as `depth`:
 
 # %%
 print(f"{'':15} {'n = 64':>7} {'n = 128':>8}  for each position")
@@ -368,16 +348,15 @@ for name in LAYERS:
 assert chains == {"self-attention": 0, "recurrent": 3, "convolution": 0, "restricted": 0}
 
 # %% [markdown]
-# The recurrent layer has three for each position: a product, a sum, tanh. All others need the same few,
-# however long the sentence. This is the paper's second column, $O(n)$ against $O(1)$. In training, where all words
-# are known, a Transformer works on all positions at once.
+# The recurrent layer has three for each position: a product, a sum, tanh. The others need the same few for any
+# length. This is the paper's second column, $O(n)$ against $O(1)$. In training, where all words are known, a
+# Transformer works on all positions at once.
 #
 # ### How far apart two words are
 #
-# A word at the beginning may matter at the end. What it says has to get there, and the gradient has to come back.
-# How many layers, or steps of a recurrent layer, lie between? We stack a layer on itself and go back from the last
-# position alone. After how many layers is $dx_s$, the gradient of the input at position $s$, not zero any more? For
-# the recurrent layer we go back step by step.
+# A word at the beginning may matter at the end. Through how many layers, or steps of a recurrent layer, does it have
+# to go? We stack a layer on itself and go back from the last position alone. How many layers must there be, before
+# $dx_s$, the gradient of the input at position $s$, is not zero? For the recurrent layer we go back step by step.
 
 
 # %%
@@ -427,10 +406,10 @@ assert (paths["convolution"] == np.maximum(1, np.ceil(distances / reach))).all()
 assert (paths["restricted"] == np.maximum(1, np.ceil(distances / WINDOW))).all()
 
 # %% [markdown]
-# The assertions say what was found, with $m$ for the distance: 1 for attention, $m + 1$ steps for recurrence,
-# $2 m / (k - 1)$ layers of convolution, $m / r$ layers of restricted attention, rounded up. A fifth line is a
-# stack of convolutions with holes, *dilated* by 1, 3, 9, 27: layer $l$ takes every $3^l$-th position, so its
-# view grows threefold with every layer.
+# The assertions say what was found. With $m$ for the distance: 1 layer of attention, $m + 1$ steps of recurrence,
+# $2 m / (k - 1)$ layers of convolution, $m / r$ layers of restricted attention, rounded up. The fifth line is a
+# stack of convolutions with holes, *dilated* by 1, 3, 9, 27: the three positions that one sees lie so far apart.
+# Each layer makes the view three times as wide.
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
@@ -444,8 +423,8 @@ plt.show()
 # %% [markdown]
 # ### The table
 #
-# The paper's table 1, with what we measured beside it. *In seconds* are the fitted exponents of $n$ and $d$. The
-# path is that from one end of 41 positions to the other.
+# The paper's table 1, with what we measured beside it. *In seconds*: the fitted exponents of $n$ and $d$. *Path*:
+# from one end of 41 positions to the other.
 
 # %%
 PAPER = {  # operations, sequential operations, maximum path length
@@ -471,12 +450,13 @@ assert paths["dilated"][-1] == 4
 # ## 3 · Does a short path help to remember?
 #
 # "Learning long-range dependencies is a key challenge", says section 4; and the shorter the path, the easier it is.
-# The paper does not test this on its own. We do, with a task that is nothing but memory: *one symbol of a random
-# sequence is marked; at the end, say which it was.*
+# The paper does not test this on its own. We do: *one symbol of a random sequence is marked; at the end, say which
+# it was.*
 #
-# The four models share everything but the layer: an embedding, two such layers with residual connections and
-# LayerNorm, and a linear map. The layers look back only, as in a decoder. The recurrent one is now a GRU, which has
-# gates to keep what it has heard. The convolution has gates, too, as in Gehring et al. (2017).
+# Each model is an embedding, two layers of its kind with residual connections and LayerNorm, and a linear map.
+# All layers look back only, as in a decoder. Attention now has its projections. Both kinds of attention are given
+# positions, since they do not know the order of words ([lesson 06](06_positions.ipynb)). The recurrent layer is a
+# GRU, which has gates to keep what it has heard. The convolution has gates, too, as in Gehring et al. (2017).
 
 
 # %%
@@ -574,12 +554,13 @@ def share_right(model, ids, answers):
 # %% [markdown]
 # ### One token, at distance 2 to 200
 #
-# There are 8 symbols, so that a blind guess is right once in 8. Each may be marked: that is another 8 words. One
-# more word asks. Up to 8 symbols stand before the marked one. Distances in training are mixed from 2 to 200, short
-# ones as often as long ones. The widths are chosen so that all four models have about equally many parameters.
+# There are 8 symbols, so a guess is right once in 8. Each may be marked: that is another 8 words. One more word
+# asks. Up to 8 symbols stand before the marked one. Distances in training are mixed from 2 to 200, from 2 to 20 as
+# often as from 20 to 200. The widths are chosen so that all models have about equally many parameters. Updates and
+# learning rate are the same for all.
 #
-# The theory says where two of them must fail. Two convolutions of width $k = 5$ see $2 (k - 1) = 8$ positions back.
-# Two layers with a window of $r = 8$ see $2 r = 16$. What is further away does not exist for them.
+# The theory says where two of them must fail. Two convolutions, now of width $k = 5$, see $2 (k - 1) = 8$ positions
+# back. Two layers with a window of $r = 8$ see $2 r = 16$. What is further away does not exist for them.
 
 # %%
 SYMBOLS, ASK = 8, 16  # words 0 … 7, the same marked 8 … 15, the question
@@ -635,8 +616,8 @@ for name, look in LOOKS.items():
     size = 8 if name == "recurrent" else 4.5  # around what it hides
     axes.plot(DISTANCES, recalled[name].T, ms=size, label=[name, ""], **look)
 for view, what in ((2 * (KERNEL - 1), "$2 (k-1)$"), (2 * WINDOW, "$2 r$")):
-    axes.axvline(view, color=BLACK, ls="-", lw=0.8)
-    axes.text(view, 1.05, what, ha="center")
+    axes.axvline(view, ymax=0.9, color=BLACK, ls="-", lw=0.8)
+    axes.text(view, 1.07, what, ha="center")
 axes.axhline(1 / SYMBOLS, color=BLACK, ls="-", lw=0.8)
 axes.text(2, 1 / SYMBOLS + 0.02, "a guess")
 axes.set(xscale="log", xlabel="distance (tokens)", ylabel="right answers, of all", ylim=(0, 1.15))
@@ -655,21 +636,21 @@ assert (recalled["convolution"][:, far] < 0.35).all()
 assert (recalled["restricted"][:, far] < 0.35).all()
 
 # %% [markdown]
-# The views are hard walls: beyond the vertical lines the answers are guesses. Before its wall a layer is not perfect
-# everywhere: most of its updates went to questions that it cannot answer. More layers would move the walls, and
-# dilation would move them far. Attention and recurrence lie on each other, at the top.
+# The views are hard walls: beyond the vertical lines the answers are guesses. Before its wall a layer is not always
+# right. One reason may be that more than half of its training asked what it cannot see. More layers would move the
+# walls, and dilation would move them far.
 #
-# But the recurrent model remembers over 200 steps as well as attention does. Its path is 200 times as long, and
-# that did not matter here. **A long path is not a wall.** The gates of a GRU can hold a value for as long as they
-# stay shut. One marked symbol is the easiest case: the gates must open for a marked word, and for no other. (The
-# simple layer of section 1 has no gates. How its gradient vanishes is the subject of lesson 19.)
+# Attention and recurrence lie on each other, at the top. The recurrent path is 200 times as long, and that did not
+# matter here. **A long path is not a wall.** The gates of a GRU can hold a value for as long as they stay shut. One
+# marked symbol is the easiest case: the gates open for a marked word, and for no other. (The simple layer of
+# section 1 has no gates. [Lesson 19](19_recurrence.ipynb) shows how its gradient vanishes.)
 #
 # ### How much does it hold?
 #
 # What a recurrent layer knows of the past has to fit into one vector. So let it remember more. Now each word is a
-# **pair** of one of 16 keys and one of 8 values, all keys in a sequence are different, and the question at the end
-# names a key. The longer the sequence, the more must be held, since any key may be asked for. It is never longer
-# than 17 words, so distance is no problem.
+# **pair** of one of 16 keys and one of 8 values. All keys in a sequence are different. The question at the end
+# names a key. Any may be asked for, so the more pairs there are, the more must be held. There are at most 16, so
+# distance is no problem. Widths are as before.
 
 # %%
 KEYS, VALUES = 16, SYMBOLS
@@ -711,21 +692,21 @@ plt.show()
 
 # %% [markdown]
 # Here they part. Attention keeps every word, and finds the right one by its key, as a dictionary does. The GRU must
-# write all it hears into the same 26 numbers of a layer, each new pair over the old ones. It is not impossible: a
-# larger state, or many more updates, would hold more. But attention learns it at once, since looking up by key is
-# what it is made for. This was the problem of the first neural translators, which squeezed a whole
-# sentence into one vector, and it is why attention was invented (Bahdanau, Cho and Bengio 2015).
+# write all it hears into the same 26 numbers of a layer. A larger state can hold more. The first neural
+# translators squeezed a whole sentence into one vector. That is why attention was invented (Bahdanau, Cho and
+# Bengio 2015).
 #
 # ## 4 · Where attention loses
 #
 # ### Long sequences, and one word at a time
 #
-# The time against $n$ was in section 2: attention's grows with the square. So does its memory: the backward pass
-# needs the $n^2$ weights. The left picture shows the most that forward and backward hold at a time.
+# Attention's time grows with the square of $n$, as section 2 showed. So does its memory: the backward pass needs
+# the $n^2$ weights. The left picture shows the most that forward and backward hold at a time. The thin line is the
+# memory of the weights alone.
 #
 # The right one is about **decoding**, where the words come one by one. Attention keeps the keys and values of all
-# words so far, and compares the new one with each: $2 n d$ multiply-adds, more with every word, and $2 n d$ numbers
-# to keep. A recurrent layer takes one more step: $2 d^2$, and $d$ numbers to keep, for ever.
+# $n$ words so far, $2 n d$ numbers, and compares the new one with each: $2 n d$ multiply-adds. A recurrent layer
+# keeps $d$ numbers and takes one more step, $2 d^2$ multiply-adds, however many words there were.
 
 
 # %%
@@ -780,20 +761,19 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# For one sentence, a step of attention costs no more than a call of its functions until there are about a
-# thousand words, and then it grows with their number. The recurrent step stays where it is.
+# For some hundred words, a step of attention costs little more than the calls of its functions. Then it grows
+# with their number. The recurrent step stays where it is.
 #
 # ### Running state
 #
 # A bit string comes in. At each bit, say whether the number of ones so far is odd. One bit of memory is enough: turn
 # it over at each 1. A recurrent layer can do exactly this. Attention has no memory to turn over: it takes means of
-# what it sees. In a mean of $n$ bits, one bit moves the result by $1 / n$, and yet must turn the answer over, every
-# time. Hahn (2020, *Theoretical Limitations of Self-Attention in Neural Sequence Models*) makes a proof of that
-# thought: for strings that are long enough, attention with bounded weights cannot be sure.
+# what it sees. In a mean of $n$ bits, one bit moves the result by $1 / n$, and yet must turn the answer over. Hahn
+# (2020) makes a proof of that thought: for long enough strings, attention with bounded weights cannot be sure.
 #
-# Training is on strings of 2 to 20 bits, the test on 60. The recurrent model is one GRU layer. To be fair,
-# attention gets two layers and a feed-forward network after each, more than twice the parameters, three times the
-# updates, and is tried with positions and without.
+# Training is on strings of 2 to 20 bits, the test on 60. The recurrent model is one GRU layer. Attention is given
+# more: two layers, a feed-forward network after each, more than twice the parameters, three times the updates. It
+# is tried with positions and without.
 
 # %%
 LONGEST, TESTED = 20, 60
@@ -818,53 +798,50 @@ def parity_model(name, seed, width=24):
             for _ in range(2)
             for layer in (Attention(width, 2, draw), FeedForward(width, 2 * width, draw))
         ]
-    return SmallModel(layers, width, 2, 2, draw, positions=name == "attention, positions")
+    return SmallModel(layers, width, 2, 2, draw, positions=name == "attention with positions")
 
 
-STEPS = {"recurrent": 300, "attention, positions": 900, "attention, none": 900}
+STEPS = {"recurrent": 300, "attention with positions": 900, "attention, no positions": 900}
 parity = {}
 for name, steps in STEPS.items():
     models = [train(parity_model(name, s), mixed_lengths, steps, s) for s in SEEDS]
     test = parity_batch(rng, 500, TESTED)
     parity[name] = np.array([share_right(model, *test) for model in models])  # (seeds, TESTED)
-    print(f"{name:20} {models[0].num_parameters():5} parameters, {steps} updates")
+    print(f"{name:24} {models[0].num_parameters():5} parameters, {steps} updates")
 
 assert (parity["recurrent"] > 0.99).all()
-for name in ("attention, positions", "attention, none"):
+for name in ("attention with positions", "attention, no positions"):
     assert (parity[name][:, LONGEST:].mean(axis=1) < 0.6).all()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4))
 looks = {
     "recurrent": dict(color=VERMILION, ls="--"),
-    "attention, positions": dict(color=BLUE, ls="-"),
-    "attention, none": dict(color=BLACK, ls=":"),
+    "attention with positions": dict(color=BLUE, ls="-"),
+    "attention, no positions": dict(color=BLACK, ls=":"),
 }
 bits_read = np.arange(1, TESTED + 1)
 axes.axvspan(LONGEST + 0.5, TESTED + 0.5, color="0.94", lw=0)
 axes.text(LONGEST + 1, 1.03, "longer than in training", fontsize=9.5)
 for name, look in looks.items():
-    label = name.replace(", none", ", no positions").replace(", positions", " with positions")
-    axes.plot(bits_read, parity[name].T, label=[label, ""], **look)
-axes.axhline(0.5, color="0.4", ls="-", lw=0.8)
-axes.text(TESTED, 0.44, "a guess", ha="right")
-axes.set(xlabel="bits so far", ylabel="right answers, of all", ylim=(0.35, 1.1))
+    axes.plot(bits_read, parity[name].T, label=[name, ""], **look)
+axes.plot([0, TESTED + 1], [0.5, 0.5], color="0.4", ls="-", lw=0.8)
+axes.text(TESTED + 1.5, 0.5, "a guess", va="center")
+axes.set(xlabel="bits so far", ylabel="right answers, of all", xlim=(0, 68), ylim=(0.35, 1.1))
 axes.legend(title="two seeds each", loc="center right")
 plt.show()
 
 # %% [markdown]
 # The GRU has found the rule, and goes on to 60 bits as if nothing had happened. Attention with positions learns
-# strings of up to about ten bits, and gets worse with every further one. More updates move this number up. They do
-# not give it the rule: beyond the lengths of its training it guesses. Without positions it gets even less.
+# strings of up to about ten bits. Beyond the lengths of its training it guesses. Without positions it learns less.
 #
-# That is what we tried, and no proof. With four layers of four heads, 3000 updates and a third of the learning rate
-# (half a minute: try it) it was right for nearly all strings of up to 18 bits, and guessed at 22. What one recurrent
-# layer learns in a second, attention finds hard. The reason is its short path: it has **a fixed number of steps**,
-# however long the string is. A recurrent layer has $n$ of them.
-#
-# And attention alone does not know the order of what it sees: [lesson 06](06_positions.ipynb).
+# This is no proof: with more layers and updates attention may get further. But it finds hard what one recurrent
+# layer learns with ease. The reason is its short path: it has **a fixed number of steps**, however long the string
+# is. A recurrent layer has $n$ of them.
 #
 # ## 5 · What each is good for
+#
+# With $L$ for the number of layers:
 #
 # | | self-attention | recurrent | convolution | restricted |
 # |---|---|---|---|---|
@@ -876,11 +853,14 @@ plt.show()
 # | the next word costs | $2 n d$, growing | $2 d^2$ | $k d^2$ | $2 r d$ |
 # | good for | sentences | streams without end | what is local | long texts |
 #
-# In translation $n$ is smaller than $d$, all words are there from the start, and any may matter to any. There,
-# each argument is for self-attention. Where one of them falls away, another layer may be the better one.
+# *Many tokens* and *running state* were measured for the first two. For the others they follow from what a layer
+# sees.
 #
-# Today's models mix them, too: windows in most layers and full attention in some, or layers with a state
-# that can be trained in parallel. The last exercise is one of that kind.
+# In training a translator $n$ is smaller than $d$, all words are known, and any may matter to any. There, each
+# argument is for self-attention. Where one of them falls away, another layer may be the better one.
+#
+# Today's models mix them, too: windows in most layers and full attention in some (Gemma 3, 2025), or layers with a
+# state that can be trained in parallel (Mamba: Gu and Dao 2023). The last exercise has such a state.
 
 # %% [markdown]
 # ## The same on Multi30k
@@ -901,13 +881,13 @@ plt.show()
 # solutions are in [lessons/solutions/ex21.py](solutions/ex21.py).
 #
 # 1. **`crossing_length`** (10 min). Attention with its four projections, against recurrent layers with gates. From
-#    which $n$ on does attention take more operations? First guess it for the simple layer.
+#    which $n$ on does attention take more multiply-adds? First guess it for the simple layer.
 # 2. **`distances_seen`** (25 min). Stacks of layers with different widths and dilations. Which distances does the
 #    last position see? Not always all up to the farthest.
 # 3. **`recall_weights`** (45 min). What section 3 trained, written by hand: matrices with which one layer of
 #    attention finds a value by its key, in a sequence of any length up to a thousand.
-# 4. **`linear_attention`** (90 min). Attention without the softmax, in $O(n d^2)$, which is a recurrent layer in
-#    disguise (Katharopoulos and others 2020). Its backward has the same running sums, the other way round.
+# 4. **`linear_attention`** (90 min). Attention without the softmax, in $O(n d^2)$: a recurrent layer in disguise
+#    (Katharopoulos and others 2020). Its backward has the same running sums, the other way round.
 
 # %%
 print(check_exercise("ex21", globals()))
@@ -920,16 +900,15 @@ print(check_exercise("ex21", globals()))
 # | operations | attention $2 n^2 d$, recurrent $2 n d^2$, convolution $k n d^2$, restricted $6 r n d$ |
 # | they cross | attention takes fewer than recurrence while $n \lt d$ |
 # | wait for each other | $O(n)$ operations in a recurrent layer, $O(1)$ in the others |
-# | path over distance $m$ | 1; $m + 1$ steps; $2 m / (k - 1)$ layers, dilated $\log_k$; $m / r$ layers |
+# | path over distance $m$ | 1; $m + 1$ steps; $2 m / (k - 1)$ layers, dilated about $\log_k m$; $m / r$ layers |
 # | seconds | follow the counts only where sizes are large; small ones time function calls |
-# | a wall | a view, $L (k - 1)$ or $L r$; a long path is none, if gates keep what passes |
+# | a wall | the view of $L$ layers, $L (k - 1)$ or $L r$ back; a long path is none, if gates keep what passes |
 # | a state | holds what fits into it; attention holds everything, and pays $2 n d$ for each new word |
 # | running state | recurrence finds the rule; attention learns the lengths it has seen |
 #
-# **Your own Transformer.** Nothing to write: what you have measured here is why `own.py` has
-# `scaled_dot_product_attention` in its middle, and no loop over positions. `minitransformer check own` says how far
-# yours is.
+# **Your own Transformer.** Nothing to write: you have measured why `own.py` has `scaled_dot_product_attention` in its
+# middle, and no loop over positions. `minitransformer check own` says how far yours is.
 #
-# **Next:** a text of your own. Take sentences that you care about, train each kind of model on them as in
-# [lesson 13](13_training_for_real.ipynb), and see which learns them best. All lessons are listed in
-# [lesson 00](00_start_here.ipynb).
+# **Next:** take sentences that you care about, train each kind of model on them as in
+# [lesson 13](13_training_for_real.ipynb), and see which learns them best. [Lesson 00](00_start_here.ipynb) lists
+# all lessons.
