@@ -79,7 +79,7 @@ def scored(run, splits, command):
         by_length[split] = {name: by_source_length(pairs, texts) for name, texts in found.items()}
         print(f"{split}\n{table(scores[split])}\n")
     for name in PATHS:
-        del recipe["data"][name]  # folders of this machine
+        recipe["data"].pop(name, None)  # folders of this machine, as far as its release had them
     return {
         "command": "minitransformer " + shlex.join(_machine.without_folders(command)),
         "commit": _machine.commit(),
