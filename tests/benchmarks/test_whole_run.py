@@ -41,6 +41,16 @@ def test_the_result_says_how_it_was_made_and_what_it_scored(train):
     assert greedy["bleu_cased_13a"] == pytest.approx(chosen["validation_bleu"], abs=1e-9)
 
 
+def test_a_run_of_a_release_that_knew_fewer_paths_is_scored(train):
+    _, folder = train("older.json")
+    run = RunFolder(folder / "run")
+    sections = json.loads(run.config.read_text())
+    del sections["recipe"]["data"]["text"]
+    run.config.write_text(json.dumps(sections))
+    result = multi30k.scored(run, ["validation"], ["train"])
+    assert result["splits"]["validation"]["greedy"]["bleu_cased_13a"] > 0
+
+
 def test_a_result_is_never_scored_again(train):
     train("again.json")
     with pytest.raises(SystemExit, match="2"):
