@@ -90,11 +90,11 @@ rng = np.random.default_rng(19)
 # $$
 #
 # Most runs of words never occur in the training text, and would get the probability 0. So every count is lowered
-# by a little, and what this frees goes to the model of order $n - 1$ (Kneser and Ney 1995). The head of
-# [n_gram.py](../minitransformer/models/n_gram.py) has the formula.
+# by a little, and what this frees goes to the model of order $n - 1$ (Kneser and Ney 1995; the formula stands in
+# [n_gram.py](../minitransformer/models/n_gram.py)).
 #
 # We count the English side of the toy corpus, cut into subwords. The score is the **perplexity** on sentences
-# that were not counted: the exponential of the mean of $-\ln p$. A model that always hesitates between $k$
+# that were not counted, the exponential of the mean of $-\ln p$. A model that always hesitates between $k$
 # equally probable words has the perplexity $k$.
 
 # %%
@@ -116,16 +116,16 @@ for order, perplexity in zip(ORDERS, perplexities, strict=True):
     print(f"order {order}: perplexity {perplexity:6.1f}")
 
 # %% [markdown]
-# One word of context helps a lot, two help a little more. Then it ends: longer runs are too rare to be counted.
+# One subword of context helps a lot, a second one a little. More do not help: longer runs are too rare.
 #
-# Where is the limit felt? Take two sentences that differ in one word:
+# What does such a model miss? Take two sentences:
 #
 # > The **woman** whom the students are looking for **is** dancing.
 # >
 # > The **women** whom the students are looking for **are** dancing.
 #
-# Whether *is* or *are* comes is decided by the second word, seven words before. An order of 8 would see it, if
-# it had met these very words in training. No order up to five sees it:
+# The second word decides between *is* and *are*, seven words before. An order of 8 would see it, but would have to
+# meet these very words in training. No order up to five sees it:
 
 # %%
 REST = "whom the students are looking for"
@@ -146,10 +146,9 @@ for order, model in counted.items():
     assert one == many
 
 # %% [markdown]
-# The two columns are equal to the last bit. How often does that hurt? We take all sentences from the validation
-# and test text where *is* or *are* comes after a clause with *who* or *whom*. Each model chooses one of the two,
-# and we compare it with somebody who always says *is*. On the left the perplexity of each order, on the right the
-# share of right choices:
+# The two columns are equal. How often does that hurt? We take sentences from the validation and test text where *is*
+# or *are* comes after a clause with *who* or *whom*. Each model chooses one of the two, and we compare it with
+# always saying *is*. On the left the perplexity of each order, on the right the share of right choices:
 
 # %%
 RELATIVE = re.compile(r"(.* (?:who|whom) .*) (is|are) (?:\w+|falling asleep)\.")
@@ -187,7 +186,7 @@ for axes in (left, right):
 plt.show()
 
 # %% [markdown]
-# No order is better than one who never looks. We need something that carries what it has read over any distance.
+# No order is better than always saying *is*. We need something that carries what it has read over any distance.
 #
 # ## 2 · A state
 #
@@ -198,10 +197,9 @@ plt.show()
 # h_t = \tanh(x_t W + h_{t-1} U + b), \qquad y_t = h_t .
 # $$
 #
-# $W$, $U$ and $b$ are the same at all steps. So there is no longest sequence, and nothing in the formula says
-# how far back a state may remember: $h_t$ depends on all of $x_1 \dots x_t$. The output $y_t$ is the state; it
-# has a name of its own because it goes elsewhere, to the next layer or to a loss. Vectors are rows, as everywhere
-# in the package.
+# $W$, $U$ and $b$ are the same at all steps. So a sequence may have any length, and $h_t$ depends on all of
+# $x_1 \dots x_t$. The output $y_t$ is the state; it has a name of its own because it goes elsewhere, to the next
+# layer or to a loss. Vectors are rows, as everywhere in the package.
 
 # %%
 B, T, D_in, D = 2, 6, 4, 3
@@ -306,8 +304,8 @@ plt.show()
 #
 # The second term comes from the **future**. It holds all that the state does to later outputs. We know it only
 # after step $t + 1$ is done, so the backward pass runs from the last step to the first. At $t = T$ there is no
-# next step, and the term is missing, or it is the gradient of the last state, if somebody uses that. $h_0$ is no
-# output, so $dh_0 = du_1 U^\top$.
+# next step. There the term is zero, or the gradient of the last state, if that is used. $h_0$ is no output, so
+# $dh_0 = du_1 U^\top$.
 #
 # **Step 4: the input.** $x_t$ is used once, in $a_t = x_t W + b$. As in step 3, $dx_t = da_t W^\top$.
 #
@@ -334,8 +332,7 @@ plt.show()
 # \; }
 # $$
 #
-# It is the chain rule on the unrolled graph and nothing else. Its old name is **backpropagation through time**
-# (Werbos 1990). Written down plainly:
+# This is the chain rule on the unrolled graph, called **backpropagation through time** (Werbos 1990). As code:
 
 
 # %%
@@ -372,18 +369,17 @@ print(report)
 # %% [markdown]
 # ### The code of the package
 #
-# In the package the way through time is written once, for all cells. A **cell** is one step. It is given what
-# comes from the input, $a_t$, and what comes from the state, $u_t$, and its backward returns the gradients of
-# both. The loop adds what goes through $U$:
+# In the package the loop over time is written once, for all cells. A **cell** is one step. It is given $a_t$ and
+# $u_t$, and its backward returns the gradients of both. The loop adds what goes through $U$:
 
 # %%
 source_of(elman_cell, elman_cell_backward, recurrence_backward)
 
 # %% [markdown]
-# Three things differ from ours. Only what must happen step by step is in the loop: all $a_t$ are made by one
-# matrix product before it, and $dW$ and $dU$ by one product each after it. A state may have more parts than $h$
+# Three things differ from ours. Only what must happen step by step is in the loop: one matrix product before it
+# makes all $a_t$, and one product each after it makes $dW$ and $dU$. A state may have more parts than $h$
 # (`dothers`), as we will see. And sequences of a batch differ in length, so there is **padding**. There the state
-# is carried on unchanged, $h_t = h_{t-1}$: the last state of the batch is that of each sequence's last token. So
+# is carried on unchanged, $h_t = h_{t-1}$, and at the end of the batch it is still that of the last token. So
 # the whole $dh_t$ passes on to $h_{t-1}$, and nothing to $x_t$ or to the weights.
 
 # %%
@@ -406,8 +402,8 @@ print("Padding changes no state, and gets no gradient.")
 # %% [markdown]
 # ### Three mistakes
 #
-# One forgets the future: $dh_t = dy_t$. One cuts it off, so that nothing passes from the fourth step to the
-# third. One keeps $dU$ of a single step. What the check says of them:
+# One forgets the future: $dh_t = dy_t$. One lets nothing pass from the fourth step to the third. One keeps $dU$
+# of a single step. What the check says of them:
 
 # %%
 for mistake in ("no future", "cut off", "one step's dU"):
@@ -416,11 +412,10 @@ for mistake in ("no future", "cut off", "one step's dU"):
     print(f"{mistake}\n{report}\n")
 
 # %% [markdown]
-# With the first two every gradient is wrong, since all of them are made of $da_t$. Yet the loss of a training
-# would fall: such a network learns, but only from what is near. To cut the gradient off is sometimes a choice,
-# called *truncated* backpropagation through time: it bounds memory for very long texts. What lies before the cut
-# is then never learned, whatever the state could carry. So even where nothing is cut: **does a gradient arrive
-# from far away?**
+# With the first two every gradient is wrong, since all of them are made of $da_t$. Yet such a network can learn
+# something: what is near. Sometimes people cut the gradient off on purpose, to save memory on very long texts, which
+# is called *truncated* backpropagation through time. What has to be kept from before the cut is then not learned.
+# But even where nothing is cut: **does a gradient arrive from far away?**
 #
 # ## 4 · How far a gradient goes
 #
@@ -433,8 +428,8 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # \frac{\partial h_T}{\partial h_{T-k}} = J_T \, J_{T-1} \cdots J_{T-k+1} .
 # $$
 #
-# It is a product of $k$ matrices. Let $\lVert A \rVert$ be the most by which $A$ can lengthen a vector, its largest
-# singular value. First, $A B v$ is at most $\lVert A \rVert$ times as long as $B v$, so
+# It is a product of $k$ matrices. The norm $\lVert A \rVert$ is the most by which $A$ can lengthen a vector, its
+# largest singular value. First, $A B v$ is at most $\lVert A \rVert$ times as long as $B v$, so
 # $\lVert A B \rVert \le \lVert A \rVert \, \lVert B \rVert$. Second, $0 \lt 1 - h^2 \le 1$, so the diagonal matrix
 # lengthens nothing. Third, $U^\top$ has the singular values of $U$. Hence
 #
@@ -446,10 +441,10 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # **explode**; it need not, for this is only a bound (Bengio, Simard and Frasconi 1994; Pascanu, Mikolov and Bengio
 # 2013).
 #
-# **And the eigenvalues?** Where states stay near 0, $1 - h^2$ is near 1, all $J_t$ are $U^\top$, and the product is
-# its power. An eigenvector with the eigenvalue $\lambda$ becomes $\lambda^k$ times itself. So the norm is at least
-# $\rho^k$, where $\rho$ is the largest $\lvert \lambda \rvert$, the *spectral radius*. It decides in the long run, but
-# not at once. Take
+# **And the eigenvalues?** Where states stay near 0, all $J_t$ are nearly $U^\top$, and the product is its power. An
+# eigenvector with the eigenvalue $\lambda$ becomes $\lambda^k$ times itself. So the norm of the power is at least
+# $\rho^k$, where $\rho$ is the largest $\lvert \lambda \rvert$, the *spectral radius*. But $\rho$ decides for large
+# $k$ only. Take
 #
 # $$
 # U = \begin{pmatrix} \lambda & c \\ 0 & \lambda \end{pmatrix} ,
@@ -468,9 +463,9 @@ for k in (1, 5, 10, 50, 100):
 assert norm < 0.01
 
 # %% [markdown]
-# To measure it on a real layer, we want the whole matrix $\partial h_T / \partial h_{T-k}$. Its row $j$ is the gradient
-# of one number, $h_{T,j}$. So we start $k$ steps before the end with $D$ copies of the sequence, hand row $j$ of the
-# identity matrix to the backward as the gradient of copy $j$'s last state, and get all rows at once:
+# Now a real layer. We want the whole matrix $\partial h_T / \partial h_{T-k}$. Its row $j$ is the gradient of one
+# number, $h_{T,j}$. So we take $D$ copies of the last $k$ steps. The backward gets row $j$ of the identity matrix as
+# the gradient of copy $j$'s last state, and returns all rows at once:
 
 # %%
 WIDTH, STEPS = 32, 100
@@ -523,9 +518,8 @@ for gain, norms in of_gain.items():
     assert (norms <= gain ** np.array(DISTANCES) * (1 + 1e-4)).all()  # U is rounded to float32
 
 # %% [markdown]
-# The inputs are small here, a tenth of standard normal numbers, so that the tanh is almost linear. Points are
-# medians of seven random layers and inputs, bands run from the smallest to the largest. The thin black lines are
-# the bound $\lVert U \rVert^k$:
+# The inputs are a tenth of standard normal numbers. Points are medians of seven random layers and inputs, bands run
+# from the smallest to the largest. The thin black lines are the bound $\lVert U \rVert^k$:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
@@ -550,14 +544,13 @@ plt.show()
 
 # %% [markdown]
 # With 0.7 the gradient follows the bound down. With 1.5 it explodes, but less than it may: as the state grows,
-# the tanh flattens and $1 - h^2$ falls. With 1 it keeps its length at first, and then fades as well. A product of
-# a hundred matrices does not stay near 1 by itself.
+# $1 - h^2$ falls. With 1 it keeps its length at first, and then fades as well, since $1 - h^2$ is a little below 1.
 #
 # ### Gates: an additive path
 #
 # What if the old state were *added*, and not sent through a matrix and a tanh? The **LSTM** (Hochreiter and
-# Schmidhuber 1997) has a second state $c$, its memory. With $\sigma(x) = 1 / (1 + e^{-x})$, the logistic function,
-# which lies between 0 and 1,
+# Schmidhuber 1997; its gate $f$ by Gers, Schmidhuber and Cummins 2000) has a second state $c$, its memory. With
+# the logistic function $\sigma(x) = 1 / (1 + e^{-x})$, which lies between 0 and 1,
 #
 # $$
 # \begin{aligned}
@@ -567,8 +560,8 @@ plt.show()
 # $$
 #
 # Each $(\dots)$ is $x_t W + h_{t-1} U + b$ with matrices of its own. The *forget gate* $f$ says for each number what
-# share of it is kept. The **GRU** (Cho et al. 2014) does the same with one state, and with one gate $z$ for keeping
-# and taking in:
+# share of it is kept. The **GRU** (Cho et al. 2014, with $r_t \circ h_{t-1}$ before the product) does the same with
+# one state. One gate $z$, not the $z$ of section 3, is for keeping and taking in:
 #
 # $$
 # \begin{aligned}
@@ -585,11 +578,11 @@ plt.show()
 # \frac{\partial c_t}{\partial c_{t-1}} = \text{diag}(f_t) + \dots .
 # $$
 #
-# The dots are the terms through what is inside, each with a $U^\top$. For the LSTM it is the same. But the first
-# term has no matrix and no tanh. Over $k$ steps it gives $\text{diag}(z_T \circ z_{T-1} \circ \cdots)$: each
-# number of the state has a path of its own through time, and loses what the gate takes. Let a gate have the bias
-# $\beta$ and little else inside. Then it is $\sigma(\beta)$, and this path carries $\sigma(\beta)^k$. How many steps
-# until half is lost?
+# The dots are the terms through the gates and $n_t$, each with a $U^\top$. (In the LSTM they lead from $c_{t-1}$
+# through $h_{t-1}$.) But the first term has no matrix and no tanh. Over $k$ steps it gives
+# $\text{diag}(z_T \circ z_{T-1} \circ \cdots)$: each number of the state has a path of its own through time. Let a
+# gate have the bias $\beta$ and little else inside. Then this path carries about $\sigma(\beta)^k$. After how many
+# steps is half lost?
 
 # %%
 for beta in (0, 1, 3, 5):
@@ -599,7 +592,7 @@ for beta in (0, 1, 3, 5):
     )
 
 # %% [markdown]
-# The code has it in the last word of the backward, `dh * z`; the loop adds the paths through U:
+# In the code it is the end of the last line, `dh * z`. The loop adds the paths through $U$:
 
 # %%
 source_of(gru_cell, gru_cell_backward)
@@ -672,28 +665,28 @@ plt.show()
 #   GRU's gradient vanishes about as fast as Elman's.
 # - **An open gate does.** At $\beta = 3$ the GRU keeps about a hundredth over a hundred steps, and the LSTM does
 #   not lose at all.
-# - **The black lines are the additive path alone.** Measured values lie above them: the paths through $U$ add
-#   their share, and with the LSTM at $\beta = 3$ even more than the gate takes.
+# - **Measured values lie above the black lines.** The paths through $U$ add their share, with the LSTM at
+#   $\beta = 3$ even more than the gate takes.
 #
-# So gates do not save the gradient by themselves. They give the network a way to save it, which can be open at
-# the start, and which learning can close, number by number, where something should be forgotten. Exploding gradients remain, and
-# are clipped: a gradient that is longer than 1 is scaled to the length 1
+# So gates do not save the gradient by themselves. They give the network a way to save it. This can be open at the
+# start, and learning can close it, number by number, where something should be forgotten. Exploding gradients
+# remain, and are clipped: one that is longer than 1 is scaled to the length 1
 # ([lesson 13](13_training_for_real.ipynb)).
 #
 # ## 5 · One vector for a sentence
 #
 # Two recurrent networks make a translator (Sutskever, Vinyals and Le 2014; Cho et al. 2014). One reads the
-# source. Its last state is handed to the other, which says the target. **Whatever the sentence, all of it must go
-# into this one vector.** Its size does not grow with the sentence. Here is the other way, due to Bahdanau, Cho and
-# Bengio (2015): keep *all* states of the reader, and let the decoder look at them at every step, by attention.
-# Section 6 derives it. First, what it does.
+# source, the **encoder**. Its last state is handed to the other, the **decoder**, which says the target. **All of
+# the sentence must go into this one vector**, whose size does not grow with the sentence. Bahdanau, Cho and Bengio
+# (2015) keep *all* states of the encoder, and let the decoder look at them at every step, by attention. Section 6
+# derives it. First, what it does.
 #
 # The package's `RecurrentTranslator` is both, with GRUs: `attention="none"` or `"additive"`. With attention, two
 # GRUs read the source, one from each end, so that a state knows what stands on both sides of its word.
 #
 # The task is to say a word of 2 to 20 random letters backwards. That is kind to the fixed vector, since the letter
-# that was read last is said first. Each model gets the same batches, the same number of updates and about the same
-# number of parameters, from three seeds:
+# that was read last is said first. Both kinds get the same batches, as many updates and about as many parameters,
+# with three seeds each:
 
 # %%
 LETTERS, UPDATES, SEEDS = 12, 400, (0, 1, 2)
@@ -744,9 +737,8 @@ print(sizes)
 assert 0.9 < sizes["none"] / sizes["additive"] < 1.1
 
 # %% [markdown]
-# One objection comes at once: is the vector merely too small? So we train one more, with twice the state and
-# more than three times the parameters. The test is 100 new words of each length. A word counts if all its letters
-# are right:
+# Is the vector merely too small? We train one more model, with twice the state and more than three times the
+# parameters. The test is 100 new words of each length. A word counts if all its letters are right:
 
 # %%
 reversers["none, wide"] = [reverser("none", seed=0, d_hidden=2 * HIDDEN["none"])]
@@ -790,13 +782,12 @@ axes.legend(loc="center right", bbox_to_anchor=(1, 0.62))
 plt.show()
 
 # %% [markdown]
-# The fixed vector learns short words, and loses long ones altogether. With attention, after as many updates, most
-# words of 20 letters are right, from each seed. Twice the state moves the fall by a letter or so.
+# With the fixed vector short words are right, and no long ones. With attention most words of 20 letters are right,
+# with each seed. Twice the state moves the fall by a letter or so.
 #
-# It is not that no vector of 58 numbers could *hold* a word: 20 letters of 12 kinds are $20 \log_2 12 \approx 72$
-# bits. But to learn to pack them and to take them out again is hard, and harder with each letter. Bahdanau et al.
-# saw the same on real sentences (their Figure 2): with a fixed vector quality falls with the length, with
-# attention hardly.
+# A vector of 58 numbers could *hold* a word: 20 letters of 12 kinds are $20 \log_2 12 \approx 72$ bits. But to learn
+# to pack them and to take them out again is hard. Bahdanau et al. saw the same on real sentences (their Figure 2):
+# with a fixed vector quality falls with the length, with attention, trained on long sentences, hardly.
 #
 # ## 6 · Additive attention
 #
@@ -811,14 +802,14 @@ plt.show()
 # c_t = \sum_s a_{ts} h_s ,
 # $$
 #
-# with the parameters $W$, $U$ and $v$ $(F)$. The decoder makes its next word from $c_t$ and its own state. Nothing
-# has to be carried over the whole sentence any more, and the gradient of a target word goes straight to the states
-# that it looked at, whatever the distance.
+# with parameters $W$, $U$ and $v$ $(F)$ of its own; $a_{ts}$ is an entry of $A$. The decoder makes its next word
+# from $c_t$ and its own state. The gradient of a target word goes straight to the states that it looked at,
+# whatever the distance.
 #
 # **The backward pass.** The softmax and the average are those of [lesson 08](08_attention.ipynb), so $de_{ts}$ is
 # known. Only the score is new. Let $\eta_{ts} = \tanh(q_t W + h_s U)$, $F$ numbers for each pair. Then
-# $e_{ts} = \sum_f v_f \eta_{tsf}$. One $v$ serves all pairs, so it gets a sum, and each $\eta_{ts}$ gets $v$ times
-# its own gradient:
+# $e_{ts} = \sum_f v_f \eta_{tsf}$. All pairs share $v$, so it gets a sum, and each $\eta_{ts}$ gets $de_{ts}$ times
+# $v$:
 #
 # $$
 # dv = \sum_{ts} de_{ts} \, \eta_{ts} , \qquad d\eta_{ts} = de_{ts} \, v .
@@ -847,8 +838,8 @@ print(report)
 # %% [markdown]
 # ### Where it looks
 #
-# For letters said backwards, it should look at the letters backwards. For a language the order is another. So we
-# also train a translator from German to English on the toy corpus, in 300 updates:
+# For letters said backwards, it should look at the letters backwards. To see another order, we train a translator
+# from German to English on the toy corpus, in 300 updates:
 
 # %%
 encoded, _ = encode_pairs(vocabulary, corpus["train"], max_length=64)
@@ -908,9 +899,9 @@ figure.colorbar(image, ax=panels, label="attention weight", shrink=0.8)
 plt.show()
 
 # %% [markdown]
-# On the left a diagonal, the wrong way round. On the right German's order is turned into English's: for *greet* it
-# looks at the verb at the end, and for *today* back at *heute*. Nobody told it which word belongs to which.
-# (On your machine words and weights may differ: rounding matters after so short a training.)
+# On the left a diagonal, from right to left. On the right the German order is turned into the English one: for
+# *greet* it looks at the verb at the end, and for *today* back at *heute*. Nobody told it which word belongs to
+# which. (On your machine words and weights may differ, by rounding.)
 #
 # ### From here to the Transformer
 #
@@ -922,14 +913,12 @@ plt.show()
 # | kept for the backward pass | $T S F$ numbers | $T S$ numbers |
 # | who asks whom | the decoder's state asks the encoder's states | the same, and within a sentence each position asks all |
 #
-# The idea is the same; the score is another. The paper's section 3.2.1 compares the two, and takes the product
-# because it is faster and needs less memory. The larger step is the last row. If a decoder can find by attention
-# what it needs in the source, whatever the distance, why should a sentence need a recurrence to find what it needs
-# in itself?
+# The paper's section 3.2.1 compares the two scores, and takes the product because it is faster and needs less
+# memory. The larger step is the last row. If a decoder can find by attention what it needs in the source, why
+# should a sentence need a recurrence to find what it needs in itself?
 #
-# For there is still a loop over time, forward and backward. State $t$ cannot be computed before state $t - 1$,
-# however many products a processor could do at once. The paper's introduction complains of just this. The next
-# lessons attack the loop.
+# For there is still a loop over time, forward and backward: state $t$ has to wait for state $t - 1$. The paper's
+# introduction names this as the limit of recurrent models. The next lessons do without the loop.
 #
 # ## 7 · Exercises
 #
@@ -944,7 +933,7 @@ plt.show()
 # solutions are in [lessons/solutions/ex19.py](solutions/ex19.py).
 #
 # 1. **`reach`** (10 min). You are handed a backward through time and do not see its code. How many steps back does
-#    it carry a gradient? A test of three lines tells those that cut it off.
+#    it carry a gradient?
 # 2. **`gated_norm`** (25 min). A gate that does not move, and a $U$ whose eigenvalues you know: what is
 #    $\lVert \partial h_T / \partial h_{T-k} \rVert$? What does the gate do with an eigenvalue of 1.5, of 0.5, of −1?
 # 3. **`coupled_cell`** (45 min). An LSTM that takes in as much as it forgets, $i = 1 - f$, with its backward. Can its
@@ -971,8 +960,7 @@ print(check_exercise("ex19", globals()))
 # | traps | no gradient from the future; $dU$ of one step; half-open gates |
 # | what remains | $T$ steps, one after another |
 #
-# **Your own Transformer.** Recurrent models run on the package's functions, not on those of `own.py`, so this
-# lesson adds none. But it shows what your attention is for. `minitransformer check own` says how far yours is.
+# **Your own Transformer.** This lesson adds no function to `own.py`; it shows what your attention is for.
+# `minitransformer check own` says how far yours is.
 #
-# **Next:** another way to bring in the words before, without a loop over time: convolution, in
-# [lesson 20](20_convolution.ipynb).
+# **Next:** the words before without a loop over time: convolution, in [lesson 20](20_convolution.ipynb).

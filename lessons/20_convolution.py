@@ -3,14 +3,14 @@
 #
 # **You will** derive the backward of a convolution over time, and see a mistake that no gradient check can
 # find; measure how far a stack of convolutions sees, and how little of the gradient comes from the edge; find
-# out why gates are linear on one side; and build, by hand, a self-attention layer that *is* a given
+# out why gates are linear on one side; and build, by hand, a self-attention layer that computes a given
 # convolution.
 #
 # | | |
 # |---|---|
 # | In the paper | section 4, on convolutional layers, and their row of table 1 |
 # | In the package | `minitransformer/layers/convolution.py`, `layers/gated_linear_unit.py`, `models/convolutional_translator.py` |
-# | You need | the chain rule; matrix products; variance; for section 6, what attention is ([lesson 08](08_attention.ipynb)) |
+# | You need | the chain rule; matrix products; variance; for section 7, what attention is ([lesson 08](08_attention.ipynb)) |
 # | Time | an hour and a half to read, two for the exercises |
 
 # %% tags=["hide-input"]
@@ -75,14 +75,13 @@ rng = np.random.default_rng(20)
 # %% [markdown]
 # ## 1 · All positions at once, and what it costs
 #
-# A recurrent layer reads a sentence word by word ([lesson 19](19_recurrence.ipynb)). Its state at position $t$
-# is made from its state at $t - 1$, so position $t$ has to wait for all the others before it. A
-# **convolution** makes each output from a few neighbouring inputs. No output waits for another, and all of
-# them are one large matrix product. [Lesson 21](21_why_self_attention.ipynb) measures what that is worth.
+# A recurrent layer reads a sentence word by word ([lesson 19](19_recurrence.ipynb)): each state has to wait for
+# the one before. A **convolution** makes each output from a few neighbouring inputs. No output waits for
+# another, and all of them are one large matrix product.
 #
-# Here is what is given up. A language model reads *the keys to the old cabinet near the door* and has to say
-# the next word, *are* or *is*. That depends on *keys*. We replace the word by *key*, and see which outputs of
-# two layers of the package move, both with random weights:
+# The cost is the view. A language model reads *the keys to the old cabinet near the door* and has to say the
+# next word, *are* or *is*. That depends on *keys*. We replace the word by *key*, and see which outputs of two
+# layers of the package move, both with random weights:
 
 # %%
 WIDTH = 64
@@ -103,19 +102,17 @@ assert not moved_convolution[0, 4:].any()  # exactly zero
 assert moved_recurrent[0, -1].any()
 
 # %% [markdown]
-# Three outputs of the convolution move: those whose window *keys* stands in. From *old* on, the word is not
-# seen, and the output at *door* is the same to the last bit. No training can change that. The recurrent layer
-# carries the difference to the end.
-#
-# This lesson is about that view: how it grows, what comes through it, and what replaced it.
+# Three outputs of the convolution move: those that have *keys* among their inputs. From *old* on, the word is
+# not seen, and the output at *door* is the same to the last bit. No training can change that. The recurrent
+# layer carries the difference to the end.
 #
 # ## 2 · The definition
 #
 # The output at position $t$ is made from $k$ inputs, its **window**, by $k$ matrices $W_0 \dots W_{k-1}$, the
-# **taps** of the **kernel**. The distance between two taps is the **dilation** $\delta$. A **causal** window
+# **taps** of the **kernel**. Neighbouring taps are $\delta$ positions apart, the **dilation**. A **causal** window
 # ends at its own position and sees no future; a **centred** one has its position in the middle. In the
-# pictures time runs to the right, inputs below, outputs above. The upper row shows which inputs make
-# output $y_5$; the lower row, which outputs input $x_5$ has a part in.
+# pictures time runs to the right. The upper row shows which inputs make output $y_5$; the lower row, which
+# outputs input $x_5$ has a part in.
 
 # %% tags=["hide-input"]
 N, PLACE = 11, 5
@@ -156,13 +153,12 @@ plt.show()
 # y_t = b + \sum_{j=0}^{k-1} x_{t + (j - a) \delta} \, W_j ,
 # $$
 #
-# and $x$ is 0 outside of the sequence. The $x_t$ are rows of $D_{\text{in}}$ numbers, the $y_t$ rows of
-# $D_{\text{out}}$. The same $k$ matrices serve all positions: what is learned in one place is known in every
-# other. (Mathematicians call this a *correlation*, and it a convolution if the kernel is read from the other
-# end. For weights that are learned it makes no difference.)
+# and $x$ is 0 outside of the sequence. The $x_t$ are rows of $D$ numbers, the $y_t$ rows of $F$. The same $k$
+# matrices serve all positions: what is learned in one place is known in every other. (Mathematicians read the
+# kernel from the other end, and call this a *correlation*. For learned weights it makes no difference.)
 #
 # To compute it, write the $k$ inputs of a window side by side, as one row $c_t$, and the $k$ matrices one
-# above the other:
+# above the other, as one matrix $W$ $(k D, F)$. Then $y_t = c_t W + b$:
 
 # %%
 B, T, D, F, k = 2, 9, 3, 4, 3
@@ -194,12 +190,12 @@ assert np.allclose(to_host(y)[:, 3], third)  # the formula for t = 3
 # ## 3 · The backward pass
 #
 # We write $dx$ for $\partial L / \partial x$, the gradient of a loss $L$. Given $dy$, we want $dW$, $db$ and
-# $dx$. The lower row of the picture shows the result: $x_5$ reached three outputs, so its gradient comes from
-# these three, each by the tap on its arrow. Read from left to right, the taps stand in the opposite order.
+# $dx$. The lower row of the picture shows the result: $x_5$ has a part in three outputs, so its gradient comes
+# from these three, each by the tap on its arrow. From left to right, the taps stand in the opposite order.
 #
 # **Step 1: the map of windows.** In $y_t = c_t W + b$, entry by entry $y_{tn} = \sum_m c_{tm} W_{mn} + b_n$, a
 # weight serves all positions, a bias too, and $c_{tm}$ serves the outputs of its own position. A variable that
-# serves many gets the sum over all it serves:
+# serves many gets the sum over all it serves (in a batch $\sum_t$ runs over the positions of all sequences):
 #
 # $$
 # dW_{mn} = \sum_t c_{tm} \, dy_{tn}
@@ -227,13 +223,12 @@ assert np.allclose(to_host(y)[:, 3], third)  # the formula for t = 3
 # \; }
 # $$
 #
-# with $dy = 0$ outside of the sequence. Compare it with the forward: the same taps, with a minus sign in
-# front of the distance. **It is a convolution of $dy$ with the kernel turned round.** What looked back now
-# looks ahead: the gradient of the past comes from the future.
+# with $dy = 0$ outside of the sequence. Compare it with the forward: the same taps, transposed, with a minus
+# sign in front of the distance. **It is a convolution of $dy$ with the kernel turned round.** What looked back
+# now looks ahead: the gradient of the past comes from the future.
 #
-# There is a way to try that out. Turn the kernel round, or leave it and turn *time* round, which is the
-# same: run $dy$ from the end to the beginning through a causal convolution with the matrices $W_j^\top$, and
-# read the result from the end.
+# Let us try that out. To turn *time* round is the same as to turn the kernel round: run $dy$ from the end to
+# the beginning through a causal convolution with the matrices $W_j^\top$, and read the result from the end.
 
 
 # %%
@@ -292,8 +287,8 @@ print(report)
 #
 # ### The window that sees the future
 #
-# The second mistake is a causal window that ends one position too late. One zero too few in front and one at
-# the end is enough:
+# The second mistake is a causal window that ends one position too late, with one zero too few in front and one
+# too many at the end:
 
 
 # %%
@@ -317,12 +312,12 @@ print(report)
 # %% [markdown]
 # The checker finds nothing, and it is right: this *is* the gradient of this function. **A gradient check asks
 # whether backward fits forward. It does not ask whether forward is what you wanted.** A language model with
-# this layer would see the word that it has to predict. Its loss would fall to nearly zero, and it could write
-# nothing, since the next word is not there yet when it has to be written.
+# this layer would see the word that it has to predict. It would learn to copy it, and could write nothing,
+# since the next word is not there yet when it has to be written.
 #
-# Which inputs may matter to which outputs is another promise, and needs another test: $\partial y_t / \partial
-# x_s$ must be zero for all $s \gt t$. The backward gives these derivatives. Let $dy$ be random at position $t$
-# and zero elsewhere. Then $dx_s$ is zero exactly where $x_s$ has no part in $y_t$:
+# So we need another test: $\partial y_t / \partial x_s$ must be zero for all $s \gt t$. The backward gives these
+# derivatives. Let $dy$ be random at position $t$ and zero elsewhere. Then $dx_s$ is zero where $x_s$ has no part
+# in $y_t$:
 
 
 # %%
@@ -352,7 +347,8 @@ figure, panels = plt.subplots(1, 2, figsize=(8, 3.7), sharey=True)
 largest = max(sizes.max() for sizes in derivatives.values())
 for axes, (name, sizes) in zip(panels, derivatives.items(), strict=True):
     image = axes.imshow(sizes, cmap="Greys", vmin=0, vmax=largest)
-    axes.plot([-0.5, T - 0.5], [-0.5, T - 0.5], "-", color=VERMILION, lw=1.2)
+    edges = np.arange(T + 1) - 0.5
+    axes.step(edges, edges, "-", where="post", color=VERMILION, lw=1.5)  # over the diagonal
     axes.text(5.2, 1.4, "future", color=VERMILION)
     axes.set(title=name, xlabel="input $s$")
     axes.grid(False)
@@ -361,12 +357,12 @@ figure.colorbar(image, ax=panels, shrink=0.85, label=r"size of $\partial y_t / \
 plt.show()
 
 # %% [markdown]
-# Cells above the line are the future. On the right they are not empty.
+# Cells above the steps are the future. In the right map some are not empty.
 #
 # ## 5 · How far a stack sees
 #
-# One layer sees $k$ positions. A second layer sees $k$ outputs of the first, each with a window of its own.
-# From layer to layer the view grows by the reach of one window, $(k - 1) \delta$:
+# One layer sees $k$ positions, over a distance of $(k - 1) \delta$. A second layer sees $k$ outputs of the first,
+# each with a window of its own. So each layer $l$ adds its $(k - 1) \delta_l$ to the view:
 #
 # $$
 # \text{view after } L \text{ layers} = 1 + \sum_{l=1}^{L} (k - 1) \, \delta_l .
@@ -383,7 +379,7 @@ plt.show()
 # L_{\text{dilated}} = \lceil \log_k (d + 1) \rceil ,
 # $$
 #
-# and the second is the number of digits of $d$ in base $k$. We measure it by the test of section 4: we send the
+# and the second is the number of digits of $d$ in base $k$. We measure both as in section 4: we send the
 # gradient of the last position back layer by layer, and note at which depth it first reaches each distance.
 
 
@@ -418,30 +414,29 @@ for name, layers in path.items():
     print(f"{name:<8} layers until connected: {found}")
 
 # %% [markdown]
-# At distance 80 the plain stack needs 40 layers and the dilated one 4. (A recurrent layer needs 80 steps;
-# attention needs one layer, whatever the distance.)
+# At distance 80 the plain stack needs 40 layers and the dilated one 4.
+# [Lesson 21](21_why_self_attention.ipynb) compares them with recurrence and attention.
 #
 # ### Connected, but by how much?
 #
-# "Not zero" is a low bar. How much of the gradient comes from each distance? In a stack of random linear
-# layers this can be computed. Going back through a layer, each position spreads its gradient over $k$
-# positions. If the weights are independent, with mean 0 and variance $1 / (k D)$, then each of the $k$ gets
-# $1 / k$ of the square, in the mean:
+# How much of the gradient comes from each distance? In a stack of random linear layers, from $D$ features to
+# $D$, this can be computed. Let the weights be independent, with mean 0 and variance $1 / (k D)$. Then each
+# entry of $dy_t W_j^\top$ is a sum of $D$ independent terms with mean 0, so its mean square is $\lVert dy_t
+# \rVert^2 / (k D)$; and it has $D$ entries. In the sum over $j$ the mixed terms have the mean 0, too:
 #
 # $$
 # \mathbb E \lVert dx_s \rVert^2 = \sum_{j} \frac1k \, \mathbb E \lVert dy_{s - (j - a) \delta} \rVert^2 .
 # $$
 #
-# (A sum of independent terms with mean 0: the squares add up, and the mixed terms vanish.) So the squared
-# gradient spreads like a random walk: at each layer it goes back by $0, \delta, \dots$ or $(k - 1) \delta$
-# positions, each with probability $1 / k$. After $L$ layers the distance is a sum of $L$ independent numbers.
-# **Such a sum is near-Gaussian.** For $\delta = 1$ its mean is $L (k - 1) / 2$ and its variance is
-# $L (k^2 - 1) / 12$, since the variance of a number drawn from $0 \dots k - 1$ is $(k^2 - 1) / 12$.
+# So the squared gradient spreads like a random walk: at each layer it goes back by $0, \delta, \dots$ or $(k -
+# 1) \delta$ positions, each with probability $1 / k$. After $L$ layers the distance is a sum of $L$ independent
+# numbers. **Such a sum is near-Gaussian**, and variances of independent numbers add up. For $\delta = 1$ and $k
+# = 3$ the numbers are 0, 1 or 2, with mean 1 and variance $(1 + 0 + 1) / 3$. So the distance has the mean $L$
+# and the variance $\frac23 L$.
 #
 # Luo and others (2016) called this the **effective receptive field**: the view grows like $L$, the width of
-# what comes through it like $\sqrt L$. With dilations $1, k, k^2, \dots$ it is different. Each distance
-# below $k^L$ can be written in one way only as a sum of such steps: that is writing it with $L$ digits in
-# base $k$. So each has one path, and the same share $k^{-L}$.
+# what comes through it like $\sqrt L$. With dilations $1, k, k^2, \dots$ each distance below $k^L$ is the sum of
+# such steps in one way only: its $L$ digits in base $k$. So each has one path, and the same share $k^{-L}$.
 #
 # We measure two stacks with $k = 3$ and the same view of 27 positions, over 200 draws of the weights:
 
@@ -480,11 +475,11 @@ axes.set_ylim(0, 0.17)
 plt.show()
 
 # %% [markdown]
-# The plain stack sees 27 positions, and nearly all of its gradient comes from about twelve in the middle. The
-# dilated stack hears all positions alike.
+# The plain stack sees 27 positions, and nearly all of its squared gradient comes from about thirteen in the
+# middle. In the dilated stack all positions have about the same share.
 #
-# This is the start of training, without gates and without residual connections. Learning changes the weights,
-# and with them the shares. But at first nearly no gradient comes from the edge. Section 8 shows what that does.
+# This is the start of training, without gates and residual connections, and learning changes the shares. But at
+# first nearly no gradient comes from the edge. Section 8 shows what that does.
 #
 # ## 6 · Gates
 #
@@ -498,9 +493,9 @@ plt.show()
 # \text{tanh gate:} \quad y = \tanh(a) \, \sigma(b) .
 # $$
 #
-# The second is the older gate, of the LSTM and of WaveNet (van den Oord and others, 2016). Both are products,
-# and in a product each factor gets $dy$ times the other one. With $\sigma' = \sigma (1 - \sigma)$ and
-# $\tanh' = 1 - \tanh^2$:
+# (From here on $a$ and $b$ are these halves, no longer a tap and a bias.) The second is the older gate, of the
+# LSTM and of WaveNet (van den Oord and others, 2016). In a product each factor gets $dy$ times the other one.
+# With $\sigma' = \sigma (1 - \sigma)$ and $\tanh' = 1 - \tanh^2$:
 #
 # $$
 # \begin{aligned}
@@ -539,20 +534,19 @@ for pair in ((gated_linear_unit, gated_linear_unit_backward), (tanh_gate, tanh_g
 # %% [markdown]
 # ### How to draw the weights
 #
-# A gate makes numbers smaller, so a stack of ten gated convolutions may end with next to nothing. The weights
-# have to make up for it. Let $x$ have mean 0 and variance $v$, and the weights mean 0 and variance
-# $g / (k D)$. Then $a$ and $b$ are sums of $k D$ independent products, with variance $k D \cdot v \cdot g /
-# (k D) = g v$. They are nearly Gaussian and independent of each other, and
+# A gate makes numbers smaller, and the weights have to make up for it. Let $x$ have mean 0 and variance $v$, and
+# the weights be independent, with mean 0 and variance $g / (k D)$. Then each number of $a$ and $b$ is a sum of $k
+# D$ products, of weights of its own. Its mean is 0 and its variance $k D \cdot v \cdot g / (k D) = g v$. For a
+# large $k D$ all are nearly Gaussian and independent of each other, and
 #
 # $$
 # \text{Var}[y] = \mathbb E[a^2] \; \mathbb E[\sigma(b)^2] = g v \; \mathbb E[\sigma(b)^2] .
 # $$
 #
 # To keep $v = 1$ we need $g \, \mathbb E[\sigma(b)^2] = 1$ for a $b$ of variance $g$. A half-open gate, $b =
-# 0$, has $\sigma^2 = \frac14$ and would want $g = 4$, which is what Gehring and others take. But gates of
-# variance 4 are not half open. Some are wide open, and $\sigma^2$ of an open gate counts for more than that of
-# a shut one. Let us compute the mean. (`hermegauss` gives the points and weights of an integral over a
-# Gaussian.)
+# 0$, has $\sigma^2 = \frac14$ and would want $g = 4$, which is what Gehring and others take. But if $b$ has the
+# variance 4, some gates are wide open, and $\sigma^2$ grows more there than it falls at shut ones. Let us compute
+# the mean. (`hermegauss` gives the points and weights of an integral over a Gaussian.)
 
 # %%
 points, probabilities = np.polynomial.hermite_e.hermegauss(60)
@@ -574,9 +568,9 @@ for g in (1, 2, 3, 4):
 assert abs(3 * mean_over(lambda z: opening(z) ** 2, 3) - 1) < 0.01
 
 # %% [markdown]
-# $g = 3$ is right to one per cent. Dropout with probability $p$ divides what it keeps by $1 - p$, and so
-# multiplies the variance by $(1 - p) / (1 - p)^2 = 1 / (1 - p)$. Hence the variance $3 (1 - p) / (k D)$ of the
-# package:
+# $g = 3$ is right to one per cent. Dropout keeps a number with probability $1 - p$ and divides it by $1 - p$. So
+# it multiplies the variance by $(1 - p) / (1 - p)^2 = 1 / (1 - p)$. Hence the variance $3 (1 - p) / (k D)$ of
+# the package:
 
 # %%
 source_of(GatedConvolution)
@@ -688,26 +682,26 @@ plt.show()
 
 # %% [markdown]
 # Each marker is one of eight draws. Forward, the package's draw keeps the variance near 1 for ten layers. With
-# dropout forgotten the variance explodes, and without a gate in mind nothing arrives at the top.
+# dropout forgotten the variance explodes, and without a gate in mind next to nothing arrives at the top.
 #
-# Backward, with the same weights, the tanh gate has lost most of the gradient after ten layers and the GLU
-# has not; its gradient grows. Larger weights, $g = 6$, hold the gradient of the tanh gate, too, as long as
-# $\lvert a \rvert$ is small. The bend at the right is the lowest layers, where $a$ still has the variance 6:
-# there $1 - \tanh^2 a$ is often nearly 0, whatever the gate says.
+# Backward, with $g = 3$ for both, the tanh gate has lost most of the gradient after ten layers. That of the GLU
+# grows. With larger weights, $g = 6$, the tanh gate holds its gradient, too, as long as $\lvert a \rvert$ is small.
+# The bend at the right comes from the lowest layers, where $a$ still has the variance 6: there $1 - \tanh^2 a$
+# is often nearly 0, whatever the gate says.
 #
-# In a very deep stack no draw would do. The variance 1 is not stable: where $b$ is larger the gates are wider
-# open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$. The sum of
-# two independent things with variance 1 has variance 2, and times $\sqrt{\frac12}$ it has variance 1.
-# [Lesson 10](10_residual_connections.ipynb) is about such sums.
+# In a very deep stack no draw would do, as the variance 1 is not stable: where $b$ is larger the gates are wider
+# open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$. $h$ is made of
+# $x$, but by weights with mean 0, so $\mathbb E[x h] = 0$ at the start and the variances add up, to 2. Times
+# $\sqrt{\frac12}$ that is 1 again. [Lesson 10](10_residual_connections.ipynb) is about such sums.
 #
 # ## 7 · A convolution made of attention
 #
-# Does attention give up something that a convolution could do? No: **every convolution is a self-attention
-# layer**, with one head for each tap and positions that are well chosen (Cordonnier, Loukas and Jaggi, 2020).
-# We do not train it. We write its weights down.
+# Does attention give up something that a convolution could do? No: **a self-attention layer can be any
+# convolution**, as closely as you like, with one head for each tap and well chosen positions (Cordonnier, Loukas
+# and Jaggi, 2020). We do not train it. We write its weights down.
 #
-# Head $j$ has to look, from position $t$, at $u = t + (j - a) \delta$ and at nothing else. So its score for a
-# key at position $s$ should be largest at $s = u$. Take
+# Head $j$ has to look, from position $t$, at $u = t + (j - a) \delta$, with the $a$ of section 2, and at nothing
+# else. So its score for a key at position $s$ should be largest at $s = u$. Take
 #
 # $$
 # -\beta (s - u)^2 = \beta \left( 2 s u - s^2 \right) - \beta u^2 .
@@ -722,9 +716,9 @@ plt.show()
 # \text{key} = (2 s, \, - s^2) .
 # $$
 #
-# Both are linear in the features $(s, s^2, 1)$ of a position. So we give each token three more features beside
-# its $x$: its place, the square of it, and a one. The weight of the neighbour $s = u \pm 1$ is then
-# $e^{-\beta}$ times that of $s = u$. $\beta$ is an inverse temperature: the larger, the sharper.
+# Both are linear in the place of a token, its square, and 1. So we give each token these three features beside
+# its $x$. The weight of the neighbour $s = u \pm 1$ is then $e^{-\beta}$ times that of $s = u$. $\beta$ is an
+# inverse temperature: the larger, the sharper.
 #
 # The values are $x$ itself. The output matrix multiplies what head $j$ found by $W_j$, and adds up all heads.
 # For the bias, one head carries the feature that is always 1.
@@ -797,11 +791,10 @@ for name, dilation, causal in (("causal, δ = 2", 2, True), ("centred, δ = 1", 
 _, attended = convolve_by_attention(x, kernel, bias, [-4, -2, 0], 20)
 
 # %% [markdown]
-# At $\beta = 20$ it is the convolution to better than $10^{-6}$, at the ends too. The theory is not hard
-# either. To first order in $e^{-\beta}$ a head puts $e^{-\beta}$ on the two neighbours and takes $2 e^{-\beta}$
-# from the middle, so what it finds is wrong by $e^{-\beta} (x_{u-1} - 2 x_u + x_{u+1})$. That is a convolution
-# of the bends of $x$. The weights of the three heads of the causal convolution at $\beta = 20$, and the
-# errors:
+# At $\beta = 20$ it is the convolution to better than $10^{-6}$, at the ends too. And we know the error: to first
+# order in $e^{-\beta}$ a head puts $e^{-\beta}$ on each of the two neighbours and takes $2 e^{-\beta}$ from the
+# middle, so what it finds is wrong by $e^{-\beta} (x_{u-1} - 2 x_u + x_{u+1})$. Below are the weights of the three
+# heads of the causal convolution at $\beta = 20$, and the errors:
 
 # %%
 bends = convolution(x, np.stack([np.eye(4), -2 * np.eye(4), np.eye(4)]))[0]  # (B, n, 4)
@@ -810,7 +803,7 @@ assert np.allclose(errors["causal, δ = 2"][betas == 12], expected_error[betas =
 
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(10, 3), width_ratios=[1, 1, 1, 1.3])
-ticks = [0, 1, 12, 13], ["empty", "0", "11", "empty"]
+ticks = [0, 4, 8, 13], ["empty", "3", "7", "empty"]
 for tap, axes in enumerate(panels[:3]):
     image = axes.imshow(attended[0, tap, 1:-1], cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
     axes.set(title=f"head {tap}, for $W_{tap}$", xlabel="key")
@@ -832,16 +825,15 @@ plt.show()
 # token.
 #
 # So what a convolution can do, attention can do as well. And more: here queries and keys were made of places
-# alone. With content in them, a head can look for *the last noun* or *the matching bracket*, wherever it
-# stands. A convolution cannot: its taps are the same whatever the words are. The price is in the picture. The
-# maps have $n^2$ cells each, and $n$ of them are used: $n^2$ scores for each head, where the convolution does
-# $n$ small products for each tap.
+# alone. With content in them, a head can look for *the last noun*, wherever it stands. A convolution cannot: its
+# taps are the same whatever the words are. The price is in the picture: $n^2$ scores for each head, of which $n$
+# are used. The convolution does $n$ small products for each tap.
 #
 # ## 8 · In view or not
 #
-# Last, a task that a view decides. Random tokens come in, eight different ones. At each position the model has
+# Last, a task that the view decides. Random tokens come in, eight different ones. At each position the model has
 # to say **the token that stood ten positions before**. Guessing has the loss $\ln 8$. We train stacks of causal
-# gated convolutions, $k = 3$, as the translator's decoder has them, without its attention:
+# gated convolutions, $k = 3$:
 
 
 # %%
@@ -944,13 +936,13 @@ plt.show()
 
 # %% [markdown]
 # Ten positions before is the eleventh position of a view. Four layers see nine, and never do better than
-# guessing. The dilated stack of three layers learns it at once. In between, a view of eleven holds the token at
-# its very edge. There it *can* be learned, but for long the loss does not move: as section 5 found, nearly no
-# gradient comes from there at first. Two more layers, with which the token is no longer at the edge, halve the
-# wait.
+# guessing. The dilated stack of three layers learns it first. A view of eleven holds the token at its very edge.
+# There it *can* be learned, but for long the loss does not move: as section 5 found, nearly no gradient comes
+# from there at first. With two more layers the token is no longer at the edge, and the wait is about half as
+# long.
 #
 # Here we knew how far back the answer stands. In sentences each word needs another distance, and nobody knows
-# it beforehand. So the convolutional translator, too, has attention between decoder and encoder, and the
+# it beforehand. So the convolutional translator, too, has attention from its decoder to its encoder, and the
 # Transformer brings positions together by attention alone.
 #
 # ## 9 · Exercises
@@ -965,8 +957,8 @@ plt.show()
 # Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
 # solutions are in [lessons/solutions/ex20.py](solutions/ex20.py).
 #
-# 1. **`receptive_field`** (10 min). How far a stack sees in which some layers keep only every second output.
-#    This is how networks for images and for sound grow their view.
+# 1. **`receptive_field`** (10 min). Some layers keep only every second or third output, as in networks for images.
+#    How far does such a stack see?
 # 2. **`highway_gate`** (25 min). A gate that chooses between something new and what was there before. Which
 #    gradient opens it?
 # 3. **`separable_convolution`** (45 min). First each feature alone through time, then all features of a
@@ -995,5 +987,5 @@ print(check_exercise("ex20", globals()))
 #
 # **Your own Transformer.** It has no convolutions: `minitransformer check own` asks for nothing new here.
 #
-# **Next:** what the three kinds of layers cost and how well they remember, side by side, in
+# **Next:** the three kinds of layers side by side, what they cost and how well they remember, in
 # [lesson 21](21_why_self_attention.ipynb).
