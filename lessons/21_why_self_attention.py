@@ -865,7 +865,40 @@ plt.show()
 # %% [markdown]
 # ## The same on Multi30k
 #
-# The five architectures trained on Multi30k stand in [benchmarks/results](../benchmarks/results/README.md).
+# The package has five translators of equal size: a GRU that puts the source into one vector, a GRU with additive
+# attention, convolutions with attention, a Transformer with windows, and the Transformer. Each was trained once on
+# Multi30k, German to English, for ten epochs of the same batches (`python benchmarks/ladder.py`; details are in
+# [benchmarks/results](../benchmarks/results/README.md)). BLEU on test_2016, and seconds on two CPU cores, of a step
+# of training and of translating the 1,000 test sentences:
+#
+# | architecture | recipe | parameters | greedy | beam of 5 | a step | to translate, greedily |
+# |---|---|---|---|---|---|---|
+# | GRU, a fixed vector | `gru` | 7.3 million | 25.1 | 27.2 | 0.54 s | 1.9 s |
+# | GRU, additive attention | `gru-attention` | 7.4 million | 39.4 | 40.5 | 0.59 s | 2.3 s |
+# | convolutions, attention | `convolution` | 7.6 million | 38.3 | 39.7 | 0.58 s | 2.3 s |
+# | Transformer, windows | `restricted` | 7.6 million | 38.5 | 39.8 | 0.63 s | 2.0 s |
+# | Transformer | `multi30k-quick` | 7.6 million | 38.1 | 39.6 | 0.62 s | 2.0 s |
+#
+# And by the length of the source, greedily:
+#
+# | words of the source | 1 to 8 | 9 to 11 | 12 to 14 | 15 or more |
+# |---|---|---|---|---|
+# | GRU, a fixed vector | 28.1 | 27.0 | 25.0 | 20.2 |
+# | GRU, additive attention | 39.9 | 40.2 | 39.5 | 37.5 |
+# | convolutions, attention | 40.7 | 40.3 | 38.1 | 33.8 |
+# | Transformer, windows | 38.7 | 39.9 | 38.3 | 36.5 |
+# | Transformer | 39.3 | 39.6 | 37.8 | 35.5 |
+#
+# Three things can be read from them.
+#
+# - **Attention to the source is worth most.** It takes the GRU from 25 to 39. With a fixed vector long sentences
+#   are much worse than short ones; with attention, only a little.
+# - **Then all are close.** The GRU with attention is even above the Transformer. A sentence has a dozen words: neither
+#   $n^2$ operations nor a path of $n$ steps matter there. And ten epochs are few. The GRU was best after nine of
+#   them, and the Transformer was still getting better: with 36, by the recipe `multi30k-cpu`, it has 41.5.
+# - **Windows cost nothing here.** Three layers that see four words to either side see twelve.
+#
+# It is one seed each and 1,000 sentences, so a difference of one point says little.
 
 # %% [markdown]
 # ## 6 · Exercises
