@@ -871,7 +871,7 @@ plt.show()
 # [benchmarks/results](../benchmarks/results/README.md)). BLEU on test_2016, and seconds on two CPU cores, of a step
 # of training and of translating the 1,000 test sentences:
 #
-# | architecture | recipe | parameters | greedy | beam of 5 | a step | to translate, greedily |
+# | architecture | recipe | parameters | greedy | beam of 5 | a step | 1,000 sentences, greedily |
 # |---|---|---|---|---|---|---|
 # | GRU, a fixed vector | `gru` | 7.3 million | 25.1 | 27.2 | 0.54 s | 1.9 s |
 # | GRU, additive attention | `gru-attention` | 7.4 million | 39.4 | 40.5 | 0.59 s | 2.3 s |
