@@ -98,7 +98,7 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
         default = f"(default: {setting.default}"  # of a Transformer, where kinds differ
         told = f"{default})" in description or f"{default} for transformer" in description
         assert setting.default == "" or told
-    assert "--epochs N passes over the training pairs (default: 30)" in entries
+    assert "--epochs N passes over the training text (default: 30)" in entries
 
 
 @pytest.mark.parametrize(
