@@ -211,7 +211,7 @@ def test_help_says_whose_an_option_is_and_whose_a_default(monkeypatch, capsys):
     assert f"--kind TEXT which model: {', '.join(KINDS)} (default: transformer)" in said
     (d_model,) = (line for line in said if line.startswith("--d-model N "))
     assert "(default: 512 for transformer, " in d_model
-    assert d_model.endswith(f", 12 for {KIND})")
+    assert d_model.endswith(f"; 12 for {KIND})")
     maps = "linear maps, one after the other, in the decoder"
     assert f"--num-maps N {maps}; of {KIND} (default: 1)" in said
 
