@@ -91,7 +91,7 @@ rng = np.random.default_rng(19)
 #
 # Most runs of words never occur in the training text, and would get the probability 0. So every count is lowered
 # by a little, and what this frees goes to the model of order $n - 1$ (Kneser and Ney 1995; the formula stands in
-# [n_gram.py](../minitransformer/models/n_gram.py)).
+# `minitransformer/models/n_gram.py`).
 #
 # We count the English side of the toy corpus, cut into subwords. The score is the **perplexity** on sentences
 # that were not counted, the exponential of the mean of $-\ln p$. A model that always hesitates between $k$

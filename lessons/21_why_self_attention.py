@@ -868,7 +868,7 @@ plt.show()
 # The package has five translators of equal size: a GRU that puts the source into one vector, a GRU with additive
 # attention, convolutions with attention, a Transformer with windows, and the Transformer. Each was trained once on
 # Multi30k, German to English, for ten epochs of the same batches (`python benchmarks/ladder.py`; details are in
-# [benchmarks/results](../benchmarks/results/README.md)). BLEU on test_2016, and seconds on two CPU cores, of a step
+# `benchmarks/results/README.md`). BLEU on test_2016, and seconds on two CPU cores, of a step
 # of training and of translating the 1,000 test sentences:
 #
 # | architecture | recipe | parameters | greedy | beam of 5 | a step | 1,000 sentences, greedily |
