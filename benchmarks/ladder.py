@@ -53,7 +53,7 @@ def main(arguments=None):
             status = multi30k.main(
                 [
                     *("--json", str(_result(options, recipe))),
-                    *("--run-folder", str(options.runs / Path(recipe).stem)),
+                    *("--run-folder", str(_run(options, recipe))),
                     *("--split", "validation", "--split", SPLIT),
                     *(recipe, "--data-dir", options.data_dir, "--seed", str(options.seed)),
                 ]
@@ -77,7 +77,7 @@ def compare(options):
         in_turn(jobs, 1)  # to warm up
         step_seconds = in_turn(jobs, options.rounds)
         parameters = [trainer.model.num_parameters() for trainer in trainers]
-    runs = [options.runs / Path(recipe).stem for recipe in RECIPES]
+    runs = [_run(options, recipe) for recipe in RECIPES]
     translators = [Translator.load(run, CPU) for run in runs]
     sources = [source for source, _ in load_split(Recipe.of_run(RunFolder(runs[0])).data, SPLIT)]
     decode_seconds = {}
@@ -158,6 +158,10 @@ def _steps(trainer):
                 pass
 
     return take_some
+
+
+def _run(options, recipe):
+    return options.runs / Path(recipe).stem
 
 
 def _result(options, recipe):

@@ -25,7 +25,7 @@ import _options
 import numpy as np
 from _machine import machine, note_on_kernels, numpy_blas
 from _process import require_torch
-from _turns import alternate, require_same
+from _turns import beside, in_words, require_same
 
 from minitransformer import accelerated
 from minitransformer.accelerate import keep_freed_memory
@@ -93,18 +93,15 @@ def measure(text, steps):
         our_gradients = from_our_language_model(ours.gradients(), ours.trainer.model.config)
         require_same("language model", our_gradients, theirs.gradients())
         with ours.trainer.workers.one_blas_thread():
-            blocks = alternate(ours.take_step, theirs.take_step, steps // BLOCK - 1, BLOCK)
+            times = beside(ours.take_step, theirs.take_step, steps // BLOCK - 1, BLOCK)
         validations = ours.validate(), theirs.validate()
-    seconds = [sum(side) / (len(blocks) * BLOCK) for side in zip(*blocks, strict=True)]
     return {
         "characters": len(text),
         "vocabulary": ours.trainer.model.config.vocabulary_size,
         "parameters": ours.trainer.model.num_parameters(),
         "steps": steps,
         "threads": ours.trainer.workers.count,
-        "seconds": seconds,
-        "ratio": seconds[1] / seconds[0],
-        "ratio_of_blocks": [theirs / ours for ours, theirs in blocks],
+        **times,
         "losses": [ours.losses, theirs.losses],
         "validation_nll": validations,
     }
@@ -149,8 +146,7 @@ def table(result):
     """A result as text."""
     ours, theirs = result["losses"]
     tenth = max(1, len(ours) // 10)
-    milliseconds = [1e3 * seconds for seconds in result["seconds"]]
-    blocks = result["ratio_of_blocks"]
+    milliseconds = [1e3 * result[side] for side in ("seconds", "torch_seconds")]
     lines = [
         f"{result['cpu']}, {result['cores']} cores; {result['blas']}, "
         f"torch {result['versions']['torch']}",
@@ -170,7 +166,7 @@ def table(result):
         f"{'bits':12} " + "".join(f"{value / math.log(2):13.4f}" for value in nll),
         f"{'ms a step':12} " + "".join(f"{value:13.2f}" for value in milliseconds),
         "",
-        f"{result['ratio']:.2f} times as fast (blocks: {min(blocks):.2f} to {max(blocks):.2f})",
+        f"times as fast {in_words(result)}",
     ]
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
 

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from minitransformer.backend import select_device, to_host
-from minitransformer.checkpoint import CheckpointError, load_model_arrays
-from minitransformer.data.characters import load_vocabulary
+from minitransformer.backend import to_host
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.vocabulary import EOS, UNK
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import check_sampling, sample
-from minitransformer.models.kinds import new_model
 from minitransformer.run_folder import RunFolder
 
 
@@ -41,16 +39,7 @@ class TextGenerator:
                 "not to go on with a text"
             )
         run.bind()
-        arrays, origin = run.load_parameters()
-        vocabulary = load_vocabulary(run.vocabulary)
-        if len(vocabulary) != config.vocabulary_size:
-            raise CheckpointError(
-                f"{run.path} does not fit together: its vocabulary has {len(vocabulary)} tokens, "
-                f"and its model {config.vocabulary_size}"
-            )
-        model = new_model(config, device=select_device(device))
-        load_model_arrays(model, arrays)
-        return cls(model, vocabulary, origin)
+        return cls(*run.load_trained(device))
 
     def before(self):
         """The ids that a text begins after: a line end, or that a text before it has ended."""

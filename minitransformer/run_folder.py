@@ -33,6 +33,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
+from minitransformer.backend import select_device
 from minitransformer.checkpoint import (
     Binding,
     CheckpointError,
@@ -40,6 +41,7 @@ from minitransformer.checkpoint import (
     checkpoint_path,
     checkpoints,
     load_checkpoint,
+    load_model_arrays,
     load_newest,
     load_state,
     model_arrays,
@@ -48,8 +50,9 @@ from minitransformer.checkpoint import (
     save_checkpoint,
 )
 from minitransformer.checkpoint.fields import number, require_fields
+from minitransformer.data.characters import load_vocabulary
 from minitransformer.data.vocabulary import LARGEST
-from minitransformer.models.kinds import config_of
+from minitransformer.models.kinds import config_of, new_model
 from minitransformer.regular_file import read_regular, written_whole
 from minitransformer.run_log import RunLog
 
@@ -305,6 +308,32 @@ class RunFolder:
             raise CheckpointError(f"{self.path} has no model.npz and no whole checkpoint yet")
         require_size(self.path, self.load_config()[0], arrays)
         return arrays, origin
+
+    def load_trained(self, device="auto", read_vocabulary=load_vocabulary):
+        """(model, vocabulary, origin), the parameters those of :meth:`load_parameters`.
+
+        Args:
+            device: a Device or its name.
+            read_vocabulary: what reads its file; by default of any kind.
+
+        Raises:
+            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
+                or two do not belong together.
+            DeviceError: the device is not usable.
+            MissingLibraryError: there is no sentencepiece.
+        """
+        config, _ = self.load_config()
+        arrays, origin = self.load_parameters()
+        vocabulary = read_vocabulary(self.vocabulary)
+        if len(vocabulary) not in config.vocabulary_sizes():
+            sizes = " and ".join(map(str, sorted(config.vocabulary_sizes())))
+            raise CheckpointError(
+                f"{self.vocabulary} has {len(vocabulary)} pieces and the model of {self.config} "
+                f"{sizes}; take both from one run"
+            )
+        model = new_model(config, device=select_device(device))
+        load_model_arrays(model, arrays)
+        return model, vocabulary, origin
 
     def load(self, path):
         """(arrays, state) of one of the folder's checkpoints.

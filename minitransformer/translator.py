@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minitransformer.backend import CPU, select_device
-from minitransformer.checkpoint import CheckpointError, load_model_arrays
+from minitransformer.backend import CPU
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
-from minitransformer.models.kinds import new_model
 from minitransformer.run_folder import RunFolder
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers, available_cores
@@ -76,16 +75,8 @@ class Translator:
                 "not to translate"
             )
         run.bind()
-        arrays, origin = run.load_parameters()
-        vocabulary = Vocabulary.load(run.vocabulary)
-        if len(vocabulary) != config.source_vocabulary_size:
-            raise CheckpointError(
-                f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
-                f"{config.source_vocabulary_size}; take both from one run"
-            )
-        model = new_model(config, device=select_device(device))
-        load_model_arrays(model, arrays)
-        return cls(model, vocabulary, origin, accelerate=accelerate, threads=threads)
+        trained = run.load_trained(device, Vocabulary.load)
+        return cls(*trained, accelerate=accelerate, threads=threads)
 
     def translate(self, texts, *, beam_size=4, alpha=0.6):
         """The best translation of each text.

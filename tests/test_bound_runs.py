@@ -4,6 +4,7 @@ Whatever of these is exchanged under a run is refused by who would be misled, in
 """
 
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.checkpoint.binding import fingerprint
 from minitransformer.cli import main
 from minitransformer.commands.info import run_facts
 from minitransformer.data.vocabulary import Vocabulary
@@ -298,7 +300,7 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
     made_old(run)
     edit(run, "model", num_encoder_layers=1000)
-    monkeypatch.setattr("minitransformer.translator.new_model", None)
+    monkeypatch.setattr("minitransformer.run_folder.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(CheckpointError, match="holds 1,728 parameters, and the configuration is of"),
@@ -332,3 +334,13 @@ def test_every_checkpoint_notes_what_it_is_bound_to(original):
     assert noted["recipe"]["seed"] == 0
     assert not {"data_dir", "train_source", "save_every"} & noted["recipe"].keys()
     assert noted["texts"].keys() == {"training", "validation"}
+
+
+def test_texts_are_told_apart_by_each_of_them_and_by_their_number():
+    pairs = [("ein", "one"), ("zwei", "two")]
+    others = [[("ein", "one"), ("zwei", "too")], [("eins", "one"), ("zwei", "two")], pairs[:1]]
+    found = {fingerprint(texts) for texts in [pairs, *others, [("one",)], [("two",)]]}
+    assert len(found) == 6
+    # As checkpoints of older releases have noted it.
+    digest = hashlib.sha256(b"ein\none\nzwei\ntwo\n").hexdigest()
+    assert fingerprint(pairs) == f"2 pairs of SHA-256 {digest}"

@@ -4,7 +4,6 @@ import io
 import json
 
 import minitransformer
-from minitransformer.backend import select_device
 from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
@@ -16,9 +15,7 @@ from minitransformer.commands.arguments import (
     own_functions,
     translator_of,
 )
-from minitransformer.data.characters import load_vocabulary
 from minitransformer.evaluation import sacrebleu_metrics, score, table
-from minitransformer.models.kinds import new_model
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
@@ -82,11 +79,8 @@ def _validate(options, config):
     run_folder = RunFolder(options.run_folder)
     recipe, task = Recipe.of_run(run_folder), task_class(config)
     run_folder.bind(recipe.identity())
-    arrays, origin = run_folder.load_parameters()
-    model = new_model(config, device=select_device(options.device))
-    load_model_arrays(model, arrays)
+    model, vocabulary, origin = run_folder.load_trained(options.device)
     silent = Progress(io.StringIO())
-    vocabulary = load_vocabulary(run_folder.vocabulary)
     task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
     print(f"{recipe.data.corpus}, validation: {origin}\n")
     with model.device.as_current(), accelerated(options.accelerate):

@@ -9,7 +9,12 @@ hypotheses copies those few inputs.
 import math
 
 from minitransformer.backend import array_namespace
-from minitransformer.decoding.incremental import attend, keys_and_values, position_row
+from minitransformer.decoding.incremental import (
+    attend,
+    keys_and_values,
+    output_weight,
+    position_row,
+)
 from minitransformer.layers.convolution import reach
 from minitransformer.layers.gated_linear_unit import gated_linear_unit
 from minitransformer.layers.linear import linear
@@ -26,8 +31,7 @@ class ConvolutionalDecoder:
         (keys, values), _ = model.encode(source, self.memory_mask)  # (N, S, D) each
         self.memories = [keys_and_values(attention, keys, values) for attention in model.attention]
         self.before = [_nothing(layer.convolution, keys) for layer in model.decoder]
-        # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
-        self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
+        self.output_weight = output_weight(model)  # (D, V)
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis goes on with one of ids (N, W).

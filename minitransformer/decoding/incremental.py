@@ -43,8 +43,7 @@ class IncrementalDecoder:
         layers = model.decoder.layers
         self.memories = [keys_and_values(layer.cross_attention, memory, memory) for layer in layers]
         self.nodes = [(Growing(), Growing()) for _ in layers]
-        # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
-        self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
+        self.output_weight = output_weight(model)  # (D, V)
         self.ancestors = xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
 
     def step(self, ids):
@@ -151,6 +150,14 @@ def _encode(model, source, mask):
     parts = [slice(n, n + count) for n in range(0, len(source), count)]
     memories = [model.encode(source[part], mask[part])[0] for part in parts]
     return model.device.xp.concatenate(memories)
+
+
+def output_weight(model):
+    """The matrix (D, V) that makes logits, as a copy.
+
+    A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
+    """
+    return model.output_projection.weight.data.T.copy()
 
 
 def position_row(table, position):

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from minitransformer.decoding.incremental import Growing, attend, keys_and_values
+from minitransformer.decoding.incremental import Growing, attend, keys_and_values, output_weight
 from minitransformer.layers.linear import linear
 
 
@@ -27,8 +27,7 @@ class LanguageModelDecoder:
     def __init__(self, model):
         self.model = model
         self._forget()
-        # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
-        self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
+        self.output_weight = output_weight(model)  # (D, V)
 
     def step(self, ids):
         """Logits (V,) of what follows when the text goes on with these ids, a list, one or more."""

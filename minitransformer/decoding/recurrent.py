@@ -8,6 +8,7 @@ copies states, K numbers each.
 import math
 
 from minitransformer.backend import array_namespace
+from minitransformer.decoding.incremental import output_weight
 from minitransformer.layers.additive_attention import additive_attention
 from minitransformer.layers.linear import linear
 from minitransformer.models.recurrent_translator import beside_each
@@ -29,8 +30,7 @@ class RecurrentDecoder:
             self.source = (m,)
         first, _ = model.bridge.forward(m)  # (N, K)
         self.state = first[:, None]  # (N, W, K), W = 1 at first
-        # A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
-        self.output_weight = model.output_projection.weight.data.T.copy()  # (D, V)
+        self.output_weight = output_weight(model)  # (D, V)
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis goes on with one of ids (N, W)."""

@@ -44,6 +44,10 @@ class ModelConfig:
         sizes = {f.name: size for f in fields(cls) if _is_vocabulary(f)}
         return cls(**sizes, **choices)
 
+    def vocabulary_sizes(self):
+        """The sizes of its vocabularies, a set."""
+        return {getattr(self, f.name) for f in fields(self) if _is_vocabulary(f)}
+
     def as_dict(self):
         """The kind and all fields, for :func:`config_of`."""
         return {"kind": self.kind, **asdict(self)}
@@ -68,7 +72,7 @@ class ModelConfig:
             if f.name.endswith("dropout"):
                 valid = isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < 1
                 require(valid, f"{f.name}={value!r} must lie in 0 <= {f.name} < 1")
-        smaller = min(getattr(self, f.name) for f in fields(self) if _is_vocabulary(f))
+        smaller = min(self.vocabulary_sizes())
         require(
             isinstance(self.pad_id, Integral) and 0 <= self.pad_id < smaller,
             f"pad_id={self.pad_id!r} is no token id; choose 0 <= pad_id < {smaller}",

@@ -17,7 +17,6 @@ from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 
-EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 HELD_OUT = 0.1  # of a text, from its end: what validates
 
 
@@ -95,9 +94,6 @@ class LanguageModelling(Task):
             "perplexity": math.exp(min(nll, 700)),  # as far as there are numbers
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
-
-    def exploded(self, model):
-        return EXPLODED * math.log(model.config.vocabulary_size)
 
     def split(self, batch, count):
         shards = [(batch.ids[i::count], batch.labels[i::count]) for i in range(count)]

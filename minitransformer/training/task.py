@@ -3,12 +3,15 @@
 The Trainer knows no more of it than a Task answers. A configuration of a model names its task.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.data.vocabulary import PAD
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.kinds import imported
+
+EXPLODED = 4.0  # times the loss of guessing
 
 TASKS = {
     "translation": "minitransformer.training.translation:Translation",
@@ -94,8 +97,8 @@ class Task:
         raise NotImplementedError
 
     def exploded(self, model):
-        """A loss from which a training does not come back."""
-        raise NotImplementedError
+        """A loss from which a training does not come back; log V is that of guessing."""
+        return EXPLODED * math.log(len(model.output_projection.weight.data))
 
     def split(self, batch, count):
         """The batch dealt out to ``count`` shards; without tokens where there are too few rows."""

@@ -1,6 +1,5 @@
 """The task of translating: pairs of sentences in, and BLEU says which epoch is the best."""
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +13,6 @@ from minitransformer.training.recipe import RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 from minitransformer.translator import Translator
-
-EXPLODED = 4.0  # a loss of this many times log V, that of guessing, does not come back
 
 
 class Translation(Task):
@@ -93,9 +90,6 @@ class Translation(Task):
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,
         }
-
-    def exploded(self, model):
-        return EXPLODED * math.log(model.config.target_vocabulary_size)
 
     def split(self, batch, count):
         return split(batch, count)
