@@ -1,0 +1,34 @@
+"""The masked language model (Devlin et al. 2019): the other half, which says words left out.
+
+    x = E[ids] √D + P        y = the stack of x, each position seeing all of them
+    logits = y Eᵀ            row t scores what stands at t
+
+It is the :class:`LanguageModel` without its causal mask, and so an encoder: what follows a word
+says as much of it as what comes before. A word that is to be said must not be seen: a training
+puts the id of a mask in its place. Positions are learned and the activation is the paper's, as
+there; BERT's second task, which of two sentences follows the other, is left out.
+
+``B`` batch, ``T`` length.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minitransformer.masks import padding_mask
+from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+
+
+@dataclass(frozen=True)
+class MaskedLanguageModelConfig(LanguageModelConfig):
+    """The sizes and choices of a masked language model, which are those of a language model."""
+
+    kind: ClassVar[str] = "masked-language-model"
+    task: ClassVar[str] = "masked language modelling"
+
+
+class MaskedLanguageModel(LanguageModel):
+    """Built from a MaskedLanguageModelConfig; arguments as for :class:`Model`."""
+
+    def mask(self, ids):
+        """What the positions of ids (B, T), on the device, may look at: (B, 1, 1, T)."""
+        return padding_mask(ids, self.config.pad_id)
