@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.vocabulary import EOS, UNK
-from minitransformer.decoding.language_model import LanguageModelDecoder
+from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.decoding.sampling import check_sampling, sample
 from minitransformer.run_folder import RunFolder
 
@@ -77,7 +77,7 @@ class TextGenerator:
         decode, said = self.vocabulary.decode, self.vocabulary.encode(prompt)
         last = said[-1:]
         with self.model.device.as_current():
-            decoder = LanguageModelDecoder(self.model)
+            decoder = text_decoder_for(self.model)
             ahead = [*self.before(), *said]
             for _ in range(length):
                 logits = to_host(decoder.step(ahead))

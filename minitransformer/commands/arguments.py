@@ -65,10 +65,10 @@ def own_functions(options):
     if options.own:
         from minitransformer.exercises import parts_of  # nothing else needs these three
         from minitransformer.own import own
-        from minitransformer.own.layers import require_transformer
+        from minitransformer.own.layers import require_paper_layers
 
         config, _ = RunFolder(options.run_folder).load_config()
-        require_transformer(config.kind)
+        require_paper_layers(config.kind)
         with own(options.own) as file:
             print(
                 f"minitransformer: {len(file.written)} of {len(parts_of('own'))} functions are "

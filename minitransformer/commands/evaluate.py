@@ -1,6 +1,5 @@
 """``minitransformer evaluate``: BLEU and other scores of a run on a split."""
 
-import io
 import json
 
 import minitransformer
@@ -17,19 +16,18 @@ from minitransformer.commands.arguments import (
 )
 from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
-from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import validated
 from minitransformer.training.splits import TEST_SPLITS, load_split
-from minitransformer.training.task import task_class
 from minitransformer.twins import accelerated
 
-OF_TRANSLATORS = ("split", "data_dir", "checkpoints", "output", "json", "own")
+OF_TRANSLATORS = ("split", "data_dir", "checkpoints", "output", "json")
 
 
 def add(parser):
     parser.description = (
         "Translate a split and score it with sacreBLEU. What was not trained to translate is "
-        "validated once more; of the options, --device and --accelerate are for that."
+        "validated once more; of the options, --device, --accelerate and --own are for that."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -77,15 +75,12 @@ def _validate(options, config):
             f"leave out {flags}"
         )
     run_folder = RunFolder(options.run_folder)
-    recipe, task = Recipe.of_run(run_folder), task_class(config)
-    run_folder.bind(recipe.identity())
-    model, vocabulary, origin = run_folder.load_trained(options.device)
-    silent = Progress(io.StringIO())
-    task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
+    recipe = Recipe.of_run(run_folder)
+    with own_functions(options), accelerated(options.accelerate):
+        scores, origin = validated(run_folder, recipe, options.device)
     print(f"{recipe.data.corpus}, validation: {origin}\n")
-    with model.device.as_current(), accelerated(options.accelerate):
-        for name, value in task.validate(model).items():
-            print(f"{name.replace('_', ' '):<20}{value:8.4f}")
+    for name, value in scores.items():
+        print(f"{name.replace('_', ' '):<20}{value:8.4f}")
     return 0
 
 

@@ -3,7 +3,13 @@
 import argparse
 import sys
 
-from minitransformer.commands.arguments import add_device, add_run_folder, positive
+from minitransformer.commands.arguments import (
+    add_device,
+    add_own,
+    add_run_folder,
+    own_functions,
+    positive,
+)
 from minitransformer.generator import TextGenerator
 
 
@@ -39,11 +45,17 @@ def add(parser):
     )
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
     add_device(parser)
+    add_own(parser)
     parser.set_defaults(run=run)
 
 
 def run(options):
-    """Print the text; returns the exit status."""
+    """Print the text as ``options`` say; returns the exit status."""
+    with own_functions(options):
+        return _run(options)
+
+
+def _run(options):
     generator = TextGenerator.load(options.run_folder, options.device)
     prompt = " ".join(options.text)
     if unknown := generator.unknown(prompt):

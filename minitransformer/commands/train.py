@@ -19,7 +19,7 @@ from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.models.kinds import DEFAULT, KINDS, config_class
-from minitransformer.own.layers import require_transformer
+from minitransformer.own.layers import require_paper_layers
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
@@ -162,7 +162,7 @@ def run(options):
     device = select_device(options.device)
     run_folder, recipe = _resumed(options) if options.resume else _new(options)
     if options.own:
-        require_transformer(recipe.model["kind"])
+        require_paper_layers(recipe.model["kind"])
     with interrupts_raised():
         own = checked(options.own, options.anyway, progress.say) if options.own else None
         with own.standing_in() if own else nullcontext():

@@ -4,6 +4,8 @@ As in ``incremental.py``, what position t offers to later ones does not change w
 so it is worked out once. A model sees ``max_length`` tokens. When they are full, the older half is
 forgotten and the newer half is read once more, as positions are numbered from the first token that
 is seen: so a step costs, on average, a few positions instead of all.
+
+While somebody stands in for layers, nothing is kept, so that whole layers are called.
 """
 
 import math
@@ -12,6 +14,12 @@ import numpy as np
 
 from minitransformer.decoding.incremental import Growing, attend, keys_and_values, output_weight
 from minitransformer.layers.linear import linear
+from minitransformer.twins import stands_in
+
+
+def text_decoder_for(model):
+    """The decoder of a text at its beginning; arguments as for :class:`LanguageModelDecoder`."""
+    return (LanguageModelDecoder if stands_in() is None else WholeTextDecoder)(model)
 
 
 class LanguageModelDecoder:
@@ -74,3 +82,12 @@ class LanguageModelDecoder:
         h, _ = layer.feed_forward.forward(h)
         x, _ = layer.feed_forward_residual.leave(x, h)
         return x
+
+
+class WholeTextDecoder(LanguageModelDecoder):
+    """As :class:`LanguageModelDecoder`, with all that is seen read anew: nothing but the model."""
+
+    def _read(self, ids):
+        self.seen = [*self.seen, *ids]
+        logits, _ = self.model.forward(np.array([self.seen]))  # (1, seen, V)
+        return logits[0, -1]

@@ -15,7 +15,10 @@ reaches stays as it was drawn.
 import numpy as np
 
 from minitransformer.backend import array_namespace
-from minitransformer.layers.positional_encoding import positional_encoding
+from minitransformer.layers.positional_encoding import (
+    positional_encoding,
+    positional_encoding_backward,
+)
 from minitransformer.module import Module, Parameter
 
 
@@ -28,16 +31,17 @@ def learned_positions(x, table):
     Raises:
         ValueError: T is more than the table has rows.
     """
-    y, _ = positional_encoding(x, table)
-    return y, table
+    y, encoding_cache = positional_encoding(x, table)
+    return y, (encoding_cache, table)
 
 
 def learned_positions_backward(dy, cache):
     """Gradients dx (B, T, D) and dtable (max_length, D)."""
-    table = cache
+    encoding_cache, table = cache
+    dx = positional_encoding_backward(dy, encoding_cache)
     dtable = array_namespace(table).zeros_like(table)  # (max_length, D)
     dtable[: dy.shape[1]] = dy.sum(axis=0)
-    return dy, dtable
+    return dx, dtable
 
 
 class LearnedPositions(Module):

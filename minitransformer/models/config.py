@@ -25,6 +25,8 @@ class ModelConfig:
     Attributes:
         kind: the name that ``models/kinds.py`` knows the model by.
         task: the name that ``training/task.py`` knows by what it is trained for.
+        paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
+            that a learner's may stand in for them.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -32,6 +34,7 @@ class ModelConfig:
 
     kind: ClassVar[str]
     task: ClassVar[str]
+    paper_layers: ClassVar[bool] = False
 
     @classmethod
     def choices(cls):

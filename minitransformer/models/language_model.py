@@ -52,6 +52,7 @@ class LanguageModelConfig(ModelConfig):
 
     kind: ClassVar[str] = "language-model"
     task: ClassVar[str] = "language modelling"
+    paper_layers: ClassVar[bool] = True
 
     vocabulary_size: int
     d_model: int = 128

@@ -25,6 +25,7 @@ class RestrictedTransformerConfig(TransformerConfig):
     """
 
     kind: ClassVar[str] = "restricted"
+    paper_layers: ClassVar[bool] = False  # a learner's layers know no window
 
     window: int = 4
 

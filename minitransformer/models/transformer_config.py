@@ -54,6 +54,7 @@ class TransformerConfig(TranslatorConfig):
     """
 
     kind: ClassVar[str] = "transformer"
+    paper_layers: ClassVar[bool] = True
 
     num_heads: int = 8
     d_ff: int = 2048

@@ -5,20 +5,21 @@ of a feed-forward network. A Module owns its parameters, and its backward adds t
 """
 
 from minitransformer.gradcheck import CheckError
-from minitransformer.models.kinds import DEFAULT
+from minitransformer.models.kinds import KINDS, config_class
 from minitransformer.twins import Twin
 
 
-def require_transformer(kind):
-    """Refuse the other kinds: one of layers like these, with another attention, would lose that.
+def require_paper_layers(kind):
+    """Refuse kinds of other layers: those with another attention would lose it.
 
     Raises:
-        CheckError: it is another.
+        CheckError: models of that kind have other layers.
     """
-    if kind != DEFAULT:
+    if not config_class(kind).paper_layers:
+        kinds = ", ".join(name for name in KINDS if config_class(name).paper_layers)
         raise CheckError(
-            f"--own is for models of kind {DEFAULT!r}, and this one is of kind {kind!r}, whose "
-            f"layers are others than yours: leave out --own, or take a model of kind {DEFAULT!r}"
+            f"--own is for models of encoder and decoder layers like yours, and kind {kind!r} has "
+            f"others: leave out --own, or take one of these kinds: {kinds}"
         )
 
 

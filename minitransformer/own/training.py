@@ -13,7 +13,8 @@ from minitransformer.own.file import OwnFile
 from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.progress import Progress
-from minitransformer.training.session import prepare
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import prepare, validated
 from minitransformer.training.splits import TEST_SPLITS, load_split
 from minitransformer.training.trainer import Stopped
 from minitransformer.translator import Translator
@@ -77,8 +78,7 @@ def certify(file, run_folder, recipe, device, progress):
 
     It goes into the folder as ``certificate.md``. The training is begun again for that, in a folder
     that goes away: some steps on the learner's functions, an epoch or MOST steps on the package's,
-    to lay their losses side by side. Then the test split is translated: greedily, and a few
-    sentences of it with beam search, which takes them one by one.
+    to lay their losses side by side. Then the model is tried.
 
     Args:
         file: the OwnFile, which stands in.
@@ -88,12 +88,8 @@ def certify(file, run_folder, recipe, device, progress):
     with standing_in(None):
         theirs = _begin(recipe.with_value("accelerate", False), device, progress, MOST)
     run_folder.package_log.write(theirs)
-    split = TEST_SPLITS[recipe.data.corpus]
-    sources, references = zip(*load_split(recipe.data, split), strict=True)
-    translator = Translator.load(run_folder.path, device)
-    scores = score(translator.translate(list(sources), beam_size=1), list(references))
-    samples = sources[:SAMPLES]
-    said = zip(samples, translator.translate(list(samples)), strict=True)
+    translates = run_folder.load_config()[0].task == "translation"
+    tried = (_translations if translates else _validation)(run_folder, device)
     lines = [
         "# A Transformer of your own",
         "",
@@ -111,9 +107,7 @@ def certify(file, run_folder, recipe, device, progress):
         lines.append(f"| `{part.functions[0]}` | {whose} | {'yes' if ran else 'no'} |")
     lines += [
         "",
-        f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
-        f"exactly the reference, BLEU {scores.bleu_cased_13a:.1f}",
-        *(f"- beam search: {source} → {translation}" for source, translation in said),
+        *tried,
         *_side_by_side(mine, theirs, run_folder),
         f"- SHA-256 of own.py: {file.fingerprint}",
     ]
@@ -134,6 +128,32 @@ def _begin(recipe, device, progress, most):
                 pass
         progress.close()
         return trainer.run.log.entries()
+
+
+def _translations(run_folder, device):
+    """What is said of a translator: the test split, greedily, and some of it with beam search.
+
+    A learner's beam search takes sentences one by one.
+    """
+    data = Recipe.of_run(run_folder).data
+    split = TEST_SPLITS[data.corpus]
+    sources, references = zip(*load_split(data, split), strict=True)
+    translator = Translator.load(run_folder.path, device)
+    scores = score(translator.translate(list(sources), beam_size=1), list(references))
+    samples = sources[:SAMPLES]
+    said = zip(samples, translator.translate(list(samples)), strict=True)
+    return [
+        f"- {split}, greedy: {scores.exact_match:.1f} % of {scores.num_sentences:,} sentences are "
+        f"exactly the reference, BLEU {scores.bleu_cased_13a:.1f}",
+        *(f"- beam search: {source} → {translation}" for source, translation in said),
+    ]
+
+
+def _validation(run_folder, device):
+    """What is said of any other model: its scores on the text that validates."""
+    scores, _ = validated(run_folder, Recipe.of_run(run_folder), device)
+    words = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items())
+    return [f"- validation: {words}"]
 
 
 def _side_by_side(mine, theirs, run_folder):

@@ -1,11 +1,13 @@
 """From a recipe to a trainer: data, vocabulary, model, task and run folder put together."""
 
+import io
 from dataclasses import asdict
 
 from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.kinds import new_model
+from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
@@ -51,6 +53,30 @@ def prepare(recipe, run, device, progress, own=None):
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
     return Trainer(model, training, run, task, progress)
+
+
+def validated(run, recipe, device):
+    """The scores of a trained run's model on the text that validates, and the model's origin.
+
+    Args:
+        run: the RunFolder.
+        recipe: the Recipe of that run.
+        device: a Device or its name.
+
+    Returns:
+        a dict of numbers, as :meth:`Task.validate`, and what the parameters are, in words.
+
+    Raises:
+        CheckpointError, VocabularyError, OSError, DeviceError: as for
+            :meth:`RunFolder.load_trained`.
+        CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
+    """
+    run.bind(recipe.identity())
+    model, vocabulary, origin = run.load_trained(device)
+    task, silent = task_class(model.config), Progress(io.StringIO())
+    task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
+    with model.device.as_current():
+        return task.validate(model), origin
 
 
 def _shards(recipe, run, device):

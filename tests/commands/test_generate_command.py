@@ -197,12 +197,12 @@ def test_evaluating_it_gives_the_scores_of_its_last_validation(run, capsys):
 
 
 def test_evaluating_it_takes_nothing_that_is_for_translators(run, tmp_path, capsys):
-    options = ["--json", tmp_path / "scores.json", "--own", tmp_path / "own.py"]
+    options = ["--json", tmp_path / "scores.json", "--output", tmp_path / "said.txt"]
     with pytest.raises(SystemExit, match="2"):
         main(["evaluate", str(run), *map(str, options)])
     error = capsys.readouterr().err
     assert "was trained for language modelling, and is validated once more" in error
-    assert "leave out --json, --own" in error
+    assert "leave out --output, --json" in error
 
 
 def test_what_to_try_after_a_training_is_to_generate(tmp_path, capsys):

@@ -245,7 +245,7 @@ def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
     assert (RUN / "own.py").read_text() == "# somebody else's\n"
 
 
-OTHER = "--own is for models of kind 'transformer', and this one is of kind 'restricted'"
+OTHER = "--own is for models of encoder and decoder layers like yours, and kind 'restricted' has"
 
 
 def test_another_kind_of_model_is_not_trained_on_ones_own(recipe, capsys):
