@@ -5,9 +5,10 @@
 The size is that which nanoGPT's README gives for a CPU: 4 layers, 4 heads, width 128, a context of
 64, 12 windows a batch, 2000 steps, no dropout. The text is what Python's own standard library says
 of itself, its documentation strings, cut to a million characters: so it depends on the version of
-Python. Both sides have the same first weights, batches and learning rates, in one process, with the
-same number of threads. First their gradients show that they agree; then they take turns in blocks
-of steps, and who begins changes from block to block.
+Python. Both sides have the same first weights, batches and learning rates, in one process, each
+with the threads that it takes by itself: ours one a shard, PyTorch one a core. First their
+gradients show that they agree; then they take turns in blocks of steps, and who begins changes from
+block to block.
 """
 
 import ast
@@ -84,6 +85,7 @@ def measure(text, steps):
         SystemExit: the two sides do not compute the same.
     """
     # Now that it is known that there is a PyTorch.
+    import torch
     from _torch_language_model import TorchSide, from_our_language_model
 
     keep_freed_memory()  # as Trainer.train does; here it serves both sides
@@ -100,7 +102,7 @@ def measure(text, steps):
         "vocabulary": ours.trainer.model.config.vocabulary_size,
         "parameters": ours.trainer.model.num_parameters(),
         "steps": steps,
-        "threads": ours.trainer.workers.count,
+        "threads": [ours.trainer.workers.count, torch.get_num_threads()],
         **times,
         "losses": [ours.losses, theirs.losses],
         "validation_nll": validations,
@@ -146,12 +148,13 @@ def table(result):
     """A result as text."""
     ours, theirs = result["losses"]
     tenth = max(1, len(ours) // 10)
+    threads = " and ".join(map(str, result["threads"]))
     milliseconds = [1e3 * result[side] for side in ("seconds", "torch_seconds")]
     lines = [
         f"{result['cpu']}, {result['cores']} cores; {result['blas']}, "
         f"torch {result['versions']['torch']}",
         f"{result['characters']:,} characters, {result['vocabulary']} tokens; "
-        f"{result['parameters']:,} parameters",
+        f"{result['parameters']:,} parameters; threads: {threads}",
         "",
         f"{'steps':12} minitransformer    PyTorch",
     ]

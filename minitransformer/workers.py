@@ -14,8 +14,8 @@ from pathlib import Path
 from minitransformer.backend import CPU
 from minitransformer.blas_threads import ONE_BLAS_THREAD
 
-# In padded tokens; with fewer, the work around the matrix products outweighs them.
-SMALLEST_SHARD = 500
+# In padded tokens. A shard costs something whatever its size; of a smaller one that is too much.
+SMALLEST_SHARD = 250
 QUOTA = Path("/sys/fs/cgroup/cpu.max")  # what a container may use, in microseconds of each period
 
 

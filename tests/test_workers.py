@@ -111,7 +111,8 @@ def test_cores_are_those_of_the_affinity_or_fewer_by_a_quota(cores, count, quota
 
 
 @pytest.mark.parametrize(
-    ("count", "batch_tokens", "shards"), [(4, 4096, 4), (1, 4096, 1), (64, 4096, 8), (4, 400, 1)]
+    ("count", "batch_tokens", "shards"),
+    [(4, 4096, 4), (1, 4096, 1), (64, 4096, 16), (2, 768, 2), (4, 400, 1)],
 )
 def test_a_cpu_has_a_shard_for_each_core_unless_they_would_be_tiny(
     cores, count, batch_tokens, shards
