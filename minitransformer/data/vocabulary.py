@@ -221,7 +221,7 @@ class Vocabulary:
             )
 
     def decode(self, ids):
-        """The text of ids up to the first EOS; UNK is REPLACEMENT, other special ids are nothing."""
+        """The text of ids up to the first EOS; UNK is REPLACEMENT, PAD, BOS and MASK nothing."""
         ids = [int(i) for i in ids]
         ids = ids[: ids.index(EOS)] if EOS in ids else ids
         return self._processor.decode(ids)

@@ -47,7 +47,7 @@ class LanguageModelling(Task):
             raise RecipeError("subword_dropout is for translators; leave it out")
         if recipe.model["max_length"] > training.batch_tokens:
             raise RecipeError(
-                f"a window has max_length={recipe.model['max_length']} tokens, and a batch has "
+                f"a row may have max_length={recipe.model['max_length']} tokens, and a batch has "
                 f"batch_tokens={training.batch_tokens}; raise batch_tokens"
             )
         examples, validation = load_texts(data)
@@ -76,7 +76,7 @@ class LanguageModelling(Task):
         nll = mean_nll(model, self.validation_batches)
         return {
             "nll": nll,
-            "perplexity": math.exp(min(nll, 700)),  # as far as there are numbers
+            "perplexity": perplexity(nll),
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
 
@@ -86,6 +86,11 @@ class LanguageModelling(Task):
     def staged(self, batches, model):
         size = model.config.vocabulary_size
         return staged(batches, model.device, {"ids": size, "labels": size})
+
+
+def perplexity(nll):
+    """Among how many tokens, all as likely, one would have to guess to do as well."""
+    return math.exp(min(nll, 700))  # as far as there are numbers
 
 
 def load_texts(data):
@@ -113,8 +118,7 @@ def load_texts(data):
 
 def _parts_of_file(data):
     """A text file cut in two before its last tenth: at a line end of its second half, if any."""
-    if not data.text:
-        raise RecipeError("corpus='text' needs a text file: --text FILE")
+    data.require_text()
     if data.languages != DataConfig.languages:
         raise RecipeError("corpus='text' has the language of its file; leave out languages")
     text = read_text(data.text)
