@@ -115,6 +115,13 @@ def test_of_subwords_the_words_with_unknown_characters_are_named(subwords, capsy
     assert "vocabulary: 'dög'\n" in said(capsys, subwords, "a\tdög dog").err
 
 
+def test_that_subwords_have_no_line_breaks_is_said(subwords, run, capsys):
+    said_of = "the model reads the line breaks of the prompt as blanks\n"
+    assert said_of in said(capsys, subwords, "a dog\na cat").err
+    assert said(capsys, subwords, "a dog a cat").err == ""
+    assert said(capsys, run, "a dog\na cat").err == ""
+
+
 def test_a_model_of_subwords_says_words_with_blanks_between(subwords, capsys):
     text = said(capsys, subwords, "a dog", "--temperature", "0", "--length", "30").out
     assert text.startswith("a dog ")
