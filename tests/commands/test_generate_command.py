@@ -7,6 +7,7 @@ from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.vocabulary import EOS
 from minitransformer.generator import TextGenerator
+from minitransformer.translator import Translator
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -173,6 +174,13 @@ def test_a_language_model_does_not_translate(run, capsys):
         "was trained for language modelling; try it: minitransformer generate"
         in capsys.readouterr().err
     )
+
+
+def test_in_python_too_each_takes_its_own_runs_alone(run, run_folder):
+    with pytest.raises(CheckpointError, match="for 'translation', not to go on with a text"):
+        TextGenerator.load(run_folder)
+    with pytest.raises(CheckpointError, match="for 'language modelling', not to translate"):
+        Translator.load(run)
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
