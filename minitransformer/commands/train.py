@@ -199,13 +199,24 @@ def _run(options, run_folder, recipe, device, progress, own):
 def _dry_run(recipe, device, progress):
     with TemporaryDirectory() as folder:
         trainer = prepare(recipe, RunFolder(folder), device, progress)
+    _warn_of_warmup(trainer)
     trainer.model.summary(file=sys.stderr)
     print(_toml(recipe))
     return 0
 
 
+def _warn_of_warmup(trainer):
+    steps, warmup = trainer.total_steps, trainer.config.warmup_steps
+    if steps < warmup:
+        trainer.progress.say(
+            f"the training has {steps} steps, all of them within warmup_steps={warmup}: the "
+            "learning rate never reaches its peak; lower warmup_steps, or raise epochs"
+        )
+
+
 def _train(recipe, run_folder, device, progress, own):
     trainer = prepare(recipe, run_folder, device, progress, own)
+    _warn_of_warmup(trainer)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
