@@ -7,9 +7,12 @@ from minitransformer.commands.arguments import (
     add_device,
     add_own,
     add_run_folder,
+    note_unknown,
     own_functions,
     positive,
+    require_task,
 )
+from minitransformer.commands.terminal import shown
 from minitransformer.generator import TextGenerator
 
 
@@ -51,6 +54,7 @@ def add(parser):
 
 def run(options):
     """Print the text as ``options`` say; returns the exit status."""
+    require_task(options.run_folder, "generate")
     with own_functions(options):
         return _run(options)
 
@@ -58,9 +62,13 @@ def run(options):
 def _run(options):
     generator = TextGenerator.load(options.run_folder, options.device)
     prompt = " ".join(options.text)
-    if unknown := generator.unknown(prompt):
-        shown = ", ".join(map(repr, unknown[:5]))
-        print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
+    note_unknown(generator.unknown(prompt))
+    if "\n" in prompt and not generator.vocabulary.encode("\n"):
+        print(
+            "minitransformer: of subwords a text is one line; the model reads the line breaks of "
+            "the prompt as blanks",
+            file=sys.stderr,
+        )
     bits = generator.stream(
         prompt,
         options.length,
@@ -69,9 +77,9 @@ def _run(options):
         top_p=options.top_p,
         seed=options.seed,
     )
-    sys.stdout.write(prompt)
+    sys.stdout.write(shown(prompt))
     for bit in bits:
-        sys.stdout.write(bit)
+        sys.stdout.write(shown(bit))
         sys.stdout.flush()
     print()
     return 0

@@ -25,7 +25,7 @@ def test_every_recipe_can_be_trained(name):
     config = recipe.model_config(recipe.data.vocabulary_size)
     assert 2 <= recipe.longest_side() <= config.max_length
     assert recipe.training.epochs >= 1
-    corpora = {"toy": "toy", "gpt": "text"}  # the others are for Multi30k
+    corpora = {"toy": "toy", "gpt": "text", "bert": "text"}  # the others are for Multi30k
     assert recipe.data.corpus == corpora.get(name.split("-")[-1], "multi30k")
 
 
