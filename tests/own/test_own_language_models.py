@@ -9,6 +9,7 @@ import pytest
 from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with, written
 
 from minitransformer.cli import main
+from minitransformer.data.batches import Labelled
 from minitransformer.data.characters import CharacterVocabulary
 from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.generator import TextGenerator
@@ -21,7 +22,6 @@ from minitransformer.models.masked_language_model import (
 from minitransformer.own import own
 from minitransformer.own.layers import require_paper_layers
 from minitransformer.run_folder import RunFolder
-from minitransformer.training.language_modelling import Windows
 
 SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_layers=2, max_length=8)
 OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}
@@ -67,7 +67,7 @@ def said(capsys, *arguments):
 
 def windows():
     ids = np.random.default_rng(0).integers(4, 9, (3, 9)).astype(np.int32)
-    return Windows(ids[:, :-1], ids[:, 1:], ids[:, 1:].size)
+    return Labelled.of(ids[:, :-1], ids[:, 1:])
 
 
 def gradients(model, rng):
