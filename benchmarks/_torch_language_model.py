@@ -57,7 +57,7 @@ class TorchSide:
 
     Args:
         trainer: at its beginning.
-        batches: the Windows of each step, from the first again after the last.
+        batches: the batch of each step, from the first again after the last.
         steps: of the whole training.
 
     Attributes:

@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "train a model",
     "translate": "translate text",
     "generate": "go on with a text",
+    "fill": "fill the gaps in a text",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "gradcheck": "compare every backward with numeric gradients",

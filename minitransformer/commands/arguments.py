@@ -1,14 +1,17 @@
-"""What several commands take: numbers, files to write, a device, a search; and their Translator."""
+"""What several commands take: numbers, files, a device, a search; and what they ask of a run."""
 
 import argparse
 import math
+import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.task import task_class
 from minitransformer.translator import Translator
 
 
@@ -85,6 +88,24 @@ def own_functions(options):
             file=sys.stderr,
         )
     yield
+
+
+def require_task(run_folder, command):
+    """Raise a CheckpointError unless this command is the one for the run's model."""
+    config, _ = RunFolder(run_folder).load_config()
+    fitting = task_class(config).command
+    if fitting != command:
+        raise CheckpointError(
+            f"{run_folder} was trained for {config.task}; try it: minitransformer {fitting} "
+            f"{shlex.quote(str(run_folder))}"
+        )
+
+
+def note_unknown(units):
+    """Say which parts of a text the vocabulary has not, if there are any."""
+    if units:
+        shown = ", ".join(map(repr, units[:5]))
+        print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
 
 
 def translator_of(options):

@@ -3,7 +3,14 @@
 import argparse
 import sys
 
-from minitransformer.commands.arguments import add_device, add_run_folder, positive
+from minitransformer.commands.arguments import (
+    add_device,
+    add_run_folder,
+    note_unknown,
+    positive,
+    require_task,
+)
+from minitransformer.commands.terminal import shown
 from minitransformer.generator import TextGenerator
 
 
@@ -44,11 +51,16 @@ def add(parser):
 
 def run(options):
     """Print the text; returns the exit status."""
+    require_task(options.run_folder, "generate")
     generator = TextGenerator.load(options.run_folder, options.device)
     prompt = " ".join(options.text)
-    if unknown := generator.unknown(prompt):
-        shown = ", ".join(map(repr, unknown[:5]))
-        print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
+    note_unknown(generator.unknown(prompt))
+    if "\n" in prompt and not generator.vocabulary.encode("\n"):
+        print(
+            "minitransformer: of subwords a text is one line; the model reads the line breaks of "
+            "the prompt as blanks",
+            file=sys.stderr,
+        )
     bits = generator.stream(
         prompt,
         options.length,
@@ -57,9 +69,9 @@ def run(options):
         top_p=options.top_p,
         seed=options.seed,
     )
-    sys.stdout.write(prompt)
+    sys.stdout.write(shown(prompt))
     for bit in bits:
-        sys.stdout.write(bit)
+        sys.stdout.write(shown(bit))
         sys.stdout.flush()
     print()
     return 0

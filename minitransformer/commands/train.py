@@ -5,6 +5,7 @@ import itertools
 import os
 import re
 import shlex
+import shutil
 import sys
 import textwrap
 from contextlib import contextmanager, nullcontext, suppress
@@ -31,6 +32,7 @@ from minitransformer.training.recipe import (
     Recipe,
     RecipeError,
     recipe_names,
+    recipe_summary,
     settings,
 )
 from minitransformer.training.session import prepare
@@ -43,23 +45,27 @@ METAVARS = {int: "N", float: "X", str: "TEXT"}
 def add(parser):
     parser.usage = "%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]"
     parser.description = "Train a model in a run folder, or go on with a training."
-    parser.epilog = (
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # for the list of recipes
+    status = (
         "Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command line is "
         "wrong; 130 after Ctrl-C, 143 after SIGTERM (kill, batch systems, containers), 129 after "
         "SIGHUP (a closed terminal), which save everything first."
     )
-    of_corpus = {}
-    for name in recipe_names():
-        of_corpus.setdefault(Recipe.load(name).data.corpus, []).append(name)
-    names = {corpus: ", ".join(recipes) for corpus, recipes in of_corpus.items()}
+    width = shutil.get_terminal_size().columns - 2  # as argparse has it
+    listed = [
+        textwrap.fill(f"  {name:<20}{recipe_summary(name)}", width, subsequent_indent=" " * 22)
+        for name in recipe_names()
+    ]
+    parser.epilog = "\n".join(
+        ["recipes of the package:", *listed, "", textwrap.fill(status, width)]
+    )
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE",
-        help=f"{names['toy']} for the corpus that comes with the package; {names['multi30k']} for "
-        f"Multi30k; {names['text']} for a text of yours, with --text FILE; or a TOML file such as "
-        "--dry-run prints",
+        help="a recipe of the package, which are listed below, or a TOML file such as --dry-run "
+        "prints",
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
@@ -285,6 +291,7 @@ def _new(options):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     usual = _free(Path("runs/own")) if options.own else Path("runs") / Path(options.recipe).stem
     run_folder = RunFolder(options.run_folder or usual)
+    recipe.data.require_text()
     if not options.dry_run:
         _require_free(run_folder)
     return run_folder, recipe

@@ -16,8 +16,10 @@ from minitransformer.commands.arguments import (
     new_file,
     own_functions,
     positive,
+    require_task,
     translator_of,
 )
+from minitransformer.commands.terminal import shown
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -67,6 +69,7 @@ def run(options):
             f"--n-best {options.n_best} needs --beam-size {options.n_best} or more, "
             f"and it is {options.beam_size}"
         )
+    require_task(options.run_folder, "translate")
     done = refused = 0
     with own_functions(options):
         translator = translator_of(options)
@@ -152,7 +155,7 @@ def _translate(translator, texts, options, first):
             _note(f"text {number} is too long for this model; its end was left out")
         for translation in best:
             fields = f"{number}\t{translation.score:.4f}\t" if options.n_best > 1 else ""
-            print(fields + translation.text)
+            print(fields + shown(translation.text))
         if options.attention:
             _draw(best[0], options, number)
     sys.stdout.flush()

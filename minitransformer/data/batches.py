@@ -1,4 +1,4 @@
-"""Batches: pairs of similar length, padded to one shape.
+"""Batches: pairs, or sentences, of similar length, padded to one shape.
 
 A batch is limited by its tokens, padding included, and not by its number of pairs, so that every
 step has about the same work to do (the paper's batches hold about 25,000 tokens a side, section
@@ -43,6 +43,32 @@ class Batch:
     def padding(self):
         """How many of these positions are padding."""
         return int((self.source == PAD).sum() + (self.target == PAD).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """B rows of ids, int32, padded with PAD at the right, and what there is to say at each.
+
+    Attributes:
+        ids: (B, T), what the model sees.
+        labels: (B, T), what it has to say; PAD where there is nothing.
+        num_tokens: labels that are not padding.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    num_tokens: int
+
+    @classmethod
+    def of(cls, ids, labels):
+        """With the labels counted."""
+        return cls(ids, labels, int((labels != PAD).sum()))
+
+    def split(self, count):
+        """The rows dealt out to ``count`` shards; the last are empty if there are fewer rows."""
+        if count == 1:
+            return [self]  # wherever its ids are
+        return [Labelled.of(self.ids[i::count], self.labels[i::count]) for i in range(count)]
 
 
 @dataclass(frozen=True)
@@ -126,6 +152,35 @@ def make_batches(pairs, max_tokens, rng=None):
     if rng is not None:
         rng.shuffle(batches)
     return batches
+
+
+def framed(ids, most):
+    """BOS, the ids of a sentence and EOS: ``most`` at most, for which its end is left out."""
+    return [BOS, *ids[: most - 2], EOS]
+
+
+def group(lengths, max_tokens, rng=None):
+    """Which sentences share a batch: lists of their numbers, each once, with others as long.
+
+    Args:
+        lengths: of each sentence, in tokens; none longer than ``max_tokens``.
+        max_tokens: the most positions a batch may have, padding included.
+        rng: a NumPy generator: shuffles the batches, and which of the sentences of one length fall
+            into one batch. Without it they go from short to long, the same every time.
+    """
+    lengths = np.asarray(lengths)
+    order = np.lexsort(
+        (np.zeros(len(lengths)) if rng is None else rng.random(len(lengths)), lengths)
+    )
+    batches = list(_cuts(order, lengths, np.zeros_like(lengths), max_tokens))
+    if rng is not None:
+        rng.shuffle(batches)
+    return batches
+
+
+def pad(sequences):
+    """The sequences as the rows of an array (B, T), int32, padded with PAD at the right."""
+    return _pad(sequences)[0][:, :-1]
 
 
 def split(batch, count):

@@ -20,9 +20,12 @@ from minitransformer.libraries import library
 from minitransformer.regular_file import read_regular
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+MASK = 4  # in a vocabulary that has one
 LARGEST = 10**8  # bytes of a file; the largest vocabularies that people use have a few million
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
+MASK_PIECE = "<mask>"
+GAP = re.compile("_{3,}")  # where a piece is left out of a text
 RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of these from a text
 LONG = 1000  # characters: the marks of longer texts are put in order before unicodedata does it
 
@@ -32,10 +35,11 @@ class VocabularyError(ValueError):
 
 
 class Vocabulary:
-    """Pieces and their ids: PAD, UNK, BOS and EOS, then V - 4 pieces of text.
+    """Pieces and their ids: PAD, UNK, BOS and EOS, MASK if there is one, then pieces of text.
 
     Attributes:
         model: the sentencepiece model, as the bytes of its file.
+        has_mask: whether the id MASK stands for a piece left out. No text is encoded to it.
 
     Raises:
         VocabularyError: ``model`` is no such model, or not all of it.
@@ -49,7 +53,8 @@ class Vocabulary:
             self._processor.LoadFromSerializedProto(model)
             # A model cut off between two pieces still loads, but without the settings at its end.
             whole = self._processor.decode([UNK]) == REPLACEMENT
-            ids = range(EOS + 1, len(self))
+            self.has_mask = self.pieces([MASK]) == [MASK_PIECE] and self._processor.is_control(MASK)
+            ids = range(MASK + self.has_mask, len(self))
             pieces = self.pieces(ids)
         except (RuntimeError, IndexError, UnicodeDecodeError):
             whole = False
@@ -64,10 +69,11 @@ class Vocabulary:
         self._unknown_run = re.compile(f"({unknown}){unknown}+")
 
     @classmethod
-    def train(cls, texts, size):
+    def train(cls, texts, size, mask=False):
         """Learn ``size`` pieces from the texts of both languages, of the training split only.
 
-        Every character of the texts gets an id; the same texts give the same vocabulary.
+        Every character of the texts gets an id; the same texts give the same vocabulary. With
+        ``mask`` one of the pieces is that of MASK.
 
         Raises:
             VocabularyError: the texts do not have so many pieces, or have more characters; says
@@ -88,6 +94,7 @@ class Vocabulary:
                 bos_id=BOS,
                 eos_id=EOS,
                 unk_surface=REPLACEMENT,
+                control_symbols=[MASK_PIECE] if mask else [],
                 minloglevel=2,  # errors only
             )
         except RuntimeError as error:
@@ -177,8 +184,44 @@ class Vocabulary:
         piece = np.concatenate([[0], np.cumsum(counts)])  # where in ids each word begins
         return [ids[begin:end] for begin, end in pairwise(piece[word].tolist())]
 
+    def encode_with_gaps(self, text):
+        """The ids of a text in which MASK stands where pieces are left out.
+
+        A gap is three underscores or more, and one piece, whose id is to be found. Like any piece
+        it begins a word if there is a blank before it, and is a part of one if not. What stands
+        around it in its word is cut as a text is.
+
+        Returns:
+            ids; and for each gap whether it begins a word.
+
+        Raises:
+            VocabularyError: there is no MASK.
+        """
+        self.require_mask()
+        parts, begins = [], []  # of words; None is a gap
+        for word in _normalize(text).split():
+            head, *rest = GAP.split(word)
+            parts += [BLANK + head] * bool(head or not rest)
+            for i, part in enumerate(rest):
+                parts += [None, *[part] * bool(part)]
+                begins.append(not head and i == 0)
+        known = [part for part in parts if part is not None]
+        ids, counts = self._dropout(known, 0.0, np.random.default_rng(0))  # 0.0: nothing is dropped
+        cut = iter(np.split(ids, np.cumsum(counts)))
+        return [
+            i for part in parts for i in ([MASK] if part is None else next(cut).tolist())
+        ], begins
+
+    def require_mask(self):
+        """Raise a VocabularyError where there is no MASK."""
+        if not self.has_mask:
+            raise VocabularyError(
+                "this vocabulary has no mask, the id that stands for a piece left out; take that "
+                "of a masked language model"
+            )
+
     def decode(self, ids):
-        """The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT."""
+        """The text of ids up to the first EOS; UNK is REPLACEMENT, PAD, BOS and MASK nothing."""
         ids = [int(i) for i in ids]
         ids = ids[: ids.index(EOS)] if EOS in ids else ids
         return self._processor.decode(ids)

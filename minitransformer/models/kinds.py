@@ -29,6 +29,10 @@ KINDS = {
         "minitransformer.models.language_model:LanguageModelConfig",
         "minitransformer.models.language_model:LanguageModel",
     ),
+    "masked-language-model": (
+        "minitransformer.models.masked_language_model:MaskedLanguageModelConfig",
+        "minitransformer.models.masked_language_model:MaskedLanguageModel",
+    ),
 }
 
 

@@ -92,6 +92,8 @@ class LanguageModel(TokenModel):
     def forward(self, ids, rng=None):
         """Logits (B, T, V): row t scores the token that follows ``ids[:, :t + 1]``.
 
+        Of a masked language model it scores the token at t.
+
         Args:
             ids: (B, T), on the host, where they are checked, or on the model's device.
             rng: generator on the model's device for dropout, or None at inference.

@@ -6,11 +6,11 @@ window, which knows nothing of what came before.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from minitransformer.accelerate.cuda import staged
+from minitransformer.data.batches import Labelled
 from minitransformer.data.corpus import CorpusError, read_text
 from minitransformer.data.vocabulary import EOS, PAD
 from minitransformer.training.recipe import DataConfig, RecipeError
@@ -18,21 +18,6 @@ from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
-
-
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """B windows of a text as arrays of ids, int32, padded with PAD at the right.
-
-    Attributes:
-        ids: (B, T), what the model sees.
-        labels: (B, T), the token that follows each of them.
-        num_tokens: labels that are not padding.
-    """
-
-    ids: np.ndarray
-    labels: np.ndarray
-    num_tokens: int
 
 
 class LanguageModelling(Task):
@@ -62,7 +47,7 @@ class LanguageModelling(Task):
             raise RecipeError("subword_dropout is for translators; leave it out")
         if recipe.model["max_length"] > training.batch_tokens:
             raise RecipeError(
-                f"a window has max_length={recipe.model['max_length']} tokens, and a batch has "
+                f"a row may have max_length={recipe.model['max_length']} tokens, and a batch has "
                 f"batch_tokens={training.batch_tokens}; raise batch_tokens"
             )
         examples, validation = load_texts(data)
@@ -91,17 +76,21 @@ class LanguageModelling(Task):
         nll = mean_nll(model, self.validation_batches)
         return {
             "nll": nll,
-            "perplexity": math.exp(min(nll, 700)),  # as far as there are numbers
+            "perplexity": perplexity(nll),
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
 
     def split(self, batch, count):
-        shards = [(batch.ids[i::count], batch.labels[i::count]) for i in range(count)]
-        return [Windows(ids, labels, int((labels != PAD).sum())) for ids, labels in shards]
+        return batch.split(count)
 
     def staged(self, batches, model):
         size = model.config.vocabulary_size
         return staged(batches, model.device, {"ids": size, "labels": size})
+
+
+def perplexity(nll):
+    """Among how many tokens, all as likely, one would have to guess to do as well."""
+    return math.exp(min(nll, 700))  # as far as there are numbers
 
 
 def load_texts(data):
@@ -129,8 +118,7 @@ def load_texts(data):
 
 def _parts_of_file(data):
     """A text file cut in two before its last tenth: at a line end of its second half, if any."""
-    if not data.text:
-        raise RecipeError("corpus='text' needs a text file: --text FILE")
+    data.require_text()
     if data.languages != DataConfig.languages:
         raise RecipeError("corpus='text' has the language of its file; leave out languages")
     text = read_text(data.text)
@@ -151,9 +139,12 @@ def stream_of(vocabulary, examples):
 
 
 def windows(stream, starts, length):
-    """Windows of a stream of ids (N,), up to ``length`` long, that begin at ``starts``."""
+    """Windows of a stream of ids (N,), up to ``length`` long, that begin at ``starts``.
+
+    What the model sees are the tokens, and what it has to say the token that follows each of them.
+    """
     at = starts[:, None] + np.arange(length + 1)  # (B, T + 1)
     ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
     ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
     ids[labels == PAD] = PAD  # nothing is to be said there
-    return Windows(ids, labels, int((labels != PAD).sum()))
+    return Labelled.of(ids, labels)

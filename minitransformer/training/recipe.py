@@ -65,6 +65,11 @@ class DataConfig:
     vocabulary_size: int = 8000
     max_tokens: int = 256
 
+    def require_text(self):
+        """Raise a RecipeError where a text file is to be learned from, and none is named."""
+        if self.corpus == "text" and not self.text:
+            raise RecipeError("corpus='text' needs a text file: --text FILE")
+
     def __post_init__(self):
         if self.corpus not in CORPORA:
             raise ValueError(f"corpus={self.corpus!r}; choose 'toy', 'multi30k', 'files' or 'text'")
@@ -110,6 +115,12 @@ def _settings(section, fields_of_it):
 def recipe_names():
     """Those of the package, in order."""
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def recipe_summary(name):
+    """What a recipe of the package is, in the words of its first line, a comment."""
+    with (RECIPES / f"{name}.toml").open(encoding="utf-8") as file:
+        return file.readline().removeprefix("#").strip()
 
 
 def _model_defaults(kind=DEFAULT):

@@ -37,7 +37,7 @@ def prepare(recipe, run, device, progress, own=None):
     examples, validation = new_task.read(recipe, progress)
 
     texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
-    vocabulary = _vocabulary(recipe, run, examples, texts)
+    vocabulary = _vocabulary(recipe, run, new_task, examples, texts)
     config = recipe.model_config(len(vocabulary))
     model = new_model(config, training.seed, device=device)
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
@@ -50,7 +50,14 @@ def prepare(recipe, run, device, progress, own=None):
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
-    return Trainer(model, training, run, task, progress)
+    trainer = Trainer(model, training, run, task, progress)
+    if trainer.total_steps <= training.warmup_steps:
+        progress.say(
+            f"the training has {trainer.total_steps:,} steps, and all of them are of its warm-up "
+            f"of warmup_steps={training.warmup_steps:,}: the learning rate never reaches its peak; "
+            "lower warmup_steps, or raise epochs"
+        )
+    return trainer
 
 
 def _shards(recipe, run, device):
@@ -60,13 +67,14 @@ def _shards(recipe, run, device):
     return default_shards(device, recipe.training.batch_tokens)
 
 
-def _vocabulary(recipe, run, examples, texts):
+def _vocabulary(recipe, run, task, examples, texts):
     """The vocabulary of the run in the folder, or one learned from ``examples`` for a new run."""
     if not run.config.exists():
         learned_from = [text for example in examples for text in example]
         if recipe.data.unit == "characters":
             return CharacterVocabulary.train(learned_from)
-        return Vocabulary.train(learned_from, recipe.data.vocabulary_size)
+        size = recipe.data.vocabulary_size
+        return Vocabulary.train(learned_from, size, mask=task.needs_mask)
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
     run.require_bound()

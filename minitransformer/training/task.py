@@ -16,6 +16,9 @@ EXPLODED = 4.0  # times the loss of guessing
 TASKS = {
     "translation": "minitransformer.training.translation:Translation",
     "language modelling": "minitransformer.training.language_modelling:LanguageModelling",
+    "masked language modelling": (
+        "minitransformer.training.masked_language_modelling:MaskedLanguageModelling"
+    ),
 }
 
 
@@ -62,10 +65,12 @@ class Task:
     Attributes:
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
+        needs_mask: whether its vocabularies have a MASK.
     """
 
     score: ClassVar[Score]
     command: ClassVar[str]
+    needs_mask: ClassVar[bool] = False
 
     @staticmethod
     def require_libraries():

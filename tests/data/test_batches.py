@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.data.batches import BatchReport, encode_pairs, make_batches, split
+from minitransformer.data.batches import (
+    BatchReport,
+    Labelled,
+    encode_pairs,
+    framed,
+    group,
+    make_batches,
+    pad,
+    split,
+)
 from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
 
 PIECE = st.integers(EOS + 1, 40)
@@ -223,3 +232,51 @@ def test_shards_of_a_batch_have_almost_the_same_work_to_do():
     for batch in make_batches(captions(), 4096):
         sizes = [shard.size for shard in split(batch, 4)]
         assert max(sizes) < 1.2 * min(sizes)
+
+
+# Sentences one by one
+
+
+def test_a_sentence_stands_between_its_symbols():
+    assert framed([7, 8], 4) == [BOS, 7, 8, EOS]
+    assert framed([7, 8, 9], 4) == [BOS, 7, 8, EOS]
+    assert framed([], 4) == [BOS, EOS]
+
+
+def test_padding_stands_behind_a_sentence():
+    rows = pad([[3], [4, 5, 6], []])
+    assert rows.tolist() == [[3, PAD, PAD], [4, 5, 6], [PAD] * 3]
+    assert rows.dtype == np.int32
+
+
+LENGTHS = np.random.default_rng(0).integers(2, 20, 200)
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(1)])
+def test_each_sentence_is_in_one_batch_that_is_no_larger_than_allowed(rng):
+    batches = group(LENGTHS, 60, rng)
+    assert sorted(i for batch in batches for i in batch) == list(range(200))
+    assert max(len(batch) * LENGTHS[batch].max() for batch in batches) <= 60
+
+
+def test_sentences_of_a_batch_are_of_one_length_or_nearly():
+    batches = group(LENGTHS, 60, np.random.default_rng(1))
+    padded = sum(len(batch) * LENGTHS[batch].max() for batch in batches)
+    assert padded < 1.03 * LENGTHS.sum()
+
+
+def test_the_generator_says_who_meets_whom_and_when():
+    once, again, other = (group(LENGTHS, 60, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert once == again
+    assert {frozenset(batch) for batch in once} != {frozenset(batch) for batch in other}
+    assert [LENGTHS[batch].max() for batch in once] != sorted(LENGTHS[b].max() for b in once)
+
+
+def test_shards_of_labelled_rows_are_all_rows_and_the_last_may_be_empty():
+    ids = np.arange(6).reshape(3, 2)
+    batch = Labelled.of(ids, np.where(ids > 3, ids, PAD))
+    assert batch.num_tokens == 2
+    shards = batch.split(4)
+    assert [shard.ids.tolist() for shard in shards] == [[[0, 1]], [[2, 3]], [[4, 5]], []]
+    assert [shard.num_tokens for shard in shards] == [0, 0, 2, 0]
+    assert batch.split(1) == [batch]

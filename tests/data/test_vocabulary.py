@@ -20,6 +20,7 @@ from minitransformer.data.vocabulary import (
     BOS,
     EOS,
     LONG,
+    MASK,
     PAD,
     REPLACEMENT,
     UNK,
@@ -226,6 +227,86 @@ def test_learning_and_failing_print_nothing(capfd):
     with pytest.raises(VocabularyError):
         Vocabulary(b"junk")
     assert capfd.readouterr() == ("", "")
+
+
+# What is left out
+
+
+@pytest.fixture(scope="module")
+def masked():
+    return Vocabulary.train([*TEXTS, "<mask> _-ung"], SIZE, mask=True)
+
+
+def test_a_vocabulary_has_a_mask_if_it_is_asked_for(vocabulary, masked):
+    assert masked.has_mask
+    assert masked.pieces([MASK]) == ["<mask>"]
+    assert len(masked) == SIZE
+    assert masked.decode([BOS, MASK, *masked.encode("Hund"), EOS]) == "Hund"
+    assert not vocabulary.has_mask
+    with pytest.raises(VocabularyError, match="has no mask"):
+        vocabulary.encode_with_gaps("ein ___")
+
+
+def test_a_piece_of_text_that_spells_the_mask_is_none():
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS),
+        model_writer=file,
+        model_type="bpe",
+        vocab_size=SIZE,
+        character_coverage=1.0,
+        user_defined_symbols=["<mask>"],  # which texts are encoded to
+        unk_surface=REPLACEMENT,
+        minloglevel=2,
+        **dict(pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS),
+    )
+    other = Vocabulary(file.getvalue())
+    assert other.pieces([MASK]) == ["<mask>"]
+    assert not other.has_mask
+
+
+@pytest.mark.parametrize("text", ["<mask>", "a <mask>.", "</s><mask>"])
+def test_no_text_is_encoded_to_the_mask(masked, text):
+    for ids in (masked.encode(text), *masked.encode_all([text] * 9, 0.3, seed=0)):
+        assert MASK not in ids
+        assert masked.decode(ids) == text
+    assert MASK not in masked.encode_with_gaps(text)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after", "begins"),
+    [
+        ("Hund ___.", "Hund", ".", True),
+        ("Hund ___ .", "Hund", " .", True),
+        ("Hund  \u00a0___ Hund", "Hund", " Hund", True),
+        ("___", "", "", True),
+        ("  _____________Hund", "", "Hund", True),
+        ("Hund___Hund", "Hund", "Hund", False),
+        ("-___", "-", "", False),
+        ("__ ___ __", "__", " __", True),
+    ],
+    ids=ascii,
+)
+def test_a_gap_is_one_mask_with_the_blank_before_it(masked, text, before, after, begins):
+    ids, where = masked.encode_with_gaps(text)
+    assert where == [begins]
+    at = ids.index(MASK)
+    assert ids[:at] == masked.encode(before)
+    around = masked.pieces(ids[at + 1 :])
+    assert "".join(around) == after.replace(" ", "\u2581")
+
+
+def test_gaps_of_a_word_are_told_apart(masked):
+    ids, begins = masked.encode_with_gaps("___-___ Hund ___")
+    assert ids.count(MASK) == 3
+    assert begins == [True, False, True]
+    assert ids[:3] == [MASK, ids[1], MASK]
+    assert masked.pieces(ids[1:2]) == ["-"]
+
+
+@given(st.text(f"{ALPHABET[:20]}☃☄   ", max_size=100))
+def test_a_text_without_gaps_is_encoded_as_ever(masked, text):
+    assert masked.encode_with_gaps(text) == (masked.encode(text), [])
 
 
 # The file

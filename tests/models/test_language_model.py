@@ -3,12 +3,12 @@ import pytest
 from strict_cupy import strict
 
 from minitransformer.backend import Device, to_host
+from minitransformer.data.batches import Labelled
 from minitransformer.gradcheck.cases import LABELS, TARGET, V, small_language_model_config
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
-from minitransformer.training.language_modelling import Windows
 
 CONFIG = small_language_model_config()
-BATCH = Windows(TARGET, LABELS, int((LABELS != 0).sum()))
+BATCH = Labelled.of(TARGET, LABELS)
 
 
 def model_of(seed=1, dtype=np.float64, **options):
@@ -52,7 +52,7 @@ def test_shards_have_the_gradient_of_the_batch():
     whole = model.flat.grad.copy()
     model.zero_grad()
     for rows in (slice(0, 1), slice(1, 3)):
-        shard = Windows(TARGET[rows], LABELS[rows], 0)
+        shard = Labelled.of(TARGET[rows], LABELS[rows])
         replica = model.replica()
         _, cache = replica.loss(shard, num_tokens=BATCH.num_tokens)
         replica.loss_backward(1.0, cache)

@@ -1,0 +1,128 @@
+"""A text with gaps, and what might stand in them: a trained masked language model at work."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minitransformer.backend import to_host
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.data.batches import framed
+from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK
+from minitransformer.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A text without its gaps.
+
+    Attributes:
+        text: with the likeliest piece in each gap.
+        gaps: for each gap the likeliest pieces with their probabilities, the likeliest first:
+            tuples (piece, probability), without the sign for a blank before the piece.
+    """
+
+    text: str
+    gaps: list[list[tuple[str, float]]]
+
+
+class Filler:
+    """Fills the gaps in texts.
+
+    Args:
+        model: a MaskedLanguageModel.
+        vocabulary: the Vocabulary it was trained with, which has a mask.
+        origin: what its parameters are, in words.
+
+    Raises:
+        VocabularyError: the vocabulary has no mask.
+    """
+
+    def __init__(self, model, vocabulary, origin=""):
+        vocabulary.require_mask()
+        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+        self.pieces = vocabulary.pieces(range(len(vocabulary)))
+        begins = np.array([piece.startswith(BLANK) for piece in self.pieces])  # (V,)
+        text = (np.arange(len(begins)) > MASK) & np.array([p != BLANK for p in self.pieces])
+        self._may_stand = {True: begins & text, False: ~begins & text}  # where a word begins or not
+
+    @classmethod
+    def load(cls, path, device="auto"):
+        """The masked language model in a run folder; while it trains, the newest checkpoint's.
+
+        Raises:
+            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
+                or two do not belong together; or the model is no masked language model.
+            DeviceError: the device is not usable.
+            MissingLibraryError: there is no sentencepiece.
+        """
+        run = RunFolder(path)
+        config, _ = run.load_config()
+        if config.task != "masked language modelling":
+            raise CheckpointError(
+                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
+                "not to fill gaps"
+            )
+        run.bind()
+        return cls(*run.load_trained(device))
+
+    def fill(self, text, top=5):
+        """The likeliest pieces for each gap of a text, all gaps filled at once.
+
+        A gap is three underscores or more, and takes one piece: one that begins a word if a blank
+        or nothing stands before the gap, and one that does not begin a word if something does.
+        Among these its probability is counted.
+
+        Args:
+            text: a sentence with a gap or several.
+            top: how many pieces, at most, for each gap.
+
+        Returns:
+            Filling.
+
+        Raises:
+            ValueError: there is no gap, or the text is longer than the model takes; or the
+                vocabulary has no piece that begins a word, or none that does not.
+            FloatingPointError: the model gives NaN.
+        """
+        longest = self.model.config.max_length - 2  # and BOS and EOS
+        if self.vocabulary.surely_has_more(text, longest):
+            self._refuse(f"more than {longest}", longest)
+        ids, begins = self.vocabulary.encode_with_gaps(text)
+        if not begins:
+            raise ValueError(f"there is no gap in {text[:50]!r}; write ___ for what is left out")
+        if len(ids) > longest:
+            self._refuse(len(ids), longest)
+        ids = np.array([framed(ids, longest + 2)])  # (1, T)
+        with self.model.device.as_current():
+            logits, _ = self.model.forward(ids)
+            rows = to_host(logits)[ids == MASK]  # (gaps, V)
+        if np.isnan(rows).any():
+            raise FloatingPointError("the model gives NaN; train it again, or take another run")
+        gaps = [
+            self._likeliest(row, self._may_stand[begin], top)
+            for row, begin in zip(rows, begins, strict=True)
+        ]
+        best = iter(gaps)
+        return Filling(GAP.sub(lambda _: next(best)[0][0], text), gaps)
+
+    def _likeliest(self, logits, may_stand, top):
+        """The ``top`` pieces of those that may stand there, with softmax(logits) over these."""
+        ids = np.flatnonzero(may_stand)
+        if not len(ids):
+            raise ValueError("the vocabulary has no piece that may stand in this gap")
+        z = logits[ids].astype(np.float64)
+        p = np.exp(z - z.max())
+        p /= p.sum()
+        best = np.argsort(-p, kind="stable")[:top]
+        return [(self.pieces[ids[i]].removeprefix(BLANK), float(p[i])) for i in best]
+
+    def _refuse(self, count, longest):
+        raise ValueError(
+            f"the text has {count} pieces, and the model takes {longest} at once; give a shorter "
+            "one, such as the sentence around the gap"
+        )
+
+    def unknown(self, text):
+        """The words of a text with characters that the vocabulary has not, in order, each once."""
+        words = dict.fromkeys(GAP.sub(" ", text).split())
+        return [word for word in words if UNK in self.vocabulary.encode(word)]
