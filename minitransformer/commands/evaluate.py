@@ -86,6 +86,9 @@ def _validate(options, config):
     with model.device.as_current(), accelerated(options.accelerate):
         for name, value in task.validate(model).items():
             print(f"{name.replace('_', ' '):<20}{value:8.4f}")
+        details = task.details(model)
+    if details:
+        print("", *details, sep="\n")
     return 0
 
 

@@ -95,9 +95,13 @@ def run_facts(run_folder):
     ]
     best = score.best(validations)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
+    began = {}
+    if run_folder.beginning.exists():
+        began = {"began with": run_folder.load_beginning()[1]}
     facts = {
         "corpus": recipe.data.corpus,
         "kind": config.kind,
+        **began,
         "parameters": f"{config.num_parameters():,}",
         "steps": max(state["step"] for state in [newest, *entries]),
         f"best validation {score.label}": (

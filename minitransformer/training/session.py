@@ -6,17 +6,19 @@ from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.kinds import new_model
+from minitransformer.training.beginning import Beginning
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
 from minitransformer.workers import default_shards
 
 
-def prepare(recipe, run, device, progress, own=None):
+def prepare(recipe, run, device, progress, own=None, beginning=None):
     """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
 
     Reports to ``progress`` what it reads, leaves out and learns. ``own`` is the OwnFile that stands
-    in, of which the run keeps a copy.
+    in, and ``beginning`` the Beginning that a new run has in place of random parameters and a
+    vocabulary of its own; of both the run keeps a copy.
 
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
@@ -37,9 +39,19 @@ def prepare(recipe, run, device, progress, own=None):
     examples, validation = new_task.read(recipe, progress)
 
     texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
-    vocabulary = _vocabulary(recipe, run, new_task, examples, texts)
-    config = recipe.model_config(len(vocabulary))
+    of_data = new_task.of_data(examples, validation)
+    if run.config.exists():
+        vocabulary = _stored_vocabulary(recipe, run, of_data, texts)
+        beginning = Beginning.kept(run) if run.beginning.exists() else None
+    elif beginning:
+        vocabulary = beginning.vocabulary
+    else:
+        vocabulary = _new_vocabulary(recipe, new_task, examples)
+    config = recipe.model_config(len(vocabulary), **of_data)
     model = new_model(config, training.seed, device=device)
+    if beginning:
+        beginning.put_into(model)
+        progress.say(f"begins with the parameters of {beginning.origin}")
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
     task = new_task(recipe, vocabulary, examples, validation, progress)
@@ -47,6 +59,8 @@ def prepare(recipe, run, device, progress, own=None):
     if not run.config.exists():
         if own:
             run.save_own(own.content)
+        if beginning:
+            run.save_beginning(beginning.arrays, beginning.origin)
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
@@ -67,20 +81,22 @@ def _shards(recipe, run, device):
     return default_shards(device, recipe.training.batch_tokens)
 
 
-def _vocabulary(recipe, run, task, examples, texts):
-    """The vocabulary of the run in the folder, or one learned from ``examples`` for a new run."""
-    if not run.config.exists():
-        learned_from = [text for example in examples for text in example]
-        if recipe.data.unit == "characters":
-            return CharacterVocabulary.train(learned_from)
-        size = recipe.data.vocabulary_size
-        return Vocabulary.train(learned_from, size, mask=task.needs_mask)
+def _new_vocabulary(recipe, task, examples):
+    """One that is learned from ``examples``."""
+    learned_from = task.texts(examples)
+    if recipe.data.unit == "characters":
+        return CharacterVocabulary.train(learned_from)
+    return Vocabulary.train(learned_from, recipe.data.vocabulary_size, mask=task.needs_mask)
+
+
+def _stored_vocabulary(recipe, run, of_data, texts):
+    """That of the run in the folder, if the run is of this recipe and these texts."""
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
     run.require_bound()
     vocabulary = load_vocabulary(run.vocabulary)
     config, _ = run.load_config()
-    wanted = recipe.model_config(len(vocabulary))
+    wanted = recipe.model_config(len(vocabulary), **of_data)
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
