@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.batches import framed
-from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK
+from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK, Vocabulary, require_mask
 from minitransformer.run_folder import RunFolder
 
 
@@ -38,7 +38,7 @@ class Filler:
     """
 
     def __init__(self, model, vocabulary, origin=""):
-        vocabulary.require_mask()
+        require_mask(vocabulary)
         self.model, self.vocabulary, self.origin = model, vocabulary, origin
         self.pieces = vocabulary.pieces(range(len(vocabulary)))
         begins = np.array([piece.startswith(BLANK) for piece in self.pieces])  # (V,)
@@ -63,7 +63,7 @@ class Filler:
                 "not to fill gaps"
             )
         run.bind()
-        return cls(*run.load_trained(device))
+        return cls(*run.load_trained(device, Vocabulary.load))
 
     def fill(self, text, top=5):
         """The likeliest pieces for each gap of a text, all gaps filled at once.

@@ -75,6 +75,10 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.masked_language_model import (
+    MaskedLanguageModel,
+    MaskedLanguageModelConfig,
+)
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.module import FlatParameters, Module, Parameter
 
@@ -205,6 +209,10 @@ class ModelWithLoss(WithLoss, Transformer):
 
 
 class LanguageModelWithLoss(WithLoss, LanguageModel):
+    pass
+
+
+class MaskedLanguageModelWithLoss(WithLoss, MaskedLanguageModel):
     pass
 
 
@@ -405,6 +413,15 @@ def _of_norm(norm):
         lambda twin, t: twin.language_model(t, norm),
         dict(ids=TARGET, labels=LABELS, dloss=0.75),
     )
+    if norm == "pre":  # the mask has nothing to do with the norm
+        yield Case(
+            "masked language model",
+            lambda rng: MaskedLanguageModelWithLoss(
+                small_language_model_config(norm, MaskedLanguageModelConfig), dtype=np.float64
+            ),
+            lambda twin, t: twin.language_model(t, norm, causal=False),
+            dict(ids=TARGET, labels=LABELS, dloss=0.75),
+        )
     yield Case(
         f"training, {norm}-norm",
         lambda rng: Training(config, dtype=np.float64),

@@ -390,14 +390,14 @@ def model(t, norm):
     }
 
 
-def language_model(t, norm):
+def language_model(t, norm, causal=True):
     weight, ids = t["embedding.weight"], t["ids"]
     x = embedding({"weight": weight, "ids": ids})
     x = learned_positions({"x": x, "table": t["positions.table"]})
     layer = new_layer(nn.TransformerEncoderLayer, norm)
     stack = new_stack(nn.TransformerEncoder, layer, 2, norm, enable_nested_tensor=False)
     weights = stack_weights(part(t, "stack"), encoder_layer_weights, 2, norm)
-    masks = dict(mask=is_ahead(ids), src_key_padding_mask=is_padding(ids))
+    masks = dict(mask=is_ahead(ids) if causal else None, src_key_padding_mask=is_padding(ids))
     logits = functional.linear(call(stack, weights, x, **masks), weight)
     return {
         "logits": logits,

@@ -25,7 +25,10 @@ class CharacterVocabulary:
     Attributes:
         characters: those that have an id, as one string.
         model: the same as the bytes of a file.
+        has_mask: whether there is an id for what is left out; there is none.
     """
+
+    has_mask = False
 
     def __init__(self, characters):
         self.characters = characters

@@ -209,7 +209,7 @@ class Vocabulary:
         Raises:
             VocabularyError: there is no MASK.
         """
-        self.require_mask()
+        require_mask(self)
         parts, begins = [], []  # of words; None is a gap
         for word in normalized(text).split():
             head, *rest = GAP.split(word)
@@ -224,14 +224,6 @@ class Vocabulary:
             i for part in parts for i in ([MASK] if part is None else next(cut).tolist())
         ], begins
 
-    def require_mask(self):
-        """Raise a VocabularyError where there is no MASK."""
-        if not self.has_mask:
-            raise VocabularyError(
-                "this vocabulary has no mask, the id that stands for a piece left out; take that "
-                "of a masked language model"
-            )
-
     def decode(self, ids):
         """The text of ids up to the first EOS; UNK is REPLACEMENT, PAD, BOS and MASK nothing."""
         ids = [int(i) for i in ids]
@@ -241,6 +233,15 @@ class Vocabulary:
     def pieces(self, ids):
         """The piece of each id as a string, to look at; BLANK marks where a word begins."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
+
+
+def require_mask(vocabulary):
+    """Raise a VocabularyError where a vocabulary has no MASK."""
+    if not vocabulary.has_mask:
+        raise VocabularyError(
+            "this vocabulary has no mask, the id that stands for a piece left out; take that of a "
+            "masked language model"
+        )
 
 
 def _sentencepiece():

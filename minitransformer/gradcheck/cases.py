@@ -56,6 +56,7 @@ from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.kinds import new_model
 from minitransformer.models.language_model import LanguageModelConfig
+from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
@@ -276,8 +277,8 @@ def small_convolution_config():
     )
 
 
-def small_language_model_config(norm="pre"):
-    return LanguageModelConfig(
+def small_language_model_config(norm="pre", kind=LanguageModelConfig):
+    return kind(
         vocabulary_size=V,
         d_model=D,
         num_heads=H,
@@ -522,5 +523,13 @@ CASES = [
     Case("model, convolution", _model(small_convolution_config()), 3),
     Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
     Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
-    Case("model, language model", _model(small_language_model_config(), TARGET), 3, 1e-6),
+    *(
+        Case(
+            f"model, {kind.kind.replace('-', ' ')}",
+            _model(small_language_model_config(kind=kind), TARGET),
+            3,
+            1e-6,
+        )
+        for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
+    ),
 ]

@@ -16,7 +16,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.data.batches import Labelled, framed, group, pad
 from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import MASK, PAD, UNK
+from minitransformer.data.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.training.language_modelling import LanguageModelling, perplexity
 from minitransformer.training.recipe import RecipeError
@@ -37,7 +37,7 @@ class MaskedLanguageModelling(LanguageModelling):
     needs_mask = True
 
     def __init__(self, recipe, vocabulary, examples, validation, progress):
-        vocabulary.require_mask()
+        require_mask(vocabulary)
         self.training = recipe.training
         self.vocabulary_size = len(vocabulary)
         most = recipe.model["max_length"]

@@ -155,12 +155,17 @@ def test_numbers_out_of_range_are_refused_before_anything_is_said(options, messa
 
 def test_a_translator_does_not_go_on_with_texts(run_folder, capsys):
     assert main(["generate", str(run_folder), "hello"]) == 1
-    assert "trained for 'translation', not to go on with a text" in capsys.readouterr().err
+    assert (
+        "was trained for translation; try it: minitransformer translate" in capsys.readouterr().err
+    )
 
 
 def test_a_language_model_does_not_translate(run, capsys):
     assert main(["translate", str(run), "hello"]) == 1
-    assert "trained for 'language modelling', not to translate" in capsys.readouterr().err
+    assert (
+        "was trained for language modelling; try it: minitransformer generate"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
