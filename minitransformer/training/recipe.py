@@ -96,7 +96,7 @@ class DataConfig:
 
     def __post_init__(self):
         if self.corpus not in CORPORA:
-            raise ValueError(f"corpus={self.corpus!r}; choose one of {', '.join(CORPORA)}")
+            raise ValueError(f"corpus={self.corpus!r}; choose {_listed(CORPORA)}")
         if self.unit not in UNITS:
             raise ValueError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
         for name in ("vocabulary_size", "max_tokens"):
@@ -104,6 +104,12 @@ class DataConfig:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
         if not 0 < self.labelled_share <= 1:
             raise ValueError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
+
+
+def _listed(names):
+    """Such as "'one', 'two' or 'three'"."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}"
 
 
 @dataclass(frozen=True)
