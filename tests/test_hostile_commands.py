@@ -24,6 +24,7 @@ OPTIONS = {
     "train": ["--resume", "--run-folder", "--device", "--no-accelerate"]
     + [f"--{name.replace('_', '-')}" for name in settings()],
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
+    "fill": ["--top", "--device", "a ___", "--"],
     "info": ["--"],
     "plot": ["--"],
     "check": ["--file"],

@@ -161,8 +161,6 @@ def load_labelled(data):
             f"corpus={data.corpus!r} has no labels; take 'toy', or 'labelled' with --labelled FILE"
         )
     data.require_text()
-    if data.labels:
-        raise RecipeError("corpus='labelled' has the labels of its file; leave out labels")
     examples = read_labelled(data.labelled)
     if len(examples) < 2:
         raise CorpusError(

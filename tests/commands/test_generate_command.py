@@ -7,6 +7,7 @@ from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.vocabulary import EOS
 from minitransformer.generator import TextGenerator
+from minitransformer.translator import Translator
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -115,6 +116,13 @@ def test_of_subwords_the_words_with_unknown_characters_are_named(subwords, capsy
     assert "vocabulary: 'dög'\n" in said(capsys, subwords, "a\tdög dog").err
 
 
+def test_that_subwords_have_no_line_breaks_is_said(subwords, run, capsys):
+    said_of = "the model reads the line breaks of the prompt as blanks\n"
+    assert said_of in said(capsys, subwords, "a dog\na cat").err
+    assert said(capsys, subwords, "a dog a cat").err == ""
+    assert said(capsys, run, "a dog\na cat").err == ""
+
+
 def test_a_model_of_subwords_says_words_with_blanks_between(subwords, capsys):
     text = said(capsys, subwords, "a dog", "--temperature", "0", "--length", "30").out
     assert text.startswith("a dog ")
@@ -166,6 +174,13 @@ def test_a_language_model_does_not_translate(run, capsys):
         "was trained for language modelling; try it: minitransformer generate"
         in capsys.readouterr().err
     )
+
+
+def test_in_python_too_each_takes_its_own_runs_alone(run, run_folder):
+    with pytest.raises(CheckpointError, match="for 'translation', not to go on with a text"):
+        TextGenerator.load(run_folder)
+    with pytest.raises(CheckpointError, match="for 'language modelling', not to translate"):
+        Translator.load(run)
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])

@@ -23,7 +23,7 @@ SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0", "--vocabulary-size",
 def trained(folder, content):
     path = folder / "labels.tsv"
     path.write_text(content, encoding="utf-8")
-    command = ["train", "tagger", "--corpus", "labelled", "--labelled", path, "--labels", ""]
+    command = ["train", "tagger", "--corpus", "labelled", "--labelled", path]
     assert main([*map(str, [*command, "--run-folder", folder / "run"]), *SIZES]) == 0
     return folder / "run"
 

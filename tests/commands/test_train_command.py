@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import shlex
 import signal
@@ -151,6 +152,33 @@ def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
     )
     assert message == "minitransformer: there is no file 'toi'"
     assert set(recipes.split(", ")) == {file.stem for file in RECIPES.glob("*.toml")}
+
+
+def test_help_says_of_each_recipe_what_it_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        train("--help")
+    listed = capsys.readouterr().out.partition("recipes of the package:\n")[2].split("\n\n")[0]
+    listed = dict(line.split(maxsplit=1) for line in listed.splitlines())
+    for file in RECIPES.glob("*.toml"):
+        first = file.read_text(encoding="utf-8").splitlines()[0]
+        assert first == f"# {listed[file.stem]}"
+
+
+@pytest.mark.parametrize("recipe_name", ["gpt", "bert"])
+def test_a_text_that_is_missing_is_asked_for_first(recipe_name, run_copy, capsys):
+    assert train(recipe_name, "--run-folder", run_copy) == 1
+    assert "corpus='text' needs a text file: --text FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("steps", "warned"), [(-1, False), (0, True), (1, True)])
+def test_a_training_that_never_leaves_its_warm_up_is_warned_of(recipe, steps, warned, capsys):
+    train(recipe, "--dry-run", "--epochs", "1")
+    epoch = re.search(r"pairs in (\d+) batches", capsys.readouterr().err)[1]
+    warmup = math.ceil(int(epoch) / Recipe.load(recipe).training.accumulate) + steps
+    assert train(recipe, "--dry-run", "--epochs", "1", "--warmup-steps", warmup) == 0
+    said = f"steps, and all of them are of its warm-up of warmup_steps={warmup}:"
+    assert (said in capsys.readouterr().err) == warned
 
 
 def test_a_run_is_never_overwritten(recipe, run_copy, capsys):

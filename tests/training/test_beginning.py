@@ -256,7 +256,7 @@ def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrai
 def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_path, capsys):
     before = {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
     recipe_for(tmp_path)
-    options = ["--corpus", "labelled", "--labelled", tmp_path / "labels.tsv", "--labels", ""]
+    options = ["--corpus", "labelled", "--labelled", tmp_path / "labels.tsv"]
     options += ["--epochs", "1", "--batch-tokens", "120", "--run-folder", tmp_path / "run"]
     command = ["train", "tagger", "--from", pretrained, *options]
     assert main([*map(str, command), "--dry-run"]) == 0

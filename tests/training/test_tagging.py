@@ -148,7 +148,6 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
     ("changes", "error", "message"),
     [
         (dict(labelled=""), RecipeError, "needs a file of labels: --labelled FILE"),
-        (dict(labels="case"), RecipeError, "has the labels of its file; leave out labels"),
         (dict(languages="en-de"), RecipeError, "leave out languages"),
         (dict(corpus="multi30k"), RecipeError, "corpus='multi30k' has no labels"),
         (dict(corpus="toy"), RecipeError, "labelled is for corpus='labelled'"),
