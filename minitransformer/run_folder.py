@@ -185,34 +185,6 @@ class RunFolder:
             )
         _write_whole(self.own, content)
 
-    def save_beginning(self, arrays, origin):
-        """Write the parameters that the run begins with, and in words where they are from.
-
-        Raises:
-            CheckpointError: there are others.
-        """
-        state = {"origin": origin}
-        if self.beginning.exists():
-            there, noted = load_checkpoint(self.beginning)
-            same = {name: array.tobytes() for name, array in there.items()} == {
-                name: array.tobytes() for name, array in arrays.items()
-            }
-            if not same or noted != state:
-                raise CheckpointError(
-                    f"{self.beginning} is there already, and is not what this training begins "
-                    "with: move it away, or choose another folder"
-                )
-        save_checkpoint(self.beginning, arrays, state)
-
-    def load_beginning(self):
-        """(arrays, origin) of the parameters that the run begins with.
-
-        Raises:
-            CheckpointError: they are missing or damaged.
-        """
-        arrays, state = load_checkpoint(self.beginning)
-        return arrays, require_fields(self.beginning, state, origin=str)["origin"]
-
     def require_kept(self, own):
         """Let a training go on with the learner's functions that it was begun with alone.
 

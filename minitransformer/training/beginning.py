@@ -8,8 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minitransformer.checkpoint import load_model_arrays, model_arrays
+from minitransformer.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    load_model_arrays,
+    model_arrays,
+    save_checkpoint,
+)
 from minitransformer.checkpoint.arrays import PARAMETERS
+from minitransformer.checkpoint.fields import require_fields
 from minitransformer.data.characters import load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.config import ModelConfig
@@ -56,12 +63,29 @@ class Beginning:
 
     @classmethod
     def kept(cls, run):
-        """What the training in a RunFolder began with.
+        """What the training in a RunFolder began with, or None where that was random numbers.
 
         Raises:
             CheckpointError: it is damaged.
         """
-        return cls(*run.load_beginning())
+        if not run.beginning.exists():
+            return None
+        arrays, state = load_checkpoint(run.beginning)
+        return cls(arrays, require_fields(run.beginning, state, origin=str)["origin"])
+
+    def keep_in(self, run):
+        """Let the training in a RunFolder begin so, whatever becomes of the other run.
+
+        Raises:
+            CheckpointError: the folder has another beginning, or no room for this one.
+        """
+        there = Beginning.kept(run)
+        if there and (there.origin != self.origin or _bytes(there) != _bytes(self)):
+            raise CheckpointError(
+                f"{run.beginning} is there already, and is not what this training begins with: "
+                "move it away, or choose another folder"
+            )
+        save_checkpoint(run.beginning, self.arrays, {"origin": self.origin})
 
     def fitted(self, recipe, chosen):
         """The recipe with the sizes of the other model and of its vocabulary.
@@ -103,3 +127,7 @@ class Beginning:
             CheckpointError: the model has no parameter of some name, or one of another shape.
         """
         load_model_arrays(model, model_arrays(model) | self.arrays)
+
+
+def _bytes(beginning):
+    return {name: array.tobytes() for name, array in beginning.arrays.items()}

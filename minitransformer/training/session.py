@@ -42,7 +42,7 @@ def prepare(recipe, run, device, progress, own=None, beginning=None):
     of_data = new_task.of_data(examples, validation)
     if run.config.exists():
         vocabulary = _stored_vocabulary(recipe, run, of_data, texts)
-        beginning = Beginning.kept(run) if run.beginning.exists() else None
+        beginning = Beginning.kept(run)
     elif beginning:
         vocabulary = beginning.vocabulary
     else:
@@ -60,7 +60,7 @@ def prepare(recipe, run, device, progress, own=None, beginning=None):
         if own:
             run.save_own(own.content)
         if beginning:
-            run.save_beginning(beginning.arrays, beginning.origin)
+            beginning.keep_in(run)
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
