@@ -27,6 +27,7 @@ import json
 import statistics
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import _options
@@ -99,7 +100,7 @@ def test_scores(run):
     recipe = Recipe.of_run(run)
     run.bind(recipe.identity())
     model, vocabulary, _ = run.load_trained("cpu")
-    corpus = labelled_toy_corpus(recipe.data.labels)
+    corpus = _corpus(recipe.data.labels)
     task = Tagging(recipe, vocabulary, corpus["train"], corpus["test"], Progress(io.StringIO()))
     scores = task.validate(model)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}
@@ -113,9 +114,14 @@ def without_a_model(run):
     for word, label in _labels(examples):
         counts[label] += 1
         of_word.setdefault(word, Counter())[label] += 1
-    test = list(_labels(labelled_toy_corpus(recipe.data.labels)["test"]))
+    test = list(_labels(_corpus(recipe.data.labels)["test"]))
     right = sum(of_word.get(word, counts).most_common(1)[0][0] == label for word, label in test)
     return right / len(test)
+
+
+@cache
+def _corpus(kind):
+    return labelled_toy_corpus(kind)  # which takes seconds
 
 
 def _labels(examples):

@@ -85,7 +85,7 @@ class Filler:
             FloatingPointError: the model gives NaN.
         """
         longest = self.model.config.max_length - 2  # and BOS and EOS
-        if self.vocabulary.surely_has_more(text, longest):
+        if self.vocabulary.surely_has_more(GAP.sub("_", text), longest):
             self._refuse(f"more than {longest}", longest)
         ids, begins = self.vocabulary.encode_with_gaps(text)
         if not begins:

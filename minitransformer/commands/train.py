@@ -209,13 +209,24 @@ def _run(options, run_folder, recipe, device, progress, own, beginning):
 def _dry_run(recipe, device, progress, beginning):
     with TemporaryDirectory() as folder:
         trainer = prepare(recipe, RunFolder(folder), device, progress, beginning=beginning)
+    _warn_of_warmup(trainer)
     trainer.model.summary(file=sys.stderr)
     print(_toml(recipe))
     return 0
 
 
+def _warn_of_warmup(trainer):
+    steps, warmup = trainer.total_steps, trainer.config.warmup_steps
+    if steps < warmup:
+        trainer.progress.say(
+            f"the training has {steps} steps, all of them within warmup_steps={warmup}: the "
+            "learning rate never reaches its peak; lower warmup_steps, or raise epochs"
+        )
+
+
 def _train(recipe, run_folder, device, progress, own, beginning):
     trainer = prepare(recipe, run_folder, device, progress, own, beginning)
+    _warn_of_warmup(trainer)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:

@@ -155,7 +155,7 @@ def make_batches(pairs, max_tokens, rng=None):
 
 
 def framed(ids, most):
-    """BOS, the ids of a sentence and EOS: ``most`` at most, for which its end is left out."""
+    """BOS, ids of a sentence, EOS: of a long one only the beginning, so ``most`` (≥ 2) in all."""
     return [BOS, *ids[: most - 2], EOS]
 
 

@@ -64,14 +64,7 @@ def prepare(recipe, run, device, progress, own=None, beginning=None):
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
-    trainer = Trainer(model, training, run, task, progress)
-    if trainer.total_steps <= training.warmup_steps:
-        progress.say(
-            f"the training has {trainer.total_steps:,} steps, and all of them are of its warm-up "
-            f"of warmup_steps={training.warmup_steps:,}: the learning rate never reaches its peak; "
-            "lower warmup_steps, or raise epochs"
-        )
-    return trainer
+    return Trainer(model, training, run, task, progress)
 
 
 def _shards(recipe, run, device):

@@ -23,6 +23,7 @@ def tuned(tmp_path_factory):
         return train([*command, *own])
 
     with pytest.MonkeyPatch.context() as patched:
+        fine_tuning._corpus.cache_clear()
         patched.setattr(toy, "SIZES", {"train": 120, "validation": 12, "test": 12})
         patched.setattr(fine_tuning, "minitransformer", of_few_sizes)
         options = ["--runs", folder / "runs", "--json", folder / "fine_tuning.json"]
@@ -74,7 +75,7 @@ def test_without_a_model_a_word_has_the_label_that_it_mostly_has(tuned, monkeypa
         "test": [("die Tasche kauft .", "n a - -")],  # of kauft nothing is known: n
     }
     monkeypatch.setattr("minitransformer.training.tagging.labelled_toy_corpus", lambda _: corpus)
-    monkeypatch.setattr(fine_tuning, "labelled_toy_corpus", lambda _: corpus)
+    monkeypatch.setattr(fine_tuning, "_corpus", lambda _: corpus)
     run = fine_tuning.RunFolder(tuned / "runs/tagger-1-scratch-seed1")
     assert fine_tuning.without_a_model(run) == 0.75
 

@@ -131,6 +131,11 @@ def test_a_text_as_long_as_the_context_is_taken(filler, run, capsys):
     assert "the text has 15 pieces" in problem(capsys, run, "a " * 14 + "___")
 
 
+def test_a_gap_of_any_length_is_one_piece(filler):
+    expected = filler.fill("a ___ runs")
+    assert filler.fill(f"a {'_' * 10_000} runs") == expected
+
+
 def test_unknown_words_are_named_and_do_not_stop_it(run, capsys):
     shown = said(capsys, run, "ö ___ ßog___☃ sleeps")
     assert shown.err == "minitransformer: not in the model's vocabulary: 'ö', 'ßog', '☃'\n"

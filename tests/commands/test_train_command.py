@@ -171,13 +171,13 @@ def test_a_text_that_is_missing_is_asked_for_first(recipe_name, run_copy, capsys
     assert "corpus='text' needs a text file: --text FILE" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("steps", "warned"), [(-1, False), (0, True), (1, True)])
-def test_a_training_that_never_leaves_its_warm_up_is_warned_of(recipe, steps, warned, capsys):
+@pytest.mark.parametrize(("more", "warned"), [(-1, False), (0, False), (1, True)])
+def test_a_training_that_ends_within_its_warm_up_is_warned_of(recipe, more, warned, capsys):
     train(recipe, "--dry-run", "--epochs", "1")
     epoch = re.search(r"pairs in (\d+) batches", capsys.readouterr().err)[1]
-    warmup = math.ceil(int(epoch) / Recipe.load(recipe).training.accumulate) + steps
+    warmup = math.ceil(int(epoch) / Recipe.load(recipe).training.accumulate) + more
     assert train(recipe, "--dry-run", "--epochs", "1", "--warmup-steps", warmup) == 0
-    said = f"steps, and all of them are of its warm-up of warmup_steps={warmup}:"
+    said = f"steps, all of them within warmup_steps={warmup}:"
     assert (said in capsys.readouterr().err) == warned
 
 
