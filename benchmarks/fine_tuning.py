@@ -12,9 +12,9 @@ What is the same on both sides: the labelled sentences, the sizes of the model, 
 number of steps at each share of the labels, and the learning rate; of 1e-3 and 3e-3 its peak is the
 better one for either side, by the validation of the first seed at a hundredth of the cases. What is
 not: the vocabulary, of as many pieces from the same text, in which pre-training has a mask; and
-what is measured, that pre-training has read all training sentences, without labels, in twelve
-epochs of its own. The best epoch is chosen by validation, and scored on the test split, which
-decides nothing.
+what is measured, that pre-training has read all training sentences, without labels, in epochs of
+its own. The best epoch is chosen by validation, and scored on the test split, which decides
+nothing.
 
 Beside them stands what needs no model: of words, the label that each word form has most often among
 the labelled ones, and for others, as for sentences, the label that is the most frequent of all.
