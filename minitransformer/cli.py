@@ -19,6 +19,7 @@ COMMANDS = {
     "translate": "translate text",
     "generate": "go on with a text",
     "fill": "fill the gaps in a text",
+    "tag": "say what words or sentences are",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "gradcheck": "compare every backward with numeric gradients",

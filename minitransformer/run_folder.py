@@ -3,6 +3,7 @@
 config.json         the model's configuration, and the recipe it was trained by
 vocabulary.model    the subwords, a sentencepiece model
 own.py              a learner's functions to train with, if any; runs only where --own names it
+beginning.npz       parameters of another run that this one began with, if it did
 metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
@@ -29,6 +30,7 @@ import json
 import re
 import reprlib
 import shlex
+import shutil
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -53,7 +55,7 @@ from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.data.characters import load_vocabulary
 from minitransformer.data.vocabulary import LARGEST
 from minitransformer.models.kinds import config_of, new_model
-from minitransformer.regular_file import read_regular, written_whole
+from minitransformer.regular_file import open_regular, read_regular, written_whole
 from minitransformer.run_log import RunLog
 
 MOST_CONFIG = MOST_OWN = 10**6  # bytes
@@ -61,13 +63,16 @@ NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
-    "": r"(config\.json|vocabulary\.model|own\.py|metrics\.jsonl|model\.npz|package\.jsonl|"
-    r"certificate\.md)\.\d+\.tmp",
+    "": r"(config\.json|vocabulary\.model|own\.py|beginning\.npz|metrics\.jsonl|model\.npz|"
+    r"package\.jsonl|certificate\.md)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
 # What is there before config.json makes the folder a run; both folders are still empty then.
-BEFORE_CONFIG = r"training\.lock|(vocabulary\.model|own\.py)(\.\d+\.tmp)?|config\.json\.\d+\.tmp"
+BEFORE_CONFIG = (
+    r"training\.lock|(vocabulary\.model|own\.py|beginning\.npz)(\.\d+\.tmp)?|"
+    r"config\.json\.\d+\.tmp"
+)
 EMPTY_BEFORE_CONFIG = {"checkpoints", "epochs"}
 
 
@@ -85,6 +90,7 @@ class RunFolder:
         self.config = self.path / "config.json"
         self.vocabulary = self.path / "vocabulary.model"
         self.own = self.path / "own.py"
+        self.beginning = self.path / "beginning.npz"
         self.log = RunLog(self.path / "metrics.jsonl")
         self.package_log = RunLog(self.path / "package.jsonl")
         self.certificate = self.path / "certificate.md"
@@ -214,10 +220,11 @@ class RunFolder:
         """
         config, _ = self.load_config()
         vocabulary = hashlib.sha256(self._vocabulary_content()).hexdigest()
-        own = None
+        own = beginning = None
         if recipe is not None:
             own = hashlib.sha256(self._own_content()).hexdigest() if self.own.exists() else ""
-        self.bound = Binding(config.as_dict(), vocabulary, recipe, texts, own)
+            beginning = _sha256_of_file(self.beginning) if self.beginning.exists() else ""
+        self.bound = Binding(config.as_dict(), vocabulary, recipe, texts, own, beginning)
 
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
@@ -388,6 +395,8 @@ class RunFolder:
         aside.path.mkdir()
         aside.config.write_bytes(self._config_content())
         aside.vocabulary.write_bytes(self._vocabulary_content())
+        if self.beginning.exists():
+            shutil.copyfile(self.beginning, aside.beginning)
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
         for path in (
             *(self.checkpoints, self.epochs, self.log.path, self.model),
@@ -440,6 +449,11 @@ def _before_config(path):
         return path.is_dir() and not any(path.iterdir())
     ours = re.fullmatch(BEFORE_CONFIG, path.name)
     return bool(ours) and path.is_file() and not path.is_symlink()
+
+
+def _sha256_of_file(path):
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _write_whole(path, content):

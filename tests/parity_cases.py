@@ -38,6 +38,7 @@ from minitransformer.gradcheck.cases import (
     V,
     small_config,
     small_language_model_config,
+    small_tagger_config,
 )
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
@@ -80,6 +81,7 @@ from minitransformer.models.masked_language_model import (
     MaskedLanguageModelConfig,
 )
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
+from minitransformer.models.tagger import Tagger
 from minitransformer.module import FlatParameters, Module, Parameter
 
 VECTORS = Path(__file__).parent / "vectors" / "torch.npz"
@@ -213,6 +215,10 @@ class LanguageModelWithLoss(WithLoss, LanguageModel):
 
 
 class MaskedLanguageModelWithLoss(WithLoss, MaskedLanguageModel):
+    pass
+
+
+class TaggerWithLoss(WithLoss, Tagger):
     pass
 
 
@@ -419,6 +425,12 @@ def _of_norm(norm):
             lambda rng: MaskedLanguageModelWithLoss(
                 small_language_model_config(norm, MaskedLanguageModelConfig), dtype=np.float64
             ),
+            lambda twin, t: twin.language_model(t, norm, causal=False),
+            dict(ids=TARGET, labels=LABELS, dloss=0.75),
+        )
+        yield Case(
+            "tagger",
+            lambda rng: TaggerWithLoss(small_tagger_config(norm), dtype=np.float64),
             lambda twin, t: twin.language_model(t, norm, causal=False),
             dict(ids=TARGET, labels=LABELS, dloss=0.75),
         )

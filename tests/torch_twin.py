@@ -398,7 +398,8 @@ def language_model(t, norm, causal=True):
     stack = new_stack(nn.TransformerEncoder, layer, 2, norm, enable_nested_tensor=False)
     weights = stack_weights(part(t, "stack"), encoder_layer_weights, 2, norm)
     masks = dict(mask=is_ahead(ids) if causal else None, src_key_padding_mask=is_padding(ids))
-    logits = functional.linear(call(stack, weights, x, **masks), weight)
+    head = t.get("output_projection.weight", weight)  # tied, or of a tagger
+    logits = functional.linear(call(stack, weights, x, **masks), head)
     return {
         "logits": logits,
         **cross_entropy({"logits": logits, "labels": t["labels"]}, SMOOTHING),

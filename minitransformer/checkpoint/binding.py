@@ -9,6 +9,7 @@ and whoever reads it compares that with what is there:
     recipe      the fields that decide a training     to train on
     texts       what the texts of each split are      to train on
     own         SHA-256 of own.py, if there is one    to train on
+    beginning   SHA-256 of beginning.npz, likewise    to train on
 """
 
 import hashlib
@@ -31,6 +32,7 @@ class Binding:
         texts: a description of the texts of ``"training"`` and ``"validation"``, which differs
             where they differ.
         own: the SHA-256 of the learner's functions it is trained with, empty without any.
+        beginning: that of the parameters it began with, empty where they were random.
     """
 
     model: dict | None = None
@@ -38,6 +40,7 @@ class Binding:
     recipe: dict | None = None
     texts: dict | None = None
     own: str | None = None
+    beginning: str | None = None
 
     @classmethod
     def noted_in(cls, path, state):
@@ -50,8 +53,10 @@ class Binding:
             return None
         kinds = dict(model=dict, vocabulary=str, recipe=dict, texts=dict)
         noted = require_fields(f"{path}, {BOUND}", state[BOUND], **kinds)
-        own = require_fields(f"{path}, {BOUND}", {"own": "", **noted}, own=str)["own"]
-        return cls(**{name: noted[name] for name in kinds}, own=own)
+        files = dict(own=str, beginning=str)
+        noted = {"own": "", "beginning": "", **noted}
+        require_fields(f"{path}, {BOUND}", noted, **files)
+        return cls(**{name: noted[name] for name in (*kinds, *files)})
 
     def as_state(self):
         """What :meth:`noted_in` reads, to be put into the state of a checkpoint."""
@@ -74,10 +79,14 @@ class Binding:
                 "vocabulary.model is not the one it was trained with: SHA-256 "
                 f"{self.vocabulary}, and not {_shown(noted.vocabulary)}"
             )
-        if self.own not in (None, noted.own):
-            here = f"own.py has SHA-256 {self.own}" if self.own else "own.py is missing"
-            then = f"with one of SHA-256 {_shown(noted.own)}" if noted.own else "without one"
-            found.append(f"{here}, and the run was trained {then}")
+        for file, here, then in (
+            ("own.py", self.own, noted.own),
+            ("beginning.npz", self.beginning, noted.beginning),
+        ):
+            if here not in (None, then):
+                is_here = f"{file} has SHA-256 {here}" if here else f"{file} is missing"
+                was = f"with one of SHA-256 {_shown(then)}" if then else "without one"
+                found.append(f"{is_here}, and the run was trained {was}")
         for name, here, then in differing(self.texts, noted.texts):
             found.append(f"the {name} text has changed: it is {here}, and was {then}")
         return found

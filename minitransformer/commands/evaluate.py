@@ -77,10 +77,12 @@ def _validate(options, config):
     run_folder = RunFolder(options.run_folder)
     recipe = Recipe.of_run(run_folder)
     with own_functions(options), accelerated(options.accelerate):
-        scores, origin = validated(run_folder, recipe, options.device)
+        scores, details, origin = validated(run_folder, recipe, options.device)
     print(f"{recipe.data.corpus}, validation: {origin}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
+    if details:
+        print("", *details, sep="\n")
     return 0
 
 

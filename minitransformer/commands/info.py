@@ -13,6 +13,7 @@ from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.beginning import Beginning
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.task import task_class
 from minitransformer.workers import available_cores
@@ -95,9 +96,11 @@ def run_facts(run_folder):
     ]
     best = score.best(validations)
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
+    beginning = Beginning.kept(run_folder)
     facts = {
         "corpus": recipe.data.corpus,
         "kind": config.kind,
+        **({"began with": beginning.origin} if beginning else {}),
         "parameters": f"{config.num_parameters():,}",
         "steps": max(state["step"] for state in [newest, *entries]),
         f"best validation {score.label}": (

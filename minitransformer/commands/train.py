@@ -23,6 +23,7 @@ from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.own.layers import require_paper_layers
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.beginning import Beginning
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
@@ -69,6 +70,14 @@ def add(parser):
     )
     which.add_argument(
         "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
+    )
+    parser.add_argument(
+        "--from",
+        dest="beginning",
+        metavar="FOLDER",
+        help="begin with what the run in this folder has learned: its vocabulary, its sizes, and "
+        "all parameters but those that say something else there; for a tagger, of a masked "
+        "language model or another tagger, and for a masked language model, of another one",
     )
     parser.add_argument(
         "--start-over",
@@ -166,18 +175,19 @@ def run(options):
         options.usage_error("--anyway goes with --own")
     progress = Progress()
     device = select_device(options.device)
-    run_folder, recipe = _resumed(options) if options.resume else _new(options)
+    beginning = Beginning.of_run(options.beginning) if options.beginning else None
+    run_folder, recipe = _resumed(options) if options.resume else _new(options, beginning)
     if options.own:
         require_paper_layers(recipe.model["kind"])
     with interrupts_raised():
         own = checked(options.own, options.anyway, progress.say) if options.own else None
         with own.standing_in() if own else nullcontext():
             if options.dry_run:
-                return _dry_run(recipe, device, progress)
-            return _run(options, run_folder, recipe, device, progress, own)
+                return _dry_run(recipe, device, progress, beginning)
+            return _run(options, run_folder, recipe, device, progress, own, beginning)
 
 
-def _run(options, run_folder, recipe, device, progress, own):
+def _run(options, run_folder, recipe, device, progress, own, beginning):
     if not options.start_over and _is_done(run_folder, recipe):
         if own and not run_folder.certificate.exists():
             with only_training(run_folder.path):
@@ -193,12 +203,12 @@ def _run(options, run_folder, recipe, device, progress, own):
             progress.say(f"what was trained is now in {run_folder.set_aside()}")
             if own:
                 run_folder.save_own(own.content)
-        return _train(recipe, run_folder, device, progress, own)
+        return _train(recipe, run_folder, device, progress, own, beginning)
 
 
-def _dry_run(recipe, device, progress):
+def _dry_run(recipe, device, progress, beginning):
     with TemporaryDirectory() as folder:
-        trainer = prepare(recipe, RunFolder(folder), device, progress)
+        trainer = prepare(recipe, RunFolder(folder), device, progress, beginning=beginning)
     _warn_of_warmup(trainer)
     trainer.model.summary(file=sys.stderr)
     print(_toml(recipe))
@@ -214,8 +224,8 @@ def _warn_of_warmup(trainer):
         )
 
 
-def _train(recipe, run_folder, device, progress, own):
-    trainer = prepare(recipe, run_folder, device, progress, own)
+def _train(recipe, run_folder, device, progress, own, beginning):
+    trainer = prepare(recipe, run_folder, device, progress, own, beginning)
     _warn_of_warmup(trainer)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
@@ -282,21 +292,25 @@ def _is_done(run_folder, recipe):
 
 
 def _resumed(options):
-    unused = [name for name in ("run_folder", "dry_run") if getattr(options, name)]
+    unused = [name for name in ("run_folder", "beginning", "dry_run") if getattr(options, name)]
     unused += _changes(options)
     if unused:
+        unused = ["from" if name == "beginning" else name for name in unused]
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
     run_folder = RunFolder(options.resume)
     return run_folder, Recipe.of_run(run_folder)
 
 
-def _new(options):
+def _new(options, beginning):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
     recipe = Recipe.load(options.recipe)
-    for name, value in _changes(options).items():
+    changes = _changes(options)
+    for name, value in changes.items():
         recipe = recipe.with_value(name, value)
+    if beginning:
+        recipe = beginning.fitted(recipe, changes)
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))

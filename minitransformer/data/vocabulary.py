@@ -82,12 +82,12 @@ class Vocabulary:
         file = io.BytesIO()
         try:
             _sentencepiece().SentencePieceTrainer.train(
-                sentence_iterator=(_normalize(text) for text in texts),
+                sentence_iterator=(normalized(text) for text in texts),
                 model_writer=file,
                 model_type="bpe",
                 vocab_size=size,
                 character_coverage=1.0,
-                normalization_rule_name="identity",  # _normalize has done it
+                normalization_rule_name="identity",  # normalized has done it
                 max_sentence_length=2**30,  # bytes; longer ones would be left out without a word
                 pad_id=PAD,
                 unk_id=UNK,
@@ -130,7 +130,7 @@ class Vocabulary:
                 word, one of more characters than ``most`` of the longest pieces have, the last ids
                 may be others than with the whole word.
         """
-        text = _normalize(text)
+        text = normalized(text)
         return self._processor.encode(text if most is None else self._beginning(text, most))[:most]
 
     def _beginning(self, text, most):
@@ -142,6 +142,18 @@ class Vocabulary:
         end = text.find(" ", enough)
         return text[: min(2 * enough, end if end >= 0 else len(text))]
 
+    def located(self, text):
+        """The ids of one text, and where in :func:`normalized` text each piece ends.
+
+        Returns:
+            ids and ends, two lists. A piece holds its characters up to the one before its end, and
+            the blank before a word is the first of them.
+        """
+        text = normalized(text)
+        pieces = self._processor.encode(text, out_type=str)  # unknown characters as they are
+        ends = np.cumsum([len(piece) for piece in pieces], dtype=int) - 1  # text has no first BLANK
+        return self._processor.encode(text), ends.tolist()
+
     def surely_has_more(self, text, most):
         """Whether the length of a text tells that it has more than ``most`` ids, however it is cut.
 
@@ -150,7 +162,7 @@ class Vocabulary:
         enough = self._longest * most
         if len(text) < enough:
             return False
-        text = self._squeezed(_normalize(text))
+        text = self._squeezed(normalized(text))
         return len(text) + bool(text) > enough  # and the blank before the first word
 
     def _squeezed(self, text):
@@ -170,7 +182,7 @@ class Vocabulary:
         """
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout={dropout} must lie in 0 <= dropout < 1")
-        texts = [_normalize(text) for text in texts]
+        texts = [normalized(text) for text in texts]
         if dropout == 0:
             return self._processor.encode(texts)
         if seed is None:
@@ -199,7 +211,7 @@ class Vocabulary:
         """
         require_mask(self)
         parts, begins = [], []  # of words; None is a gap
-        for word in _normalize(text).split():
+        for word in normalized(text).split():
             head, *rest = GAP.split(word)
             parts += [BLANK + head] * bool(head or not rest)
             for i, part in enumerate(rest):
@@ -236,7 +248,8 @@ def _sentencepiece():
     return library("sentencepiece", "text")
 
 
-def _normalize(text):
+def normalized(text):
+    """A text as pieces see it: its accents composed, one space for any run of blanks."""
     for sign in RESERVED:
         text = text.replace(sign, " ")
     text = text.encode(errors="replace").decode()  # half a surrogate pair is no character

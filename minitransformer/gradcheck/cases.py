@@ -60,6 +60,7 @@ from minitransformer.models.masked_language_model import MaskedLanguageModelConf
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
+from minitransformer.models.tagger import TaggerConfig
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module
 
@@ -277,7 +278,7 @@ def small_convolution_config():
     )
 
 
-def small_language_model_config(norm="pre", kind=LanguageModelConfig):
+def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
     return kind(
         vocabulary_size=V,
         d_model=D,
@@ -289,7 +290,13 @@ def small_language_model_config(norm="pre", kind=LanguageModelConfig):
         feed_forward_dropout=0.2,
         norm=norm,
         max_length=T,
+        **fields,
     )
+
+
+def small_tagger_config(norm="pre"):
+    labels = " ".join(f"label-{i}" for i in range(1, LABELS.max() + 1))
+    return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
 def small_recurrent_config(attention):
@@ -532,4 +539,5 @@ CASES = [
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
+    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
 ]

@@ -3,7 +3,7 @@
 A configuration is a frozen dataclass, whose fields are what a recipe's ``[model]`` and the command
 line may set. Their names say what they are, and so which values are refused: whole numbers are
 counted, so they are 1 or more; a ``…dropout`` is a probability; a ``…vocabulary_size`` and
-``pad_id`` come from the vocabulary and stand in no recipe.
+``pad_id`` come from the vocabulary, ``labels…`` from the examples, and stand in no recipe.
 """
 
 from dataclasses import KW_ONLY, asdict, dataclass, fields
@@ -27,6 +27,7 @@ class ModelConfig:
         task: the name that ``training/task.py`` knows by what it is trained for.
         paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
             that a learner's may stand in for them.
+        begins_with: kinds whose parameters a training of this one may begin with.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -35,15 +36,16 @@ class ModelConfig:
     kind: ClassVar[str]
     task: ClassVar[str]
     paper_layers: ClassVar[bool] = False
+    begins_with: ClassVar[tuple] = ()
 
     @classmethod
     def choices(cls):
-        """The fields that do not come from the vocabulary."""
-        return [f for f in fields(cls) if f.name != "pad_id" and not _is_vocabulary(f)]
+        """The fields that come neither from the vocabulary nor from the examples."""
+        return [f for f in fields(cls) if not _is_of_data(f)]
 
     @classmethod
     def of_vocabulary(cls, size, **choices):
-        """With one vocabulary of ``size`` ids for all that has one."""
+        """With one vocabulary of ``size`` ids for all that has one; the other fields by name."""
         sizes = {f.name: size for f in fields(cls) if _is_vocabulary(f)}
         return cls(**sizes, **choices)
 
@@ -132,6 +134,10 @@ def require(condition, message):
     """Raise a ValueError with this message unless the condition holds."""
     if not condition:
         raise ValueError(message)
+
+
+def _is_of_data(f):
+    return _is_vocabulary(f) or f.name == "pad_id" or f.name.startswith("labels")
 
 
 def _is_vocabulary(f):

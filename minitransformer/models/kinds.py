@@ -33,6 +33,10 @@ KINDS = {
         "minitransformer.models.masked_language_model:MaskedLanguageModelConfig",
         "minitransformer.models.masked_language_model:MaskedLanguageModel",
     ),
+    "tagger": (
+        "minitransformer.models.tagger:TaggerConfig",
+        "minitransformer.models.tagger:Tagger",
+    ),
 }
 
 

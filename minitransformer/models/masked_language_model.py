@@ -24,6 +24,7 @@ class MaskedLanguageModelConfig(LanguageModelConfig):
 
     kind: ClassVar[str] = "masked-language-model"
     task: ClassVar[str] = "masked language modelling"
+    begins_with: ClassVar[tuple] = ("masked-language-model",)
 
 
 class MaskedLanguageModel(LanguageModel):

@@ -151,7 +151,7 @@ def _translations(run_folder, device):
 
 def _validation(run_folder, device):
     """What is said of any other model: its scores on the text that validates."""
-    scores, _ = validated(run_folder, Recipe.of_run(run_folder), device)
+    scores, _, _ = validated(run_folder, Recipe.of_run(run_folder), device)
     words = ", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in scores.items())
     return [f"- validation: {words}"]
 

@@ -119,6 +119,7 @@ def load_texts(data):
 def _parts_of_file(data):
     """A text file cut in two before its last tenth: at a line end of its second half, if any."""
     data.require_text()
+    data.require_no_labels()
     if data.languages != DataConfig.languages:
         raise RecipeError("corpus='text' has the language of its file; leave out languages")
     text = read_text(data.text)

@@ -13,7 +13,7 @@ from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
-CORPORA = ("toy", "multi30k", "files", "text")
+CORPORA = ("toy", "multi30k", "files", "text", "labelled")
 UNITS = ("subwords", "characters")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
 PATHS = (
@@ -23,6 +23,7 @@ PATHS = (
     "validation_target",
     "data_dir",
     "text",
+    "labelled",
 )
 # What may be another when a run goes on: where its text is, what is logged and saved on the way.
 UNBOUND = (*PATHS, "log_every", "save_every")
@@ -37,13 +38,20 @@ class DataConfig:
     """The text that is learned from.
 
     Attributes:
-        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
-            one file that a language model learns from.
+        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, ``"text"`` for one
+            file that a language model learns from, or ``"labelled"`` for one that a tagger does.
         languages: source and target: two of de, en, fr and cs for Multi30k, de and en for toy.
         train_source, train_target: text to train on: files, one sentence a line, plain or .gz.
         validation_source, validation_target: the same for the text that chooses the epoch.
         data_dir: folder with a local copy of Multi30k; empty for a download.
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
+        labelled: a file of labels, plain or .gz, whose last tenth chooses the epoch: word, tab and
+            label in a line, and a blank line between sentences; or, without blank lines, label, tab
+            and sentence.
+        labels: of the toy corpus: ``"part-of-speech"``, ``"case"`` or ``"number"`` of each word, or
+            the ``"tense"`` of each sentence.
+        labelled_share: how much of the training sentences a tagger is given the labels of, drawn
+            by the seed; all of a smaller share are in a larger one.
         unit: of which texts are made: ``"subwords"`` or ``"characters"``.
         vocabulary_size: subwords, shared by both languages; of characters all have an id.
         max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
@@ -61,6 +69,9 @@ class DataConfig:
     validation_target: str = ""
     data_dir: str = ""
     text: str = ""
+    labelled: str = ""
+    labels: str = ""
+    labelled_share: float = 1.0
     unit: str = "subwords"
     vocabulary_size: int = 8000
     max_tokens: int = 256
@@ -69,15 +80,36 @@ class DataConfig:
         """Raise a RecipeError where a text file is to be learned from, and none is named."""
         if self.corpus == "text" and not self.text:
             raise RecipeError("corpus='text' needs a text file: --text FILE")
+        if self.corpus == "labelled" and not self.labelled:
+            raise RecipeError("corpus='labelled' needs a file of labels: --labelled FILE")
+
+    def require_no_labels(self):
+        """Raise a RecipeError where labels are chosen, for whoever learns from text alone."""
+        for name in ("labelled", "labels", "labelled_share"):
+            value = getattr(self, name)
+            if value != getattr(DataConfig, name):
+                raise RecipeError(
+                    f"{name}={value!r} is for a tagger; leave it out, or take the recipe tagger"
+                )
+        if self.corpus == "labelled":
+            raise RecipeError("corpus='labelled' is for a tagger; take the recipe tagger")
 
     def __post_init__(self):
         if self.corpus not in CORPORA:
-            raise ValueError(f"corpus={self.corpus!r}; choose 'toy', 'multi30k', 'files' or 'text'")
+            raise ValueError(f"corpus={self.corpus!r}; choose {_listed(CORPORA)}")
         if self.unit not in UNITS:
             raise ValueError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
         for name in ("vocabulary_size", "max_tokens"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
+        if not 0 < self.labelled_share <= 1:
+            raise ValueError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
+
+
+def _listed(names):
+    """Such as "'one', 'two' or 'three'"."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}"
 
 
 @dataclass(frozen=True)
@@ -246,14 +278,16 @@ class Recipe:
         sections = asdict(self.data) | asdict(self.training)
         return {name: value for name, value in sections.items() if name not in UNBOUND}
 
-    def model_config(self, vocabulary_size):
+    def model_config(self, vocabulary_size, **of_data):
         """The configuration of this recipe's kind of model, for a shared vocabulary.
+
+        ``of_data`` are the fields that the examples decide; see :meth:`Task.of_data`.
 
         Raises:
             ValueError: a field of the model makes no sense.
         """
         choices = {name: value for name, value in self.model.items() if name != "kind"}
-        return config_class(self.model["kind"]).of_vocabulary(vocabulary_size, **choices)
+        return config_class(self.model["kind"]).of_vocabulary(vocabulary_size, **choices, **of_data)
 
     def longest_side(self):
         """The most tokens, with the end symbol, that a side of a training pair may have.

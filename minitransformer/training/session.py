@@ -7,6 +7,7 @@ from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.kinds import new_model
+from minitransformer.training.beginning import Beginning
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
@@ -14,11 +15,12 @@ from minitransformer.training.trainer import Trainer
 from minitransformer.workers import default_shards
 
 
-def prepare(recipe, run, device, progress, own=None):
+def prepare(recipe, run, device, progress, own=None, beginning=None):
     """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
 
     Reports to ``progress`` what it reads, leaves out and learns. ``own`` is the OwnFile that stands
-    in, of which the run keeps a copy.
+    in, and ``beginning`` the Beginning that a new run has in place of random parameters and a
+    vocabulary of its own; of both the run keeps a copy.
 
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
@@ -39,9 +41,19 @@ def prepare(recipe, run, device, progress, own=None):
     examples, validation = new_task.read(recipe, progress)
 
     texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
-    vocabulary = _vocabulary(recipe, run, new_task, examples, texts)
-    config = recipe.model_config(len(vocabulary))
+    of_data = new_task.of_data(examples, validation)
+    if run.config.exists():
+        vocabulary = _stored_vocabulary(recipe, run, of_data, texts)
+        beginning = Beginning.kept(run)
+    elif beginning:
+        vocabulary = beginning.vocabulary
+    else:
+        vocabulary = _new_vocabulary(recipe, new_task, examples)
+    config = recipe.model_config(len(vocabulary), **of_data)
     model = new_model(config, training.seed, device=device)
+    if beginning:
+        beginning.put_into(model)
+        progress.say(f"begins with the parameters of {beginning.origin}")
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
     task = new_task(recipe, vocabulary, examples, validation, progress)
@@ -49,6 +61,8 @@ def prepare(recipe, run, device, progress, own=None):
     if not run.config.exists():
         if own:
             run.save_own(own.content)
+        if beginning:
+            beginning.keep_in(run)
         run.save_vocabulary(vocabulary)
         run.save_config(config, recipe.as_dict())
     run.bind(recipe.identity(), texts)
@@ -64,7 +78,8 @@ def validated(run, recipe, device):
         device: a Device or its name.
 
     Returns:
-        a dict of numbers, as :meth:`Task.validate`, and what the parameters are, in words.
+        a dict of numbers, as :meth:`Task.validate`; lines, as :meth:`Task.details`; and what the
+        parameters are, in words.
 
     Raises:
         CheckpointError, VocabularyError, OSError, DeviceError: as for
@@ -76,7 +91,7 @@ def validated(run, recipe, device):
     task, silent = task_class(model.config), Progress(io.StringIO())
     task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
     with model.device.as_current():
-        return task.validate(model), origin
+        return task.validate(model), task.details(model), origin
 
 
 def _shards(recipe, run, device):
@@ -86,20 +101,22 @@ def _shards(recipe, run, device):
     return default_shards(device, recipe.training.batch_tokens)
 
 
-def _vocabulary(recipe, run, task, examples, texts):
-    """The vocabulary of the run in the folder, or one learned from ``examples`` for a new run."""
-    if not run.config.exists():
-        learned_from = [text for example in examples for text in example]
-        if recipe.data.unit == "characters":
-            return CharacterVocabulary.train(learned_from)
-        size = recipe.data.vocabulary_size
-        return Vocabulary.train(learned_from, size, mask=task.needs_mask)
+def _new_vocabulary(recipe, task, examples):
+    """One that is learned from ``examples``."""
+    learned_from = task.texts(examples)
+    if recipe.data.unit == "characters":
+        return CharacterVocabulary.train(learned_from)
+    return Vocabulary.train(learned_from, recipe.data.vocabulary_size, mask=task.needs_mask)
+
+
+def _stored_vocabulary(recipe, run, of_data, texts):
+    """That of the run in the folder, if the run is of this recipe and these texts."""
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
     run.require_bound()
     vocabulary = load_vocabulary(run.vocabulary)
     config, _ = run.load_config()
-    wanted = recipe.model_config(len(vocabulary))
+    wanted = recipe.model_config(len(vocabulary), **of_data)
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),

@@ -21,6 +21,7 @@ def load_split(data, split, *, strict=True):
         RecipeError: the recipe does not say where its files are, or names a text for another task.
         ValueError: the corpus has no such split or no such languages.
     """
+    data.require_no_labels()
     if data.corpus == "text":
         raise RecipeError(
             "corpus='text' has no pairs to translate; take 'files', or the recipe gpt, whose model "

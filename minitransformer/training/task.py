@@ -19,6 +19,7 @@ TASKS = {
     "masked language modelling": (
         "minitransformer.training.masked_language_modelling:MaskedLanguageModelling"
     ),
+    "tagging": "minitransformer.training.tagging:Tagging",
 }
 
 
@@ -89,6 +90,16 @@ class Task:
         """
         raise NotImplementedError
 
+    @staticmethod
+    def texts(examples):
+        """The texts of examples that a vocabulary is learned from."""
+        return [text for example in examples for text in example]
+
+    @staticmethod
+    def of_data(examples, validation):
+        """The fields of a model's configuration that the examples decide, a dict."""
+        return {}
+
     def batches(self, epoch):
         """The list of batches of an epoch, counted from 0; the same each time."""
         raise NotImplementedError
@@ -100,6 +111,10 @@ class Task:
     def validate(self, model):
         """A dict of numbers, that of ``score`` by its name among them."""
         raise NotImplementedError
+
+    def details(self, model):
+        """Lines that say more of how good a model is than its scores do."""
+        return []
 
     def exploded(self, model):
         """A loss from which a training does not come back; log V is that of guessing."""

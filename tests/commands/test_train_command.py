@@ -128,7 +128,7 @@ def test_a_wrong_command_line_ends_with_2(arguments, problem, capsys):
         (["--epochs", "0"], "epochs=0 must be > 0"),
         (
             ["--corpus", "europarl"],
-            "corpus='europarl'; choose 'toy', 'multi30k', 'files' or 'text'",
+            "corpus='europarl'; choose 'toy', 'multi30k', 'files', 'text' or 'labelled'",
         ),
         (["--train-source", "/no.de"], "/no.de: No such file or directory"),
         (["--vocabulary-size", "9"], "these texts need"),

@@ -26,7 +26,7 @@ from minitransformer.data.vocabulary import (
     UNK,
     Vocabulary,
     VocabularyError,
-    _normalize,
+    normalized,
 )
 
 TEXTS = [
@@ -128,7 +128,7 @@ MARKS = "\u0301\u0323\u0327\u0308\u0f73\u0344\u0345"
 @given(st.text(f"aeäâㅎ각\u1100\u1161\u11a8 {MARKS}", max_size=60))
 def test_marks_put_in_order_make_the_same_text(text):
     repeated = "x\u0323\u0301 " * LONG + text
-    assert _normalize(repeated) == " ".join(unicodedata.normalize("NFC", repeated).split())
+    assert normalized(repeated) == " ".join(unicodedata.normalize("NFC", repeated).split())
 
 
 @pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0f73", "\u0344\u0323"], ids=ascii)

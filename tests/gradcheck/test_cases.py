@@ -19,7 +19,7 @@ def test_every_gradient_is_right(case, seed):
 
 def test_tolerances_are_those_promised():
     transformers = ("post-norm", "pre-norm", "restricted")
-    language_models = ("language model", "masked language model")
+    language_models = ("language model", "masked language model", "tagger")
     whole = tuple(f"model, {name}" for name in transformers + language_models)
     promised = {case.name: 1e-6 if case.name.startswith(whole) else 1e-7 for case in CASES}
     assert {case.name: case.tolerance for case in CASES} == promised

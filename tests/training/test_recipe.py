@@ -25,7 +25,8 @@ def test_every_recipe_can_be_trained(name):
     config = recipe.model_config(recipe.data.vocabulary_size)
     assert 2 <= recipe.longest_side() <= config.max_length
     assert recipe.training.epochs >= 1
-    corpora = {"toy": "toy", "gpt": "text", "bert": "text"}  # the others are for Multi30k
+    corpora = dict.fromkeys(("toy", "tagger", "classifier"), "toy")
+    corpora |= dict.fromkeys(("gpt", "bert"), "text")  # the others are for Multi30k
     assert recipe.data.corpus == corpora.get(name.split("-")[-1], "multi30k")
 
 
@@ -67,7 +68,8 @@ def test_a_recipe_survives_json(name):
     sections = json.loads(json.dumps(recipe.as_dict()))
     assert Recipe.from_dict(sections) == recipe
     names = {f.name for f in fields(config_class(recipe.model["kind"]))}
-    assert set(sections["model"]) == {"kind", *names} - {*FROM_VOCABULARY, "vocabulary_size"}
+    of_data = {*FROM_VOCABULARY, "vocabulary_size", "labels", "labels_of"}
+    assert set(sections["model"]) == {"kind", *names} - of_data
 
 
 def test_one_value_replaces_that_of_any_section_and_nothing_else():
@@ -121,7 +123,10 @@ def test_a_file_is_read_like_a_recipe_of_the_package(file):
         ("[model]\ndropout = true", "dropout=True is of type bool; give one of type float"),
         ("[model]\nnorm = 1", "norm=1 is of type int; give one of type str, such as 'post'"),
         ("[training]\nepochs = 0", "epochs=0 must be > 0"),
-        ('[data]\ncorpus = "wmt"', "corpus='wmt'; choose 'toy', 'multi30k', 'files' or 'text'"),
+        (
+            '[data]\ncorpus = "wmt"',
+            "corpus='wmt'; choose 'toy', 'multi30k', 'files', 'text' or 'labelled'",
+        ),
         ("[data]\nmax_tokens = 0", "max_tokens=0 must be > 0"),
         ("[training\nepochs = 1", "at line 1"),
     ],

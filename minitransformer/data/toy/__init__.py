@@ -12,16 +12,19 @@ to be learned for it does not run word for word along the diagonal:
 - place against direction: im Park (in the park), in den Park (into the park)
 - number words: einundzwanzig (twenty-one)
 
-The words are in lexicon.py, their forms in inflection.py, the word order in sentences.py.
+The words are in lexicon.py, their forms in inflection.py, the word order in sentences.py. What each
+German word is, its case say, is noted as it is written; german.py says how.
 """
 
 import re
 import zlib
 
+from minitransformer.data.toy.german import NONE
 from minitransformer.data.toy.sentences import Writer
 
 SIZES = {"train": 12000, "validation": 500, "test": 1000}
 MAX_WORDS = 14  # of a German sentence
+LABELS = ("part-of-speech", "case", "number", "tense")
 
 
 def toy_corpus(seed=0):
@@ -32,6 +35,47 @@ def toy_corpus(seed=0):
     of word forms that all occur in training. No German sentence occurs twice. The same seed gives
     the same corpus everywhere; the combinations held out are the same for all seeds.
     """
+    corpus = _made_up(seed)
+    return {split: [(str(german), english) for german, english in corpus[split]] for split in SIZES}
+
+
+def labelled_toy_corpus(kind, seed=0):
+    """The German sentences of :func:`toy_corpus`, in order, with what the grammar knows of them.
+
+    Args:
+        kind: of labels, one of LABELS. Each word has a label, ``"-"`` where there is nothing to
+            say; of ``"tense"`` each sentence has one, the tense of its main clause.
+        seed: of the corpus.
+
+    Returns:
+        "train", "validation" and "test", as lists of (text, labels). Of words, and signs, which
+        are words too, both have blanks between them: ``("Er schläft .", "nominative - -")``. With
+        one label a sentence stands as people write it: ``("Er schläft.", "present")``.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    if kind not in LABELS:
+        raise ValueError(f"labels={kind!r}; the toy corpus has {', '.join(map(repr, LABELS))}")
+    field = kind.replace("-", "_")
+    corpus = _made_up(seed)
+    return {
+        split: [_labelled(german, field) for german, _ in sentences]
+        for split, sentences in corpus.items()
+    }
+
+
+def _labelled(german, field):
+    words, labels = zip(*german.words(), strict=True)
+    values = [getattr(label, field) for label in labels]
+    if field == "tense":
+        (tense,) = {*values} - {NONE}
+        return str(german), tense
+    return " ".join(words), " ".join(values)
+
+
+def _made_up(seed):
+    """The pairs of the corpus, the German side with its labels."""
     writer = Writer(seed)
     corpus = {split: [] for split in SIZES}
     seen, training_words = set(), set()

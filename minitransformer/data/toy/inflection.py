@@ -5,6 +5,7 @@ Genders are m, f and n, and p for the plural of all three.
 
 from typing import NamedTuple
 
+from minitransformer.data.toy.german import German, german, join_german, number_of
 from minitransformer.data.toy.lexicon import MODALS, NUMBERS
 
 ARTICLES = {
@@ -41,13 +42,19 @@ def german_noun_phrase(determiner, adjective, noun, case, plural=False):
         adjective: an Adjective or None.
         case: a key of ARTICLES.
     """
+    part_of_speech = "determiner" if determiner in ENGLISH_DETERMINERS else "number"
     determiner, ending = _determiner(determiner, case, "p" if plural else noun.gender)
     form = noun.plural if plural else noun.singular
     if plural and case == "dative" and not form.endswith(("n", "s")):
         form += "n"
     if noun.weak and not plural and case != "nominative":
         form += "n" if form.endswith(("e", "r")) else "en"
-    return join(determiner, adjective and adjective.stem + ending, form)
+    agreement = dict(case=case, number=number_of(plural))
+    return join_german(
+        german(determiner, part_of_speech, **(agreement if part_of_speech == "determiner" else {})),
+        adjective and german(adjective.stem + ending, "adjective", **agreement),
+        german(form, "noun", **agreement),
+    )
 
 
 def _determiner(determiner, case, gender):
@@ -79,9 +86,9 @@ def english_noun_phrase(determiner, adjective, noun, plural=False):
 class VerbForms(NamedTuple):
     """What becomes of a verb: er "hat" ein Buch "gelesen"; weil er ein Buch "gelesen hat"."""
 
-    second: str  # the second place of a main clause
-    end: str  # the end of a main clause
-    last: str  # the end of a subordinate clause
+    second: German  # the second place of a main clause
+    end: German  # the end of a main clause
+    last: German  # the end of a subordinate clause
     english: str
 
 
@@ -90,10 +97,15 @@ def conjugate(verb, tense, plural=False):
 
     In English the present is progressive and the perfect is the simple past.
     """
+    number = number_of(plural)
     if tense == "present":
         second = verb.infinitive if plural else verb.third
-        english = join("are" if plural else "is", verb.english_ing)
-        return VerbForms(second, verb.prefix, verb.prefix + second, english)
+        return VerbForms(
+            german(second, "verb", number=number, tense=tense),
+            german(verb.prefix, "particle"),
+            german(verb.prefix + second, "verb", number=number),
+            join("are" if plural else "is", verb.english_ing),
+        )
     if tense == "perfect":
         haben = ("hat", "haben") if verb.auxiliary == "haben" else ("ist", "sind")
         second, end, english = haben[plural], verb.participle, verb.english_past
@@ -101,7 +113,18 @@ def conjugate(verb, tense, plural=False):
         singular, can, he_can = MODALS[tense]
         second, end = tense if plural else singular, verb.lemma
         english = join(can if plural else he_can, verb.english)
-    return VerbForms(second, end, f"{end} {second}", english)
+        tense = "modal"
+    return verb_forms(second, german(end, "verb"), number, tense, english)
+
+
+def verb_forms(second, end, number, tense, english):
+    """The VerbForms of a finite verb in the second place and German ``end`` at the end."""
+    return VerbForms(
+        german(second, "verb", number=number, tense=tense),
+        end,
+        join_german(end, german(second, "verb", number=number)),
+        english,
+    )
 
 
 def number_words(n):

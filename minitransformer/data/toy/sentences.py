@@ -3,6 +3,7 @@
 import random
 from typing import NamedTuple
 
+from minitransformer.data.toy.german import German, german, join_german, number_of
 from minitransformer.data.toy.inflection import (
     ARTICLES,
     PRONOUNS,
@@ -12,6 +13,7 @@ from minitransformer.data.toy.inflection import (
     german_noun_phrase,
     join,
     number_words,
+    verb_forms,
 )
 from minitransformer.data.toy.lexicon import (
     BEINGS,
@@ -35,7 +37,7 @@ INTRANSITIVE = tuple(verb for verb in VERBS if not verb.objects)
 class Phrase(NamedTuple):
     """Some words in both languages, and what the rest of a sentence must know of them."""
 
-    german: str = ""
+    german: German | str = ""  # with labels unless it is empty
     english: str = ""
     noun: Noun = None
     plural: bool = False
@@ -61,10 +63,10 @@ class Clause(NamedTuple):
     def german(self, lead=NOTHING):
         """As a main clause: ``lead``, one of its phrases, then the verb, then the others."""
         others = (phrase.german for phrase in self.phrases if phrase is not lead)
-        return join(lead.german, self.verb.second, *others, self.verb.end)
+        return join_german(lead.german, self.verb.second, *others, self.verb.end)
 
     def german_verb_last(self):
-        return join(*(phrase.german for phrase in self.phrases), self.verb.last)
+        return join_german(*(phrase.german for phrase in self.phrases), self.verb.last)
 
     def english(self, lead=NOTHING):
         """Subject, verb, objects, place, time, unless the place or the time leads."""
@@ -82,14 +84,15 @@ class Writer:
         self._random = random.Random(seed).random
 
     def sentence(self):
-        """German, English, and the combinations of dictionary forms it is made of.
+        """German with its labels, English, and the combinations of dictionary forms of it.
 
         A combination is a string: "klein Hund" and "elf Hund" of an adjective or number and its
         noun, "Hund schlafen" of a subject and its verb, "kaufen Buch" of a verb and its object.
         """
         self._combinations = []
-        german, english = self._pick(self._KINDS)(self)
-        return _finished(german), _finished(english), self._combinations
+        text, english = self._pick(self._KINDS)(self)
+        finished = German(_finished(text), text.labels)
+        return finished, _finished(english), self._combinations
 
     def _pick(self, items):
         return items[int(self._random() * len(items))]
@@ -117,9 +120,9 @@ class Writer:
         tense = self._pick(TENSES)
         # with a second being it would be open whom the pronoun means
         clause = self._clause(subject, tense, VERBS_WITHOUT_SECOND_BEING)
-        german, english = self._main(clause)
+        text, english = self._main(clause)
         pronoun = subject._replace(
-            german=PRONOUNS[_gender(subject)],
+            german=_pronoun(PRONOUNS[_gender(subject)], "nominative", subject.plural),
             english="they" if subject.plural else subject.noun.pronoun,
         )
         past = tense == "perfect"
@@ -130,7 +133,7 @@ class Writer:
             reason = self._clause(pronoun, "perfect" if past else "present", brief=True)
         weil, because = self._pick((("weil", "because"), ("obwohl", "although")))
         return (
-            f"{german}, {weil} {reason.german_verb_last()}",
+            join_german(text + ",", german(weil, "conjunction"), reason.german_verb_last()),
             f"{english} {because} {reason.english()}",
         )
 
@@ -139,8 +142,9 @@ class Writer:
         tense = self._pick(("present", "perfect"))
         one = self._clause(self._being(), tense, INTRANSITIVE, brief=True)
         other = self._clause(self._being(), tense, brief=True)
+        while_one = join_german(german("während", "conjunction"), one.german_verb_last())
         return (
-            f"während {one.german_verb_last()}, {other.german()}",
+            join_german(while_one + ",", other.german()),
             f"while {one.english()}, {other.english()}",
         )
 
@@ -150,18 +154,21 @@ class Writer:
         plural, singular, say, says = self._pick(REPORTS)
         self._combine(subject.noun.singular, plural)
         clause = self._clause(self._being(), self._pick(TENSES), brief=True)
-        german, english = (plural, say) if subject.plural else (singular, says)
+        sagt, english = (plural, say) if subject.plural else (singular, says)
+        sagt = german(sagt, "verb", number=number_of(subject.plural), tense="present")
+        dass = german("dass", "conjunction")
         return (
-            f"{subject.german} {german}, dass {clause.german_verb_last()}",
+            join_german(subject.german, sagt + ",", dass, clause.german_verb_last()),
             f"{subject.english} {english} that {clause.english()}",
         )
 
     def _relative(self):
         """Der Mann, den das Kind ruft, liest einen Brief."""
         subject = self._being()
-        german, english = self._pick((self._who_does, self._whom_one_does))(subject)
+        clause, english = self._pick((self._who_does, self._whom_one_does))(subject)
         subject = subject._replace(
-            german=f"{subject.german}, {german},", english=f"{subject.english} {english}"
+            german=join_german(subject.german + ",", clause + ","),
+            english=f"{subject.english} {english}",
         )
         return self._main(self._clause(subject, self._pick(TENSES), INTRANSITIVE, brief=True))
 
@@ -188,7 +195,7 @@ class Writer:
     def _who_does(self, head):
         """The relative clause "der den Ball trägt", "who is carrying the ball"."""
         pronoun = head._replace(
-            german=ARTICLES["nominative"][_gender(head)],
+            german=_pronoun(ARTICLES["nominative"][_gender(head)], "nominative", head.plural),
             english="who" if head.noun in PEOPLE else "that",
         )
         # "die die Katze ruft" would be open: who is calling whom?
@@ -214,7 +221,8 @@ class Writer:
         clause = Clause(subject, conjugate(verb, self._pick(TENSES), subject.plural))
         whom = "denen" if gender == "p" else ARTICLES[case][gender]
         english = "whom" if head.noun in PEOPLE else "that"
-        return f"{whom} {clause.german_verb_last()}", f"{english} {clause.english()}"
+        whom = _pronoun(whom, case, head.plural)
+        return join_german(whom, clause.german_verb_last()), f"{english} {clause.english()}"
 
     def _being(self):
         return self._noun_phrase(BEINGS, "nominative")
@@ -230,11 +238,11 @@ class Writer:
         determiners = noun.determiners
         if plural:
             determiners = (*_without("ein", determiners), "viele", "number", "number")
-        german = english = self._pick(determiners)
-        if german == "number":
-            german, english = self._number(noun)
+        determiner = english = self._pick(determiners)
+        if determiner == "number":
+            determiner, english = self._number(noun)
         adjective = self._adjective(noun) if self._chance(0.35) else None
-        words = german, adjective, noun
+        words = determiner, adjective, noun
         phrase = german_noun_phrase(*words, case, plural)
         return Phrase(
             phrase,
@@ -252,23 +260,30 @@ class Writer:
         return adjective
 
     def _number(self, noun):
-        german, english = number_words(2 + int(self._random() * 98))
-        self._combine(german, noun.singular)
-        return german, english
+        number, english = number_words(2 + int(self._random() * 98))
+        self._combine(number, noun.singular)
+        return number, english
 
     def _is_so(self, subject, past=False, but=()):
         """The VerbForms of being tired, or eleven years old."""
         if self._chance(0.3):
-            german, english = self._number(subject.noun)
-            german, english = f"{german} Jahre alt", f"{english} years old"
+            number, english = self._number(subject.noun)
+            end = join_german(
+                german(number, "number"),
+                german("Jahre", "noun", case="accusative", number="plural"),
+                german("alt", "adjective"),
+            )
+            english = f"{english} years old"
         else:
-            german, english, _ = self._adjective(subject.noun, (*but, *subject.english.split()))
+            word, english, _ = self._adjective(subject.noun, (*but, *subject.english.split()))
+            end = german(word, "adjective")
         forms = (("war", "was"), ("waren", "were")) if past else (("ist", "is"), ("sind", "are"))
         ist, is_ = forms[subject.plural]
-        return VerbForms(ist, german, f"{german} {ist}", f"{is_} {english}")
+        return verb_forms(ist, end, number_of(subject.plural), "present", f"{is_} {english}")
 
     def _time(self, tense):
-        return Phrase(*self._pick(TIMES[tense]))
+        text, english = self._pick(TIMES[tense])
+        return Phrase(_german_time(text), english)
 
     def _place(self, verb):
         place = self._pick(PLACES)
@@ -276,11 +291,32 @@ class Writer:
         where, where_to = PREPOSITIONS[preposition]
         goes_there = verb.motion and where_to != "" and self._chance(0.5)
         phrase = self._noun_phrase((place,), "accusative" if goes_there else "dative")
-        german = f"{preposition} {phrase.german}"
-        for two_words, one in (("in dem ", "im "), ("in das ", "ins ")):
-            german = german.replace(two_words, one)
+        place = _contracted(join_german(german(preposition, "preposition"), phrase.german))
         english = f"{where_to if goes_there else where} {phrase.english}"
-        return Phrase(german, english, may_lead=not goes_there)
+        return Phrase(place, english, may_lead=not goes_there)
+
+
+def _german_time(text):
+    """Such as "heute" or "am Abend"."""
+    if text.startswith("am "):
+        agreement = dict(case="dative", number="singular")
+        am, day = text.split()
+        return join_german(german(am, "preposition", **agreement), german(day, "noun", **agreement))
+    return german(text, "adverb")
+
+
+def _contracted(text):
+    """A place, with preposition and article in one word where people say so: im Park."""
+    for two_words, one in (("in dem ", "im "), ("in das ", "ins ")):
+        if text.startswith(two_words):
+            _, article, *others = text.labels
+            labels = [article._replace(part_of_speech="preposition"), *others]
+            return German(text.replace(two_words, one), labels)
+    return text
+
+
+def _pronoun(word, case, plural):
+    return german(word, "pronoun", case=case, number=number_of(plural))
 
 
 def _gender(phrase):

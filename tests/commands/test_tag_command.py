@@ -1,0 +1,146 @@
+import json
+
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.data.labelled import words_of
+from minitransformer.labeller import Labeller
+
+PARTS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sleeps": "V", ".": "S"}
+SENTENCES = [
+    f"{d} {n} {v} ." for d in ("the", "a") for n in ("dog", "cat") for v in ("runs", "sleeps")
+]
+WORDS = "".join(
+    "".join(f"{word}\t{PARTS[word]}\n" for word in sentence.split()) + "\n"
+    for sentence in SENTENCES * 4
+)
+WHOLE = "".join(f"{'fast' if 'runs' in s else 'slow'}\t{s}\n" for s in SENTENCES * 4)
+SIZES = ["--d-model", "16", "--num-heads", "2", "--d-ff", "32", "--num-layers", "1"]
+SIZES += ["--max-length", "16", "--epochs", "20", "--batch-tokens", "64", "--warmup-steps", "10"]
+SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0", "--vocabulary-size", "32"]
+
+
+def trained(folder, content):
+    path = folder / "labels.tsv"
+    path.write_text(content, encoding="utf-8")
+    command = ["train", "tagger", "--corpus", "labelled", "--labelled", path]
+    assert main([*map(str, [*command, "--run-folder", folder / "run"]), *SIZES]) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("words"), WORDS)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("sentences"), WHOLE)
+
+
+def said(capsys, *arguments):
+    capsys.readouterr()
+    assert main(["tag", *map(str, arguments)]) == 0
+    return capsys.readouterr()
+
+
+def test_each_word_stands_in_a_line_with_its_label_and_probability(tagger, capsys):
+    lines = [line.split("\t") for line in said(capsys, tagger, "the dog sleeps.").out.splitlines()]
+    assert [line[:2] for line in lines] == [["the", "D"], ["dog", "N"], ["sleeps", "V"], [".", "S"]]
+    assert all(0.25 < float(probability) <= 1 for *_, probability in lines)
+
+
+def test_a_sentence_has_one_label(classifier, capsys):
+    for verb, label in (("runs", "fast"), ("sleeps", "slow")):
+        text, found, probability = said(capsys, classifier, f"a cat {verb} .").out.split("\t")
+        assert (text, found) == (f"a cat {verb} .", label)
+        assert 0.5 < float(probability) <= 1
+
+
+def test_the_text_needs_no_quotes_and_its_blanks_do_not_matter(tagger, capsys):
+    expected = said(capsys, tagger, "the dog sleeps.").out
+    assert said(capsys, tagger, "the", "dog", "sleeps.").out == expected
+    assert said(capsys, tagger, "  the\tdog  sleeps.\n").out == expected
+
+
+def test_what_stands_there_is_what_the_model_says(tagger):
+    labeller = Labeller.load(tagger, "cpu")
+    text = "the cat, sleeps."
+    said = labeller.label(text)
+    assert [word for word, *_ in said] == [word for word, _ in words_of(text)]
+    ids = [2, *labeller.vocabulary.encode(text), 3]
+    logits, _ = labeller.model.forward([ids])
+    rows = logits[0][:, 1:]
+    assert said[0].label == labeller.model.config.names[rows[1].argmax()]
+
+
+def test_words_beyond_the_context_have_no_label(tagger, capsys):
+    shown = said(capsys, tagger, "the dog runs. " * 10)
+    lines = shown.out.splitlines()
+    assert len(lines) == 40
+    last = lines[-1].split("\t")
+    assert last == ["."]
+    without = sum("\t" not in line for line in lines)
+    assert f"the last {without} words have no label" in shown.err
+
+
+def test_a_long_sentence_still_has_its_label(classifier, capsys):
+    assert "\t" in said(capsys, classifier, "the dog runs . " * 100).out
+
+
+def test_unknown_characters_are_named_and_do_not_stop_it(tagger, capsys):
+    shown = said(capsys, tagger, "the dög sleeps.")
+    assert "vocabulary: 'dög'\n" in shown.err
+    assert [line.split("\t")[0] for line in shown.out.splitlines()] == ["the", "dög", "sleeps", "."]
+
+
+@pytest.mark.parametrize("text", ["", " \t"])
+def test_a_text_without_a_word_is_refused(text, tagger, capsys):
+    assert main(["tag", str(tagger), text]) == 1
+    assert "there is no word in the text" in capsys.readouterr().err
+
+
+def test_a_run_of_another_kind_says_which_command_it_is_for(run_folder, tagger, capsys):
+    assert main(["tag", str(run_folder), "hello"]) == 1
+    assert "minitransformer translate" in capsys.readouterr().err
+    for command in ("translate", "generate", "fill"):
+        assert main([command, str(tagger), "a ___"]) == 1
+        assert f"minitransformer tag {tagger}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
+def test_a_damaged_run_is_refused(name, tagger, tmp_path, capsys):
+    damaged = tmp_path / "run"
+    damaged.mkdir()
+    for path in tagger.iterdir():
+        if path.is_file():
+            (damaged / path.name).write_bytes(path.read_bytes())
+    content = (damaged / name).read_bytes()
+    (damaged / name).write_bytes(content[: len(content) // 2])
+    assert main(["tag", str(damaged), "the dog"]) == 1
+    shown = capsys.readouterr()
+    assert str(damaged) in shown.err
+    assert shown.out == ""
+
+
+def test_labels_of_the_same_number_that_are_others_are_refused(tagger, tmp_path, capsys):
+    other = tmp_path / "run"
+    other.mkdir()
+    for name in ("vocabulary.model", "model.npz"):
+        (other / name).write_bytes((tagger / name).read_bytes())
+    config = json.loads((tagger / "config.json").read_text())
+    config["model"]["labels"] = "D V N S"
+    (other / "config.json").write_text(json.dumps(config))
+    assert main(["tag", str(other), "the dog"]) == 1
+    assert "config.json says labels D V N S, the checkpoint" in capsys.readouterr().err
+
+
+def test_evaluating_it_gives_its_accuracy_and_a_line_for_each_label(tagger, capsys):
+    assert main(["evaluate", str(tagger)]) == 0
+    shown = capsys.readouterr().out
+    entries = [json.loads(x) for x in (tagger / "metrics.jsonl").read_text().splitlines()]
+    best = max(e["accuracy"] for e in entries if e["kind"] == "validation")
+    assert f"accuracy            {best:8.4f}" in shown
+    rows = [line.split() for line in shown.splitlines() if line[:2] in ("D ", "N ", "V ", "S ")]
+    assert [row[0] for row in rows] == ["D", "N", "S", "V"]
+    assert all(row[-1] == "3" for row in rows)

@@ -1,0 +1,280 @@
+"""A training that begins with what another run has learned, and with nothing else."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from test_tagging import FIELDS, SENTENCES, recipe_for
+from tiny_run import record, tiny_recipe, trained
+
+from minitransformer.backend import CPU
+from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.cli import main
+from minitransformer.commands.info import run_facts
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.beginning import Beginning
+from minitransformer.training.lock import only_training
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.training.session import prepare
+
+TEXT = "".join(f"the {animal} {verb}.\n" for animal, verb in SENTENCES)
+HEAD = "output_projection.weight"
+
+
+def masked_recipe(folder, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+    recipe = Recipe().with_value("kind", "masked-language-model")
+    fields = FIELDS | dict(corpus="text", text=str(folder / "text.txt"), vocabulary_size=42)
+    for name, value in (fields | changes).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretrained")
+    trained(masked_recipe(folder / "corpus"), folder / "run")
+    return folder / "run"
+
+
+def begun(pretrained, recipe, folder, **chosen):
+    """A Trainer that has not made a step."""
+    beginning = Beginning.of_run(pretrained) if pretrained else None
+    if beginning:
+        recipe = beginning.fitted(recipe, chosen)
+    progress = Progress(io.StringIO())
+    trainer = prepare(recipe, RunFolder(folder), CPU, progress, beginning=beginning)
+    trainer.resume()
+    return trainer
+
+
+def fine_tuned(pretrained, recipe, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with only_training(folder):
+        begun(pretrained, recipe, folder).train()
+    return folder
+
+
+def parameters(trainer):
+    return {name: p.data.copy() for name, p in trainer.model.named_parameters()}
+
+
+def learned(run):
+    arrays, _ = RunFolder(run).load_parameters()
+    return {name.removeprefix("parameters/"): array for name, array in arrays.items()}
+
+
+def test_a_tagger_begins_with_all_that_was_learned_but_for_what_it_says(pretrained, tmp_path):
+    first, second = (
+        parameters(begun(pretrained, recipe_for(tmp_path, seed=seed), tmp_path / str(seed)))
+        for seed in (1, 2)
+    )
+    for name, array in learned(pretrained).items():
+        np.testing.assert_array_equal(first[name], array)
+        np.testing.assert_array_equal(second[name], array)
+    assert first.keys() - learned(pretrained).keys() == {HEAD}
+    assert (first[HEAD] != second[HEAD]).all()
+
+
+def test_what_it_says_begins_as_it_would_without_another_run(pretrained, tmp_path):
+    ours = parameters(begun(pretrained, recipe_for(tmp_path), tmp_path / "ours"))
+    recipe = recipe_for(tmp_path, vocabulary_size=42)
+    other = parameters(begun(None, recipe, tmp_path / "other"))
+    np.testing.assert_array_equal(ours[HEAD], other[HEAD])
+    assert (ours["positions.table"] != other["positions.table"]).any()
+
+
+def test_the_vocabulary_is_that_of_the_other_run(pretrained, tmp_path):
+    begun(pretrained, recipe_for(tmp_path), tmp_path / "run")
+    vocabulary = (tmp_path / "run" / "vocabulary.model").read_bytes()
+    assert vocabulary == (pretrained / "vocabulary.model").read_bytes()
+
+
+def test_a_tagger_may_begin_with_a_tagger_of_other_labels(pretrained, tmp_path):
+    first = fine_tuned(pretrained, recipe_for(tmp_path), tmp_path / "first")
+    content = "".join(f"{verb}\tthe {animal} {verb}.\n" for animal, verb in SENTENCES)
+    second = parameters(begun(first, recipe_for(tmp_path / "x", content), tmp_path / "second"))
+    taken = learned(first)
+    for name, array in second.items():
+        assert np.array_equal(array, taken[name]) == (name != HEAD)
+
+
+def test_a_masked_language_model_goes_on_with_another_text(pretrained, tmp_path):
+    recipe = masked_recipe(tmp_path)
+    found = parameters(begun(pretrained, recipe, tmp_path / "run"))
+    for name, array in learned(pretrained).items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_sizes_come_from_the_other_run_and_dropout_from_the_recipe(pretrained, tmp_path):
+    recipe = recipe_for(tmp_path, d_model=16, num_layers=3, max_length=30, dropout=0.3)
+    fitted = Beginning.of_run(pretrained).fitted(recipe, {})
+    sizes = [fitted.value(n) for n in ("d_model", "num_layers", "max_length", "dropout")]
+    assert sizes == [8, 1, 20, 0.3]
+
+
+@pytest.mark.parametrize("field", [dict(d_model=16), dict(norm="post"), dict(vocabulary_size=50)])
+def test_a_size_that_is_chosen_otherwise_is_refused_by_its_name(field, pretrained, tmp_path):
+    ((name, value),) = field.items()
+    with pytest.raises(RecipeError, match=f"{name} is .* in .*run, .*, and {value} here"):
+        begun(pretrained, recipe_for(tmp_path, **field), tmp_path / "run", **field)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "language-model"])
+def test_a_kind_that_shares_no_encoder_is_refused(kind, pretrained, tmp_path):
+    recipe = Recipe().with_value("kind", kind)
+    with pytest.raises(RecipeError, match=f"kind 'masked.*of kind '{kind}' can begin with none"):
+        Beginning.of_run(pretrained).fitted(recipe, {})
+
+
+def test_a_translator_is_nothing_to_begin_with(tmp_path):
+    trained(tiny_recipe(tmp_path / "corpus"), tmp_path / "run")
+    with pytest.raises(RecipeError, match="can begin with one of kind masked-language-model or"):
+        Beginning.of_run(tmp_path / "run").fitted(recipe_for(tmp_path), {})
+
+
+# What the run keeps of it
+
+
+@pytest.fixture(scope="module")
+def tuned(pretrained, tmp_path_factory):
+    """A folder in which a fine-tuning is whole, beside its corpus."""
+    folder = tmp_path_factory.mktemp("tuned")
+    fine_tuned(pretrained, recipe_for(folder / "corpus"), folder / "run")
+    return folder / "run"
+
+
+def a_copy(run, folder):
+    shutil.copytree(run, folder)
+    return folder
+
+
+def resume(run):
+    with only_training(run):
+        begun(None, Recipe.of_run(RunFolder(run)), run).train()
+
+
+def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
+    cut = a_copy(tuned, tmp_path / "cut")
+    (cut / "model.npz").unlink()
+    newest = sorted((cut / "checkpoints").iterdir())
+    newest[-1].unlink()
+    resume(cut)
+    assert record(cut) == record(tuned)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_with_it(
+    pretrained, tuned, tmp_path
+):
+    killed = a_copy(tuned, tmp_path / "killed")
+    for path in (killed / "model.npz", killed / "metrics.jsonl"):
+        path.unlink()
+    for name in ("checkpoints", "epochs"):
+        shutil.rmtree(killed / name)
+        (killed / name).mkdir()
+    resume(killed)
+    assert record(killed) == record(tuned)
+
+
+def test_it_can_be_started_over(tuned, tmp_path, capsys):
+    again = a_copy(tuned, tmp_path / "again")
+    assert main(["train", "--resume", str(again), "--start-over"]) == 0
+    assert record(again) == record(tuned) == record(again / "before-1")
+    assert run_facts(RunFolder(again / "before-1"))["finished"].startswith("yes")
+
+
+def test_info_says_what_it_began_with(pretrained, tuned):
+    assert run_facts(RunFolder(tuned))["began with"].startswith(f"{pretrained}, ")
+
+
+def other_numbers(run):
+    arrays, state = load_checkpoint(run / "beginning.npz")
+    save_checkpoint(run / "beginning.npz", {n: a + 1 for n, a in arrays.items()}, state)
+    return r"beginning\.npz has SHA-256 \w+, and the run was trained with one of SHA-256"
+
+
+def none_left(run):
+    (run / "beginning.npz").unlink()
+    return r"beginning\.npz is missing, and the run was trained with one of SHA-256"
+
+
+@pytest.mark.parametrize("exchange", [other_numbers, none_left])
+def test_another_beginning_is_refused(exchange, tuned, tmp_path):
+    run = a_copy(tuned, tmp_path / "run")
+    (run / "model.npz").unlink()
+    message = exchange(run)
+    with pytest.raises(CheckpointError, match=message):
+        resume(run)
+
+
+def test_a_run_at_random_is_given_no_beginning_afterwards(tuned, tmp_path):
+    trained(recipe_for(tmp_path / "corpus"), tmp_path / "run")
+    (tmp_path / "run" / "model.npz").unlink()
+    shutil.copy(tuned / "beginning.npz", tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"beginning\.npz has .* was trained without one"):
+        resume(tmp_path / "run")
+
+
+def test_a_damaged_beginning_is_refused(tuned, tmp_path):
+    run = a_copy(tuned, tmp_path / "run")
+    content = (run / "beginning.npz").read_bytes()
+    (run / "beginning.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(CheckpointError, match=r"beginning\.npz"):
+        resume(run)
+    with pytest.raises(CheckpointError, match=r"beginning\.npz"):
+        run_facts(RunFolder(run))
+
+
+def test_a_damaged_run_is_nothing_to_begin_with(pretrained, tmp_path):
+    run = a_copy(pretrained, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["model"]["num_heads"] = 1
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match=r"config\.json says num_heads 1"):
+        Beginning.of_run(run)
+
+
+def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrained, tmp_path):
+    recipe, folder = recipe_for(tmp_path), tmp_path / "run"
+    begun(pretrained, recipe, folder)
+    for name in ("config.json", "vocabulary.model"):
+        (folder / name).unlink()
+    begun(pretrained, recipe, folder)
+    (folder / "config.json").unlink()
+    other_numbers(folder)
+    with pytest.raises(CheckpointError, match="is there already, and is not what this training"):
+        begun(pretrained, recipe, folder)
+
+
+# The command
+
+
+def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_path, capsys):
+    before = {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
+    recipe_for(tmp_path)
+    options = ["--corpus", "labelled", "--labelled", tmp_path / "labels.tsv"]
+    options += ["--epochs", "1", "--batch-tokens", "120", "--run-folder", tmp_path / "run"]
+    command = ["train", "tagger", "--from", pretrained, *options]
+    assert main([*map(str, command), "--dry-run"]) == 0
+    assert "d_model = 8\n" in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()
+    assert main(list(map(str, command))) == 0
+    shown = capsys.readouterr().err
+    assert f"begins with the parameters of {pretrained}, " in shown
+    assert f"try it: minitransformer tag {tmp_path}" in shown
+    assert before == {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
+
+
+def test_what_is_resumed_does_not_begin_with_another_run(tuned, pretrained, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--resume", str(tuned), "--from", str(pretrained)])
+    assert "leave out --from" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
+    assert main(["train", "tagger", "--from", str(tmp_path / "none")]) == 1
+    assert "there is no such folder" in capsys.readouterr().err

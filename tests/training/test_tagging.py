@@ -1,0 +1,217 @@
+import io
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tiny_run import record, tiny_trainer, trained
+
+from minitransformer.checkpoint import load_checkpoint
+from minitransformer.data.corpus import CorpusError
+from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.training.tagging import Tagging
+
+ANIMALS, VERBS = ["dog", "cat", "horse", "cow"], ["runs", "sleeps", "eats", "waits"]
+SENTENCES = [(a, v) for a in ANIMALS for v in VERBS] * 3
+WORDS = "".join(f"the\tD\n{a}\tN\n{v}\tV\n.\tS\n\n" for a, v in SENTENCES)
+WHOLE = "".join(f"{v[0]}\tthe {a} {v}.\n" for a, v in SENTENCES)
+FIELDS = dict(
+    corpus="labelled",
+    vocabulary_size=40,
+    d_model=8,
+    num_heads=2,
+    d_ff=16,
+    num_layers=1,
+    max_length=20,
+    epochs=3,
+    batch_tokens=120,
+    warmup_steps=4,
+    peak_learning_rate=1e-2,
+    label_smoothing=0.0,
+    average=2,
+    log_every=1,
+    save_every=1,
+    shards=2,
+)
+
+
+def recipe_for(folder, content=WORDS, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "labels.tsv"
+    path.write_text(content, encoding="utf-8")
+    recipe = Recipe().with_value("kind", "tagger")
+    for name, value in (FIELDS | {"labelled": str(path)} | changes).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+def task_of(recipe):
+    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    vocabulary = Vocabulary.train(Tagging.texts(examples), 40)
+    return Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
+
+
+def rows_of(task):
+    batches = task.batches(0)
+    return [row for batch in batches for row in zip(batch.ids, batch.labels, strict=True)]
+
+
+def test_each_word_has_its_label_at_its_first_piece_and_nothing_has_one_elsewhere(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+    assert task.names == ["D", "N", "S", "V"]
+    for ids, labels in rows_of(task):
+        length = int((ids != PAD).sum())
+        assert (ids[0], ids[length - 1]) == (BOS, EOS)
+        assert [task.names[label - 1] for label in labels[labels != PAD]] == ["D", "N", "V", "S"]
+        pieces = task.vocabulary.pieces(ids[labels != PAD])
+        assert [piece.strip("▁")[0] for piece in pieces][0::3] == ["t", "."]
+
+
+def test_a_sentence_has_its_label_where_it_begins(tmp_path):
+    task = task_of(recipe_for(tmp_path, WHOLE))
+    assert task.names == ["e", "r", "s", "w"]
+    for ids, labels in rows_of(task):
+        assert ids[0] == BOS
+        assert (labels != PAD).tolist() == [True] + [False] * (len(labels) - 1)
+        text = task.vocabulary.decode(ids[1:])
+        assert text.split()[2][0] == task.names[labels[0] - 1]
+
+
+@pytest.mark.parametrize(("content", "of"), [(WORDS, "words"), (WHOLE, "sentences")])
+def test_what_the_labels_are_of_is_known_from_the_examples(content, of, tmp_path):
+    both = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+    assert Tagging.of_data(*both)["labels_of"] == of
+
+
+def test_the_last_tenth_validates(tmp_path):
+    examples, validation = Tagging.read(recipe_for(tmp_path), Progress(io.StringIO()))
+    assert (len(examples), len(validation)) == (43, 5)
+    assert validation[-1] == ("the cow waits .", "D N V S")
+
+
+def with_labels(recipe):
+    examples, _ = Tagging.read(recipe, Progress(io.StringIO()))
+    assert len(examples) == 43  # the others are still text to learn a vocabulary from
+    return {i for i, (_, labels) in enumerate(examples) if labels}
+
+
+def test_a_smaller_share_of_the_labels_lies_in_a_larger_one(tmp_path):
+    shares = [
+        with_labels(recipe_for(tmp_path, labelled_share=share)) for share in (0.01, 0.1, 0.5, 1.0)
+    ]
+    assert [len(share) for share in shares] == [1, 4, 22, 43]
+    assert all(small < large for small, large in pairwise(shares))
+    other = with_labels(recipe_for(tmp_path, labelled_share=0.5, seed=1))
+    assert len(other) == 22
+    assert other != shares[2]
+
+
+def test_an_epoch_has_each_labelled_sentence_once_and_each_epoch_its_own_order(tmp_path):
+    task = task_of(recipe_for(tmp_path, labelled_share=0.5))
+    orders = [[tuple(row) for b in task.batches(e) for row in b.ids.tolist()] for e in (0, 1, 0)]
+    assert orders[0] == orders[2] != orders[1]
+    assert len(orders[0]) == 22
+    assert sorted(orders[0]) == sorted(orders[1])
+
+
+class Saying:
+    """A model that says the label of this id, and no label louder still."""
+
+    def __init__(self, label, num_labels):
+        self.logits_of = np.zeros(1 + num_labels)
+        self.logits_of[[0, label]] = 2, 1
+
+    def inputs(self, batch):
+        return (batch.ids,)
+
+    def logits(self, ids):
+        return np.tile(self.logits_of, (*ids.shape, 1)), None
+
+
+def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+    scores = task.validate(Saying(2, 4))
+    assert scores["accuracy"] == 0.25
+    assert scores["macro_f1"] == pytest.approx((2 * 0.25 * 1 / 1.25) / 4)
+    assert scores["nll"] == pytest.approx(np.log(np.exp([2, 1, 0, 0, 0]).sum()) - 0.25)
+    _, *rows = task.details(Saying(2, 4))
+    assert [row.split() for row in rows] == [
+        [name, *("0.2500", "1.0000", "0.4000", "5")]
+        if name == "N"
+        else [name, *3 * ("0.0000",), "5"]
+        for name in "DNSV"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (dict(labelled=""), RecipeError, "needs a file of labels: --labelled FILE"),
+        (dict(languages="en-de"), RecipeError, "leave out languages"),
+        (dict(corpus="multi30k"), RecipeError, "corpus='multi30k' has no labels"),
+        (dict(corpus="toy"), RecipeError, "labelled is for corpus='labelled'"),
+        (dict(corpus="toy", labelled="", labels="gender"), ValueError, "labels='gender'; the toy"),
+        (dict(unit="characters"), RecipeError, "a tagger takes subwords"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
+    ],
+)
+def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        Tagging.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
+
+
+@pytest.mark.parametrize("content", ["", "N\tdogs run\n"])
+def test_a_file_with_too_little_in_it_is_refused(content, tmp_path):
+    with pytest.raises(CorpusError, match=r"has [01] sentences; give more"):
+        Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
+def test_a_share_that_is_none_is_refused(share, tmp_path):
+    with pytest.raises(RecipeError, match=r"labelled_share=.* must lie in 0 < share <= 1"):
+        recipe_for(tmp_path, labelled_share=share)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
+@pytest.mark.parametrize("field", [dict(labels="case"), dict(labelled_share=0.5)])
+def test_labels_for_who_learns_from_text_alone_are_refused(kind, field):
+    from minitransformer.models.kinds import config_class, imported
+    from minitransformer.training.task import TASKS
+
+    recipe = Recipe().with_value("kind", kind).with_value("corpus", "toy")
+    for name, value in field.items():
+        recipe = recipe.with_value(name, value)
+    with pytest.raises(RecipeError, match="is for a tagger"):
+        imported(TASKS[config_class(kind).task]).read(recipe, Progress(io.StringIO()))
+
+
+@pytest.mark.parametrize("content", [WORDS, WHOLE])
+def test_a_training_learns_and_chooses_the_epoch_of_the_best_accuracy(content, tmp_path):
+    trainer = trained(recipe_for(tmp_path / "corpus", content, epochs=20), tmp_path / "run")
+    entries, _ = record(tmp_path / "run")
+    accuracies = [e["accuracy"] for e in entries if e["kind"] == "validation"]
+    assert accuracies[-1] > 0.9 > accuracies[0]
+    assert trainer.best["accuracy"] == max(accuracies)
+
+
+def test_a_training_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
+    recipe = recipe_for(tmp_path / "corpus")
+    trained(recipe, tmp_path / "whole")
+    (tmp_path / "cut").mkdir()
+    trainer = tiny_trainer(recipe, tmp_path / "cut")
+    for _ in trainer.steps():
+        if trainer.step == 3:
+            break
+    trainer.save()
+    trained(recipe, tmp_path / "cut")
+    whole, cut = (record(tmp_path / name) for name in ("whole", "cut"))
+    assert cut[1] == whole[1]
+
+
+def test_the_names_of_the_labels_are_bound_to_the_parameters(tmp_path):
+    trained(recipe_for(tmp_path / "corpus"), tmp_path / "run")
+    _, state = load_checkpoint(tmp_path / "run" / "model.npz")
+    assert state["bound"]["model"]["labels"] == "D N S V"
+    assert state["bound"]["model"]["labels_of"] == "words"
