@@ -499,10 +499,10 @@ axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# The model trained on whole repetitions (one training) has a low loss on beginnings of three to eight letters, and fails
-# on longer ones: worse than a guess. What it has learned holds for the distances of its training. Pieces come from any
-# distance, so there the rule is all that helps, and the models of two layers take it to lengths that they have never
-# seen. A low loss on texts as in training does not show the difference.
+# The model trained on whole repetitions (one training) has a low loss on beginnings of three to eight letters, and
+# fails on longer ones: worse than a guess. What it has learned holds for the distances of its training. Pieces come
+# from any distance, so there the rule is all that helps, and the models of two layers take it to lengths that they
+# have never seen. A low loss on texts as in training does not show the difference.
 #
 # ### The two heads
 #
