@@ -374,6 +374,7 @@ shape_table(
 # | 6.2, table 3 | sizes of models | `minitransformer/models/transformer_config.py` | [11](11_the_transformer.ipynb) |
 # | figures 3 to 5 | what heads look at | `minitransformer/plots.py` | [15](15_looking_inside.ipynb) |
 # | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation.py` | [16](16_words_and_errors.ipynb) |
+# | not in it | a decoder alone: a language model, and drawing from it | `minitransformer/models/language_model.py`, `minitransformer/decoding/language_model.py`, `minitransformer/decoding/sampling.py` | [22](22_a_language_model.ipynb) |
 # | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
 # | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |

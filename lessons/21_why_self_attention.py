@@ -942,6 +942,4 @@ print(check_exercise("ex21", globals()))
 # **Your own Transformer.** Nothing to write: you have measured why `own.py` has `scaled_dot_product_attention` in its
 # middle, and no loop over positions. `minitransformer check own` says how far yours is.
 #
-# **Next:** take sentences that you care about, train each kind of model on them as in
-# [lesson 13](13_training_for_real.ipynb), and see which learns them best. [Lesson 00](00_start_here.ipynb) lists
-# all lessons.
+# **Next:** half a Transformer, which goes on with a text, in [lesson 22](22_a_language_model.ipynb).

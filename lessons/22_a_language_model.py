@@ -1,0 +1,831 @@
+# %% [markdown]
+# # 22 · A language model
+#
+# **You will** take the source away from a Transformer and see what is left; train it to go on with a text; find the
+# two heads by which it repeats what it has read only once, and switch them off; and draw from its probabilities in
+# three ways.
+#
+# | | |
+# |---|---|
+# | In the paper | section 3.1, the decoder, without its middle sublayer |
+# | In the package | `minitransformer/models/language_model.py`; `minitransformer/decoding/`: `sampling.py` and others |
+# | You need | attention and its masks, as in [lesson 08](08_attention.ipynb); logarithms |
+# | Time | an hour to read, two for the exercises |
+
+# %% tags=["hide-input"]
+# Installs the package where it is missing: from the clone around this notebook, or by its name.
+import importlib.util
+import os
+import subprocess
+import sys
+
+if importlib.util.find_spec("minitransformer") is None:
+    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+import numpy as np
+
+from minitransformer import Adam, accelerated, select_device
+from minitransformer.backend import to_host
+from minitransformer.data.characters import CharacterVocabulary
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.decoding.language_model import LanguageModelDecoder
+from minitransformer.decoding.sampling import sampling_probabilities
+from minitransformer.exercises import check_exercise
+from minitransformer.generator import TextGenerator
+from minitransformer.gradcheck import check_module
+from minitransformer.gradcheck.cases import (
+    LABELS,
+    TARGET,
+    ModelLoss,
+    small_language_model_config,
+)
+from minitransformer.lessons import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.masks import padding_mask
+from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.n_gram import NGramModel
+from minitransformer.models.stacks import EncoderLayer
+from minitransformer.plots import ATTENTION_COLOURS
+from minitransformer.training import schedule
+from minitransformer.training.language_modelling import Windows, stream_of, windows
+
+use_style()
+device = select_device("cpu")  # "cuda" trains and generates on a GPU
+rng = np.random.default_rng(22)
+
+# %% [markdown]
+# ## 1 · Half a Transformer
+#
+# A translator gets a sentence and says it again in another language. What if it gets nothing? Then nobody tells it
+# *what* to say. But it can learn what people say at all: after *the dog is*, the word *here* is more frequent than
+# *were*. A **language model** gives a probability to every text of tokens $x_1 \dots x_n$.
+#
+# A conditional probability is defined by $p(x_1, x_2) = p(x_1) \, p(x_2 \mid x_1)$. Apply this again and again:
+#
+# $$
+# p(x_1, \dots, x_n) = \prod_{t=1}^{n} p(x_t \mid x_1, \dots, x_{t-1}) .
+# $$
+#
+# This holds for every distribution of texts. So one question is enough: **given the tokens so far, how probable is
+# each next one?** A model that answers it can also write. It draws a token, adds it to the text, and asks again.
+#
+# The decoder of a Transformer answers this question already. Each of its layers has three sublayers: masked
+# self-attention, attention to the source, and the feed-forward network. There is no source now, so the second is left
+# out. What stays is self-attention and feed-forward. That is an **encoder's** layer:
+
+# %%
+source_of(EncoderLayer.forward)
+
+# %% [markdown]
+# Only the mask differs. In an encoder a position may look at all others. Here it may look at itself and at those
+# before it: the mask is causal. **A causal mask makes an encoder a decoder.** The package's `LanguageModel` has
+# an embedding, learned positions, a stack of encoder layers, and the output projection:
+
+# %%
+source_of(LanguageModel.features, LanguageModel.mask)
+
+# %% [markdown]
+# Here is a small one with random weights. The **labels** are the ids moved by one: the label of a position is the
+# token that follows it.
+
+# %%
+B, T, D, V = 2, 5, 8, 11
+text = np.array([[4, 7, 5, 9, 6, 10], [8, 4, 4, 7, 10, 5]])  # (B, T + 1)
+ids, labels = text[:, :-1], text[:, 1:]
+small = LanguageModel(
+    LanguageModelConfig(V, D, num_heads=2, d_ff=16, num_layers=2, max_length=T), device=device
+)
+mask = small.mask(device.asarray(ids))
+y, _ = small.features(ids)
+logits, _ = small.forward(ids)
+
+shape_table(
+    {"B": B, "T": T, "D": D, "V": V},
+    ids=(ids, "B T", "what the model sees"),
+    labels=(labels, "B T", "what comes next, at each position"),
+    mask=(mask, "B 1 T T", "True where the key is not later than the query"),
+    y=(y, "B T D", "what the stack makes of each position"),
+    logits=(logits, "B T V", "row t scores all tokens that may follow ids 0 … t"),
+)
+
+# %% [markdown]
+# ### All questions at once
+#
+# A text of $T$ tokens asks $T$ questions: what follows the first token, the first two, and so on. Do we need $T$ runs?
+# No. With a causal mask, position $t$ of a layer depends on positions up to $t$ only. This holds layer after layer, so
+# it holds for the logits. Row $t$ is the same whether the text goes on or not:
+
+# %%
+logits = to_host(logits)
+for t in range(1, T + 1):
+    alone, _ = small.forward(ids[:, :t])
+    assert np.allclose(to_host(alone)[:, -1], logits[:, t - 1], atol=1e-5)
+print(f"{T} runs on the beginnings of the text give the {T} rows of one run.")
+
+# %% [markdown]
+# So one forward pass gives $T$ predictions, and one backward pass the gradient of all of them.
+#
+# ### The measure
+#
+# A text of $n$ tokens costs $-\ln p$. The loss is this cost for each token, the mean **negative log-likelihood**:
+#
+# $$
+# \text{NLL} = -\frac{1}{n} \ln p(x_1, \dots, x_n) = -\frac{1}{n} \sum_{t} \ln p(x_t \mid x_1, \dots, x_{t-1}) .
+# $$
+#
+# Two other forms of this number are easier to read:
+#
+# - **Perplexity** is $e^{\text{NLL}}$. A model that hesitates between $k$ equally probable tokens gives $1 / k$ to
+#   each. Its NLL is $\ln k$, and its perplexity is $k$.
+# - **Bits per character** are $-\log_2 p$ of the whole text, divided by its number of characters. As
+#   $\log_2 p = \ln p / \ln 2$, this is NLL $/ \ln 2$ times the tokens for each character. With a good code a text takes
+#   $-\log_2 p$ bits to store (Shannon 1948).
+#
+# A perplexity belongs to its tokens. A model of words has a larger one than a model of letters, and may still be the
+# better model. Bits per character can be compared. The first exercise is about this.
+
+
+# %%
+def log_probabilities(model, ids):
+    """ln p of every token after every position, (B, T, V)."""
+    logits = to_host(model.forward(ids)[0]).astype(np.float64)
+    logits -= logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def costs(model, batch):
+    """−ln p of each label, (B, T)."""
+    log_p = log_probabilities(model, batch.ids)
+    return -np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
+
+
+batch = Windows(ids, labels, B * T)
+(loss, _), _ = small.loss(batch)
+nll = costs(small, batch).mean()
+assert np.isclose(float(to_host(loss)), nll, rtol=1e-5)
+print(f"NLL {nll:.3f} nats, perplexity {np.exp(nll):.1f} of {V} tokens")
+print(f"if each token is a character: {nll / np.log(2):.2f} bits per character")
+
+# %% [markdown]
+# ### GPT
+#
+# **GPT** is this model, trained on a large collection of books (*generative pre-training*: Radford, Narasimhan,
+# Salimans and Sutskever 2018). GPT-2 (Radford and others 2019) and GPT-3 (Brown and others 2020) are larger, with more
+# text. Their choices, and ours:
+#
+# | | GPT | ours |
+# |---|---|---|
+# | positions | learned, a vector for each | the same |
+# | LayerNorm | after each sum; from GPT-2 on before each sublayer | before each sublayer |
+# | feed-forward | GELU, $x \, \Phi(x)$ (Hendrycks and Gimpel 2016) | ReLU, as in the paper |
+# | linear maps of attention | with biases | without |
+# | tokens | subwords, 40,000 and more | characters in this lesson, about fifty |
+#
+# $\Phi(x)$ is the share of a standard normal distribution below $x$, so a GELU is a ReLU with a rounded corner. The
+# largest difference is the size. We ask our configuration how many parameters it has at theirs:
+
+# %%
+SIZES = {  # vocabulary, d_model, heads, layers, context, and what the papers print, in millions
+    "GPT, 2018": (40_478, 768, 12, 12, 512, 117),
+    "GPT-2, 2019": (50_257, 1600, 25, 48, 1024, 1542),
+    "GPT-3, 2020": (50_257, 12_288, 96, 96, 2048, 175_000),
+}
+for name, (size, width, heads, layers, context, printed) in SIZES.items():
+    sizes = dict(num_heads=heads, d_ff=4 * width, num_layers=layers, max_length=context)
+    config = LanguageModelConfig(size, width, **sizes)
+    millions = config.num_parameters() / 1e6
+    print(f"{name:12} {layers:2} layers: {millions:9,.0f} million, printed {printed:,}")
+    assert abs(millions / printed - 1) < 0.02
+
+# %% [markdown]
+# ## 2 · A small one, trained
+#
+# First the proof that its gradients are right. `check_module` compares them with central differences. `ModelLoss` is
+# the model with its loss, dropout included:
+
+
+# %%
+def check(kind):
+    model = ModelLoss(kind(small_language_model_config()))
+    report = check_module(model, TARGET, LABELS, directions=3, tolerance=1e-6)
+    assert report.right
+    print(f"{kind.__name__}: largest error of all gradients {report.max_error:.0e}")
+
+
+check(LanguageModel)
+
+# %% [markdown]
+# Our text is the English side of the toy corpus, one character a token. In one long row of ids, an end symbol stands
+# between sentences. `windows` cuts pieces of it. We let each begin where a sentence begins:
+
+# %%
+corpus = toy_corpus()
+english = {split: [target for _, target in corpus[split]] for split in ("train", "validation")}
+vocabulary = CharacterVocabulary.train(english["train"])
+stream = stream_of(vocabulary, [(text,) for text in english["train"]])
+CONTEXT, ROWS, STEPS = 48, 8, 900
+starts = np.flatnonzero(stream[: -CONTEXT - 1] == EOS)
+
+
+def sentences(draw):
+    return windows(stream, draw.choice(starts, ROWS), CONTEXT)
+
+
+def learn(model, batch_of, steps, peak, seed=22):
+    """Train by Adam on batches that batch_of(generator) gives; returns the loss of each step."""
+    draw, optimizer, losses = np.random.default_rng(seed), Adam(model.flat), []
+    with accelerated():  # the faster of the package's functions
+        for step in range(1, steps + 1):
+            model.zero_grad()
+            (loss, _), cache = model.loss(batch_of(draw))
+            model.loss_backward(1.0, cache)
+            optimizer.step(schedule.linear_decay(step, peak, 60, steps))
+            losses.append(float(to_host(loss)))
+    return np.array(losses)
+
+
+def small_model(kind=LanguageModel):
+    sizes = dict(num_heads=4, d_ff=128, num_layers=2, dropout=0.0, max_length=CONTEXT)
+    return kind(LanguageModelConfig(len(vocabulary), 64, **sizes), seed=22, device=device)
+
+
+writer = small_model()
+losses = learn(writer, sentences, STEPS, 8e-3)
+print(f"{len(stream):,} tokens, {len(vocabulary)} different")
+print(f"{writer.num_parameters():,} parameters")
+
+# %% [markdown]
+# How good is it? We compare it with models that count. An n-gram model of order $n$ looks at the $n - 1$ characters
+# before, and takes what followed them in the training text ([lesson 19](19_recurrence.ipynb)). It gets
+# about as much text as our model has read. Both are asked for the same: all characters of held-out sentences that
+# fit into the context, and their ends.
+
+
+# %%
+def rows_of(texts):
+    """A batch with one text in each row, from the end symbol before it to that after it."""
+    rows = np.full((len(texts), CONTEXT + 1), PAD, np.int32)
+    for row, ids in zip(rows, vocabulary.encode_all(texts), strict=True):
+        row[: len(ids) + 2] = EOS, *ids, EOS
+    labels = rows[:, 1:]
+    ids = np.where(labels == PAD, PAD, rows[:, :-1])  # nothing is asked behind the last label
+    return Windows(ids, labels, int((labels != PAD).sum()))
+
+
+held_out = [text for text in english["validation"] if len(text) < CONTEXT]
+validation = rows_of(held_out)
+asked = validation.labels != PAD  # (B, T)
+bits = costs(writer, validation) / np.log(2)  # (B, T)
+of_writer = bits[asked].mean()
+
+ORDERS = (1, 2, 3, 4, 5)
+read = STEPS * ROWS * CONTEXT // np.mean([len(text) + 1 for text in english["train"]])
+counted = [[*ids, EOS] for ids in vocabulary.encode_all(english["train"][: int(read)])]
+wanted = [[*ids, EOS] for ids in vocabulary.encode_all(held_out)]
+of_order = {n: NGramModel(counted, n, len(vocabulary), BOS).nll(wanted) / np.log(2) for n in ORDERS}
+print(f"{len(held_out)} sentences, {asked.sum():,} characters with the ends")
+print("bits per character by counting:", *(f"order {n}: {b:.2f};" for n, b in of_order.items()))
+print(f"language model: {of_writer:.2f} bits, perplexity {2**of_writer:.2f}")
+assert of_order[5] < of_writer < of_order[3]
+
+# %% [markdown]
+# This is one training, seed 22; the sections on drawing and on perplexity use it, too. It is better than order 3, which
+# looks at two characters. After so short a training it does not reach the best of those that count.
+# `minitransformer train gpt-toy` takes a larger model through the corpus four times.
+#
+# ### A loss that is too good
+#
+# Forget the causal mask, and the answer is among what the model sees:
+
+
+# %%
+class Peeking(LanguageModel):
+    """A language model that may look ahead."""
+
+    def mask(self, ids):
+        return padding_mask(ids, self.config.pad_id)
+
+
+check(Peeking)
+peeking = small_model(Peeking)
+losses_of_peeking = learn(peeking, sentences, 200, 8e-3)
+for name, model, last in (
+    ("causal mask", writer, losses[-20:]),
+    ("no causal mask", peeking, losses_of_peeking[-20:]),
+):
+    said = TextGenerator(model, vocabulary).generate("The ", 40, seed=1)
+    print(f"{name:15} training loss {last.mean():.2f}, and it writes {said!r}")
+assert losses_of_peeking[-20:].mean() < losses[-20:].mean() / 2
+
+# %% [markdown]
+# The gradient check has nothing to say: this is the right gradient of the wrong question. The loss is far lower, and
+# what the model writes is worth nothing. It has learned to copy its neighbour to the right, and when it writes there
+# is none. So test the mask itself: change the last token, and no earlier row of the logits may move.
+#
+# ## 3 · Induction
+#
+# What can attention do for a language model that counting cannot? Think of a name that you meet in a story for the
+# first time. When its first half comes again, you know the second. You remember the place where you met it, and read
+# on from there. This is called **induction** (Elhage and others 2021). No meaning is needed, so we study it on letters
+# at random.
+#
+# A text begins with three to eight different letters. Then come pieces of this beginning, from random places, until
+# the text is full. Within a piece the next letter can be known. Where a piece begins it cannot. Only what can be known
+# is asked; the other labels are padding.
+
+# %%
+LETTERS, LENGTH, FEWEST, MOST = 12, 16, 3, 8
+
+
+def some_letters(draw, count):
+    """All letters in random order, (count, LETTERS), from 1: 0 is padding."""
+    return 1 + draw.permuted(np.tile(np.arange(LETTERS), (count, 1)), axis=1)
+
+
+def asking(text, known):
+    """Windows of the texts, that ask for those of their letters that are known."""
+    labels = np.where(known[:, 1:], text[:, 1:], PAD)  # (B, LENGTH)
+    return Windows(text[:, :-1], labels, int(known[:, 1:].sum()))
+
+
+def pieces(draw, count=64):
+    """Texts of a beginning and pieces of it; each beginning has FEWEST to MOST letters."""
+    number = draw.integers(FEWEST, MOST + 1, count)
+    place = np.full(
+        (count, LENGTH + 2), -1
+    )  # of each letter in the beginning; -1 comes before t = 0
+    known = np.zeros((count, LENGTH + 1), bool)
+    for t in range(LENGTH + 1):
+        following = place[:, t - 1] + 1
+        ends = (following >= number) | (draw.random(count) < 0.15)
+        known[:, t] = (t >= number) & ~ends
+        jump = (t >= number) & ends
+        place[:, t] = np.where(jump, draw.integers(number), following)
+    text = np.take_along_axis(some_letters(draw, count), place[:, :-1], axis=1)
+    return asking(text, known)
+
+
+def spelled(ids):
+    return "".join(" abcdefghijkl"[i] for i in ids)
+
+
+batch = pieces(rng, 3)
+for row in range(3):
+    print(f"text {spelled(batch.ids[row])}\n asks {spelled(batch.labels[row])}")
+
+# %% [markdown]
+# What must a model do at position $t$? It has to find the earlier position $s$ with the same letter, and say what
+# stands at $s + 1$.
+#
+# **One layer cannot look there.** The query at $t$ is made of its letter and its position. It can find $s$, where the
+# letter is the same. From there it gets that letter, which it already has, and learns where $s$ is. To use that it
+# would have to look a second time. The answer stands at $s + 1$. The key there is made of the answer and its position,
+# and nothing in it says what stands before. (Sanford, Hsu and Telgarsky 2024 prove that one layer has to be far larger
+# than two for this task.)
+#
+# **Two layers can** (Olsson and others 2022). A head of layer 1 looks one position back. So each position holds a note:
+# *what stood before me*. A head of layer 2 looks for the place whose note is the present letter. That is $s + 1$, and
+# its letter is the answer. The first is a **previous-token head**, the second an **induction head**.
+#
+# Does training find this? We train three models of one layer and three of two. They have two heads in a layer. Each
+# batch is new, so the training loss is also the loss on texts never seen.
+
+# %%
+SEEDS, TRAINING = (1, 2, 3), 400
+
+
+def reader(layers, seed):
+    sizes = dict(num_heads=2, d_ff=96, num_layers=layers, dropout=0.0, max_length=LENGTH)
+    return LanguageModel(LanguageModelConfig(LETTERS + 1, 48, **sizes), seed=seed, device=device)
+
+
+readers = {layers: [reader(layers, seed) for seed in SEEDS] for layers in (1, 2)}
+curves = {
+    layers: [learn(m, pieces, TRAINING, 8e-3, seed) for m, seed in zip(of, SEEDS, strict=True)]
+    for layers, of in readers.items()
+}
+for layers, of in curves.items():
+    print(f"layers: {layers}, loss at the end:", *(f"{c[-20:].mean():.2f}" for c in of))
+assert max(c[-20:].mean() for c in curves[2]) < 0.3
+assert min(c[-20:].mean() for c in curves[1]) > 0.6
+
+# %% [markdown]
+# The losses of the six trainings, each a mean over 10 steps. The thin line is the loss of a guess among all letters.
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7.5, 4))
+for layers, colour, style in ((1, VERMILION, "--"), (2, BLUE, "-")):
+    for number, curve in enumerate(curves[layers]):
+        means = curve.reshape(-1, 10).mean(axis=1)
+        label = "" if number else ("one layer, 3 seeds" if layers == 1 else "two layers, 3 seeds")
+        axes.plot(np.arange(5, TRAINING, 10), means, ls=style, color=colour, label=label)
+axes.axhline(np.log(LETTERS), color=BLACK, lw=0.8)
+axes.text(TRAINING, np.log(LETTERS) + 0.05, f"ln {LETTERS}", ha="right")
+axes.set(xlabel="step", ylabel="loss (nats)", ylim=(-0.05, 2.8), xlim=(0, TRAINING))
+axes.legend(loc="lower left")
+plt.show()
+
+# %% [markdown]
+# For some 150 steps all six go the same way. Then models of two layers find something: within about a hundred steps
+# their loss falls to almost nothing, with one seed earlier than with another. Models of one layer level off far above.
+# Olsson and others (2022) saw the same in large language models: induction comes suddenly, early in training, and only
+# with two layers or more.
+#
+# ### Is it the rule, or the distance?
+#
+# Low loss alone proves little. Here is an easier training: a random beginning, repeated as a whole. The distance to
+# the earlier letter is then the same everywhere in a text, three to eight. A model can learn these distances. To tell
+# that from the rule, we test with beginnings of 9 to 12 letters, which no training has. Asked is the second round.
+
+
+# %%
+def repeated(draw, count=64, shortest=FEWEST, longest=MOST):
+    """Texts whose beginning is repeated as a whole."""
+    period = draw.integers(shortest, longest + 1, (count, 1))
+    t = np.arange(LENGTH + 1)
+    text = np.take_along_axis(some_letters(draw, count), t % period, axis=1)
+    return asking(text, (t > period) & (t < 2 * period))
+
+
+def loss_of(model, batch):
+    return float(to_host(model.loss(batch)[0][0]))
+
+
+shortcut = reader(2, seed=1)
+learn(shortcut, repeated, TRAINING, 8e-3, seed=1)
+PERIODS = range(FEWEST, LETTERS + 1)
+tests = [repeated(rng, 200, period, period) for period in PERIODS]
+by_period = {
+    name: np.array([[loss_of(model, test) for test in tests] for model in models])
+    for name, models in (
+        ("one layer, pieces", readers[1]),
+        ("two layers, pieces", readers[2]),
+        ("two layers, whole repetitions", [shortcut]),
+    )
+}
+for name, losses_of in by_period.items():
+    print(f"{name:30} 3 to 8:", *(f"{x:.2f}" for x in losses_of[:, :6].mean(axis=1)), end="; ")
+    print("9 to 12:", *(f"{x:.2f}" for x in losses_of[:, 6:].mean(axis=1)))
+assert by_period["two layers, pieces"].max() < 1
+assert by_period["two layers, whole repetitions"][:, 6:].mean() > np.log(LETTERS)
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(7.5, 4))
+looks = {
+    "one layer, pieces": dict(color=VERMILION, ls="--", marker="s", mfc="none"),
+    "two layers, pieces": dict(color=BLUE, ls="-", marker="o"),
+    "two layers, whole repetitions": dict(color=GREEN, ls="-.", marker="^"),
+}
+for name, losses_of in by_period.items():
+    seeds = f"{len(losses_of)} seeds" if len(losses_of) > 1 else "seed 1"
+    labels = [f"{name}, {seeds}", "", ""][: len(losses_of)]
+    axes.plot(PERIODS, losses_of.T, ms=5, label=labels, **looks[name])
+axes.axvspan(MOST + 0.5, LETTERS + 0.5, color="0.94", lw=0)
+axes.text(MOST + 1.1, 4.5, "longer than in training", fontsize=9.5)
+axes.set(xlabel="letters of the beginning", ylabel="loss in the second round (nats)")
+axes.set(xlim=(FEWEST - 0.2, LETTERS + 0.5), xticks=PERIODS)
+axes.legend(loc="upper left")
+plt.show()
+
+# %% [markdown]
+# The model trained on whole repetitions (one training) has a low loss on beginnings of three to eight letters, and
+# fails on longer ones: worse than a guess. What it has learned holds for the distances of its training. Pieces come
+# from any distance, so there the rule is all that helps, and the models of two layers take it to lengths that they
+# have never seen. A low loss on texts as in training does not show the difference.
+#
+# ### The two heads
+#
+# The weights of all heads are in the cache of each layer. We look at texts with beginnings of 9 to 12 letters. In layer
+# 1: how much attention goes one, two or three positions back, at positions 3 to 8? In layer 2, where the answer can be
+# known: the same letter stands at $s$; how much goes to $s$, $s + 1$, $s + 2$, $s + 3$?
+
+
+# %%
+def attention_of(model, ids):
+    """The weights of all heads, (layers, B, H, T, T)."""
+    _, (_, _, _, (layers, _)) = model.features(ids)
+    found = []
+    for (_, attention_cache, _), _ in layers:
+        *_, heads_cache, _ = attention_cache
+        found.append(to_host(heads_cache[-1]))
+    return np.stack(found)
+
+
+long = repeated(rng, 300, MOST + 1, LETTERS)
+text_of, asking_at = np.nonzero(long.labels)
+period = (long.labels != PAD).argmax(axis=1)  # the first position that asks stands a round later
+same = asking_at - period[text_of]  # s
+
+
+def shares(model):
+    """Of each head: attention to 1, 2, 3 back in layer 1, (H, 3), to s … s + 3 in layer 2, (H, 4)."""
+    first, second = attention_of(model, long.ids)  # (B, H, T, T)
+    query = np.arange(3, MOST + 1)
+    back = [first[:, :, query, query - k].mean(axis=(0, 2)) for k in (1, 2, 3)]
+    ahead = [second[text_of, :, asking_at, same + k].mean(axis=0) for k in range(4)]
+    return np.stack(back, axis=1), np.stack(ahead, axis=1)
+
+
+shares_of = [shares(model) for model in readers[2]]
+print("        layer 1: 1, 2, 3 back     layer 2: s … s + 3")
+for seed, (back, ahead) in zip(SEEDS, shares_of, strict=True):
+    for head in range(2):
+        print(f"seed {seed}, head {head + 1}", *(f"{x:5.2f}" for x in back[head]), end="        ")
+        print(*(f"{x:5.2f}" for x in ahead[head]))
+    assert ahead[:, 1:].sum(axis=1).max() > 0.8
+
+clearest = int(np.argmax([ahead[:, 1].max() for _, ahead in shares_of]))
+back, ahead = shares_of[clearest]
+example = int(np.flatnonzero(period == MOST + 1)[0])
+maps = attention_of(readers[2][clearest], long.ids[[example]])[:, 0]  # (layers, H, T, T)
+drawn = maps[0, back[:, 0].argmax()], maps[1, ahead[:, 1].argmax()]
+
+# %% [markdown]
+# One text with a beginning of nine letters, read by the model in whose layer 2 one head goes most to $s + 1$: for each
+# layer its clearest head. The circles are where an ideal head would look. In layer 2 only rows that can know the
+# answer have one.
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 2, figsize=(9.4, 4.6))
+targets = (
+    [(t, t - 1) for t in range(1, MOST)],
+    [(t, t - MOST) for t in range(MOST + 1, LENGTH)],
+)
+titles = "layer 1: one position back", "layer 2: what followed the same letter"
+for axes, weights, circles, title in zip(panels, drawn, targets, titles, strict=True):
+    image = axes.imshow(weights, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
+    for query, key in circles:
+        axes.plot(key, query, "o", mfc="none", mec=VERMILION, ms=9, mew=1)
+    axes.set_xticks(range(LENGTH), spelled(long.ids[example]))
+    axes.set_yticks(range(LENGTH), spelled(long.ids[example]))
+    axes.set(title=title, xlabel="key")
+    axes.grid(False)
+panels[0].set_ylabel("query")
+figure.suptitle(f"one text, training with seed {SEEDS[clearest]}", fontsize=10)
+figure.colorbar(image, ax=panels, shrink=0.8, label="attention weight")
+plt.show()
+
+# %% [markdown]
+# There they are. The head of layer 1 looks one back at the first places, where training has had its beginnings, and not
+# further. The head of layer 2 has its diagonal one place after the earlier occurrence.
+#
+# The other seeds show that this is not the only way. Some heads of layer 2 go to $s + 2$ or $s + 3$ as well. The answer
+# is known there, too, as a note. And such a place can be found: a head of layer 1 looks two or three back, and notes
+# the letter of $s$.
+#
+# ### Switched off
+#
+# Attention shows where a head looks, not that it matters. So we switch each head off: the rows of $W^O$ that read it
+# become zeros. The loss on the same texts:
+
+
+# %%
+def loss_without(model, *heads):
+    """The loss while these heads, pairs of layer and head, say nothing."""
+    kept = model.flat.data.copy()
+    for layer, head in heads:
+        w_output = model.stack.layers[layer].self_attention.w_output.data  # (D, D)
+        width = len(w_output) // 2
+        w_output[head * width : (head + 1) * width] = 0
+    loss = loss_of(model, long)
+    model.flat.data[:] = kept
+    return loss
+
+
+OFF = {
+    "none": (),
+    "1.1": [(0, 0)],
+    "1.2": [(0, 1)],
+    "2.1": [(1, 0)],
+    "2.2": [(1, 1)],
+    "2.1 and 2.2": [(1, 0), (1, 1)],
+}
+print("off (layer.head):", *(f"{name:>6}" for name in OFF))
+for seed, model in zip(SEEDS, readers[2], strict=True):
+    without = {name: loss_without(model, *heads) for name, heads in OFF.items()}
+    print(f"seed {seed}           ", *(f"{loss:6.2f}" for loss in without.values()))
+    assert max(without["1.1"], without["1.2"]) > without["none"] + 0.7
+    assert without["2.1 and 2.2"] > without["none"] + 1.5
+print(f"a guess among all letters: {np.log(LETTERS):.2f}")
+
+# %% [markdown]
+# Each model has a head in layer 1 without which it fails: the notes are gone. In layer 2 it depends. Where one head
+# does the work, the model fails without it. Where both do it, one can stand in for the other, and only both together
+# matter. So a small effect of *one* head does not show that its work is not needed. And a model that lost its notes
+# does worse than a guess: it is still sure of itself, and now wrong.
+#
+# ## 4 · Drawing the next token
+#
+# Back to sentences. Our model gives a probability to each next character. To write, we have to choose one. Always the
+# most probable gives the same sentence each time. To **sample** is to draw by the probabilities. There are three ways
+# to change them first. With $z$ for the logits:
+#
+# - **Temperature** $\tau$: $p_i = e^{z_i / \tau} / \sum_j e^{z_j / \tau}$. The ratio of two tokens is
+#   $p_i / p_j = e^{(z_i - z_j) / \tau}$, the ratio at $\tau = 1$ to the power $1 / \tau$. Below 1 the probable gain,
+#   above 1 the others.
+# - **Top-k**: only the $k$ most probable tokens stay (Fan, Lewis and Dauphin 2018).
+# - **Top-p**: sort the tokens by their probability, and keep the fewest whose sum reaches $p$ (Holtzman and others
+#   2020). Where the model is sure this is one token, where it is not there are many.
+#
+# After a cut, what is left is divided by its sum:
+
+# %%
+source_of(sampling_probabilities)
+
+# %% [markdown]
+# Here is what each does after two beginnings: one where the model is nearly sure of the next character, and one where
+# it is not.
+
+
+# %%
+def logits_after(text):
+    return to_host(LanguageModelDecoder(writer).step([EOS, *vocabulary.encode(text)]))
+
+
+WAYS = {
+    "as they are": {},
+    "temperature 0.5": dict(temperature=0.5),
+    "temperature 1.5": dict(temperature=1.5),
+    "top-k, k = 3": dict(top_k=3),
+    "top-p, p = 0.8": dict(top_p=0.8),
+}
+BEGINNINGS = "The gir", "The "
+changed = {
+    (text, name): sampling_probabilities(logits_after(text), **options)
+    for text in BEGINNINGS
+    for name, options in WAYS.items()
+}
+for text in BEGINNINGS:
+    kept = int((changed[text, "top-p, p = 0.8"] > 0).sum())
+    print(f"after {text!r:10} top-p 0.8 keeps {kept} of {len(vocabulary)} tokens")
+
+# %% [markdown]
+# The ten most probable characters and their probabilities, a row for each beginning:
+
+# %% tags=["hide-input"]
+figure, grid = plt.subplots(2, len(WAYS), figsize=(10, 4), sharey=True)
+for line, text in zip(grid, BEGINNINGS, strict=True):
+    shown = np.argsort(-changed[text, "as they are"], kind="stable")[:10]
+    names = [piece.replace(" ", "␣").replace("</s>", "end") for piece in vocabulary.pieces(shown)]
+    for axes, name in zip(line, WAYS, strict=True):
+        axes.bar(range(10), changed[text, name][shown], color=BLUE)
+        axes.set_xticks(range(10), names, fontsize=8)
+        axes.set(ylim=(0, 1.05))
+        axes.grid(False)
+    line[0].set_ylabel(f"after “{text}”\nprobability")
+for axes, name in zip(grid[0], WAYS, strict=True):
+    axes.set_title(name, fontsize=10)
+plt.show()
+
+# %% [markdown]
+# Where the model is sure, little changes. Where it is not, top-k cuts after the third token, whether the fourth is
+# good or not. Top-p keeps as many as are needed.
+#
+# What is gained and what is lost? We write 20 sentences in each way and look at their words. **Sound**: the share of
+# words that the corpus has. (This measures spelling, not sense.) **Different**: how many different words there are, of
+# all words written.
+
+# %%
+generator = TextGenerator(writer, vocabulary)
+SENTENCES = 20
+known_words = {word for text in english["train"] for word in text.rstrip(".").split()}
+
+
+def sound_and_different(**options):
+    written = [generator.generate("", CONTEXT, seed=seed, **options) for seed in range(SENTENCES)]
+    whole = [text if text.endswith(".") else text.rpartition(" ")[0] for text in written]
+    words = [word for text in whole for word in text.rstrip(".").split()]
+    sound = np.mean([word in known_words for word in words])
+    different = len(set(words)) / len(words)
+    print(f"{options!s:22} {sound:5.2f} {different:10.2f}   {written[0]}")
+    return sound
+
+
+print(f"{'':22} sound  different   the first of them")
+by_temperature = [sound_and_different(temperature=t) for t in (0.2, 0.6, 1.0, 1.4)]
+for options in (dict(top_p=0.5), dict(top_p=0.8), dict(top_k=2), dict(top_k=4)):
+    sound_and_different(**options)
+assert by_temperature[0] > by_temperature[-1]
+
+# %% [markdown]
+# All three trade one for the other: what is gained in soundness is lost in variety. Each line rests on 100 to 150
+# words, so differences of a few hundredths say nothing. And no way of drawing makes a model know more.
+#
+# ## 5 · What perplexity does not tell
+#
+# In section 3 a loss near zero did not tell the rule from a shortcut. Here are two more questions that one mean does
+# not answer. *Where* is the model unsure? And does it know grammar? For the second we take held-out sentences with one
+# *is* or *are*, and put in the other one. Is the right sentence more probable?
+
+# %%
+SWAP = {"is": "are", "are": "is"}
+begins = asked & ((validation.ids == EOS) | (validation.ids == vocabulary.encode(" ")[0]))
+share_of_bits, share = bits[begins].sum() / bits[asked].sum(), begins.sum() / asked.sum()
+print(f"a first letter of a word {bits[begins].mean():.2f} bits", end=", ")
+print(f"another character {bits[asked & ~begins].mean():.2f}")
+print(f"first letters: {share:.0%} of the characters, {share_of_bits:.0%} of the bits")
+assert share_of_bits > 2 * share
+
+right = [text for text in held_out if sum(word in SWAP for word in text.split()) == 1]
+wrong = [" ".join(SWAP.get(word, word) for word in text.split()) for text in right]
+pairs = [(a, b) for a, b in zip(right, wrong, strict=True) if len(b) < CONTEXT]
+nats = []
+for texts in zip(*pairs, strict=True):
+    batch = rows_of(texts)
+    nats.append((costs(writer, batch) * (batch.labels != PAD)).sum(axis=1))
+better = np.mean(nats[0] < nats[1])
+print(f"{len(pairs)} pairs, such as {pairs[0]}: right in {better:.0%}; a guess is right in 50%")
+assert better > 0.55
+
+# %% [markdown]
+# About half of the bits go into the first letters of words, which are less than a fifth of the characters. There the
+# model has to guess what is said; the rest is mostly spelling. And of two sentences it prefers the right one far more
+# often than by chance. The perplexity tells neither. So ask a model what you want to know of it, with a test for that
+# one ability. And none of this says whether a sentence is *true*. The model is asked what people write.
+#
+# ## 6 · What a step costs
+#
+# To say the next token, must the model read the whole text again? What position $t$ hands to later ones are its keys
+# and values, in each layer. They depend on positions up to $t$ only, and do not change when the text goes on. So they
+# are kept, and a step is one position:
+
+# %%
+source_of(LanguageModelDecoder._layer_step)
+
+# %% [markdown]
+# The query of the new position looks at all keys kept so far. The result is that of the whole model. We count the
+# positions that go through the layers:
+
+# %%
+text = np.array([EOS, *vocabulary.encode("The woman whom the cats follow is old.")])
+decoder = LanguageModelDecoder(writer)
+again = cached = 0
+for t in range(1, len(text) + 1):
+    step = to_host(decoder.step([int(text[t - 1])]))
+    whole, _ = writer.forward(text[None, :t])
+    assert np.allclose(step, to_host(whole)[0, -1], atol=1e-3)
+    again, cached = again + t, cached + 1
+assert again == len(text) * (len(text) + 1) // 2
+print(f"{len(text)} tokens: {again} positions if all is read again, {cached} with a cache")
+
+# %% [markdown]
+# A text of $n$ tokens takes $n$ positions with the cache and $n (n + 1) / 2$ without. The cache takes memory: two
+# vectors of $D$ numbers for each layer and token. And the context ends. When `max_length` tokens are full, the package
+# forgets the older half and reads the newer one again: learned positions count from the first token that is seen.
+#
+# ## 7 · Exercises
+#
+# Fill in `answers/ex22.py`, your copy of [lessons/exercises/ex22.py](exercises/ex22.py), which has
+# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+#
+# ```sh
+# minitransformer check ex22
+# ```
+#
+# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
+# solutions are in [lessons/solutions/ex22.py](solutions/ex22.py).
+#
+# 1. **`bits_per_character`** (10 min). Two models cut the same text into different pieces. Make their scores
+#    comparable.
+# 2. **`temperature_of`** (25 min). One temperature is too cold at one place and too hot at another. Find the one at
+#    which the model hesitates between as many tokens as you want.
+# 3. **`induction_attention`** (25 min). What the induction head of section 3 does, as a matrix of weights made from
+#    the ids.
+# 4. **`attention_step`** (45 min). The cache of section 6, for pieces of any length. The mask is where it goes wrong.
+
+# %%
+print(check_exercise("ex22", globals()))
+
+# %% [markdown]
+# ## On one card
+#
+# | | |
+# |---|---|
+# | the question | $p(x_1, \dots, x_n) = \prod_t p(x_t \mid x_1, \dots, x_{t-1})$ |
+# | the model | a decoder without attention to a source: an encoder with a causal mask |
+# | training | labels are the ids moved by one; one forward pass gives $T$ predictions |
+# | measures | perplexity $e^{\text{NLL}}$, for a token; bits per character NLL $/ \ln 2 \times$ tokens per character |
+# | a loss too good | no causal mask: the gradient check passes, and the text is worth nothing |
+# | induction | layer 1 notes what stood before; layer 2 looks for the note that is my letter |
+# | to prove it | lengths that training did not have; heads switched off, one and all |
+# | sampling | $z / \tau$; the $k$ best; the fewest that have $p$: soundness against variety |
+# | cache | keys and values do not change: $n$ positions instead of $n (n + 1) / 2$ |
+#
+# **Your own Transformer.** `own.py` has all that such a model needs: `embedding`, `causal_mask`, `encoder_layer`,
+# `layer_norm`, `linear` and `cross_entropy` with their backwards, and `adam_update`. `minitransformer check own` tells
+# whether yours are right.
+#
+# **Next:** a text of your own. `minitransformer train gpt --text FILE` learns it character by character, and
+# `minitransformer generate runs/gpt` goes on with it. Or take sentences in two languages, and train each kind of
+# translator on them as in [lesson 13](13_training_for_real.ipynb). [Lesson 00](00_start_here.ipynb) lists all lessons.
