@@ -1,0 +1,76 @@
+"""``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
+
+import argparse
+import sys
+import webbrowser
+from pathlib import Path
+
+from minitransformer.commands.arguments import add_run_folder, new_file
+from minitransformer.data.corpus import CorpusError, read_text
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.explorer.page import explorer_page, require_explorable
+from minitransformer.regular_file import written_whole
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.splits import load_split
+
+EXAMPLES = 12
+
+
+def add(parser):
+    parser.description = (
+        "Write a page in which the model of a run translates, and shows what it computes, forward "
+        "and backward. It is one file, needs no network, and may be given away."
+    )
+    add_run_folder(parser)
+    parser.add_argument(
+        "--output",
+        type=new_file,
+        metavar="FILE",
+        help="where to write it (default: explorer.html in the run folder)",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=Path,
+        metavar="FILE",
+        help="sentences to begin with, one a line (default: some of the validation text)",
+    )
+    parser.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to open the page in a browser (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Write the page, print where, and open it; returns the exit status."""
+    run_folder = RunFolder(options.run_folder)
+    config, _ = run_folder.load_config()
+    require_explorable(config)
+    run_folder.bind()
+    model, vocabulary, _ = run_folder.load_trained("cpu", Vocabulary.load)
+    page = explorer_page(model, vocabulary, _sentences(options.sentences, run_folder))
+    path = options.output or run_folder.path / "explorer.html"
+    with written_whole(path) as file:
+        file.write(page)
+    print(path)
+    if options.open:
+        webbrowser.open(path.resolve().as_uri())
+    return 0
+
+
+def _sentences(path, run_folder):
+    """Those of a file or, without one, the first of the text that the run was validated with."""
+    if path:
+        return [line for line in read_text(path).splitlines() if line.strip()]
+    data = Recipe.of_run(run_folder).data
+    if data.corpus == "multi30k":  # which may not be here, and is not ours to give away
+        return []
+    try:
+        pairs = load_split(data, "validation")
+    except (CorpusError, OSError) as error:
+        print(f"minitransformer: no sentences to begin with: {error}", file=sys.stderr)
+        return []
+    return [source for source, _ in pairs[:EXAMPLES]]

@@ -1,0 +1,40 @@
+import { array } from "./arrays.js";
+import { Vocabulary } from "./subwords.js";
+import { Transformer } from "./transformer.js";
+
+// What page.py has put into the page: { config, vocabulary, model, examples, lessons }.
+// `examples` are sentences; `lessons` is the folder of the lessons' pages, or null.
+export function load_model(document) {
+  const contents = JSON.parse(document.getElementById("model").textContent);
+  const { config, pieces, shapes, numbers, examples, lessons } = contents;
+  const vocabulary = new Vocabulary(pieces, config.max_length);
+  const model = new Transformer(config, named_arrays(shapes, from_float16(numbers)));
+  return { config, vocabulary, model, examples, lessons };
+}
+
+// The arrays of the shapes, by name, that lie one after the other in `data`.
+function named_arrays(shapes, data) {
+  let start = 0;
+  const arrays = Object.entries(shapes).map(([name, shape]) => {
+    const size = shape.reduce((product, n) => product * n, 1);
+    start += size;
+    return [name, array(shape, data.subarray(start - size, start))];
+  });
+  return Object.fromEntries(arrays);
+}
+
+// The numbers in base64 of little-endian float16.
+function from_float16(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  const numbers = new Float64Array(bytes.length / 2);
+  for (let i = 0; i < numbers.length; i++) {
+    const bits = view.getUint16(2 * i, true);
+    const sign = bits >> 15 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    const whole = exponent ? 1024 : 0; // numbers close to 0 have no leading 1
+    numbers[i] = sign * (whole + fraction) * 2 ** (Math.max(exponent, 1) - 25);
+  }
+  return numbers;
+}
