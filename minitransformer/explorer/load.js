@@ -23,18 +23,21 @@ function named_arrays(shapes, data) {
   return Object.fromEntries(arrays);
 }
 
-// The numbers in base64 of little-endian float16.
+// The numbers in base64 of little-endian float16: a bit for the sign, 5 for the exponent and 10 for
+// the fraction, which has a 1 in front of it unless the number is very small.
 function from_float16(base64) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  const numbers = new Float64Array(bytes.length / 2);
+  const text = atob(base64);
+  const bytes = new DataView(new ArrayBuffer(text.length));
+  for (let i = 0; i < text.length; i++) {
+    bytes.setUint8(i, text.charCodeAt(i));
+  }
+  const powers = Array.from({ length: 32 }, (_, exponent) => 2 ** (Math.max(exponent, 1) - 25));
+  const numbers = new Float64Array(text.length / 2);
   for (let i = 0; i < numbers.length; i++) {
-    const bits = view.getUint16(2 * i, true);
-    const sign = bits >> 15 ? -1 : 1;
+    const bits = bytes.getUint16(2 * i, true);
     const exponent = (bits >> 10) & 31;
-    const fraction = bits & 1023;
-    const whole = exponent ? 1024 : 0; // numbers close to 0 have no leading 1
-    numbers[i] = sign * (whole + fraction) * 2 ** (Math.max(exponent, 1) - 25);
+    const fraction = (bits & 1023) + (exponent > 0 ? 1024 : 0);
+    numbers[i] = (bits >> 15 ? -fraction : fraction) * powers[exponent];
   }
   return numbers;
 }
