@@ -41,6 +41,7 @@ function looked_into({ source, target, off, position, piece }) {
 
 const answer = {
   examples,
+  parameters: (request.parameters ?? []).map((name) => encoded(model.parameters[name])),
   runs: (request.runs ?? []).map(looked_into),
   ids: (request.texts ?? []).map((text) => vocabulary.encode(text)),
   texts: (request.ids ?? []).map((ids) => vocabulary.decode(ids)),
