@@ -3,7 +3,7 @@ import { Vocabulary } from "./subwords.js";
 import { Transformer } from "./transformer.js";
 
 // What page.py has put into the page: { config, vocabulary, model, examples, lessons }.
-// `examples` are sentences; `lessons` is the folder of the lessons' pages, or null.
+// `examples` are sentences; `lessons` has where the page of a lesson is, by its number, "07".
 export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
   const { config, pieces, shapes, numbers, examples, lessons } = contents;

@@ -1,6 +1,7 @@
 // Greedy search, one piece at a time, over a cache of keys and values (decoding/incremental.py).
 
 import { array, row, transposed, zeros } from "./arrays.js";
+import { Run } from "./boxes.js";
 import {
   merge_heads,
   scaled_dot_product_attention,
@@ -10,7 +11,7 @@ import {
 import { linear } from "./layers/linear.js";
 import { softmax } from "./layers/softmax.js";
 import { BOS, EOS, PAD } from "./subwords.js";
-import { Run, Transformer } from "./transformer.js";
+import { Transformer } from "./transformer.js";
 
 // The pieces that most probably follow, { id, probability }, the likeliest first: at a position
 // of logits (T, V). Padding and start symbol are never said.

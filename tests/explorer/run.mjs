@@ -44,6 +44,7 @@ const answer = {
   parameters: (request.parameters ?? []).map((name) => encoded(model.parameters[name])),
   runs: (request.runs ?? []).map(looked_into),
   ids: (request.texts ?? []).map((text) => vocabulary.encode(text)),
+  sources: (request.texts ?? []).map((text) => vocabulary.encode_source(text)),
   texts: (request.ids ?? []).map((ids) => vocabulary.decode(ids)),
   translations: (request.translations ?? []).map(({ source, forced, off }) => [
     ...translate(model, source, { forced, off: new Set(off) }),

@@ -5,6 +5,7 @@ import random
 import pytest
 from in_node import ask, corpus, small_model, small_vocabulary
 
+from minitransformer.data.vocabulary import EOS
 from minitransformer.explorer.page import explorer_page
 
 ODD = [
@@ -61,3 +62,11 @@ def test_ids_are_decoded_as_the_package_does(vocabulary, page):
     texts = ask(page, ids=ids)["texts"]
     wrong = [i for i, found in zip(ids, texts, strict=True) if found != vocabulary.decode(i)]
     assert wrong == []
+
+
+def test_a_text_of_any_length_is_cut_to_what_the_model_takes(vocabulary, page):
+    sources = ask(page, texts=ODD)["sources"]
+    expected = [[*vocabulary.encode(text)[:39], EOS] for text in ODD]  # of 40 in all
+    assert sources == expected
+    asked = [dict(source=source, forced=[], off=[]) for source in sources]
+    assert all(ask(page, translations=asked)["translations"])
