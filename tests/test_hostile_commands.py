@@ -26,6 +26,7 @@ OPTIONS = {
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
     "info": ["--"],
     "plot": ["--"],
+    "explore": ["--output", "--no-open", "--sentences", "--"],
     "check": ["--file"],
     "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],
 }
