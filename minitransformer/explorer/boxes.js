@@ -34,8 +34,8 @@ export const PAIRS = {
     pair: [multi_head_attention, multi_head_attention_backward],
     lesson: "09",
   },
-  relu: { pair: [relu, relu_backward], lesson: "11" },
-  feed_forward: { pair: [feed_forward, feed_forward_backward], lesson: "11" },
+  relu: { pair: [relu, relu_backward], lesson: "02" },
+  feed_forward: { pair: [feed_forward, feed_forward_backward], lesson: "02" },
   residual: { pair: [residual, residual_backward], lesson: "10" },
 };
 

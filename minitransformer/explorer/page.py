@@ -22,10 +22,9 @@ from minitransformer.checkpoint import CheckpointError
 
 FOLDER = Path(__file__).parent
 LARGEST = 6_000_000  # bytes of a page
-KIND = "transformer"
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(async )?(function|class|const|let)\b)", re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(function|class|const|let)\b)", re.MULTILINE)
 
 
 def explorer_page(model, vocabulary, examples=(), lessons=None):
@@ -63,16 +62,15 @@ def explorer_page(model, vocabulary, examples=(), lessons=None):
 
 
 def require_explorable(config):
-    """Refuse a model that the page cannot compute, or that is too large for one; known from its
-    configuration.
+    """Refuse the configuration of a model that the page cannot compute, or cannot hold.
 
     Raises:
         CheckpointError: says which kind or which size is possible.
     """
-    if config.kind != KIND:
+    if config.kind != "transformer":
         raise CheckpointError(
             f"this is a model of kind {config.kind!r}, and the explorer has the mathematics of "
-            f"{KIND!r} alone; train one: minitransformer train toy"
+            f"'transformer' alone; train one: minitransformer train toy"
         )
     count = config.num_parameters()
     _require_fits(count * 8 // 3, f"a page with the {count:,} parameters of this model")

@@ -25,6 +25,7 @@ function looked_into({ source, target, off, position, piece }) {
   const gradient = model.gradient(run, position, piece);
   const decoder = new IncrementalDecoder(model, source, new Set(off));
   return {
+    boxes: run.states.map(({ name, functions, lesson }) => ({ name, functions, lesson })),
     states: run.states.map(({ name, value }) => [name, encoded(value)]),
     gradients: Object.entries(gradient.gradients).map(([name, value]) => [name, encoded(value)]),
     flow: gradient.flow.map(({ block, residual, sublayer, memory, ...norms }) => ({

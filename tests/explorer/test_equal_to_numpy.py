@@ -1,5 +1,8 @@
 """The page computes what the package computes: every box, every gradient, to 1e-9."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from in_node import ask, decoded, runs, small_model, small_vocabulary
@@ -10,6 +13,7 @@ from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
 from minitransformer.layers.softmax import softmax
 
+ROOT = Path(__file__).parents[2]
 TOLERANCE = dict(rtol=1e-9, atol=1e-9)  # both compute in float64
 KINDS = {
     "pre-norm, one matrix": dict(norm="pre"),
@@ -89,6 +93,18 @@ def test_every_box_but_the_last_has_a_gradient(compared):
     found, _ = compared[0]
     boxes = {name for name, _ in found["states"]}
     assert boxes - dict(found["gradients"]).keys() == {"probabilities"}
+
+
+def test_the_functions_of_a_box_are_in_a_file_that_its_lesson_names(compared):
+    found, _ = compared[0]
+    for box in found["boxes"]:
+        forward, backward = box["functions"].split(" / ")
+        definition = re.compile(rf"^def {forward}\(.*^def {backward}\(", re.MULTILINE | re.DOTALL)
+        layers = (ROOT / "minitransformer/layers").glob("*.py")
+        (path,) = [p for p in layers if definition.search(p.read_text(encoding="utf-8"))]
+        (lesson,) = (ROOT / "lessons").glob(f"{box['lesson']}_*.py")
+        row = re.search(r"In the package.*", lesson.read_text(encoding="utf-8"))
+        assert f"layers/{path.name}`" in row[0]
 
 
 def test_a_head_that_is_off_gives_zeros_forward_and_backward(vocabulary, monkeypatch):

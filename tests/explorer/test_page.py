@@ -24,7 +24,7 @@ BREAKOUTS = [
 ]
 MODULES = sorted(FOLDER.rglob("*.js"))
 DECLARED = re.compile(
-    r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE
+    r"^(?:export )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE
 )
 
 
