@@ -47,11 +47,7 @@ def add(parser):
 def run(options):
     """Write the page, print where, and open it; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
-    config, _ = run_folder.load_config()
-    require_explorable(config)
-    run_folder.bind()
-    model, vocabulary, _ = run_folder.load_trained("cpu", Vocabulary.load)
-    page = explorer_page(model, vocabulary, _sentences(options.sentences, run_folder))
+    page = page_of(run_folder, options.sentences)
     path = options.output or run_folder.path / "explorer.html"
     with written_whole(path) as file:
         file.write(page)
@@ -61,15 +57,27 @@ def run(options):
     return 0
 
 
-def _sentences(path, run_folder):
-    """Those of a file or, without one, the first that a run on the toy corpus was validated with.
+def page_of(run_folder, sentences=None, lessons=None):
+    """The page of a run, as the bytes of its file.
 
-    Other text stays where it is: a page is given away, and a run folder from elsewhere may name any
-    file of this machine as its text.
+    Without a file of sentences it begins with the first that a run on the toy corpus was validated
+    with. Other text stays where it is: a page is given away, and a run folder from elsewhere may
+    name any file of this machine as its text.
+
+    Args:
+        run_folder: a RunFolder.
+        sentences: path of a file with a sentence a line, or None.
+        lessons: as for :func:`~minitransformer.explorer.page.explorer_page`.
     """
-    if path:
-        return [line for line in read_text(path).splitlines() if line.strip()]
+    config, _ = run_folder.load_config()
+    require_explorable(config)
+    run_folder.bind()
+    model, vocabulary, _ = run_folder.load_trained("cpu", Vocabulary.load)
     data = Recipe.of_run(run_folder).data
-    if data.corpus != "toy":
-        return []
-    return [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
+    examples = []
+    if sentences:
+        examples = [line for line in read_text(sentences).splitlines() if line.strip()]
+    elif data.corpus == "toy":
+        examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
+    languages = None if data.corpus == "files" else data.languages.split("-")
+    return explorer_page(model, vocabulary, examples, languages, lessons)

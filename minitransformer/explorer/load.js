@@ -2,14 +2,15 @@ import { array } from "./arrays.js";
 import { Vocabulary } from "./subwords.js";
 import { Transformer } from "./transformer.js";
 
-// What page.py has put into the page: { config, vocabulary, model, examples, lessons }.
-// `examples` are sentences; `lessons` has where the page of a lesson is, by its number, "07".
+// What page.py has put into the page: { config, vocabulary, model, examples, languages, lessons }.
+// `examples` are sentences; `languages` the codes of source and target, or null; `lessons` has where
+// the page of a lesson is, by its number, "07".
 export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
-  const { config, pieces, shapes, numbers, examples, lessons } = contents;
+  const { config, pieces, shapes, numbers, ...others } = contents;
   const vocabulary = new Vocabulary(pieces, config.max_length);
   const model = new Transformer(config, named_arrays(shapes, from_float16(numbers)));
-  return { config, vocabulary, model, examples, lessons };
+  return { config, vocabulary, model, ...others };
 }
 
 // The arrays of the shapes, by name, that lie one after the other in `data`.

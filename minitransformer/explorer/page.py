@@ -27,13 +27,14 @@ IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.
 EXPORT = re.compile(r"^export (?=(function|class|const|let)\b)", re.MULTILINE)
 
 
-def explorer_page(model, vocabulary, examples=(), lessons=None):
+def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
     """The page, as the bytes of its file.
 
     Args:
         model: a Transformer.
         vocabulary: the Vocabulary it was trained with.
         examples: sentences to begin with.
+        languages: the codes of source and target, as ``("de", "en")``, or None if they are unknown.
         lessons: where the page of a lesson is, by its number, ``{"07": "../lessons/..."}``; the
             page links to those.
 
@@ -48,6 +49,7 @@ def explorer_page(model, vocabulary, examples=(), lessons=None):
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
         "numbers": base64.b64encode(_float16(model)).decode(),
         "examples": list(examples),
+        "languages": languages,
         "lessons": lessons or {},
     }
     parts = {

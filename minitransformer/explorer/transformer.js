@@ -1,6 +1,6 @@
 // The Transformer (figure 1), forward and backward, for one sentence and without dropout.
 //
-//   const { config, vocabulary, model, examples, lessons } = load_model(document);
+//   const { config, vocabulary, model } = load_model(document);
 //   const source = vocabulary.encode_source(text);         ids, the end symbol last; a text that
 //                                                          is too long loses its end
 //   const run = model.forward(source, target, { off });    target: ids, BOS first
