@@ -4,6 +4,7 @@ GPU ?= gpu13# CuPy for the driver: gpu13 (CUDA 13) or gpu12 (CUDA 12)
 SENTENCE = Während das Kind schläft, isst mein hungriger Affe den teuren Keks.
 BIN := .venv/bin
 INSTALLED := .venv/installed
+TOY := runs/toy/model.npz
 PACKAGE := build/package
 ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
 NEW_ENOUGH := import sys; v = sys.version_info; \
@@ -14,9 +15,7 @@ NEW_ENOUGH := import sys; v = sys.version_info; \
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
 
-demo: $(INSTALLED) ## train the toy translator, see where it looks, and talk to it
-	@test -e runs/toy/model.npz || \
-		$(BIN)/minitransformer train $$(test -e runs/toy/config.json && echo --resume runs/)toy
+demo: $(TOY) ## train the toy translator, see where it looks, and talk to it
 	$(BIN)/minitransformer translate runs/toy "$(SENTENCE)" --attention runs/toy/attention.png
 	$(BIN)/minitransformer translate runs/toy
 
@@ -24,7 +23,7 @@ lessons: $(INSTALLED) ## build the notebooks of the lessons and execute them
 	$(BIN)/python -m pip install --quiet --editable '.[lessons]'
 	$(BIN)/python lessons/build.py --all
 
-site: $(INSTALLED) ## build the site of lessons and API reference: build/site/index.html
+site: $(TOY) ## build the site of lessons, explorer and API reference: build/site/index.html
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site
 
@@ -67,6 +66,9 @@ package: $(INSTALLED) ## build sdist and wheel, install into an empty environmen
 clean: ## remove .venv and everything made by the tools
 	rm -rf .venv build docs/lessons dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
 	find . -name __pycache__ -exec rm -rf {} +
+
+$(TOY): | $(INSTALLED)
+	$(BIN)/minitransformer train $$(test -e runs/toy/config.json && echo --resume runs/)toy
 
 $(INSTALLED): setup.cfg pyproject.toml
 	@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo 'try make PYTHON=python3.11'; exit 1; }

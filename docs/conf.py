@@ -25,6 +25,7 @@ extensions = [
     "overview",  # listed on the first page;
     "sphinx.ext.viewcode",  # and the code beside them
     "lessons",  # from ../lessons
+    "explorer",  # of ../runs/toy
 ]
 exclude_patterns = ["_ext", "lessons/cards.md"]
 

@@ -252,6 +252,9 @@ show("Die Katze trinkt kalte Milch.")
 # whole words, or parts of words. (▁ begins a word.) So it gets *Esel*, which it does not know, in parts. It has never
 # learned to write “I do not know this word”, and writes something else.
 #
+# The explorer is a page with a translator like this one in it:
+# [watch it look](../README.md#look-inside "#view=attention&attention=cross&layer=2"), for a sentence of yours.
+#
 # ## 3 · How it learned
 #
 # Three of the pairs that it read, and how large it is:

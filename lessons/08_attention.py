@@ -246,6 +246,9 @@ assert np.allclose(scaled_dot_product_attention(q, k + shift, v)[0], y)
 # The same identity lets the softmax subtract the largest score of each row before it takes exponentials,
 # which then cannot overflow.
 #
+# The explorer has all these arrays of a trained translator, and the gradient of each: open
+# [a cross-attention](../README.md#look-inside "#box=decoder.0.cross&step=3").
+#
 # ## 3 · The backward pass
 #
 # We write $dx$ for $\partial L / \partial x$, the gradient of a loss $L$. Given $dY$, we want $dQ$, $dK$ and

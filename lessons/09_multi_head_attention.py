@@ -736,7 +736,8 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 # Trained translators are like that. The paper finds that "individual attention heads clearly learn to perform
 # different tasks" and shows some in its last figures, one that ties a pronoun to what it stands for. And most
 # heads of a trained translator can be removed one at a time with hardly a loss (Michel, Levy and Neubig, *Are
-# Sixteen Heads Really Better than One?*, 2019).
+# Sixteen Heads Really Better than One?*, 2019). Try it in the explorer, where you can
+# [switch heads off](../README.md#look-inside "#example=4&view=attention&attention=cross&step=3").
 #
 # ## 6 · Exercises
 #

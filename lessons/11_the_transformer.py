@@ -395,7 +395,8 @@ print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) -
 
 # %% [markdown]
 # Compare the two functions: the backward has the forward's lines from the last to the first, and a sum
-# wherever the forward uses something twice.
+# wherever the forward uses something twice. The explorer draws
+# [how much flows along each way](../README.md#look-inside "#example=4&view=gradients&step=3").
 #
 # ## 5 · The code of the package
 #

@@ -586,7 +586,8 @@ assert (together > rise.sum(axis=1)).all()
 
 # %% [markdown]
 # Importance does not add up: all four cost more than the sum, in some layers many times more. That is the limit of
-# *any* table with one number for each head.
+# *any* table with one number for each head. In the explorer you can
+# [take heads away](../README.md#look-inside "#example=4&view=attention&attention=encoder&layer=2") one by one.
 #
 # ## 5 · Exercises
 #

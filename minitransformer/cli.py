@@ -22,6 +22,7 @@ COMMANDS = {
     "tag": "say what words or sentences are",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
+    "explore": "look into a trained Transformer with a browser",
     "gradcheck": "compare every backward with numeric gradients",
     "check": "check your answer to an exercise of the lessons",
     "info": "show versions and the device, or what a run folder holds",

@@ -31,7 +31,7 @@ def test_no_command_is_an_error_that_lists_the_commands(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["train", "translate", "evaluate", "plot", "gradcheck", "check", "info"]
+    "command", ["train", "translate", "evaluate", "plot", "explore", "gradcheck", "check", "info"]
 )
 def test_help_tells_of_every_command(command, capsys):
     with pytest.raises(SystemExit, match="0"):
@@ -146,7 +146,7 @@ def test_a_closed_stream_is_as_one_that_leads_nowhere(closed):
     "arguments",
     [
         *([command, "--help"] for command in ("train", "translate", "evaluate", "plot")),
-        *([command, "--help"] for command in ("gradcheck", "check", "info")),
+        *([command, "--help"] for command in ("explore", "gradcheck", "check", "info")),
         ["--help"],
         ["info"],
         ["check"],

@@ -27,6 +27,7 @@ OPTIONS = {
     "fill": ["--top", "--device", "a ___", "--"],
     "info": ["--"],
     "plot": ["--"],
+    "explore": ["--output", "--no-open", "--sentences", "--"],
     "check": ["--file"],
     "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],
 }

@@ -12,7 +12,8 @@ def test_every_file_that_is_no_code_is_installed():
     patterns = config["options.package_data"].items()
     installed = {
         path
-        for package, pattern in patterns
+        for package, several in patterns
+        for pattern in several.split(", ")
         for path in ROOT.glob(f"{package.replace('.', '/')}/{pattern}")
     }
     files = {

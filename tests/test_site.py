@@ -75,6 +75,13 @@ def test_the_name_of_a_file_leads_to_its_module():
     assert "<minitransformer.data>`" in linked
 
 
+def test_a_link_to_the_explorer_leads_to_the_view_that_its_title_names():
+    text = 'See [its heads](../README.md#look-inside "#view=attention&layer=2").'
+    assert lessons.EXPLORER.sub(lessons.linked_view, text) == (
+        'See <a href="../explorer.html#view=attention&amp;layer=2">its heads</a>.'
+    )
+
+
 def rendered(docstring):
     lines = docstring.splitlines()
     docstrings.as_restructured_text(None, "function", "f", None, None, lines)

@@ -92,7 +92,7 @@ def replace_by_endless_device(path):
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.model", "model.npz"])
 def test_what_is_no_regular_file_is_refused_at_once(run, replace, name, capsys):
     replace(run.path / name)
-    for command in ("translate", "info", "evaluate", "train"):
+    for command in ("translate", "info", "evaluate", "explore", "train"):
         error = refused(command, run, capsys)
         assert str(run.path / name) in error
         assert "this is no regular file" in error

@@ -5,10 +5,13 @@ with what a page needs and a notebook does not:
 
 - in place of the cell that installs the package, links to the notebook and to how it is run;
 - at the name of a file of the package, a link to its part of the API reference;
+- where a link to the explorer leads to what the README says of it, one to its page: to the view
+  that the title of the link names;
 - ``cards.md``: of each lesson its number and title, what "you will" learn, and a picture.
 """
 
 import base64
+import html
 import re
 import shutil
 from pathlib import Path
@@ -16,6 +19,7 @@ from pathlib import Path
 import nbformat
 
 SOURCE = Path(__file__).parents[2] / "lessons"
+EXPLORER = re.compile(r'\[([^]]+)\]\(\.\./README\.md#look-inside "(#[^"]+)"\)')
 FILE = re.compile(r"`(minitransformer/[\w/]+\.py)`")
 
 
@@ -58,7 +62,7 @@ def page_of(path, notebook):
     )
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = FILE.sub(linked_module, cell.source)
+            cell.source = EXPLORER.sub(linked_view, FILE.sub(linked_module, cell.source))
     return notebook
 
 
@@ -67,6 +71,12 @@ def linked_module(match):
     path = match[1]
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return f"{{py:mod}}`{path} <{module}>`"
+
+
+def linked_view(match):
+    """A link to a view of the explorer, which is no page of Sphinx."""
+    text, fragment = match.groups()
+    return f'<a href="../explorer.html{html.escape(fragment)}">{text}</a>'
 
 
 def card_of(name, notebook):

@@ -1,0 +1,83 @@
+"""``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
+
+import argparse
+import webbrowser
+from pathlib import Path
+
+from minitransformer.commands.arguments import add_run_folder, new_file
+from minitransformer.data.corpus import read_text
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.explorer.page import explorer_page, require_explorable
+from minitransformer.regular_file import written_whole
+from minitransformer.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.splits import load_split
+
+EXAMPLES = 12
+
+
+def add(parser):
+    parser.description = (
+        "Write a page in which the model of a run translates, and shows what it computes, forward "
+        "and backward. It is one file, needs no network, and may be given away."
+    )
+    add_run_folder(parser)
+    parser.add_argument(
+        "--output",
+        type=new_file,
+        metavar="FILE",
+        help="where to write it (default: explorer.html in the run folder)",
+    )
+    parser.add_argument(
+        "--sentences",
+        type=Path,
+        metavar="FILE",
+        help="sentences to begin with, one a line (default: some of the toy corpus if the run was "
+        "trained on it, otherwise none)",
+    )
+    parser.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to open the page in a browser (default: %(default)s)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Write the page, print where, and open it; returns the exit status."""
+    run_folder = RunFolder(options.run_folder)
+    page = page_of(run_folder, options.sentences)
+    path = options.output or run_folder.path / "explorer.html"
+    with written_whole(path) as file:
+        file.write(page)
+    print(path)
+    if options.open:
+        webbrowser.open(path.resolve().as_uri())
+    return 0
+
+
+def page_of(run_folder, sentences=None, lessons=None):
+    """The page of a run, as the bytes of its file.
+
+    Without a file of sentences it begins with the first that a run on the toy corpus was validated
+    with. Other text stays where it is: a page is given away, and a run folder from elsewhere may
+    name any file of this machine as its text.
+
+    Args:
+        run_folder: a RunFolder.
+        sentences: path of a file with a sentence a line, or None.
+        lessons: as for :func:`~minitransformer.explorer.page.explorer_page`.
+    """
+    config, _ = run_folder.load_config()
+    require_explorable(config)
+    run_folder.bind()
+    model, vocabulary, _ = run_folder.load_trained("cpu", Vocabulary.load)
+    data = Recipe.of_run(run_folder).data
+    examples = []
+    if sentences:
+        examples = [line for line in read_text(sentences).splitlines() if line.strip()]
+    elif data.corpus == "toy":
+        examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
+    languages = None if data.corpus == "files" else data.languages.split("-")
+    return explorer_page(model, vocabulary, examples, languages, lessons)

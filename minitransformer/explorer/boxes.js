@@ -1,0 +1,115 @@
+// What is kept of a forward and of a backward, to be looked at: a box for all that is computed.
+
+import { add } from "./arrays.js";
+import {
+  multi_head_attention,
+  multi_head_attention_backward,
+  scaled_dot_product_attention,
+  scaled_dot_product_attention_backward,
+} from "./layers/attention.js";
+import { embedding, embedding_backward } from "./layers/embedding.js";
+import { feed_forward, feed_forward_backward } from "./layers/feed_forward.js";
+import { layer_norm, layer_norm_backward } from "./layers/layer_norm.js";
+import { linear, linear_backward } from "./layers/linear.js";
+import {
+  positional_encoding,
+  positional_encoding_backward,
+} from "./layers/positional_encoding.js";
+import { relu, relu_backward } from "./layers/relu.js";
+import { residual, residual_backward } from "./layers/residual.js";
+import { softmax, softmax_backward } from "./layers/softmax.js";
+
+// What computes a kind of box, and the lesson about it.
+export const PAIRS = {
+  embedding: { pair: [embedding, embedding_backward], lesson: "05" },
+  positional_encoding: { pair: [positional_encoding, positional_encoding_backward], lesson: "06" },
+  layer_norm: { pair: [layer_norm, layer_norm_backward], lesson: "07" },
+  linear: { pair: [linear, linear_backward], lesson: "02" },
+  softmax: { pair: [softmax, softmax_backward], lesson: "04" },
+  scaled_dot_product_attention: {
+    pair: [scaled_dot_product_attention, scaled_dot_product_attention_backward],
+    lesson: "08",
+  },
+  multi_head_attention: {
+    pair: [multi_head_attention, multi_head_attention_backward],
+    lesson: "09",
+  },
+  relu: { pair: [relu, relu_backward], lesson: "02" },
+  feed_forward: { pair: [feed_forward, feed_forward_backward], lesson: "02" },
+  residual: { pair: [residual, residual_backward], lesson: "10" },
+};
+
+// The kind of a box by the last part of its name.
+const KINDS = {
+  embedding: "embedding",
+  positions: "positional_encoding",
+  norm: "layer_norm",
+  query: "linear",
+  key: "linear",
+  value: "linear",
+  scores: "scaled_dot_product_attention",
+  weights: "softmax",
+  heads: "scaled_dot_product_attention",
+  self: "multi_head_attention",
+  cross: "multi_head_attention",
+  inner: "linear",
+  relu: "relu",
+  feed_forward: "feed_forward",
+  residual: "residual",
+  logits: "linear",
+  probabilities: "softmax",
+};
+
+// What one forward has computed, and the caches that its backward needs.
+export class Run {
+  constructor(off = new Set()) {
+    this.off = off;
+    this.states = [];
+    this.caches = {};
+  }
+
+  show(name, value) {
+    const kind = KINDS[name.split(".").at(-1)];
+    const { pair, lesson } = PAIRS[kind];
+    const functions = pair.map((f) => f.name).join(" / ");
+    this.states.push({ name, kind, shape: value.shape, value, functions, lesson });
+  }
+
+  state(name) {
+    const found = this.states.find((state) => state.name === name);
+    if (!found) {
+      throw new RangeError(`there is no box ${name}`);
+    }
+    return found;
+  }
+
+  attention(name) {
+    return this.state(`${name}.weights`).value;
+  }
+
+  // The numbers of the heads of an attention that are off.
+  off_in(name) {
+    const heads = [...this.off].filter((head) => head.startsWith(`${name}.`));
+    return new Set(heads.map((head) => Number(head.slice(name.length + 1))));
+  }
+}
+
+// The gradient of one number with respect to boxes and parameters; what is used twice adds up.
+export class Gradient {
+  constructor() {
+    this.gradients = {};
+    this.flow = [];
+  }
+
+  add(name, value) {
+    const before = this.gradients[name];
+    this.gradients[name] = before ? add(before, value) : value;
+  }
+
+  of(name) {
+    if (!(name in this.gradients)) {
+      throw new RangeError(`there is no gradient of ${name}`);
+    }
+    return this.gradients[name];
+  }
+}

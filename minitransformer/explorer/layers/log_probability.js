@@ -1,0 +1,20 @@
+import { array, row, zeros } from "../arrays.js";
+import { softmax } from "./softmax.js";
+
+// The logarithm of the probability that logits (T, V) give to a piece at a position. In training
+// its negative is the loss of that position, see loss/cross_entropy.py.
+export function log_probability(logits, position, piece) {
+  const z = array([1, logits.shape[1]], row(logits, position)); // (1, V)
+  const [p] = softmax(z);
+  const peak = z.data.reduce((a, b) => Math.max(a, b));
+  const total = z.data.reduce((sum, score) => sum + Math.exp(score - peak), 0);
+  return [z.data[piece] - peak - Math.log(total), [logits.shape, p, position, piece]];
+}
+
+// ∂ log p / ∂z = [v = piece] − p_v at this position, and 0 at all others.
+export function log_probability_backward(dy, cache) {
+  const [shape, p, position, piece] = cache;
+  const dlogits = zeros(shape); // (T, V)
+  row(dlogits, position).set(p.data.map((p_v, v) => dy * ((v === piece ? 1 : 0) - p_v)));
+  return dlogits;
+}

@@ -1,0 +1,44 @@
+import { array } from "./arrays.js";
+import { Vocabulary } from "./subwords.js";
+import { Transformer } from "./transformer.js";
+
+// What page.py has put into the page: { config, vocabulary, model, examples, languages, lessons }.
+// `examples` are sentences; `languages` the codes of source and target, or null; `lessons` has where
+// the page of a lesson is, by its number, "07".
+export function load_model(document) {
+  const contents = JSON.parse(document.getElementById("model").textContent);
+  const { config, pieces, shapes, numbers, ...others } = contents;
+  const vocabulary = new Vocabulary(pieces, config.max_length);
+  const model = new Transformer(config, named_arrays(shapes, from_float16(numbers)));
+  return { config, vocabulary, model, ...others };
+}
+
+// The arrays of the shapes, by name, that lie one after the other in `data`.
+function named_arrays(shapes, data) {
+  let start = 0;
+  const arrays = Object.entries(shapes).map(([name, shape]) => {
+    const size = shape.reduce((product, n) => product * n, 1);
+    start += size;
+    return [name, array(shape, data.subarray(start - size, start))];
+  });
+  return Object.fromEntries(arrays);
+}
+
+// The numbers in base64 of little-endian float16: a bit for the sign, 5 for the exponent and 10 for
+// the fraction, which has a 1 in front of it unless the number is very small.
+function from_float16(base64) {
+  const text = atob(base64);
+  const bytes = new DataView(new ArrayBuffer(text.length));
+  for (let i = 0; i < text.length; i++) {
+    bytes.setUint8(i, text.charCodeAt(i));
+  }
+  const powers = Array.from({ length: 32 }, (_, exponent) => 2 ** (Math.max(exponent, 1) - 25));
+  const numbers = new Float64Array(text.length / 2);
+  for (let i = 0; i < numbers.length; i++) {
+    const bits = bytes.getUint16(2 * i, true);
+    const exponent = (bits >> 10) & 31;
+    const fraction = (bits & 1023) + (exponent > 0 ? 1024 : 0);
+    numbers[i] = (bits >> 15 ? -fraction : fraction) * powers[exponent];
+  }
+  return numbers;
+}

@@ -1,0 +1,82 @@
+// The vocabulary: text in, ids of subword pieces out, and back, as data/vocabulary.py has them.
+
+export const [PAD, UNK, BOS, EOS] = [0, 1, 2, 3];
+export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to
+export const BLANK = "\u2581"; // the sign for the space before a word
+
+// What Python's str.split takes for blanks; JavaScript's \s differs from it. And what
+// sentencepiece learns from no text, which counts as a blank.
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/u;
+const RESERVED = /[\u2581\u2585\0]/gu;
+
+export class Vocabulary {
+  // `pieces`: the piece of each id; that of a lower id was learned earlier.
+  constructor(pieces, max_length) {
+    this.pieces = pieces;
+    this.max_length = max_length;
+    this.ids = new Map(pieces.slice(EOS + 1).map((piece, i) => [piece, i + EOS + 1]));
+  }
+
+  // The ids of a text, without BOS and EOS: the first `most` of them. Neighbouring unknown
+  // characters are one UNK.
+  encode(text, most = Infinity) {
+    const ids = [];
+    for (const word of words(text)) {
+      for (const piece of this.split(BLANK + word)) {
+        const id = this.ids.get(piece) ?? UNK;
+        if (id !== UNK || ids.at(-1) !== UNK) {
+          ids.push(id);
+        }
+      }
+      if (ids.length >= most) {
+        break;
+      }
+    }
+    return ids.slice(0, most);
+  }
+
+  // What a model is given of a text: all that it takes, and EOS.
+  encode_source(text) {
+    return [...this.encode(text, this.max_length - 1), EOS];
+  }
+
+  // Byte-pair encoding of a word: of all neighbours that make a piece together, those whose piece
+  // was learned first are joined, the leftmost of them first, and again, until none make one.
+  split(word) {
+    const parts = Array.from(word);
+    const joined = (i) => this.ids.get(parts[i] + parts[i + 1]) ?? Infinity;
+    const ranks = parts.slice(1).map((_, i) => joined(i)); // of the neighbours i and i + 1
+    for (;;) {
+      let first = -1;
+      let lowest = Infinity;
+      for (let i = 0; i < ranks.length; i++) {
+        if (ranks[i] < lowest) {
+          [first, lowest] = [i, ranks[i]];
+        }
+      }
+      if (first < 0) {
+        return parts;
+      }
+      parts.splice(first, 2, parts[first] + parts[first + 1]);
+      ranks.splice(first, 1);
+      for (const i of [first - 1, first]) {
+        if (0 <= i && i < ranks.length) {
+          ranks[i] = joined(i);
+        }
+      }
+    }
+  }
+
+  // The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT.
+  decode(ids) {
+    const said = ids.includes(EOS) ? ids.slice(0, ids.indexOf(EOS)) : ids;
+    const pieces = said.map((id) => (id === UNK ? REPLACEMENT : id > EOS ? this.pieces[id] : ""));
+    return pieces.join("").replaceAll(BLANK, " ").trimStart();
+  }
+}
+
+// The words of a text, its accents composed with their letters (Unicode NFC).
+function words(text) {
+  const plain = text.replace(RESERVED, " ").replace(/\p{Surrogate}/gu, "?").normalize("NFC");
+  return plain.split(BLANKS).filter((word) => word !== "");
+}

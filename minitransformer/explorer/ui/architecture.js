@@ -1,0 +1,226 @@
+// The architecture (figure 1 of the paper), drawn from the configuration of the model: the encoder
+// on the left, the decoder on the right, from below upwards. Each box can be opened. Where people
+// look at gradients, connections are as wide as the gradient that flows back along them is long.
+
+import { length_of } from "../arrays.js";
+import { h, svg, with_arrows } from "./dom.js";
+import { box_name } from "./names.js";
+import { attention_name, piece_text, selected } from "./state.js";
+import { percent } from "./translation.js";
+
+const WIDTH = 440;
+const BOX = 142; // width of a box
+const BETWEEN = 11; // pixels from a box to the next one
+const SPLIT = 5; // from a box to where the residual connection leaves
+const PLUS = 16;
+const SIDES = {
+  encoder: { input: "source", centre: 116, lane: 26 },
+  decoder: { input: "target", centre: 324, lane: 414 },
+};
+const GUTTER = 220; // where the memory goes from the encoder to the decoder
+const BAND = 17; // width of the widest band of the flow
+
+export function architecture_view(state, update) {
+  const { say, page } = state;
+  const stacks = { encoder: stack(page.model, "encoder"), decoder: stack(page.model, "decoder") };
+  const height = Math.max(stacks.encoder.top, stacks.decoder.top) + 52;
+  const edges = [...stacks.encoder.edges, ...stacks.decoder.edges];
+  const layers = Object.values(stacks).flatMap((one) => one.layers);
+  const boxes = [...stacks.encoder.boxes, ...stacks.decoder.boxes];
+  const drawn = boxes.map((box) => box_element(state, box, update));
+  const reachable = boxes.findIndex(({ name }) => name === state.box);
+  drawn[Math.max(reachable, 0)].setAttribute("tabindex", 0);
+  return [
+    h("h2", {}, say("architecture")),
+    h("p", { class: "hint" }, say("architecture_hint")),
+    svg(
+      "svg",
+      {
+        viewBox: `0 ${-height} ${WIDTH} ${height + 26}`,
+        style: `max-height:max(100vh - 8rem, ${0.8 * height}px)`, // on one screen, if it can be read
+        role: "group",
+        "aria-label": say("architecture"),
+        class: state.view === "gradients" ? "flowing" : "",
+        onkeydown: with_arrows(drawn, () => {}),
+      },
+      layers.map((layer) => layer_element(say, layer)),
+      edge_elements(state, edges),
+      edge_elements(state, memory_edges(stacks)), // on a scale of their own
+      drawn,
+      ends(state, stacks),
+    ),
+  ];
+}
+
+// Boxes, connections and layers of a side, y upwards from 0. A box is { name, x, y, width, height,
+// short }; a connection { path, kind, length }, the last a function that gives the length of a
+// gradient along it, or null: after the last LayerNorm numbers have another scale.
+function stack(model, side) {
+  const { input, centre, lane } = SIDES[side];
+  const [boxes, edges, layers] = [[], [], []];
+  let y = 0;
+  let length = null; // along the connection that leads on
+  const go_to = (up) => {
+    if (boxes.length > 0) {
+      edges.push({ path: `M${centre} ${-y}V${-up}`, kind: "sublayer", length });
+    }
+    y = up;
+  };
+  const box = (name, height, short, length_after, width = BOX) => {
+    go_to(y + BETWEEN);
+    boxes.push({ name, short, x: centre - width / 2, y, width, height });
+    y += height;
+    length = length_after;
+  };
+  const stream = (name, height, short, width) => box(name, height, short, at(name), width);
+  const block = (name) => {
+    go_to(y + SPLIT);
+    const split = y;
+    const through = way(name, "sublayer");
+    length = through;
+    if (model.pre_norm) {
+      box(`${name}.norm`, 18, "norm", through);
+    }
+    box(name, 28, name.split(".")[2], through);
+    stream(`${name}.residual`, PLUS, "+", PLUS);
+    const path = `M${centre} ${-split}H${lane}V${-(y - PLUS / 2)}H${centre}`;
+    edges.push({ path, kind: "residual", length: way(name, "residual") });
+    if (!model.pre_norm) {
+      stream(`${name}.norm`, 18, "norm");
+    }
+  };
+  stream(`${input}.embedding`, 26, "embedding");
+  stream(`${input}.positions`, 20, "positions");
+  for (let layer = 0; layer < model.config[`num_${side}_layers`]; layer++) {
+    go_to(y + 7);
+    const bottom = y - 2;
+    model
+      .blocks(side)
+      .filter((name) => name.startsWith(`${side}.${layer}.`))
+      .forEach(block);
+    go_to(y + 5);
+    layers.push({ side, number: layer + 1, bottom, top: y });
+  }
+  if (model.pre_norm) {
+    box(`${side}.norm`, 18, "norm", null);
+  }
+  if (side === "decoder") {
+    box("logits", 22, "linear", null);
+    box("probabilities", 22, "softmax", null);
+  }
+  return { boxes, edges, layers, top: y };
+}
+
+function at(name) {
+  return (gradient) => length_of(gradient.of(name).data);
+}
+
+function way(block, name) {
+  return (gradient) => gradient.flow.find((ways) => ways.block === block)[`${name}_norm`];
+}
+
+// From the top of the encoder to each cross-attention.
+function memory_edges({ encoder, decoder }) {
+  const top = encoder.top + BETWEEN;
+  const out = {
+    path: `M${SIDES.encoder.centre} ${-encoder.top}V${-top}H${GUTTER}`,
+    kind: "memory",
+    length: at(encoder.boxes.at(-1).name),
+  };
+  const crossings = decoder.boxes.filter(({ name }) => /^decoder\.\d+\.cross$/.test(name));
+  const into = crossings.map(({ name, x, y, height }) => ({
+    path: `M${GUTTER} ${-top}V${-(y + height / 2)}H${x}`,
+    kind: "memory",
+    length: way(name, "memory"),
+  }));
+  return [out, ...into];
+}
+
+// Connections. Where people look at gradients they are bands, the longest the widest.
+function edge_elements({ gradient, view, say }, edges) {
+  const lengths = edges.map(({ length }) =>
+    view === "gradients" && gradient && length ? length(gradient) : null,
+  );
+  const longest = Math.max(...lengths) || 1;
+  return edges.map(({ path, kind }, i) => {
+    if (lengths[i] === null) {
+      return svg("path", { d: path, class: `edge ${kind}`, "stroke-width": 1.5 });
+    }
+    const width = Math.max(1, (lengths[i] / longest) * BAND).toFixed(1);
+    const title = say("gradient_length", { length: lengths[i].toPrecision(2) });
+    const attributes = { d: path, class: `edge ${kind} band`, "stroke-width": width };
+    return svg("path", attributes, svg("title", {}, title));
+  });
+}
+
+function box_element(state, { name, x, y, width, height, short }, update) {
+  const { say, box, view } = state;
+  const looked_at = view === "attention" && attention_name(state) === name;
+  const kind = short === "+" ? "plus" : name.split(".").at(-1);
+  const open = () => update({ box: name, part: null });
+  const onkeydown = (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      open();
+    }
+  };
+  const heads_off = [...state.off].filter((head) => head.startsWith(`${name}.`)).length;
+  const label = (short === "+" ? "+" : say(`box_${short}`)) + (heads_off ? ` (−${heads_off})` : "");
+  return svg(
+    "g",
+    {
+      id: `box-${name}`,
+      role: "button",
+      tabindex: -1,
+      class: `box ${kind} ${box === name ? "is-open" : ""} ${looked_at ? "is-looked-at" : ""}`,
+      "aria-label": box_name(say, name),
+      "aria-pressed": String(box === name),
+      onclick: open,
+      onkeydown,
+    },
+    svg("title", {}, box_name(say, name)),
+    svg("rect", { x, y: -(y + height), width, height, rx: short === "+" ? height / 2 : 6 }),
+    svg("text", { x: x + width / 2, y: -(y + height / 2), dy: "0.35em" }, label),
+  );
+}
+
+function layer_element(say, { side, number, bottom, top }) {
+  const x = side === "encoder" ? 6 : GUTTER + 14;
+  const width = GUTTER - 20;
+  const at = side === "encoder" ? x + width - 8 : x + 8; // away from the residual connections
+  return svg(
+    "g",
+    { class: "layer" },
+    svg("rect", { x, y: -top, width, height: top - bottom, rx: 10 }),
+    svg(
+      "text",
+      { x: at, y: -top + 14, "text-anchor": side === "encoder" ? "end" : "start" },
+      number,
+    ),
+  );
+}
+
+// What goes in at the bottom and what comes out at the top.
+function ends(state, { decoder }) {
+  const { say, steps, step } = state;
+  const text = (x, y, content, kind) => svg("text", { x, y: -y, class: `end ${kind}` }, content);
+  const { centre: left } = SIDES.encoder;
+  const { centre: right } = SIDES.decoder;
+  const bottom = [text(left, -16, say("source"), ""), text(right, -16, say("said_so_far"), "")];
+  if (!steps) {
+    return bottom;
+  }
+  const { id, candidates } = selected(state);
+  const probability = candidates.find((candidate) => candidate.id === id)?.probability ?? 0;
+  const next = `${piece_text(state, id)} · ${percent(probability)}`;
+  return [
+    ...bottom,
+    svg("path", {
+      d: `M${right} ${-decoder.top}v-12`,
+      class: "edge sublayer",
+      "stroke-width": 1.5,
+    }),
+    text(right, decoder.top + 20, next, "is-next"),
+    text(right, decoder.top + 37, say("piece_number", { number: step + 1 }), ""),
+  ];
+}

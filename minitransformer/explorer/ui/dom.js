@@ -1,0 +1,89 @@
+// Elements, made of names and text. Text is always text: nothing here reads HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// An element of HTML: h("button", { id: "go", onclick }, "Go", child). An attribute that is true is
+// there without a value; one that is false, null or undefined is not there. Children that are null
+// or false are left out.
+export function h(tag, attributes = {}, ...children) {
+  return furnished(document.createElement(tag), attributes, children);
+}
+
+// The same, of SVG.
+export function svg(tag, attributes = {}, ...children) {
+  return furnished(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function furnished(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) {
+      element.addEventListener(name.slice(2), value);
+    } else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...present(children.flat()));
+  return element;
+}
+
+function present(children) {
+  return children.filter((child) => child !== null && child !== false);
+}
+
+// New contents for an element. What had the focus within it has it afterwards, found by its id.
+export function refill(element, children) {
+  const active = document.activeElement;
+  const id = element.contains(active) && active.id;
+  element.replaceChildren(...present(children));
+  if (id) {
+    document.getElementById(id)?.focus({ preventScroll: true });
+  }
+}
+
+// A choice of one among several (radio buttons): one stop of the tab key, arrow keys choose.
+// `items`: { value, content, label, ...attributes }; `choose` is called with a value.
+export function choice(id, label, items, chosen, choose, attributes = {}) {
+  const buttons = items.map(({ value, content, label, ...more }, i) =>
+    h(
+      "button",
+      {
+        id: `${id}-${value}`,
+        type: "button",
+        role: "radio",
+        "aria-checked": String(value === chosen),
+        "aria-label": label,
+        tabindex:
+          value === chosen || (i === 0 && !items.some((item) => item.value === chosen)) ? 0 : -1,
+        onclick: () => choose(value),
+        ...more,
+      },
+      content,
+    ),
+  );
+  const onkeydown = with_arrows(buttons, (button) => button.click());
+  return h(
+    "div",
+    { id, role: "radiogroup", "aria-label": label, onkeydown, ...attributes },
+    buttons,
+  );
+}
+
+// An item of a choice that is a word.
+export function worded(value, word) {
+  return { value, label: word, content: word };
+}
+
+// Arrow keys, Home and End go among elements, and `arrive` is told of each that is reached.
+export function with_arrows(elements, arrive) {
+  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  return (event) => {
+    const at = elements.findIndex((element) => element.contains(event.target));
+    const last = elements.length - 1;
+    const to = { Home: 0, End: last }[event.key] ?? at + steps[event.key];
+    if (at >= 0 && to >= 0 && to <= last) {
+      event.preventDefault();
+      elements[to].focus();
+      arrive(elements[to]);
+    }
+  };
+}

@@ -1,0 +1,93 @@
+// The sentence: a box to type in, and examples to choose from.
+
+import { h } from "./dom.js";
+
+export function input_views(update) {
+  let typed = ""; // what is in the box, translated or not
+  let translated = "";
+  return [
+    {
+      id: "input",
+      depends: ({ language, text, note }) => [language, text, note],
+      draw: (state) => {
+        typed = state.text === translated ? typed : state.text;
+        translated = state.text;
+        const keep = (text) => (typed = text);
+        return [form(state, typed, keep, update), examples(state, update), notes(state)];
+      },
+    },
+  ];
+}
+
+function form({ say, page }, typed, keep, update) {
+  const box = h("input", {
+    id: "text",
+    type: "text",
+    autocomplete: "off",
+    spellcheck: "false",
+    lang: page.languages?.[0],
+    oninput: () => keep(box.value),
+  });
+  box.value = typed;
+  const onsubmit = (event) => {
+    event.preventDefault();
+    if (box.value.trim() === "") {
+      update({ note: "note_empty" });
+    } else {
+      update(new_text(box.value));
+    }
+  };
+  return h(
+    "form",
+    { onsubmit },
+    h("label", { for: "text" }, sentence_label({ say, page })),
+    h(
+      "div",
+      { class: "row" },
+      box,
+      h("button", { id: "translate", class: "main" }, say("translate")),
+    ),
+  );
+}
+
+// What changes with another sentence.
+export function new_text(text) {
+  return { text, note: null, forced: [], undo: [], step: 1, source_row: 1 };
+}
+
+function examples({ say, text, page }, update) {
+  if (page.examples.length === 0) {
+    return null;
+  }
+  const options = page.examples.map((sentence) =>
+    h("option", { value: sentence, selected: sentence === text }, sentence),
+  );
+  const none = h("option", { value: "", selected: !page.examples.includes(text) }, say("choose"));
+  const onchange = ({ target }) => target.value && update(new_text(target.value));
+  return h(
+    "div",
+    { class: "examples" },
+    h("label", { for: "examples" }, say("examples")),
+    h("select", { id: "examples", onchange }, none, options),
+  );
+}
+
+function notes({ say, note, unknown, cut, page }) {
+  const shown = unknown.slice(0, 8).join(" ") + (unknown.length > 8 ? " …" : "");
+  const sentences = [
+    note && say(note),
+    cut && say("note_cut", { most: page.vocabulary.max_length - 1 }),
+    unknown.length > 0 && say("note_unknown", { characters: shown }),
+  ];
+  return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
+}
+
+function sentence_label({ say, page }) {
+  const [source] = page.languages ?? [];
+  return source ? say("sentence_in", { language: language_name(say, source) }) : say("sentence");
+}
+
+// What a language is called in the language of the page.
+export function language_name(say, code) {
+  return new Intl.DisplayNames([say("code")], { type: "language" }).of(code);
+}

@@ -1,0 +1,53 @@
+// The boxes of the model as people call them.
+
+// "decoder.1.cross.weights" in words: decoder layer 2 · cross-attention · weights.
+export function box_name(say, name) {
+  const [side, layer, sublayer, part] = name.split(".");
+  if (name === "logits" || name === "probabilities") {
+    return say(name);
+  }
+  if (sublayer === undefined) {
+    return `${say(side)} · ${say(layer)}`;
+  }
+  const stack_layer = say("layer_of", { side: say(side), number: Number(layer) + 1 });
+  const block = `${stack_layer} · ${say(sublayer)}`;
+  return part ? `${block} · ${say(part)}` : block;
+}
+
+// The letters of a box's shape, as in the lessons: S and T pieces, D d_model, H heads, K head
+// width, F feed-forward width, V vocabulary.
+export function shape_letters(name) {
+  const part = name.split(".").at(-1);
+  const looking = name.startsWith("encoder") || name.startsWith("source") ? "S" : "T";
+  const looked_at = name.includes(".cross.") ? "S" : looking;
+  const letters = {
+    query: ["H", looking, "K"],
+    key: ["H", looked_at, "K"],
+    value: ["H", looked_at, "K"],
+    scores: ["H", looking, looked_at],
+    weights: ["H", looking, looked_at],
+    heads: ["H", looking, "K"],
+    inner: [looking, "F"],
+    relu: [looking, "F"],
+    logits: [looking, "V"],
+    probabilities: [looking, "V"],
+  };
+  return letters[part] ?? [looking, "D"];
+}
+
+const FILES = { scaled_dot_product_attention: "attention", multi_head_attention: "attention" };
+
+// The file of the package with the functions of a kind of box.
+export function file_of(kind) {
+  return `minitransformer/layers/${FILES[kind] ?? kind}.py`;
+}
+
+// The boxes that belong to one place of the architecture, in the order of computation: the block's
+// sublayer with all that is within it; of other boxes that one.
+export function parts_of(run, name) {
+  const names = run.states.map((state) => state.name);
+  const inside = names.filter(
+    (other) => other.startsWith(`${name}.`) && !/\.(norm|residual)$/.test(other),
+  );
+  return [...inside, name].filter((other) => names.includes(other));
+}

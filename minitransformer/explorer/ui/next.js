@@ -1,0 +1,68 @@
+// The ten likeliest pieces at the selected step. Another one than the model's can be chosen.
+
+import { h, with_arrows } from "./dom.js";
+import { piece_text, selected } from "./state.js";
+import { percent } from "./translation.js";
+
+const SHOWN = 10;
+
+export function next_view(state, update) {
+  const { say, steps, step, page } = state;
+  const { id, candidates } = selected(state);
+  const shown = candidates.slice(0, SHOWN);
+  const largest = shown[0].probability;
+  const rows = shown.map((candidate, i) => {
+    const piece = piece_text(state, candidate.id);
+    const attributes = {
+      id: `candidate-${i}`,
+      type: "button",
+      class: `bar-row ${candidate.id === id ? "is-selected" : ""}`,
+      tabindex: i === 0 ? 0 : -1,
+      "aria-current": candidate.id === id && "true",
+      "aria-label": say("candidate_label", { piece, percent: percent(candidate.probability) }),
+      onclick: () => update(with_piece(state, candidate.id)),
+    };
+    return h(
+      "button",
+      attributes,
+      h("span", { class: "piece" }, piece),
+      bar(candidate.probability / largest, "forward"),
+      h("span", { class: "number" }, percent(candidate.probability)),
+    );
+  });
+  const said = page.vocabulary.decode(steps.slice(0, step).map(({ id }) => id));
+  return [
+    h("p", {}, say("next_text", { said: said || `‹${say("start")}›` })),
+    h(
+      "div",
+      {
+        class: "bars",
+        role: "group",
+        "aria-label": say("view_next"),
+        onkeydown: with_arrows(rows, () => {}),
+      },
+      rows,
+    ),
+    h("p", { class: "hint" }, say("next_hint")),
+  ];
+}
+
+// The translation up to the selected step, and then this piece.
+function with_piece({ steps, step, forced, undo }, id) {
+  if (steps[step].id === id) {
+    return {};
+  }
+  const before = steps
+    .slice(0, step)
+    .map(({ id }, i) => ({ id, chosen: forced[i]?.chosen ?? false }));
+  return { forced: [...before, { id, chosen: true }], undo: [...undo, { forced, step }] };
+}
+
+// A bar of a share of the width: of what is computed forward, or backward.
+export function bar(share, direction) {
+  const inner = h("span", {
+    class: `bar ${direction}`,
+    style: `width:${(100 * share).toFixed(2)}%`,
+  });
+  return h("span", { class: "track" }, inner);
+}

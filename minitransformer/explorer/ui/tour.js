@@ -1,0 +1,82 @@
+// A guided tour for the first visit: a card beside one part of the page after the other.
+
+import { h } from "./dom.js";
+
+const SEEN = "minitransformer-tour"; // the key under which the browser remembers it
+const STOPS = [
+  { at: "input", choices: {} },
+  { at: "translation", choices: {} },
+  { at: "looking", choices: { view: "next", box: null } },
+  { at: "looking", choices: { view: "attention", box: null } },
+  { at: "looking", choices: { view: "gradients", box: null } },
+  { at: "architecture", choices: {} },
+];
+
+// A tour, which `start` begins, and `again` draws anew, as after another language was chosen.
+export function make_tour(update, current) {
+  const card = h("div", {
+    id: "tour",
+    role: "dialog",
+    "aria-labelledby": "tour-text",
+    tabindex: -1,
+  });
+  let stop = null;
+
+  const draw = () => {
+    document.querySelector(".is-toured")?.classList.remove("is-toured");
+    card.remove();
+    if (stop === null) {
+      return;
+    }
+    const { say } = current();
+    const at = document.getElementById(STOPS[stop].at);
+    at.classList.add("is-toured");
+    const last = stop === STOPS.length - 1;
+    const button = (id, words, to, kind) =>
+      h("button", { id, type: "button", class: kind, onclick: () => go(to) }, say(words));
+    card.replaceChildren(
+      h("p", { id: "tour-text" }, say(`tour_${stop + 1}`)),
+      h(
+        "div",
+        { class: "row spread" },
+        h("span", { class: "hint" }, `${stop + 1} / ${STOPS.length}`),
+        button("tour-skip", "skip", null, "quiet"),
+        stop > 0 && button("tour-back", "back", stop - 1, "quiet"),
+        button("tour-next", last ? "done" : "next", last ? null : stop + 1, "main"),
+      ),
+    );
+    document.body.append(card);
+    at.scrollIntoView({ block: "start" });
+    card.querySelector("#tour-next").focus({ preventScroll: true });
+  };
+
+  const go = (to) => {
+    stop = to;
+    if (to === null) {
+      remember();
+    } else {
+      update(STOPS[to].choices);
+    }
+    draw();
+  };
+  const close = () => stop !== null && (go(null), true);
+  return { start: () => go(0), close, again: () => stop !== null && draw() };
+}
+
+// Whether the tour was seen before. Where a browser does not remember, as it may for a file, it was
+// not, and nothing else happens.
+export function was_seen() {
+  try {
+    return localStorage.getItem(SEEN) !== null;
+  } catch {
+    return false;
+  }
+}
+
+function remember() {
+  try {
+    localStorage.setItem(SEEN, "seen");
+  } catch {
+    // the next visit begins with it again
+  }
+}

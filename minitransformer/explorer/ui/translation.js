@@ -1,0 +1,122 @@
+// The source in pieces and the translation piece by piece. A piece of it can be selected.
+
+import { length_of, row } from "../arrays.js";
+import { BLANK, EOS } from "../subwords.js";
+import { style_of } from "./colours.js";
+import { choice, h } from "./dom.js";
+import { piece_text } from "./state.js";
+
+export function translation_views(update) {
+  let animated = null; // the translation that has appeared already
+  return [
+    {
+      id: "live", // unseen; what changes in it is read aloud
+      depends: ({ steps, note }) => [steps, note],
+      draw: ({ say, steps, note, page }) => [note ? say(note) : steps ? text_of(page, steps) : ""],
+    },
+    {
+      id: "source",
+      depends: ({ gradient, source, language, theme }) => [gradient, source, language, theme],
+      draw: (state) => (state.source ? source_pieces(state) : []),
+    },
+    {
+      id: "translation",
+      depends: ({ steps, step, language, undo }) => [steps, step, language, undo],
+      draw: (state) => {
+        const fresh = state.steps !== animated;
+        animated = state.steps;
+        return state.steps ? target_pieces(state, update, fresh) : [];
+      },
+    },
+  ];
+}
+
+// The lengths of the rows of a gradient (S, D), one a piece.
+export function lengths_of_rows(gradient) {
+  return Array.from({ length: gradient.shape[0] }, (_, i) => length_of(row(gradient, i)));
+}
+
+function source_pieces(state) {
+  const { say, theme, source, gradient } = state;
+  const lengths = lengths_of_rows(gradient.source);
+  const largest = Math.max(...lengths) || 1;
+  const chips = source.map((id, i) =>
+    h(
+      "li",
+      {
+        class: `chip ${joint(state, id, i)}`,
+        style: style_of((0.75 * lengths[i]) / largest, "lengths", theme),
+        title: say("gradient_length", { length: lengths[i].toPrecision(2) }),
+      },
+      piece_text(state, id),
+    ),
+  );
+  return [
+    h("h2", {}, say("source_pieces")),
+    h("ol", { class: "chips", "aria-label": say("source_pieces") }, chips),
+    h("p", { class: "hint" }, say("source_hint", selected_words(state))),
+  ];
+}
+
+function target_pieces(state, update, fresh) {
+  const { say, steps, step, page, undo } = state;
+  const delay = Math.min(60, 700 / steps.length); // milliseconds
+  const items = steps.map(({ id, candidates, position }, i) => ({
+    value: i,
+    class: `chip ${joint(state, id, i)} ${fresh ? "appears" : ""} ${
+      state.forced[i]?.chosen ? "chosen" : ""
+    }`,
+    style: fresh && `animation-delay:${i * delay}ms`,
+    label: say("piece_label", {
+      piece: piece_text(state, id),
+      number: position + 1,
+      percent: percent(candidates.find((candidate) => candidate.id === id)?.probability ?? 0),
+    }),
+    content: [piece_text(state, id)],
+  }));
+  const chosen = steps.some((_, i) => state.forced[i]?.chosen);
+  return [
+    h("h2", {}, say("translation")),
+    h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(page, steps)),
+    choice("steps", say("translation"), items, step, (value) => update({ step: value }), {
+      class: "chips",
+    }),
+    h(
+      "p",
+      { class: "hint" },
+      chosen ? say("forced_hint") : say("translation_hint"),
+      " ",
+      undo.length > 0 &&
+        h(
+          "button",
+          { id: "undo", class: "quiet", onclick: () => update(undone(state)) },
+          say("undo"),
+        ),
+    ),
+  ];
+}
+
+export function text_of(page, steps) {
+  return page.vocabulary.decode(steps.map(({ id }) => id)) || "—";
+}
+
+function undone({ undo }) {
+  return { forced: undo.at(-1).forced, step: undo.at(-1).step, undo: undo.slice(0, -1) };
+}
+
+// A piece that goes on a word stands close to the one before it.
+function joint({ page }, id, i) {
+  const piece = page.vocabulary.pieces[id];
+  return id > EOS && i > 0 && !piece.startsWith(BLANK) ? "joint" : "";
+}
+
+// What sentences about the selected step say of it.
+export function selected_words(state) {
+  const { id } = state.steps[state.step];
+  return { piece: piece_text(state, id), number: state.step + 1 };
+}
+
+export function percent(probability) {
+  const value = 100 * probability;
+  return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)} %`;
+}

@@ -1,0 +1,83 @@
+import json
+import re
+import webbrowser
+
+import pytest
+
+from minitransformer.cli import main
+from minitransformer.data.toy import toy_corpus
+
+
+@pytest.fixture(autouse=True)
+def opened(monkeypatch):
+    """The addresses that a browser was asked for."""
+    addresses = []
+    monkeypatch.setattr(webbrowser, "open", addresses.append)
+    return addresses
+
+
+def examples(path):
+    page = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["examples"]
+
+
+def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, capsys):
+    assert main(["explore", str(run_copy)]) == 0
+    page = run_copy / "explorer.html"
+    assert capsys.readouterr().out == f"{page}\n"
+    assert opened == [page.as_uri()]
+    assert page.read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def test_it_is_written_where_it_should_be_and_not_opened(run_copy, opened, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["explore", str(run_copy), "--output", str(page), "--no-open"]) == 0
+    assert opened == []
+    assert page.exists()
+    assert not (run_copy / "explorer.html").exists()
+
+
+def test_sentences_are_those_of_a_file(run_copy):
+    sentences = run_copy.parent / "mine.txt"
+    sentences.write_text("das Kind singt\n\n  \n</script>\n", encoding="utf-8")
+    assert main(["explore", str(run_copy), "--sentences", str(sentences)]) == 0
+    assert examples(run_copy / "explorer.html") == ["das Kind singt", "</script>"]
+
+
+def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
+    """The page may be given away, and the folder may be from elsewhere and name any file."""
+    page = run_copy / "explorer.html"
+    assert main(["explore", str(run_copy)]) == 0
+    assert examples(page) == []
+    config = run_copy / "config.json"
+    sections = json.loads(config.read_text(encoding="utf-8"))
+    sections["recipe"]["data"] = {"corpus": "toy"}
+    config.write_text(json.dumps(sections), encoding="utf-8")
+    assert main(["explore", str(run_copy)]) == 0
+    assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
+
+
+@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
+def test_of_a_damaged_run_nothing_is_written(run_copy, opened, name):
+    path = run_copy / name
+    path.write_bytes(path.read_bytes()[:-20])
+    assert main(["explore", str(run_copy)]) == 1
+    assert not list(run_copy.glob("explorer*"))
+    assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
+        ({"d_model": 1024, "d_ff": 4096}, "and 6,000,000 are the most"),
+    ],
+)
+def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):
+    config = run_copy / "config.json"
+    sections = json.loads(config.read_text(encoding="utf-8"))
+    sections["model"] |= change
+    config.write_text(json.dumps(sections), encoding="utf-8")
+    assert main(["explore", str(run_copy)]) == 1
+    assert message in capsys.readouterr().err
+    assert not (run_copy / "explorer.html").exists()

@@ -1,0 +1,85 @@
+"""The explorer's JavaScript under Node, and a model small enough to compare with it often."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minitransformer.data.toy import toy_corpus
+from minitransformer.data.vocabulary import BOS, EOS, Vocabulary
+from minitransformer.explorer.page import FOLDER
+from minitransformer.models.transformer import Transformer
+from minitransformer.models.transformer_config import TransformerConfig
+
+RUNNER = Path(__file__).parent / "run.mjs"
+SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
+NUM_SENTENCES = 100
+
+
+def node(*arguments, **options):
+    """What Node prints; the test is skipped where there is none."""
+    if not shutil.which("node"):
+        pytest.skip("there is no node to run JavaScript with")
+    command = ["node", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ask(page, folder=FOLDER, **request):
+    """The answer of run.mjs with the modules of a folder, for the model in a page."""
+    request["model"] = model_in(page)
+    return json.loads(node(RUNNER, folder, input=json.dumps(request)))
+
+
+def model_in(page):
+    """The text of the element of a page that holds the model."""
+    (text,) = re.findall(
+        r'<script type="application/json" id="model">(.*?)</script>', page.decode()
+    )
+    return text
+
+
+def decoded(array):
+    """An array that run.mjs has written."""
+    numbers = np.frombuffer(base64.b64decode(array["numbers"]), dtype="<f8")
+    return numbers.reshape(array["shape"])
+
+
+@cache
+def corpus():
+    return toy_corpus()
+
+
+@cache
+def small_vocabulary():
+    return Vocabulary.train([text for pair in corpus()["train"][:600] for text in pair], 400)
+
+
+def small_model(vocabulary, **changes):
+    """A Transformer in float64 whose parameters float16 has, none of them 0 or 1 on purpose."""
+    fields = SIZES | dict(max_length=40) | changes
+    model = Transformer(TransformerConfig.of_vocabulary(len(vocabulary), **fields), seed=1)
+    drawn = np.random.default_rng(0).normal(scale=0.3, size=model.flat.data.shape)
+    model.flat.data[:] = (model.flat.data + drawn).astype(np.float16)
+    return model.to(dtype=np.float64)
+
+
+def runs(vocabulary):
+    """Requests to look into a sentence, source and target of all lengths from 1 on."""
+    rng = np.random.default_rng(0)
+    pairs = corpus()["validation"][:NUM_SENTENCES]
+    requests = []
+    for german, english in pairs:
+        source = [*vocabulary.encode(german)[: rng.integers(0, 12)], EOS]
+        target = [BOS, *vocabulary.encode(english)[: rng.integers(0, 12)]]
+        position = int(rng.integers(len(target)))
+        piece = int(rng.integers(EOS, len(vocabulary)))
+        requests.append(dict(source=source, target=target, position=position, piece=piece, off=[]))
+    return requests

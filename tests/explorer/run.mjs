@@ -1,0 +1,54 @@
+// Runs the explorer's modules: one request, JSON on standard input, one answer, JSON on standard
+// output, in which an array is its shape and its numbers in base64.
+//
+//   node run.mjs FOLDER        of the modules
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const load = (name) => import(pathToFileURL(resolve(process.argv[2], name)));
+const { load_model } = await load("load.js");
+const { IncrementalDecoder, translate } = await load("translate.js");
+
+const request = JSON.parse(readFileSync(0, "utf8"));
+const { vocabulary, model, examples } = load_model({
+  getElementById: () => ({ textContent: request.model }),
+});
+
+function encoded(x) {
+  const numbers = Float64Array.from(x.data);
+  return { shape: x.shape, numbers: Buffer.from(numbers.buffer).toString("base64") };
+}
+
+function looked_into({ source, target, off, position, piece }) {
+  const run = model.forward(source, target, { off: new Set(off) });
+  const gradient = model.gradient(run, position, piece);
+  const decoder = new IncrementalDecoder(model, source, new Set(off));
+  return {
+    boxes: run.states.map(({ name, functions, lesson }) => ({ name, functions, lesson })),
+    states: run.states.map(({ name, value }) => [name, encoded(value)]),
+    gradients: Object.entries(gradient.gradients).map(([name, value]) => [name, encoded(value)]),
+    flow: gradient.flow.map(({ block, residual, sublayer, memory, ...norms }) => ({
+      block,
+      residual: encoded(residual),
+      sublayer: encoded(sublayer),
+      memory: memory ? encoded(memory) : null,
+      norms,
+    })),
+    log_probability: gradient.log_probability,
+    steps: target.map((id) => encoded(decoder.step(id))),
+  };
+}
+
+const answer = {
+  examples,
+  parameters: (request.parameters ?? []).map((name) => encoded(model.parameters[name])),
+  runs: (request.runs ?? []).map(looked_into),
+  ids: (request.texts ?? []).map((text) => vocabulary.encode(text)),
+  sources: (request.texts ?? []).map((text) => vocabulary.encode_source(text)),
+  texts: (request.ids ?? []).map((ids) => vocabulary.decode(ids)),
+  translations: (request.translations ?? []).map(({ source, forced, off }) => [
+    ...translate(model, source, { forced, off: new Set(off) }),
+  ]),
+};
+process.stdout.write(JSON.stringify(answer));

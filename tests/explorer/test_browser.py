@@ -1,0 +1,423 @@
+"""The page in a browser, as a person uses it: with a mouse, with keys alone, on a phone.
+
+Whatever a test does, nothing may be written to the console and nothing asked for from elsewhere.
+Needs Chromium and its driver, ``chromium`` and ``chromium-driver`` of Debian.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from in_node import corpus, small_model, small_vocabulary
+
+from minitransformer.data.vocabulary import EOS, UNK, Vocabulary
+from minitransformer.decoding import greedy
+from minitransformer.explorer.page import explorer_page
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium")
+waiting = pytest.importorskip("selenium.webdriver.support.wait")
+Keys = webdriver.Keys
+DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
+if not (DRIVER and BROWSER):
+    pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
+
+SENTENCES = [german for german, _ in corpus()["validation"][:4]]
+ROOT = Path(__file__).parents[2]
+LESSONS = {f"{number:02}": f"lessons/{number:02}.html" for number in range(12)}
+HTML = "<b>fett</b><img src=x onerror=alert(1)></script>"
+CSS = "css selector"
+PHONE = 390  # pixels
+STILL = "--force-prefers-reduced-motion"  # a piece that is still appearing is no text yet
+VIEWS = ["next", "attention", "gradients"]
+
+
+class Page:
+    """A page in the browser; `selector` is one of CSS."""
+
+    def __init__(self, driver, path):
+        self.driver, self.address = driver, path.as_uri()
+
+    def open(self, fragment="#example=1"):
+        self.driver.get("about:blank")  # or another fragment would be no other page
+        self.driver.get(self.address + fragment)
+        assert self.run("return document.documentElement.dataset.ready") == "yes"
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def all(self, selector):
+        return self.driver.find_elements(CSS, selector)
+
+    def one(self, selector):
+        return self.driver.find_element(CSS, selector)
+
+    def until(self, selector):
+        waiting.WebDriverWait(self.driver, 10).until(lambda _: self.all(selector))
+
+    def click(self, selector):
+        self.one(selector).click()
+
+    def texts(self, selector):
+        return [element.text for element in self.all(selector)]
+
+    def press(self, *keys):
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self):
+        return self.driver.switch_to.active_element.get_attribute("id")
+
+    def tab_to(self, identity):
+        for _ in range(40):
+            if self.focused() == identity:
+                return
+            self.press(Keys.TAB)
+        raise AssertionError(f"the tab key does not reach {identity}")
+
+    def translate(self, text):
+        box = self.one("#text")
+        box.clear()
+        self.run("arguments[0].value = arguments[1]", box, text)  # at once, and any character
+        self.click("#translate")
+
+    def be_wide(self, width):
+        size = dict(width=width, height=900, deviceScaleFactor=1, mobile=width == PHONE)
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture(scope="module")
+def driver():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--lang=en", STILL):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model(small_vocabulary(), norm="pre")
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "explorer.html"
+    path.write_bytes(explorer_page(model, small_vocabulary(), SENTENCES, ("de", "en"), LESSONS))
+    return path
+
+
+@pytest.fixture
+def page(driver, path):
+    page = Page(driver, path)
+    page.be_wide(1400)
+    yield page
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
+    assert requests(driver) <= {"file", "data", "blob", "about"}
+
+
+def requests(driver):
+    """The schemes of all addresses that were asked for."""
+    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [e["params"]["request"]["url"] for e in events if e["method"].endswith("WillBeSent")]
+    return {url.split(":")[0] for url in sent}
+
+
+def greedy_translation(model, text):
+    vocabulary = small_vocabulary()
+    (hypothesis,) = greedy(model, np.array([[*vocabulary.encode(text), EOS]]))
+    return vocabulary.decode(hypothesis.ids)
+
+
+def test_what_is_typed_is_translated_as_the_package_does(page, model):
+    page.open()
+    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[0])
+    box = page.one("#text")
+    box.clear()
+    box.send_keys(SENTENCES[1], Keys.ENTER)
+    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[1])
+    assert page.texts("#source li")[-1] == "‹end›"
+
+
+def test_the_translation_goes_on_from_a_piece_that_is_chosen_and_back(page):
+    page.open("#example=1&step=3")
+    before = page.texts("#steps button")
+    (chosen,) = page.texts("#candidate-4 .piece")
+    page.click("#candidate-4")
+    after = page.texts("#steps button")
+    assert after[:3] == [*before[:2], chosen] != before[:3]
+    assert page.texts("#steps .chosen") == [chosen]
+    page.click("#undo")
+    assert page.texts("#steps button") == before
+    assert page.all("#undo") == []
+
+
+def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
+    page.open("#example=1&view=attention&attention=cross&layer=2")
+    page.click("#switch-1")
+    assert "decoder layer 2, cross-attention, head 2" in page.one(".changed").text
+    before, after, difference = numbers_in(page.texts(".changed p")[-1])
+    assert difference == pytest.approx(after - before, abs=2e-3)
+    assert difference != 0
+    assert page.one("#switch-1").get_attribute("aria-checked") == "false"
+    page.click("#all-on")
+    assert page.all(".changed") == []
+
+
+def numbers_in(text):
+    """Those with three digits after the point."""
+    return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3}", text)]
+
+
+def test_weights_that_are_read_in_the_matrix_are_those_of_the_lines(page):
+    page.open("#example=1&view=attention&attention=encoder&layer=1&head=2")
+    page.click("#from-2")
+    lines = [float(text) for text in page.texts(".to .number")]
+    assert sum(lines) == pytest.approx(1, abs=0.05)
+    page.click("#drawn-matrix")
+    matrix = [float(text) for text in page.texts("tr.is-selected td")]
+    assert matrix == pytest.approx(lines, abs=0.0051)
+    webdriver.ActionChains(page.driver).move_to_element(page.one("tr.is-selected td")).perform()
+    assert numbers_in(page.one("#weight").text) == pytest.approx(lines[:1], abs=0.0051)
+
+
+def test_a_gradient_leads_to_its_box(page):
+    page.open("#example=1&view=gradients")
+    assert len(page.all("[id^=gradient-source-]")) == len(page.texts("#source li"))
+    assert len(page.all("[id^=flow-]")) == 10
+    page.click("#gradient-source-0")
+    assert page.one("#box-title").text == "Source · embedding"
+    assert page.focused() == "box-title"
+
+
+def test_connections_are_as_wide_as_the_gradient_is_long(page):
+    page.open("#example=1&view=gradients")
+    bands = page.run(
+        """return Array.from(document.querySelectorAll("path.band:not(.memory)"),
+           (path) => [path.getAttribute("stroke-width"), path.textContent])"""
+    )
+    lengths = [numbers(title)[0] for _, title in bands]
+    scales = [float(width) / x for (width, _), x in zip(bands, lengths, strict=True)]
+    wide = [scale for scale, x in zip(scales, lengths, strict=True) if x > max(lengths) / 4]
+    assert wide == pytest.approx([wide[0]] * len(wide), rel=0.06)  # both are rounded
+    labels = [row.get_attribute("aria-label") for row in page.all("[id^=flow-]")]
+    residual = [path.get_attribute("textContent") for path in page.all("path.band.residual")]
+    assert {numbers(label)[-2] for label in labels} == {numbers(title)[0] for title in residual}
+    assert {numbers(label)[-1] for label in labels} <= set(lengths)
+
+
+def numbers(text):
+    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+def test_every_box_opens_with_its_numbers_its_gradient_and_its_lesson(page):
+    page.open()
+    names = [box.get_attribute("id") for box in page.all("g.box")]
+    assert len(names) == 2 * 2 + 4 * 3 + 6 * 3 + 2 + 2
+    for name in names:
+        page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", name)
+        assert page.all("canvas#numbers"), name
+        assert bool(page.all("canvas#gradient")) == (name != "box-probabilities"), name
+        assert re.match(r"lessons/\d\d\.html$", page.one(".facts a").get_dom_attribute("href"))
+    page.press(Keys.ESCAPE)
+    assert page.all("#box-title") == []
+    assert page.focused() == names[-1]
+
+
+def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
+    page.open("#example=1&box=source.embedding")
+    page.run("document.getElementById('numbers').focus()")
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    (piece, *_) = small_vocabulary().encode(SENTENCES[0])[1:]
+    expected = model.source_embedding.weight.data[piece, 2] * np.sqrt(model.config.d_model)
+    found = page.one(".readout").text.split(": ")[-1]
+    assert float(found.replace("−", "-")) == pytest.approx(expected, rel=0.01, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("language", "tab"), [("en", "What"), ("zh", "下一个片段"), ("de", "Was folgt")]
+)
+def test_it_speaks_three_languages(page, language, tab):
+    page.open()
+    page.click(f"#language option[value={language}]")
+    assert page.run("return document.documentElement.lang") == language
+    assert page.texts("#view button")[0].startswith(tab)
+
+
+def test_it_is_light_or_dark(page):
+    page.open("#example=1&theme=light")
+    light = page.one("body").value_of_css_property("background-color")
+    page.click("#theme")
+    assert page.one("body").value_of_css_property("background-color") != light
+    assert page.one("#theme").get_attribute("aria-checked") == "true"
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("view", [*VIEWS, "attention&drawn=matrix", "next&box=decoder.1.cross"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(page, view, language):
+    page.be_wide(PHONE)
+    page.open(f"#example=3&language={language}&view={view}")
+    assert page.run("return document.documentElement.scrollWidth") == PHONE
+
+
+def test_keys_alone_are_enough(page):
+    page.open("#example=1&step=1")
+    page.tab_to("text")
+    page.press(Keys.CONTROL, "a")
+    page.press(SENTENCES[1], Keys.ENTER)
+    page.tab_to("steps-1")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.focused() == "steps-2"
+    assert page.one("#steps-2").get_attribute("aria-checked") == "true"
+    page.tab_to("box-source.embedding")
+    page.press(Keys.ARROW_RIGHT, Keys.ENTER)
+    assert page.focused() == "box-title"
+    page.press(Keys.ESCAPE)
+    assert page.focused() == "box-source.positions"
+    page.tab_to("view-next")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.focused() == "view-attention"
+    page.tab_to("heads-0")
+    page.press(Keys.ARROW_RIGHT)
+    page.tab_to("switch-1")
+    page.press(Keys.SPACE)
+    assert "head 2" in page.one(".changed").text
+    assert page.focused() == "switch-1"
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\t"])
+def test_where_there_is_nothing_to_translate_it_says_so(page, text):
+    page.open()
+    before = page.one("#sentence").text
+    page.translate(text)
+    assert "nothing to translate" in page.one(".note").text
+    assert page.one("#sentence").text == before
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Hund " * 2000, "39 pieces at most"),
+        ("H" * 10_000, "39 pieces at most"),
+        ("Der 🐕 ist müde 👍.", "has never seen these characters"),
+        (HTML, "has never seen these characters"),
+        ("\u202eDer Hund\u0000 .", ""),
+    ],
+)
+def test_any_text_is_read_and_shown_as_text(page, text, note):
+    page.open()
+    page.translate(text)
+    assert note in page.one(".note").text
+    assert page.all("#steps button")
+    for view in VIEWS:
+        page.click(f"#view-{view}")
+        assert page.all("main img, main b, main script") == []
+
+
+def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
+    words = [HTML, "<!--", "</script>", "&lt;", "{{model}}"]
+    hostile = Vocabulary.train([" ".join(words)] * 5, 100)
+    path = tmp_path / "page.html"
+    path.write_bytes(explorer_page(small_model(hostile), hostile, words))
+    other = Page(driver, path)
+    for view in VIEWS:
+        other.open(f"#example=1&view={view}")
+        assert "".join(other.texts("#source li")).startswith("<b>fett</b><img")
+        assert other.all("main img, main b, main script") == []
+    assert UNK not in hostile.encode(HTML)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "shown"),
+    [
+        ("#view=attention&attention=decoder&layer=2&head=2", "#kind-decoder[aria-checked=true]"),
+        ("#view=gradients&step=2", "#view-gradients[aria-checked=true]"),
+        ("#box=encoder.1.self", "#box-title"),
+        ("#drawn=matrix&view=attention", "table.matrix"),
+        ("#text=Hund&language=de", "#sentence"),
+        ("#view=<b>&layer=99&head=-1&step=0.5&box=x&example=7&language=xx&off=1", "#candidate-0"),
+        ("#%E0%A4%A&&==", "#candidate-0"),
+    ],
+)
+def test_the_address_says_what_is_shown(page, fragment, shown):
+    page.open(fragment)
+    assert page.all(shown)
+
+
+def links_of_lessons():
+    """The views that lessons link to: fragments of an address."""
+    sources = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("lessons/*.py"))]
+    return [link for text in sources for link in re.findall(r'#look-inside "#(.*?)"', text)]
+
+
+def test_lessons_00_08_09_11_and_15_link_to_views_that_there_are(page):
+    links = links_of_lessons()
+    assert len(links) == 5
+    for link in links:
+        page.open(f"#{link}")
+        assert set(link.split("&")) <= set(page.driver.current_url.split("#")[1].split("&"))
+
+
+def test_another_address_on_the_same_page_changes_what_is_shown(page):
+    page.open("#example=1&view=gradients&box=logits&step=4")
+    page.run("location.hash = '#example=2&view=attention'")
+    page.until("#switch-0")
+    assert page.texts("#source li")[0] != "Ein"
+    assert page.all("#box-title") == []
+
+
+def test_what_is_shown_is_in_the_address(page):
+    page.open("#example=2&view=attention&attention=decoder&layer=2&head=2&drawn=matrix&step=3")
+    address = page.driver.current_url
+    before = page.one("main").text
+    page.open(address.split("html")[1])
+    assert "head=2" in address
+    assert page.one("main").text == before
+
+
+def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
+    page.open("")
+    page.run("localStorage.clear()")
+    page.open("")
+    for _ in range(6):
+        assert page.one("#tour").is_displayed()
+        page.press(Keys.ENTER)  # on the button for the next stop, which has the focus
+    assert page.all("#tour") == []
+    page.open("")
+    assert page.all("#tour") == []
+
+
+def test_where_a_browser_keeps_nothing_the_page_works(page):
+    forbidden = """
+        Object.defineProperty(window, "localStorage", { get() { throw new Error("no"); } });
+        history.replaceState = () => { throw new Error("no"); };
+    """
+    added = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": forbidden}
+    )
+    try:
+        page.open("")
+        page.press(Keys.ESCAPE)
+        assert page.all("#tour") == []
+        page.click("#view-gradients")
+        assert page.all("[id^=flow-]")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed(
+    driver, page, tmp_path
+):
+    vocabulary = small_vocabulary()
+    path = tmp_path / "page.html"
+    path.write_bytes(explorer_page(small_model(vocabulary, norm="post"), vocabulary))
+    post_norm = Page(driver, path)
+    post_norm.open("#view=gradients")
+    assert post_norm.all("#steps") == []
+    post_norm.translate(SENTENCES[0])
+    assert len(post_norm.all("[id^=flow-]")) == 10
+    assert post_norm.all("[id='box-decoder.norm']") == []

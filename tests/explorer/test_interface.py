@@ -1,0 +1,82 @@
+"""What the page says and which colours it has, without a browser."""
+
+import json
+import re
+
+import pytest
+from in_node import node
+
+from minitransformer.explorer.page import FOLDER
+
+LANGUAGES = {"en", "zh", "de"}
+READABLE = 4.5  # the least contrast of text, WCAG 2 level AA
+
+
+def exported(module, name):
+    """The JSON of what an expression gives in which a module of the interface is ``m``."""
+    script = f"import * as m from {json.dumps((FOLDER / 'ui' / module).as_uri())};"
+    script += f"console.log(JSON.stringify({name}))"
+    return json.loads(node("--input-type=module", "--eval", script))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return exported("words.js", "m.WORDS")
+
+
+def test_no_language_lacks_a_word(words):
+    for key, row in words.items():
+        assert set(row) == LANGUAGES, key
+        assert all(text.strip() for text in row.values()), key
+
+
+def test_all_languages_name_the_same_values(words):
+    for key, row in words.items():
+        named = [sorted(re.findall(r"{\w+}", text)) for text in row.values()]
+        assert named[0] == named[1] == named[2], key
+
+
+def test_every_word_that_is_said_is_there(words):
+    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
+    said = [key for source in sources for key in re.findall(r'say\(\s*"(\w+)"', source)]
+    assert len(said) > 50
+    assert set(said) <= set(words)
+
+
+def test_text_on_any_colour_can_be_read():
+    numbers = "Array.from({ length: 201 }, (_, i) => i / 100 - 1)"
+    styles = exported(
+        "colours.js",
+        f"""["light", "dark"].flatMap((theme) =>
+            ["weights", "signed", "lengths"].flatMap((scale) =>
+              {numbers}.map((number) => m.style_of(number, scale, theme))))""",
+    )
+    for style in set(styles):
+        *background, ink = re.match(
+            r"background:rgb\((\d+),(\d+),(\d+)\);color:#(...)", style
+        ).groups()
+        light, dark = sorted([luminance(map(int, background)), float(ink == "fff")], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= READABLE, style
+
+
+def luminance(channels):
+    """Relative luminance of red, green and blue as WCAG 2 defines it."""
+    shares = [value / 255 for value in channels]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(weight * s for weight, s in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("theme", ["", '[data-theme="dark"]'])
+def test_the_colours_of_text_can_be_read(theme):
+    style = (FOLDER / "style.css").read_text(encoding="utf-8")
+    (rules,) = re.findall(rf"^:root{re.escape(theme)} {{(.*?)}}", style, re.MULTILINE | re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w+);", rules))
+    pairs = [(ink, paper) for ink in ("ink", "quiet", "forward") for paper in ("page", "card")]
+    for ink, paper in [*pairs, ("on-forward", "forward"), ("ink", "layer")]:
+        light, dark = sorted((luminance(channels(colours[c])) for c in (ink, paper)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= READABLE, (ink, paper)
+
+
+def channels(colour):
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    return [int(digits[i : i + 2], 16) for i in (0, 2, 4)]

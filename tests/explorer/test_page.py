@@ -1,0 +1,148 @@
+"""The page is one whole file, no larger than it says, and nothing breaks out of it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from in_node import ask, corpus, decoded, model_in, node, small_model, small_vocabulary
+
+from minitransformer.checkpoint import CheckpointError
+from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
+from minitransformer.models.kinds import new_model
+from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
+from minitransformer.models.transformer_config import TransformerConfig
+
+BREAKOUTS = [
+    "</script><b>x</b>",
+    "<!-- <script>",
+    "</SCRIPT >",
+    "a\u2028b",
+    "{{script}}",
+    r"\u003c",
+]
+MODULES = sorted(FOLDER.rglob("*.js"))
+DECLARED = re.compile(
+    r"^(?:export )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE
+)
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return small_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return small_model(vocabulary)
+
+
+def names(source):
+    """What is declared at the top of a module."""
+    return [name for found in DECLARED.findall(source) for name in re.findall(r"[\w$]+", found)]
+
+
+def test_names_are_unique_over_all_modules():
+    all_names = [name for path in MODULES for name in names(path.read_text(encoding="utf-8"))]
+    assert "layer_norm_backward" in all_names
+    assert "EOS" in all_names
+    assert sorted(set(all_names)) == sorted(all_names)
+
+
+def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
+    joined = script("main.js")
+    titles = re.findall(r"^// --- (.*) ---$", joined, re.MULTILINE)
+    assert sorted(titles) == sorted(path.relative_to(FOLDER).as_posix() for path in MODULES)
+    assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
+    (tmp_path / "page.mjs").write_text(joined, encoding="utf-8")
+    node("--check", tmp_path / "page.mjs")
+
+
+def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):
+    """Here what joins a module and all that it imports has the place of that module."""
+    for name in ("translate.js", "load.js"):
+        source = (FOLDER / name).read_text(encoding="utf-8")
+        exported = re.findall(r"^export (?:function\*?|class) (\w+)", source, re.MULTILINE)
+        joined = f"{script(name)}\nexport {{ {', '.join(exported)} }};\n"
+        (tmp_path / name).write_text(joined, encoding="utf-8")
+    page = explorer_page(model, vocabulary)
+    request = dict(
+        texts=["Der Hund ist müde."],
+        runs=[dict(source=[9, 3], target=[2, 7], off=[], position=1, piece=5)],
+        translations=[dict(source=[9, 8, 3], forced=[], off=[])],
+    )
+    assert ask(page, tmp_path, **request) == ask(page, **request)
+
+
+def test_no_source_ends_a_script_or_asks_for_anything_from_elsewhere():
+    sources = [path.read_text(encoding="utf-8") for path in MODULES]
+    assert not any(re.search("</script|<!--", source, re.IGNORECASE) for source in sources)
+    sources += [(FOLDER / name).read_text(encoding="utf-8") for name in ("page.html", "style.css")]
+    elsewhere = re.compile(
+        r"https?://(?!www\.w3\.org/2000/svg\b)|\bfetch\(|XMLHttpRequest|@import|\burl\((?!#|data:)"
+    )
+    assert not any(elsewhere.search(source) for source in sources)
+
+
+def test_the_numbers_in_the_page_are_the_parameters_in_float16(model, vocabulary):
+    exact = new_model(model.config, seed=5)
+    exact.flat.data[:9] = [0, -0.0, 1, -1, 65504, 6e-8, -6e-8, 6.1e-5, 1e-9]
+    names, parameters = zip(*exact.named_parameters(), strict=True)
+    found = ask(explorer_page(exact, vocabulary), parameters=names)["parameters"]
+    for numbers, parameter in zip(found, parameters, strict=True):
+        np.testing.assert_array_equal(decoded(numbers), parameter.data.astype(np.float16))
+
+
+def test_a_text_that_would_end_the_script_does_not(model):
+    texts = [" ".join(BREAKOUTS)] * 5
+    vocabulary = Vocabulary.train([*texts, "".join(BREAKOUTS)], 60)
+    hostile = new_model(TransformerConfig.of_vocabulary(60, d_model=8, num_heads=2, d_ff=8))
+    page = explorer_page(hostile, vocabulary, BREAKOUTS)
+    assert len(re.findall(rb"</script", page, re.IGNORECASE)) == 2  # of model and modules
+    assert b"<!--" not in page
+    found = json.loads(model_in(page))
+    assert found["pieces"] == vocabulary.pieces(range(60))
+    assert found["examples"] == BREAKOUTS
+    answer = ask(page, texts=BREAKOUTS)
+    assert answer["examples"] == BREAKOUTS
+    assert answer["ids"] == [vocabulary.encode(text) for text in BREAKOUTS]
+
+
+@pytest.mark.parametrize("text", [*BREAKOUTS, "\u2029", "'\"`${1}"])
+def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
+    escaped = escaped_json({text: text})
+    assert json.loads(escaped) == {text: text}
+    assert escaped.isascii()
+    assert "<" not in escaped
+
+
+def test_another_kind_of_model_is_refused_with_what_to_do(vocabulary):
+    config = RecurrentTranslatorConfig.of_vocabulary(len(vocabulary), d_model=8)
+    with pytest.raises(CheckpointError, match=r"'recurrent', and .* 'transformer' alone; train"):
+        explorer_page(new_model(config), vocabulary)
+
+
+def test_too_large_a_model_is_refused_with_its_size_and_the_limit(vocabulary):
+    config = TransformerConfig.preset("tiny", len(vocabulary))
+    with pytest.raises(CheckpointError, match=f"{config.num_parameters():,} .* 6,000,000 are"):
+        explorer_page(new_model(config), vocabulary)
+
+
+def test_too_many_sentences_are_refused(model, vocabulary):
+    with pytest.raises(CheckpointError, match="6,000,000 are the most"):
+        explorer_page(model, vocabulary, ["a" * LARGEST])
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e6])
+def test_a_number_that_float16_does_not_have_is_refused(model, vocabulary, number):
+    diverged = new_model(model.config)
+    diverged.flat.data[7] = number
+    with pytest.raises(CheckpointError, match="its training has diverged"):
+        explorer_page(diverged, vocabulary)
+
+
+def test_the_page_of_the_toy_recipe_has_less_than_six_million_bytes():
+    config = TransformerConfig.preset("toy", 1000)
+    vocabulary = Vocabulary.train([text for pair in corpus()["train"] for text in pair], 1000)
+    assert len(explorer_page(new_model(config), vocabulary)) < LARGEST / 2
