@@ -135,6 +135,24 @@ def test_labels_of_the_same_number_that_are_others_are_refused(tagger, tmp_path,
     assert "config.json says labels D V N S, the checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "labels"),
+    [("\tS\n", "\tX\n", "D N V X"), ("\tS\n", "\tV\n", "D N V"), ("the\tD", "the\tA", "A D N S V")],
+)
+def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, labels, tagger, capsys):
+    """The same ids would stand for others."""
+    path = tagger.parent / "labels.tsv"
+    content = path.read_text(encoding="utf-8")
+    path.write_text(content.replace(old, new), encoding="utf-8")
+    try:
+        assert main(["evaluate", str(tagger)]) == 1
+    finally:
+        path.write_text(content, encoding="utf-8")
+    shown = capsys.readouterr()
+    assert f"{tagger}: its text has labels {labels} now, and had D N S V" in shown.err
+    assert shown.out == ""
+
+
 def test_evaluating_it_gives_its_accuracy_and_a_line_for_each_label(tagger, capsys):
     assert main(["evaluate", str(tagger)]) == 0
     shown = capsys.readouterr().out
