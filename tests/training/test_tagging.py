@@ -6,8 +6,9 @@ import pytest
 from tiny_run import record, tiny_trainer, trained
 
 from minitransformer.checkpoint import load_checkpoint
+from minitransformer.data.characters import CharacterVocabulary
 from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.tagging import Tagging
@@ -155,6 +156,7 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
         (dict(unit="characters"), RecipeError, "a tagger takes subwords"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
+        (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
     ],
 )
 def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
@@ -166,6 +168,14 @@ def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_pat
 def test_a_file_with_too_little_in_it_is_refused(content, tmp_path):
     with pytest.raises(CorpusError, match=r"has [01] sentences; give more"):
         Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+
+
+def test_characters_are_refused_whoever_brings_them(tmp_path):
+    recipe = recipe_for(tmp_path)
+    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
+    with pytest.raises(VocabularyError, match="a tagger takes subwords"):
+        Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
