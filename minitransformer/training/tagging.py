@@ -13,7 +13,7 @@ from minitransformer.data.batches import Labelled, group, pad
 from minitransformer.data.corpus import CorpusError
 from minitransformer.data.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.toy import labelled_toy_corpus
-from minitransformer.data.vocabulary import PAD, Vocabulary, VocabularyError, normalized
+from minitransformer.data.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.task import Score, Task, mean_nll
 
@@ -76,7 +76,7 @@ class Tagging(Task):
         """(ids, labels) of each sentence, and how many words are beyond the context."""
         rows, cut_off = [], 0
         for text, names in examples:
-            text, starts = surface(normalized(text).split()) if self.of_words else (text, [])
+            text, starts = surface(text.split()) if self.of_words else (text, [])
             ids, places = first_pieces(self.vocabulary, text, starts, self.most)
             places = places if self.of_words else [0]  # BOS
             labels = [PAD] * len(ids)
