@@ -1,7 +1,9 @@
 import json
 
+import numpy as np
 import pytest
 
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.labelled import words_of
 from minitransformer.labeller import Labeller
@@ -106,6 +108,18 @@ def test_a_run_of_another_kind_says_which_command_it_is_for(run_folder, tagger, 
     for command in ("translate", "generate", "fill"):
         assert main([command, str(tagger), "a ___"]) == 1
         assert f"minitransformer tag {tagger}" in capsys.readouterr().err
+
+
+def test_only_a_tagger_says_labels(run_folder):
+    with pytest.raises(CheckpointError, match=r"'transformer', trained for .*, not to say labels"):
+        Labeller.load(run_folder, "cpu")
+
+
+def test_a_model_that_gives_nan_says_nothing(tagger):
+    labeller = Labeller.load(tagger, "cpu")
+    labeller.model.flat.data[:] = np.nan
+    with pytest.raises(FloatingPointError, match="the model gives NaN"):
+        labeller.label("the dog")
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
