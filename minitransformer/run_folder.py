@@ -215,7 +215,7 @@ class RunFolder:
             recipe, texts: as for :class:`Binding`; None where they do not matter.
 
         Raises:
-            CheckpointError: as for :meth:`load_config`.
+            CheckpointError: as for :meth:`load_config`; or beginning.npz is damaged.
             OSError: there is no vocabulary, or it is no file to be read.
         """
         config, _ = self.load_config()
@@ -223,7 +223,7 @@ class RunFolder:
         own = beginning = None
         if recipe is not None:
             own = hashlib.sha256(self._own_content()).hexdigest() if self.own.exists() else ""
-            beginning = _sha256_of_file(self.beginning) if self.beginning.exists() else ""
+            beginning = _sha256_of_checkpoint(self.beginning) if self.beginning.exists() else ""
         self.bound = Binding(config.as_dict(), vocabulary, recipe, texts, own, beginning)
 
     def save_checkpoint(self, arrays, state):
@@ -389,14 +389,21 @@ class RunFolder:
         """Move all that was trained into a new folder in this one, ``before-1``; returns its path.
 
         With a copy of configuration and vocabulary it is a run folder of its own.
+
+        Raises:
+            CheckpointError: beginning.npz is damaged.
+            OSError: a file cannot be moved or copied, or is none to be read.
         """
+        if self.beginning.exists():
+            load_state(self.beginning)  # before anything is moved
         paths = (self.path / f"before-{number}" for number in itertools.count(1))
         aside = RunFolder(next(path for path in paths if not path.exists()))
         aside.path.mkdir()
         aside.config.write_bytes(self._config_content())
         aside.vocabulary.write_bytes(self._vocabulary_content())
         if self.beginning.exists():
-            shutil.copyfile(self.beginning, aside.beginning)
+            with open_regular(self.beginning) as file, written_whole(aside.beginning) as copy:
+                shutil.copyfileobj(file, copy)
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
         for path in (
             *(self.checkpoints, self.epochs, self.log.path, self.model),
@@ -451,7 +458,8 @@ def _before_config(path):
     return bool(ours) and path.is_file() and not path.is_symlink()
 
 
-def _sha256_of_file(path):
+def _sha256_of_checkpoint(path):
+    load_state(path)  # which finds out at once that a file is far longer than what it holds
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -21,10 +21,11 @@ CHOICES = ["cpu", "tpu", "cuda:99", "train", "validation", "pre", "noam", "files
 OPTIONS = {
     "translate": ["--beam-size", "--alpha", "--n-best", "--device", "--no-accelerate", "--"],
     "evaluate": ["--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"],
-    "train": ["--resume", "--run-folder", "--device", "--no-accelerate"]
+    "train": ["--resume", "--from", "--run-folder", "--device", "--no-accelerate"]
     + [f"--{name.replace('_', '-')}" for name in settings()],
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
     "fill": ["--top", "--device", "a ___", "--"],
+    "tag": ["--device", "a b", "--"],
     "info": ["--"],
     "plot": ["--"],
     "explore": ["--output", "--no-open", "--sentences", "--"],

@@ -59,19 +59,19 @@ def tiny_recipe(folder, **changes):
     return recipe
 
 
-def tiny_trainer(recipe, folder, stream=None):
+def tiny_trainer(recipe, folder, stream=None, beginning=None):
     """A Trainer for ``recipe`` in ``folder``, in the state of its newest checkpoint."""
     progress = Progress(io.StringIO() if stream is None else stream)
-    trainer = prepare(recipe, RunFolder(folder), CPU, progress)
+    trainer = prepare(recipe, RunFolder(folder), CPU, progress, beginning=beginning)
     trainer.resume()
     return trainer
 
 
-def trained(recipe, folder):
+def trained(recipe, folder, beginning=None):
     """The Trainer after its whole run in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with only_training(folder):
-        trainer = tiny_trainer(recipe, folder)
+        trainer = tiny_trainer(recipe, folder, beginning=beginning)
         trainer.train()
     return trainer
 

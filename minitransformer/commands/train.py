@@ -3,13 +3,11 @@
 import argparse
 import itertools
 import os
-import re
 import shlex
 import shutil
 import sys
 import textwrap
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,30 +15,19 @@ from minitransformer.backend import select_device
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
+from minitransformer.commands.fields import add_fields, chosen_fields
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
-from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.own.layers import require_paper_layers
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.beginning import Beginning
-from minitransformer.training.config import TrainingConfig
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import (
-    PATHS,
-    DataConfig,
-    Recipe,
-    RecipeError,
-    recipe_names,
-    recipe_summary,
-    settings,
-)
+from minitransformer.training.recipe import PATHS, Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
 from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Stopped
-
-METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
 def add(parser):
@@ -75,9 +62,9 @@ def add(parser):
         "--from",
         dest="beginning",
         metavar="FOLDER",
-        help="begin with what the run in this folder has learned: its vocabulary, its sizes, and "
-        "all parameters but those that say something else there; for a tagger, of a masked "
-        "language model or another tagger, and for a masked language model, of another one",
+        help="begin with what the run in this folder has learned, and with its vocabulary and "
+        "sizes: a tagger with a masked language model or another tagger, a masked language model "
+        "with another one",
     )
     parser.add_argument(
         "--start-over",
@@ -103,70 +90,8 @@ def add(parser):
         action="store_true",
         help="prepare everything, report, print the settings as TOML, leave nothing behind",
     )
-    for section in ("data", "model", "training"):
-        group = parser.add_argument_group(
-            f"[{section}]",
-            "The fields of this section, which replace those of the recipe. The defaults are for "
-            "what a recipe leaves open.",
-        )
-        for name, kinds in _fields(section).items():
-            setting, *_ = kinds.values()
-            flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
-            if setting.type is bool:
-                flag = {"action": argparse.BooleanOptionalAction}
-            group.add_argument("--" + name.replace("_", "-"), **flag, help=_help(name, kinds))
+    add_fields(parser)
     parser.set_defaults(run=run, usage_error=parser.error)
-
-
-def _fields(section=None):
-    """The fields of a section, or of all, by name: for each kind of model that has it, a Setting.
-
-    An option of another kind than the recipe's is refused when that is known.
-    """
-    found = {}
-    for kind in KINDS:
-        for name, setting in settings(kind).items():
-            if section in (None, setting.section):
-                found.setdefault(name, {})[kind] = setting
-    return found
-
-
-def _help(name, kinds):
-    if name == "kind":
-        return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
-    setting, *_ = kinds.values()
-    described = {}  # the kinds of which each description holds
-    for kind in kinds:
-        sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
-        description = _descriptions(sections[setting.section]).get(name, "")
-        described.setdefault(description, []).append(kind)
-    if len(described) > 1:
-        description = "; ".join(f"{', '.join(of)}: {words}" for words, of in described.items())
-    elif len(kinds) < len(KINDS):
-        description += f"; of {', '.join(kinds)}"
-    if setting.default == "":
-        return description
-    defaults = {}  # the kinds that have each default
-    for kind, of_kind in kinds.items():
-        defaults.setdefault(of_kind.default, []).append(kind)
-    if len(defaults) == 1:
-        return f"{description} (default: {setting.default})"
-    each = "; ".join(f"{default} for {', '.join(of)}" for default, of in defaults.items())
-    return f"{description} (default: {each})"
-
-
-@cache
-def _descriptions(config):
-    """What the docstrings of a dataclass and its bases say about each of its attributes."""
-    descriptions = {}
-    for cls in reversed(config.__mro__):
-        attributes = (cls.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-        for entry in re.split(r"\n(?! )", textwrap.dedent(attributes)):
-            names, _, description = entry.partition(": ")
-            for name in names.split(", "):
-                words = " ".join(description.split()).rstrip(".")
-                descriptions[name] = words.replace("``", "").replace("%", "%%")
-    return descriptions
 
 
 def run(options):
@@ -293,7 +218,7 @@ def _is_done(run_folder, recipe):
 
 def _resumed(options):
     unused = [name for name in ("run_folder", "beginning", "dry_run") if getattr(options, name)]
-    unused += _changes(options)
+    unused += chosen_fields(options)
     if unused:
         unused = ["from" if name == "beginning" else name for name in unused]
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
@@ -306,7 +231,7 @@ def _new(options, beginning):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
     recipe = Recipe.load(options.recipe)
-    changes = _changes(options)
+    changes = chosen_fields(options)
     for name, value in changes.items():
         recipe = recipe.with_value(name, value)
     if beginning:
@@ -338,12 +263,6 @@ def _free(path):
     """``path``, or the first of path-2, path-3, … where there is nothing."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
     return next(p for p in itertools.chain([path], numbered) if not os.path.lexists(p))
-
-
-def _changes(options):
-    names = sorted(_fields(), key="kind".__ne__)  # which says what others there are
-    given = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _toml(recipe):

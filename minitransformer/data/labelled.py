@@ -99,7 +99,7 @@ def first_pieces(vocabulary, text, starts, most):
 
     Args:
         vocabulary: a Vocabulary.
-        text: normalized.
+        text: normalized. Of one with far more words than ``most`` only the beginning is read.
         starts: where its words begin.
         most: the longest row of ids.
 
@@ -107,7 +107,8 @@ def first_pieces(vocabulary, text, starts, most):
         ids, a list; and for each word the place of the piece with its first character, or None
         where that is beyond the end. Words within one piece share its place.
     """
-    ids, ends = vocabulary.located(text)
+    beginning = " ".join(text.split(" ", most)[:most])  # a word has a piece or more
+    ids, ends = vocabulary.located(beginning)
     framed_ids = framed(ids, most)
     places = [1 + bisect_right(ends, start) for start in starts]  # behind BOS
     return framed_ids, [place if place < len(framed_ids) - 1 else None for place in places]

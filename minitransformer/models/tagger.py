@@ -24,6 +24,7 @@ from minitransformer.models.masked_language_model import (
 
 LABELS_OF = ("words", "sentences")
 MOST_LABELS = 1000
+MOST_CHARACTERS = 50_000  # of all names together: a config.json has room for them
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,17 @@ class TaggerConfig(MaskedLanguageModelConfig):
             self.labels_of in LABELS_OF,
             f"labels_of={self.labels_of!r}; choose 'words' or 'sentences'",
         )
+        require(isinstance(self.labels, str), f"labels={self.labels!r:.80} must be text")
         names = self.names
         require(
             len(names) <= MOST_LABELS,
             f"there are {len(names)} different labels, such as {names[:3]}, and may be "
             f"{MOST_LABELS}; are the columns the other way round?",
+        )
+        require(
+            len(self.labels) <= MOST_CHARACTERS,
+            f"the names of the labels have {len(self.labels):,} characters, such as "
+            f"{self.labels[:40]!r}, and may have {MOST_CHARACTERS:,}; choose shorter ones",
         )
         require(
             len(set(names)) == len(names) and self.labels.isprintable(),

@@ -80,7 +80,7 @@ class Beginning:
             CheckpointError: the folder has another beginning, or no room for this one.
         """
         there = Beginning.kept(run)
-        if there and (there.origin != self.origin or _bytes(there) != _bytes(self)):
+        if there and _bytes(there) != _bytes(self):
             raise CheckpointError(
                 f"{run.beginning} is there already, and is not what this training begins with: "
                 "move it away, or choose another folder"

@@ -42,15 +42,8 @@ class LanguageModelling(Task):
 
     @staticmethod
     def read(recipe, progress):
-        data, training = recipe.data, recipe.training
-        if training.subword_dropout:
-            raise RecipeError("subword_dropout is for translators; leave it out")
-        if recipe.model["max_length"] > training.batch_tokens:
-            raise RecipeError(
-                f"a row may have max_length={recipe.model['max_length']} tokens, and a batch has "
-                f"batch_tokens={training.batch_tokens}; raise batch_tokens"
-            )
-        examples, validation = load_texts(data)
+        recipe.require_rows()
+        examples, validation = load_texts(recipe.data)
         counts = [sum(len(text) for (text,) in texts) for texts in (examples, validation)]
         progress.say("training text: {:,} characters; validation: {:,}".format(*counts))
         return examples, validation

@@ -58,11 +58,7 @@ class MaskedLanguageModelling(LanguageModelling):
                 f"unit={recipe.data.unit!r}; a masked language model takes subwords, for a "
                 "character left out is easily told"
             )
-        if recipe.model["max_length"] < 3:
-            raise RecipeError(
-                f"max_length={recipe.model['max_length']} leaves no room between the symbols for "
-                "the beginning and the end of a sentence; choose 3 or more"
-            )
+        recipe.require_rows(framed=True)
         return LanguageModelling.read(recipe, progress)
 
     def batches(self, epoch):

@@ -306,6 +306,30 @@ class Recipe:
             )
         return longest
 
+    def require_rows(self, framed=False):
+        """Refuse what does not go with rows of one text each, ``max_length`` tokens at most.
+
+        Args:
+            framed: whether two of these are the symbols for beginning and end.
+
+        Raises:
+            RecipeError: a row may be larger than a batch, or has room for no text; or a field is
+                for pairs alone.
+        """
+        longest, batch_tokens = self.model["max_length"], self.training.batch_tokens
+        if self.training.subword_dropout:
+            raise RecipeError("subword_dropout is for translators; leave it out")
+        if longest > batch_tokens:
+            raise RecipeError(
+                f"a row may have max_length={longest} tokens, and a batch has "
+                f"batch_tokens={batch_tokens}; raise batch_tokens"
+            )
+        if framed and longest < 3:
+            raise RecipeError(
+                f"max_length={longest} leaves no room between the symbols for the beginning and "
+                "the end of a sentence; choose 3 or more"
+            )
+
     def as_dict(self):
         """All fields as a dict of dicts that :meth:`from_dict` reads."""
         return {

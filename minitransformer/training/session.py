@@ -3,6 +3,7 @@
 import io
 from dataclasses import asdict
 
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
@@ -83,15 +84,27 @@ def validated(run, recipe, device):
 
     Raises:
         CheckpointError, VocabularyError, OSError, DeviceError: as for
-            :meth:`RunFolder.load_trained`.
+            :meth:`RunFolder.load_trained`; or the text has other labels than in the training.
         CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
     """
     run.bind(recipe.identity())
     model, vocabulary, origin = run.load_trained(device)
     task, silent = task_class(model.config), Progress(io.StringIO())
-    task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
+    examples, validation = task.read(recipe, silent)
+    _require_same(task.of_data(examples, validation), model.config, run)
+    task = task(recipe, vocabulary, examples, validation, silent)
     with model.device.as_current():
         return task.validate(model), task.details(model), origin
+
+
+def _require_same(of_data, config, run):
+    """Refuse a text that decides fields of the configuration otherwise than the run's has done."""
+    trained = config.as_dict()
+    for name, here, then in differing(of_data, {name: trained[name] for name in of_data}):
+        raise CheckpointError(
+            f"{run.path}: its text has {name} {here} now, and had {then} in the training; undo the "
+            "change of the text"
+        )
 
 
 def _shards(recipe, run, device):

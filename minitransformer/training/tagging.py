@@ -13,7 +13,7 @@ from minitransformer.data.batches import Labelled, group, pad
 from minitransformer.data.corpus import CorpusError
 from minitransformer.data.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.toy import labelled_toy_corpus
-from minitransformer.data.vocabulary import PAD, normalized
+from minitransformer.data.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.task import Score, Task, mean_nll
 
@@ -25,13 +25,15 @@ class Tagging(Task):
     """Learns the labels of words or sentences; is validated by how many it says rightly.
 
     Raises:
-        CorpusError: no sentence has a label within the model's context.
+        VocabularyError: the vocabulary is not one of subwords.
     """
 
     score = Score("accuracy", "accuracy", digits=4)
     command = "tag"
 
     def __init__(self, recipe, vocabulary, examples, validation, progress):
+        if not isinstance(vocabulary, Vocabulary):
+            raise VocabularyError("a tagger takes subwords, and this vocabulary is of characters")
         self.training, self.vocabulary = recipe.training, vocabulary
         self.most = recipe.model["max_length"]
         fields = self.of_data(examples, validation)
@@ -49,19 +51,13 @@ class Tagging(Task):
 
     @staticmethod
     def read(recipe, progress):
-        data, training = recipe.data, recipe.training
+        data = recipe.data
         if data.unit != "subwords":
             raise RecipeError(f"unit={data.unit!r}; a tagger takes subwords")
-        if training.subword_dropout:
-            raise RecipeError("subword_dropout is for translators; leave it out")
-        if recipe.model["max_length"] > training.batch_tokens:
-            raise RecipeError(
-                f"a row may have max_length={recipe.model['max_length']} tokens, and a batch has "
-                f"batch_tokens={training.batch_tokens}; raise batch_tokens"
-            )
+        recipe.require_rows(framed=True)
         examples, validation = load_labelled(data)
         progress.say(f"labelled sentences: {len(examples):,}; validation: {len(validation):,}")
-        return _with_a_share(examples, data.labelled_share, training.seed), validation
+        return _with_a_share(examples, data.labelled_share, recipe.training.seed), validation
 
     @staticmethod
     def texts(examples):
@@ -80,7 +76,7 @@ class Tagging(Task):
         """(ids, labels) of each sentence, and how many words are beyond the context."""
         rows, cut_off = [], 0
         for text, names in examples:
-            text, starts = surface(normalized(text).split()) if self.of_words else (text, [])
+            text, starts = surface(text.split()) if self.of_words else (text, [])
             ids, places = first_pieces(self.vocabulary, text, starts, self.most)
             places = places if self.of_words else [0]  # BOS
             labels = [PAD] * len(ids)
@@ -90,8 +86,6 @@ class Tagging(Task):
                 elif labels[place] == PAD:  # and no word before it has the piece
                     labels[place] = self.ids[name]
             rows.append((ids, labels))
-        if not rows:
-            raise CorpusError("no sentence has a label")
         return rows, cut_off
 
     def batches(self, epoch):

@@ -1,7 +1,9 @@
 import json
 
+import numpy as np
 import pytest
 
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.labelled import words_of
 from minitransformer.labeller import Labeller
@@ -108,6 +110,18 @@ def test_a_run_of_another_kind_says_which_command_it_is_for(run_folder, tagger, 
         assert f"minitransformer tag {tagger}" in capsys.readouterr().err
 
 
+def test_only_a_tagger_says_labels(run_folder):
+    with pytest.raises(CheckpointError, match=r"'transformer', trained for .*, not to say labels"):
+        Labeller.load(run_folder, "cpu")
+
+
+def test_a_model_that_gives_nan_says_nothing(tagger):
+    labeller = Labeller.load(tagger, "cpu")
+    labeller.model.flat.data[:] = np.nan
+    with pytest.raises(FloatingPointError, match="the model gives NaN"):
+        labeller.label("the dog")
+
+
 @pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
 def test_a_damaged_run_is_refused(name, tagger, tmp_path, capsys):
     damaged = tmp_path / "run"
@@ -133,6 +147,24 @@ def test_labels_of_the_same_number_that_are_others_are_refused(tagger, tmp_path,
     (other / "config.json").write_text(json.dumps(config))
     assert main(["tag", str(other), "the dog"]) == 1
     assert "config.json says labels D V N S, the checkpoint" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "labels"),
+    [("\tS\n", "\tX\n", "D N V X"), ("\tS\n", "\tV\n", "D N V"), ("the\tD", "the\tA", "A D N S V")],
+)
+def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, labels, tagger, capsys):
+    """The same ids would stand for others."""
+    path = tagger.parent / "labels.tsv"
+    content = path.read_text(encoding="utf-8")
+    path.write_text(content.replace(old, new), encoding="utf-8")
+    try:
+        assert main(["evaluate", str(tagger)]) == 1
+    finally:
+        path.write_text(content, encoding="utf-8")
+    shown = capsys.readouterr()
+    assert f"{tagger}: its text has labels {labels} now, and had D N S V" in shown.err
+    assert shown.out == ""
 
 
 def test_evaluating_it_gives_its_accuracy_and_a_line_for_each_label(tagger, capsys):

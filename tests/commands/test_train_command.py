@@ -9,7 +9,7 @@ import pytest
 from tiny_translator import write_recipe
 
 from minitransformer.cli import main
-from minitransformer.commands.train import METAVARS
+from minitransformer.commands.fields import METAVARS
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.lock import only_training
 from minitransformer.training.recipe import RECIPES, Recipe, settings

@@ -131,6 +131,16 @@ def test_words_beyond_the_context_are_read_nowhere(vocabulary):
         assert cut == [place if place < most - 1 else None for place in places]
 
 
+def test_of_a_very_long_text_only_the_beginning_is_cut_into_pieces(vocabulary, monkeypatch):
+    short, long = (" ".join(["Der 犬 Hund schläft."] * number) for number in (20, 10**4))
+    starts = [start for _, start in words_of(long)]
+    ids, places = first_pieces(vocabulary, short, starts[: 5 * 20], 30)
+    read, located = [], vocabulary.located
+    monkeypatch.setattr(vocabulary, "located", lambda text: read.append(text) or located(text))
+    assert first_pieces(vocabulary, long, starts, 30) == (ids, places + [None] * 5 * (10**4 - 20))
+    assert len(read[0]) < len(short)
+
+
 def test_words_within_one_piece_share_its_place():
     vocabulary = Vocabulary.train(["Er ... ... ... geht ...", "..."] * 20, 20)
     ids, places = first_pieces(vocabulary, "Er ...", [0, 3, 4, 5], 100)

@@ -105,6 +105,8 @@ def test_labels_come_from_the_examples_and_not_from_a_recipe():
         (dict(labels="noun noun"), "labels='noun noun' must be different names"),
         (dict(labels="noun \x1b[31m"), "in characters that are printed"),
         (dict(labels=" ".join(map(str, range(1001)))), "1001 different labels.* other way round"),
+        (dict(labels=" ".join(f"{i:060}" for i in range(999))), "60,938 characters, .* shorter"),
+        (dict(labels=["noun"]), r"labels=\['noun'\] must be text"),
         (dict(labels_of="texts"), "labels_of='texts'; choose 'words' or 'sentences'"),
         (dict(num_heads=3), "d_model=8 is not divisible by num_heads=3"),
     ],

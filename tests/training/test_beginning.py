@@ -229,6 +229,27 @@ def test_a_damaged_beginning_is_refused(tuned, tmp_path):
         run_facts(RunFolder(run))
 
 
+def test_a_beginning_without_reason_to_be_so_large_is_refused_at_once(tuned, tmp_path, capsys):
+    run = a_copy(tuned, tmp_path / "run")
+    with open(run / "beginning.npz", "r+b") as file:
+        file.truncate(10**9)  # which takes no room on the disk, until somebody copies it
+    for options in ([], ["--start-over"]):
+        assert main(["train", "--resume", str(run), *options]) == 1
+        assert "beginning.npz is no checkpoint, or a damaged one" in capsys.readouterr().err
+    assert not (run / "before-1").exists()
+
+
+def test_nothing_is_set_aside_where_the_beginning_is_no_regular_file(tuned, tmp_path, capsys):
+    """It is copied, and a device never ends."""
+    run = a_copy(tuned, tmp_path / "run")
+    (run / "beginning.npz").unlink()
+    (run / "beginning.npz").symlink_to("/dev/zero")
+    before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+    assert main(["train", "--resume", str(run), "--start-over"]) == 1
+    assert "this is no regular file" in capsys.readouterr().err
+    assert before == {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
+
+
 def test_a_damaged_run_is_nothing_to_begin_with(pretrained, tmp_path):
     run = a_copy(pretrained, tmp_path / "run")
     config = json.loads((run / "config.json").read_text())

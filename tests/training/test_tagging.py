@@ -6,8 +6,9 @@ import pytest
 from tiny_run import record, tiny_trainer, trained
 
 from minitransformer.checkpoint import load_checkpoint
+from minitransformer.data.characters import CharacterVocabulary
 from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.tagging import Tagging
@@ -144,6 +145,41 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
     ]
 
 
+def test_a_vocabulary_is_learned_from_sentences_as_people_write_them(tmp_path):
+    for content in (WORDS, WHOLE):
+        examples, _ = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+        assert Tagging.texts(examples)[0] == "the dog runs."
+
+
+def test_a_label_of_the_validation_alone_is_a_label(tmp_path):
+    task = task_of(recipe_for(tmp_path, WORDS + "a\tX\n"))
+    assert task.names == ["D", "N", "S", "V", "X"]
+
+
+def test_a_label_that_nothing_validates_does_not_count_for_the_mean_of_f1(tmp_path):
+    task = task_of(recipe_for(tmp_path, "a\tX\n\n" + WORDS))
+    assert task.names == ["D", "N", "S", "V", "X"]
+    assert task.validate(Saying(2, 5))["macro_f1"] == pytest.approx(0.4 / 4)
+
+
+def test_of_words_within_one_piece_the_first_has_its_label(tmp_path):
+    content = "Er\tP\n" + "".join(f".\t{name}\n" for name in "SXX") + "geht\tV\n\n"
+    recipe = recipe_for(tmp_path, content * 20)
+    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    vocabulary = Vocabulary.train(["Er ... ... ... geht ...", "..."] * 20, 20)
+    task = Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
+    assert "..." in vocabulary.pieces(vocabulary.encode("Er... geht"))
+    for _, labels in rows_of(task):
+        assert [task.names[label - 1] for label in labels[labels != PAD]] == ["P", "S", "V"]
+
+
+@pytest.mark.parametrize("number", [2, 4, 5])
+def test_of_a_few_sentences_one_validates(number, tmp_path):
+    recipe = recipe_for(tmp_path, "dogs\tN\nrun\tV\n\n" * number)
+    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    assert (len(examples), len(validation)) == (number - 1, 1)
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -155,6 +191,7 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
         (dict(unit="characters"), RecipeError, "a tagger takes subwords"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
+        (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
     ],
 )
 def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
@@ -166,6 +203,14 @@ def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_pat
 def test_a_file_with_too_little_in_it_is_refused(content, tmp_path):
     with pytest.raises(CorpusError, match=r"has [01] sentences; give more"):
         Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+
+
+def test_characters_are_refused_whoever_brings_them(tmp_path):
+    recipe = recipe_for(tmp_path)
+    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
+    with pytest.raises(VocabularyError, match="a tagger takes subwords"):
+        Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
