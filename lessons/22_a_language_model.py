@@ -394,9 +394,7 @@ def reader(layers, seed):
 
 readers = {layers: [reader(layers, seed) for seed in seeds] for layers, seeds in SEEDS.items()}
 curves = {
-    layers: [
-        learn(m, pieces, TRAINING, 8e-3, seed) for m, seed in zip(of, SEEDS[layers], strict=True)
-    ]
+    layers: [learn(m, pieces, TRAINING, 8e-3, seed) for seed, m in enumerate(of, start=1)]
     for layers, of in readers.items()
 }
 for layers, of in curves.items():
@@ -422,8 +420,8 @@ plt.show()
 
 # %% [markdown]
 # For almost a hundred steps all go much the same way. Then the models of two layers find something: their loss falls to
-# almost nothing, with one seed earlier than with another. The model of one layer stays far above. Olsson and others
-# (2022) saw the same in language models: induction comes suddenly, early in training, and only with two layers or more.
+# almost nothing. The model of one layer stays far above. Olsson and others (2022) saw the same in language models:
+# induction comes suddenly, early in training, and only with two layers or more.
 #
 # ### Is it the rule, or the distance?
 #
