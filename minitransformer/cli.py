@@ -13,6 +13,7 @@ from pathlib import Path
 import minitransformer
 from minitransformer import interrupts
 from minitransformer.errors import ExplainedError
+from minitransformer.training.processes import all_processes
 
 COMMANDS = {
     "train": "train a model",
@@ -33,7 +34,16 @@ PLAIN = "\0"  # before what follows "--" and is no option though it begins with 
 
 
 def main(arguments=None):
-    """Run the command line; returns the exit status."""
+    """Run the command line, with all processes that mpiexec started; returns the exit status."""
+    try:
+        processes = all_processes()
+    except ExplainedError as error:
+        _say(error)
+        return FAILED
+    return processes.run(lambda: _main(arguments))
+
+
+def _main(arguments):
     try:
         interrupts.importing_is_over()
         _mend_streams()
