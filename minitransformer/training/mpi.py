@@ -78,21 +78,26 @@ def started():
             f"MPI than mpiexec is of, {MPI.Get_library_version().splitlines()[0]}; start them with "
             "the mpiexec of that one"
         )
-    return Mpi(MPI) if world.size > 1 else None
+    return Mpi(MPI, world) if world.size > 1 else None
 
 
 class Mpi(Alone):
     """All processes that were started together; the methods are those of Alone.
 
-    All of them call each method in the same order, but for ``run``.
+    All of them call the same methods in the same order.
+
+    Args:
+        MPI: the module of mpi4py.
+        world: the communicator of the processes.
+        threads: of each; by default its share of the cores of its machine.
 
     Attributes:
         seconds_waiting: for other processes, so far.
         bytes_sent: of gradients to other processes, so far.
     """
 
-    def __init__(self, MPI):
-        self._mpi, self._world = MPI, MPI.COMM_WORLD
+    def __init__(self, MPI, world, threads=None):
+        self._mpi, self._world = MPI, world
         self.rank, self.count = self._world.rank, self._world.size
         self.seconds_waiting, self.bytes_sent = 0.0, 0
         self._ends = self._world.Dup()  # where nothing can be under way when a process fails
@@ -101,7 +106,7 @@ class Mpi(Alone):
         self._rows = None  # what _add_in_order receives
         mine = cores_of_affinity()
         cores = available_cores(mine.union(*self._here.allgather(mine)))
-        self._threads = max(1, min(len(mine), cores // self._here.size))
+        self._threads = threads or max(1, min(len(mine), cores // self._here.size))
         self._cores = self._world.allreduce(0 if self._here.rank else cores)
 
     @property

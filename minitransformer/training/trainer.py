@@ -74,11 +74,9 @@ class Trainer:
         with model.device.as_current():
             self.adam = Adam(model.flat)
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
-        shards = (config.shards or 1) if model.device == CPU else 1
-        self.workers = Workers(shards, processes.threads)
-        self.shards = range(shards)[
-            processes.part(shards)
-        ]  # those of this process, one replica each
+        shards = range((config.shards or 1) if model.device == CPU else 1)
+        self.workers = Workers(len(shards), processes.threads)
+        self.shards = shards[processes.part(len(shards))]  # those of this process
         self.replicas = [model, *(model.replica() for _ in self.shards[1:])][: len(self.shards)]
         self.step = self.epoch = self.position = 0
         self.best = None
