@@ -9,6 +9,7 @@ from pathlib import Path
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.processes import all_processes
 from minitransformer.translator import Translator
 
 
@@ -90,9 +91,11 @@ def own_functions(options):
 def translator_of(options):
     """The Translator that ``run_folder``, ``device`` and ``accelerate`` of the options name.
 
-    The process is the command's own, so that it may keep the memory it frees.
+    Several processes share its batches. This one is the command's own, so that it may keep the
+    memory it frees.
     """
     translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
+    translator.workers = all_processes().shared(translator.workers)
     if options.accelerate and translator.model.device == CPU:
         keep_freed_memory()
     return translator

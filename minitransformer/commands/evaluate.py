@@ -17,6 +17,7 @@ from minitransformer.commands.arguments import (
 )
 from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.processes import all_processes
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.splits import TEST_SPLITS, load_split
@@ -82,6 +83,7 @@ def _validate(options, config):
     model, vocabulary, origin = run_folder.load_trained(options.device)
     silent = Progress(io.StringIO())
     task = task(recipe, vocabulary, *task.read(recipe, silent), silent)
+    task.processes = all_processes()
     print(f"{recipe.data.corpus}, validation: {origin}\n")
     with model.device.as_current(), accelerated(options.accelerate):
         for name, value in task.validate(model).items():
@@ -116,6 +118,8 @@ def _score(options):
     beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
     print(f"{recipe.data.corpus}, {split}: {translator.origin}, {beam}, alpha {options.alpha}\n")
     print(table(rows))
+    if all_processes().rank:
+        return 0
     if options.output:
         options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
     if options.json:

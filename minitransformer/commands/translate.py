@@ -18,6 +18,7 @@ from minitransformer.commands.arguments import (
     positive,
     translator_of,
 )
+from minitransformer.training.processes import all_processes
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -68,9 +69,11 @@ def run(options):
             f"and it is {options.beam_size}"
         )
     done = refused = 0
+    processes = all_processes()
     with own_functions(options):
         translator = translator_of(options)
-        for texts in _inputs(options.text):
+        inputs = _inputs(options.text) if processes.rank == 0 else iter(())
+        while texts := processes.first(next, inputs, None):
             _translate(translator, [text or "" for text in texts], options, first=done + 1)
             done += len(texts)
             refused += texts.count(None)
@@ -78,7 +81,10 @@ def run(options):
 
 
 def _inputs(texts):
-    """Lists of texts to translate together, each as soon as it is there; None is no text."""
+    """Iterates over lists of texts to translate together, as soon as they are there.
+
+    None is no text.
+    """
     if not texts and sys.stdin.isatty():
         return _prompted()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -86,7 +92,8 @@ def _inputs(texts):
     if not texts:
         return _piped(sys.stdin.buffer)
     # As they were typed, whatever the locale has made of them.
-    return [[_decoded(os.fsencode(text), f"text {i}") for i, text in enumerate(texts, start=1)]]
+    texts = [_decoded(os.fsencode(text), f"text {i}") for i, text in enumerate(texts, start=1)]
+    return iter([texts])
 
 
 def _prompted():
@@ -153,7 +160,7 @@ def _translate(translator, texts, options, first):
         for translation in best:
             fields = f"{number}\t{translation.score:.4f}\t" if options.n_best > 1 else ""
             print(fields + translation.text)
-        if options.attention:
+        if options.attention and all_processes().rank == 0:
             _draw(best[0], options, number)
     sys.stdout.flush()
 

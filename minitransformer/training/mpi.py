@@ -29,24 +29,12 @@ import numpy as np
 
 from minitransformer.errors import ExplainedError
 from minitransformer.libraries import MissingLibraryError
+from minitransformer.training import watcher
 from minitransformer.training.processes import SIZES, Alone, add_up
 from minitransformer.workers import Workers, available_cores, cores_of_affinity
 
 _let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on Windows
 PATIENCE = 2.0  # seconds in which all processes come to the same end, if they do
-
-# Says that its process has died, unless that said goodbye. Of several on a machine, which mpiexec
-# kills because one of them died, the first can remove the folder, and it alone says so.
-WATCHER = """
-import os, sys
-if not sys.stdin.read():
-    try:
-        os.rmdir(sys.argv[1])
-    except OSError:
-        pass
-    else:
-        print(sys.argv[2], file=sys.stderr)
-"""
 
 
 class ProcessError(ExplainedError):
@@ -225,13 +213,13 @@ class Mpi(Alone):
         """As that of Alone; the others than the first process print nothing.
 
         Where one alone fails it says so and ends all of them; where one is killed, mpiexec ends
-        them, and on each machine the first one that has gone is named.
+        them, and on each machine the one is named that was the first to go.
         """
         words = ""
         if self.rank:
             words = _LastWords()
             sys.stdout, sys.stderr = open(os.devnull, "w"), words  # noqa: SIM115  # to the end
-        folder, watcher = self._watched()
+        watched = self._watched()
         try:
             status = main()
         except SystemExit as end:
@@ -241,20 +229,21 @@ class Mpi(Alone):
             status = 1
         sys.stdout.flush()
         try:
-            status = self._agreed(status, words, folder)
+            status = self._agreed(status, words, watched)
         except KeyboardInterrupt:
+            os.write(watched, watcher.TOLD)
             self._world.Abort(130)
-        watcher.communicate(b"goodbye")
+        os.write(watched, watcher.GOODBYE)
         if self._waits:  # interrupted amid what the others have done, or have not: nothing to mend
             self._world.Abort(status)
         return status
 
-    def _agreed(self, status, words, folder):
+    def _agreed(self, status, words, watched):
         """The exit status of all processes, when all have come to their end."""
         arrival, start = self._ends.Ibarrier(), time.monotonic()
         while not arrival.Test():
             if status and time.monotonic() - start > PATIENCE:
-                os.rmdir(folder)  # so that no other one is named
+                os.write(watched, watcher.TOLD)
                 self._say(f"rank {self.rank} of {self.count} has failed and ends all. {words}")
                 self._world.Abort(status)
             time.sleep(0.001)
@@ -262,25 +251,23 @@ class Mpi(Alone):
         failed = next((rank for rank, status in enumerate(statuses) if status), None)
         if failed == self.rank != 0:
             self._say(f"rank {self.rank} of {self.count} has failed. {words}")
-        if self._here.rank == 0:
-            os.rmdir(folder)
         return 0 if failed is None else statuses[failed]
 
     def _watched(self):
-        """(a folder of this machine, the process that watches this one)."""
-        folder = tempfile.mkdtemp(prefix="minitransformer-") if self._here.rank == 0 else None
-        folder = self._here.bcast(folder)
-        last_words = (
-            f"minitransformer: rank {self.rank} of {self.count}, process {os.getpid()} on "
-            f"{socket.gethostname()}, has died, and all others end with it"
-        )
-        watcher = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", WATCHER, folder, last_words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,  # what a terminal tells this process is not for the watcher
-        )
-        return folder, watcher
+        """Start the watcher of this machine; the pipe that this process has open for it."""
+        name = f"rank {self.rank} of {self.count}, process {os.getpid()} on {socket.gethostname()}"
+        names, folder = self._here.allgather(name), None
+        if self._here.rank == 0:
+            folder = tempfile.mkdtemp(prefix="minitransformer-")
+            for number in range(len(names)):
+                os.mkfifo(os.path.join(folder, str(number)))
+            # -I and -S: it starts fast. A session of its own: a terminal's Ctrl-C is not for it.
+            program = [sys.executable, "-I", "-S", watcher.__file__, folder, *names]
+            pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._watcher = subprocess.Popen(program, **pipes, start_new_session=True)
+            self._watcher.stdout.readline()  # it watches
+        pipe = os.path.join(self._here.bcast(folder), str(self._here.rank))
+        return os.open(pipe, os.O_RDWR)  # which does not wait for a reader
 
     def _say(self, text):
         print(f"minitransformer: {text}".rstrip(), file=sys.__stderr__, flush=True)

@@ -1,0 +1,175 @@
+"""What goes wrong in one of several processes ends all, with a message, and loses nothing."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from jobs import environment, finished, interrupted, loaded, run, words, written
+
+from minitransformer.checkpoint import checkpoints
+from minitransformer.run_folder import RunFolder
+
+SECONDS = 10  # in which all are at an end
+
+
+def killed_often(recipe, folder, processes, kills):
+    """Kill random processes of a training at random moments, then let it end; who was named.
+
+    Returns:
+        for each kill (rank, process, what was printed).
+    """
+    rng, pids, found = random.Random(kills), folder / "pids", []
+    pids.mkdir()
+    runs = 0
+    while len(found) < kills:
+        run_folder = folder / f"run-{runs}"
+        made = (run_folder / "config.json").exists()
+        which = ("--resume", run_folder) if made else (recipe, "--run-folder", run_folder)
+        command = words(processes, ("train", *which), trouble=f"pids:{pids}")
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            command, env=environment(), stdout=pipe, stderr=pipe, text=True
+        ) as job:
+            while len(os.listdir(pids)) < processes and job.poll() is None:
+                time.sleep(0.01)
+            time.sleep(rng.expovariate(1 / 1.0))
+            rank = rng.randrange(processes)
+            victim = int((pids / str(rank)).read_text())
+            if job.poll() is None:
+                os.kill(victim, signal.SIGKILL)
+            start = time.monotonic()
+            said = job.communicate(timeout=60)[1]
+        assert time.monotonic() - start < SECONDS
+        for path in pids.iterdir():
+            path.unlink()
+        if job.returncode == 0:
+            runs += 1
+        else:
+            found.append((rank, victim, said))
+    return found, runs
+
+
+def check_killed(recipe, whole, folder, processes, kills):
+    found, runs = killed_often(recipe, folder, processes, kills)
+    for rank, victim, said in found:
+        assert f"rank {rank} of {processes}, process {victim} on " in said
+    run_folder = folder / f"run-{runs}"
+    if run_folder.exists():
+        made = (run_folder / "config.json").exists()
+        run(
+            1,
+            "train",
+            *(("--resume", run_folder) if made else (recipe, "--run-folder", run_folder)),
+        )
+    for run_folder in folder.glob("run-*"):
+        assert loaded(run_folder) == loaded(whole)
+
+
+def test_a_process_that_is_killed_ends_all_and_is_named_and_nothing_is_lost(
+    recipe, whole, tmp_path
+):
+    check_killed(recipe, whole, tmp_path, processes=3, kills=3)
+
+
+@pytest.mark.slow
+def test_forty_processes_killed_at_random_moments_lose_nothing(recipe, whole, tmp_path):
+    check_killed(recipe, whole, tmp_path, processes=2, kills=40)
+
+
+def test_ctrl_c_saves_once(recipe, tmp_path):
+    folder = tmp_path / "run"
+    said = interrupted(
+        2, "train", recipe, "--save-every", 1000, "--epochs", 50, "--run-folder", folder, entries=2
+    )
+    assert said.count("stopped after step") == 1
+    saved = [int(path.stem.removeprefix("step-")) for path in checkpoints(folder / "checkpoints")]
+    (stopped,) = re.findall(r"stopped after step (\d+)", said)
+    assert saved == [0, int(stopped)]
+    assert RunFolder(folder).log.entries()[-1]["step"] == int(stopped)
+
+
+def test_a_nan_in_one_process_stops_all(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(3, *arguments, trouble="nan:1", status=1)
+    assert said.count("the norm of its gradient nan, at step 3") == 1
+
+
+def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    start = time.monotonic()
+    _, said = run(3, *arguments, trouble="fail:2", status=1)
+    assert "rank 2 of 3 has failed and ends all. " in said
+    assert "no room for a gradient" in said
+    assert "has died" not in said
+    assert time.monotonic() - start < 3 * SECONDS
+
+
+def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
+    _, said = run(3, "train", recipe, "--run-folder", whole, status=1)
+    assert said.count("holds a run already") == 1
+
+
+def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tmp_path):
+    folder = tmp_path / "run"
+    command = words(2, ("train", recipe, "--run-folder", folder), trouble="slow:0")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe) as job:
+        while not RunFolder(folder).log.entries():
+            time.sleep(0.01)
+        _, said = run(2, "train", "--resume", folder, status=1)
+        job.kill()  # mpiexec, with which all end
+    assert said.count("is under way") == 1
+    run(2, "train", "--resume", folder)
+
+
+# Processes that differ
+
+
+def test_processes_of_two_releases_are_refused(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble="version:1", status=1)
+    assert re.search(r"minitransformer is 0\.0\.9 in rank 1 on \S+, and 0\.1\.0 in rank 0", said)
+
+
+def of_two(first, second):
+    """What is printed where two processes train with different arguments."""
+    one, two = (words(2, ("train", *arguments)) for arguments in (first, second))
+    mpiexec, _, _, *job = one
+    done = finished([mpiexec, "-n", "1", *job, ":", "-n", "1", *two[3:]])
+    assert done.returncode == 1, done.stderr
+    return done.stderr
+
+
+def test_processes_with_two_recipes_are_refused_and_no_run_is_made(recipe, tmp_path):
+    arguments = recipe, "--run-folder", tmp_path / "run"
+    said = of_two(arguments, (*arguments, "--clip-norm", 2))
+    assert said.count("clip_norm is 2.0 in rank 1 on") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = written(tmp_path / "other")
+    text = tmp_path / "other" / "corpus" / "train.source"
+    text.write_text(text.read_text().upper())
+    folder = "--run-folder", tmp_path / "run"
+    said = of_two((recipe, *folder), (other, *folder))
+    assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
+    """Each process would believe that it is alone, and train."""
+    alone = words(1, ("train", recipe, "--run-folder", tmp_path / "run"))
+    environment_of_openmpi = environment() | {
+        "OMPI_COMM_WORLD_RANK": "0",
+        "OMPI_COMM_WORLD_SIZE": "2",
+    }
+    done = subprocess.run(alone, env=environment_of_openmpi, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "2 processes were started, and MPI knows of 1" in done.stderr
+    assert not (tmp_path / "run").exists()
