@@ -48,6 +48,8 @@ def _main(arguments):
         interrupts.importing_is_over()
         _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
+        if all_processes().rank and not options.shared:
+            return 0  # the first process does it
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _say(message)
             status = options.run(options)
@@ -97,6 +99,7 @@ def _mend_streams():
 
 def _parse(arguments):
     parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
+    parser.set_defaults(shared=False)
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )

@@ -56,7 +56,7 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):

@@ -101,7 +101,7 @@ def add(parser):
             if setting.type is bool:
                 flag = {"action": argparse.BooleanOptionalAction}
             group.add_argument("--" + name.replace("_", "-"), **flag, help=_help(name, kinds))
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def _fields(section=None):

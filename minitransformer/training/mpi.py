@@ -33,8 +33,9 @@ from minitransformer.training import watcher
 from minitransformer.training.processes import SIZES, Alone, add_up
 from minitransformer.workers import Workers, available_cores, cores_of_affinity
 
-_let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # not on Windows
 PATIENCE = 2.0  # seconds in which all processes come to the same end, if they do
+
+let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # which Windows lacks
 
 
 class ProcessError(ExplainedError):
@@ -204,7 +205,7 @@ class Mpi(Alone):
         """Wait until what was begun is done, to which all processes have to contribute."""
         self._waits = True
         while not self._mpi.Request.Testall(requests):
-            _let_others_run()
+            let_others_run()
         self._waits = False
 
     # The end
@@ -233,9 +234,11 @@ class Mpi(Alone):
         except KeyboardInterrupt:
             os.write(watched, watcher.TOLD)
             self._world.Abort(130)
-        os.write(watched, watcher.GOODBYE)
-        if self._waits:  # interrupted amid what the others have done, or have not: nothing to mend
+        if self._waits:  # interrupted amid what the others may wait for, too
+            os.write(watched, watcher.TOLD)
             self._world.Abort(status)
+        self._mpi.Finalize()
+        os.write(watched, watcher.GOODBYE)
         return status
 
     def _agreed(self, status, words, watched):
@@ -255,6 +258,8 @@ class Mpi(Alone):
 
     def _watched(self):
         """Start the watcher of this machine; the pipe that this process has open for it."""
+        if not hasattr(os, "mkfifo"):  # Windows, where nobody is named
+            return os.open(os.devnull, os.O_WRONLY)
         name = f"rank {self.rank} of {self.count}, process {os.getpid()} on {socket.gethostname()}"
         names, folder = self._here.allgather(name), None
         if self._here.rank == 0:

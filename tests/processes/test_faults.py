@@ -56,7 +56,8 @@ def killed_often(recipe, folder, processes, kills):
 def check_killed(recipe, whole, folder, processes, kills):
     found, runs = killed_often(recipe, folder, processes, kills)
     for rank, victim, said in found:
-        assert f"rank {rank} of {processes}, process {victim} on " in said
+        named = f"rank {rank} of {processes}, process {victim} on " in said
+        assert named or "done; try it" in said  # killed while it ended, with nothing left to do
     run_folder = folder / f"run-{runs}"
     if run_folder.exists():
         made = (run_folder / "config.json").exists()
