@@ -7,7 +7,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 
 import math
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -221,12 +221,7 @@ class Trainer:
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():
             losses = self.workers.map(
-                lambda shard, replica, part: self._forward_backward(
-                    shard, replica, part, num_tokens
-                ),
-                self.shards,
-                self.replicas,
-                parts,
+                partial(self._forward_backward, num_tokens), self.shards, self.replicas, parts
             )
             norm = self._sum_gradients()
             scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0
@@ -251,7 +246,7 @@ class Trainer:
             self.progress.stepped(entry, total_steps)
             self._tokens, self._seconds = 0, 0.0
 
-    def _forward_backward(self, shard, replica, part, num_tokens):
+    def _forward_backward(self, num_tokens, shard, replica, part):
         """The gradient of one shard, in its replica; returns loss and NLL of each batch's part.
 
         They are shares of the whole step's, and on the device.

@@ -35,8 +35,11 @@ def _first_dead(folder, names):
             pipe = os.open(os.path.join(folder, str(number)), os.O_RDONLY | os.O_NONBLOCK)
             selector.register(pipe, selectors.EVENT_READ, name)
         selector.register(0, selectors.EVENT_READ)  # closed when the first process ends
-        print("watching", flush=True)
-        left, patience = len(names), None
+        try:
+            print("watching", flush=True)
+        except BrokenPipeError:
+            return names[0]
+        left, patience = set(names), None
         while left and (ready := selector.select(patience)):
             for key, _ in ready:  # the first that was closed comes first
                 said = os.read(key.fd, 1)
@@ -44,10 +47,9 @@ def _first_dead(folder, names):
                     patience = PATIENCE
                 elif said != GOODBYE:
                     return None if said == TOLD else key.data
-                else:
-                    left -= 1
+                left.discard(key.data)
                 selector.unregister(key.fd)
-    return None
+    return min(left, default=None)  # who never opened a pipe, if any
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ TROUBLE is ``-`` for none, or one of these with the rank that has it:
     fail:1     the third step raises a MemoryError
     version:1  it is of another release
     slow:0     each shard takes a fiftieth of a second more, in every process
-    pids:DIR   each process writes its number, as PID, into the file DIR/RANK
+    pids:DIR   each process writes its number, as PID, into the file DIR/RANK, and when it is
+               watched makes the file DIR/RANK-watched
 """
 
 import os
@@ -16,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from minitransformer.cli import main
+from minitransformer import cli
 from minitransformer.commands import plot
 from minitransformer.training import session
 from minitransformer.training.processes import Alone, all_processes
@@ -32,10 +33,21 @@ def job(threads, trouble, *arguments):
         processes._threads = int(threads)
     kind, _, where = trouble.partition(":")
     if kind == "pids":
-        (Path(where) / str(processes.rank)).write_text(str(os.getpid()))
+        _write_pids(Path(where), processes.rank)
     elif kind == "slow" or where == str(processes.rank):
         _make(kind)
-    return main(arguments)
+    return cli.main(arguments)
+
+
+def _write_pids(folder, rank):
+    (folder / str(rank)).write_text(str(os.getpid()))
+    run = cli._main
+
+    def watched(arguments):
+        (folder / f"{rank}-watched").touch()
+        return run(arguments)
+
+    cli._main = watched
 
 
 def _make(trouble):
@@ -44,8 +56,8 @@ def _make(trouble):
         return
     forward_backward = Trainer._forward_backward
 
-    def troubled(self, shard, replica, *arguments):
-        losses = forward_backward(self, shard, replica, *arguments)
+    def troubled(self, num_tokens, shard, replica, part):
+        losses = forward_backward(self, num_tokens, shard, replica, part)
         if trouble == "slow":
             time.sleep(0.02)
         elif self.step == 3 and trouble == "nan":

@@ -14,71 +14,59 @@ from minitransformer.checkpoint import checkpoints
 from minitransformer.run_folder import RunFolder
 
 SECONDS = 10  # in which all are at an end
+PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def killed_often(recipe, folder, processes, kills):
-    """Kill random processes of a training at random moments, then let it end; who was named.
+    """Kill random processes of trainings at random moments, until there were so many kills.
 
-    Returns:
-        for each kill (rank, process, what was printed).
+    Each has to end all within SECONDS, and to be named but where not all were watched yet or the
+    training was over. All runs are brought to their ends, in FOLDER/run-0, FOLDER/run-1, …
     """
-    rng, pids, found = random.Random(kills), folder / "pids", []
-    pids.mkdir()
-    runs = 0
-    while len(found) < kills:
-        run_folder = folder / f"run-{runs}"
-        made = (run_folder / "config.json").exists()
-        which = ("--resume", run_folder) if made else (recipe, "--run-folder", run_folder)
-        command = words(processes, ("train", *which), trouble=f"pids:{pids}")
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            command, env=environment(), stdout=pipe, stderr=pipe, text=True
-        ) as job:
-            while len(os.listdir(pids)) < processes and job.poll() is None:
+    rng, killed, runs = random.Random(kills), 0, 0
+    while killed < kills:
+        run_folder, pids = folder / f"run-{runs}", folder / f"pids-{killed}-{runs}"
+        pids.mkdir()
+        command = words(processes, _go_on(recipe, run_folder), trouble=f"pids:{pids}")
+        with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
+            while len(list(pids.glob("?"))) < processes:
                 time.sleep(0.01)
-            time.sleep(rng.expovariate(1 / 1.0))
+            time.sleep(rng.expovariate(1.0))
             rank = rng.randrange(processes)
             victim = int((pids / str(rank)).read_text())
+            watched = len(list(pids.glob("*-watched"))) == processes
             if job.poll() is None:
                 os.kill(victim, signal.SIGKILL)
             start = time.monotonic()
             said = job.communicate(timeout=60)[1]
-        assert time.monotonic() - start < SECONDS
-        for path in pids.iterdir():
-            path.unlink()
         if job.returncode == 0:
             runs += 1
-        else:
-            found.append((rank, victim, said))
-    return found, runs
-
-
-def check_killed(recipe, whole, folder, processes, kills):
-    found, runs = killed_often(recipe, folder, processes, kills)
-    for rank, victim, said in found:
+            continue
+        killed += 1
+        assert time.monotonic() - start < SECONDS
         named = f"rank {rank} of {processes}, process {victim} on " in said
-        assert named or "done; try it" in said  # killed while it ended, with nothing left to do
-    run_folder = folder / f"run-{runs}"
-    if run_folder.exists():
-        made = (run_folder / "config.json").exists()
-        run(
-            1,
-            "train",
-            *(("--resume", run_folder) if made else (recipe, "--run-folder", run_folder)),
-        )
-    for run_folder in folder.glob("run-*"):
-        assert loaded(run_folder) == loaded(whole)
+        assert named or not watched or "done; try it" in said
+    if not (folder / f"run-{runs}" / "model.npz").exists():
+        run(1, *_go_on(recipe, folder / f"run-{runs}"))
 
 
+def _go_on(recipe, run_folder):
+    if (run_folder / "config.json").exists():
+        return "train", "--resume", run_folder
+    return "train", recipe, "--run-folder", run_folder
+
+
+@pytest.mark.parametrize(
+    ("processes", "kills"), [(3, 3), pytest.param(2, 40, marks=pytest.mark.slow)]
+)
 def test_a_process_that_is_killed_ends_all_and_is_named_and_nothing_is_lost(
-    recipe, whole, tmp_path
+    recipe, whole, tmp_path, processes, kills
 ):
-    check_killed(recipe, whole, tmp_path, processes=3, kills=3)
-
-
-@pytest.mark.slow
-def test_forty_processes_killed_at_random_moments_lose_nothing(recipe, whole, tmp_path):
-    check_killed(recipe, whole, tmp_path, processes=2, kills=40)
+    killed_often(recipe, tmp_path, processes, kills)
+    runs = list(tmp_path.glob("run-*"))
+    assert runs
+    for run_folder in runs:
+        assert loaded(run_folder) == loaded(whole)
 
 
 def test_ctrl_c_saves_once(recipe, tmp_path):
@@ -116,9 +104,9 @@ def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
 
 def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tmp_path):
     folder = tmp_path / "run"
-    command = words(2, ("train", recipe, "--run-folder", folder), trouble="slow:0")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe) as job:
+    arguments = "train", recipe, "--epochs", 20, "--run-folder", folder
+    command = words(2, arguments, trouble="slow:0")
+    with subprocess.Popen(command, env=environment(), **PIPES) as job:
         while not RunFolder(folder).log.entries():
             time.sleep(0.01)
         _, said = run(2, "train", "--resume", folder, status=1)
