@@ -5,8 +5,8 @@
 Several numbers of processes take turns with the same batches, each cut into the same shards: one
 process with all threads, two that share them, and so on, up to all that were started; those that
 have no turn sleep. Gradients are added in the order of the shards, and in MPI's. Beside the time of
-a step stand the share of it that the first process waits for others, and the bytes that it sends,
-as counted and as theory has it.
+a step stand the share of it that the first process waits for others, and the bytes that it sends:
+as counted, where the order is ours, and as theory has it.
 """
 
 import json

@@ -50,7 +50,8 @@ def started():
     """The Mpi of all processes that were started with this one, or None where there is no other.
 
     Raises:
-        MissingLibraryError, ProcessError: as for :func:`all_processes`.
+        MissingLibraryError: there is no mpi4py, or no MPI for it.
+        ProcessError: MPI knows of fewer processes than were started.
     """
     try:
         from mpi4py import MPI
@@ -82,7 +83,7 @@ class Mpi(Alone):
 
     Attributes:
         seconds_waiting: for other processes, so far.
-        bytes_sent: of gradients to other processes, so far.
+        bytes_sent: of gradients to other processes, so far; in MPI's order what it takes at least.
     """
 
     def __init__(self, MPI, world, threads=None):
@@ -164,7 +165,7 @@ class Mpi(Alone):
             total.fill(0)
         self._meet()
         self._complete([self._world.Iallreduce(self._mpi.IN_PLACE, total)])
-        self.bytes_sent += 2 * total.nbytes * (self.count - 1) // self.count  # at least
+        self.bytes_sent += 2 * total.nbytes * (self.count - 1) // self.count  # or more, says theory
 
     def _add_in_order(self, total, gradients, shards, workers):
         bounds = self._bounds(len(total))

@@ -5,9 +5,9 @@ Each process has a block of the shards, and its threads work on them. What a run
 depend on the spread, because what a shard draws does not, nor the order in which the gradients of
 shards are added, ((g₀ + g₁) + g₂) + …; and one process computes the norm of their sum for all.
 
-Whoever trains or translates knows the few methods of :class:`Alone`. :class:`Mpi` of
-:mod:`minitransformer.training.mpi` has the same ones, and is imported where ``mpiexec`` has started
-this process and nowhere else.
+Whoever trains or translates knows the few methods of :class:`Alone`. ``Mpi`` has the same ones; its
+module, :mod:`minitransformer.training.mpi`, is imported nowhere but where ``mpiexec`` has started
+this process.
 """
 
 import os
