@@ -5,6 +5,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -162,3 +163,12 @@ def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
     assert done.returncode == 1
     assert "2 processes were started, and MPI knows of 1" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_without_mpi4py_several_processes_are_told_what_to_install():
+    program = "import sys; sys.modules['mpi4py'] = None; from minitransformer.cli import main\n"
+    command = [sys.executable, "-c", f"{program}sys.exit(main(['train', 'toy']))"]
+    started = environment() | {"PMI_RANK": "0", "PMI_SIZE": "2"}
+    done = subprocess.run(command, env=started, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "python -m pip install mpi4py mpich" in done.stderr
