@@ -13,6 +13,7 @@ from pathlib import Path
 import minitransformer
 from minitransformer import interrupts
 from minitransformer.errors import ExplainedError
+from minitransformer.training.processes import all_processes
 
 COMMANDS = {
     "train": "train a model",
@@ -36,11 +37,22 @@ PLAIN = "\0"  # before what follows "--" and is no option though it begins with 
 
 
 def main(arguments=None):
-    """Run the command line; returns the exit status."""
+    """Run the command line, with all processes that mpiexec started; returns the exit status."""
+    try:
+        processes = all_processes()
+    except ExplainedError as error:
+        _say(error)
+        return FAILED
+    return processes.run(lambda: _main(arguments))
+
+
+def _main(arguments):
     try:
         interrupts.importing_is_over()
         _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
+        if all_processes().rank and not options.shared:
+            return 0  # the first process does it
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _say(message)
             status = options.run(options)
@@ -90,6 +102,7 @@ def _mend_streams():
 
 def _parse(arguments):
     parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
+    parser.set_defaults(shared=False)
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
     )

@@ -45,6 +45,9 @@ class Translator:
         accelerate: whether to use the faster twins of functions that have one.
         threads: how many translate side by side, each some of the texts; by default one for each
             core, and one for a GPU, which is kept busy by one.
+
+    Attributes:
+        workers: the Workers that share the batches, those ``threads`` at first.
     """
 
     def __init__(self, model, vocabulary, origin="", *, accelerate=True, threads=None):

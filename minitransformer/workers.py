@@ -20,14 +20,15 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")  # what a container may use, in microseco
 
 
 class Workers:
-    """A fixed number of threads; a single one is the calling thread itself.
+    """Threads that work on a fixed number of parts; a single one is the calling thread itself.
 
     Args:
-        count: how many.
+        count: how many parts the work is cut into.
+        threads: how many of them are worked on side by side; by default all.
     """
 
-    def __init__(self, count):
-        self.count = count
+    def __init__(self, count, threads=None):
+        self.count, self.threads = count, min(count, threads or count)
         self._pool = self._process = None  # the threads, and the process they live in
 
     def map(self, function, *arguments):
@@ -39,12 +40,12 @@ class Workers:
         Raises:
             Exception: what the first of the failed calls, in order, has raised.
         """
-        if self.count == 1:
+        if self.threads == 1:
             return [function(*values) for values in zip(*arguments, strict=True)]
         from concurrent import futures  # takes long to import, and most programs have no threads
 
         if self._process != os.getpid():  # threads do not go along into a process forked off
-            self._pool, self._process = futures.ThreadPoolExecutor(self.count), os.getpid()
+            self._pool, self._process = futures.ThreadPoolExecutor(self.threads), os.getpid()
         calls = [
             self._pool.submit(copy_context().run, function, *values)
             for values in zip(*arguments, strict=True)
@@ -64,7 +65,7 @@ class Workers:
         return [slice(*pair) for pair in pairwise(bounds)]
 
     def one_blas_thread(self):
-        """A context for their work: while there are several, the BLAS has one thread.
+        """A context for their work: while it has several parts, the BLAS has one thread.
 
         Workers keep the cores busy; threads of the BLAS within them would wait for each other.
         """
@@ -74,18 +75,32 @@ class Workers:
 ONE_WORKER = Workers(1)
 
 
-def available_cores():
-    """How many cores this process may use: those of its affinity, or fewer by a quota of time."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+def cores_of_affinity():
+    """The numbers of the cores that the system lets this process run on, as a set."""
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count()))
+
+
+def available_cores(affinity=None):
+    """How many cores this process may use: those of its affinity, or fewer by a quota of time.
+
+    Args:
+        affinity: the cores of several processes of this machine, which share them.
+    """
+    cores = len(affinity or cores_of_affinity())
     quota, period = QUOTA.read_text().split() if QUOTA.exists() else ("max", 1)
     return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
-def default_shards(device, batch_tokens):
+def default_shards(device, batch_tokens, cores=None):
     """Into how many shards to cut batches: one for each core, fewer if they would be tiny.
 
     One on a GPU, which shares out a batch by itself.
+
+    Args:
+        cores: of all processes that share the work; by default those that this one may use.
     """
     if device != CPU:
         return 1
-    return max(1, min(available_cores(), batch_tokens // SMALLEST_SHARD))
+    return max(1, min(cores or available_cores(), batch_tokens // SMALLEST_SHARD))

@@ -11,6 +11,7 @@ from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.processes import all_processes
 from minitransformer.training.task import task_class
 from minitransformer.translator import Translator
 
@@ -111,9 +112,11 @@ def note_unknown(units):
 def translator_of(options):
     """The Translator that ``run_folder``, ``device`` and ``accelerate`` of the options name.
 
-    The process is the command's own, so that it may keep the memory it frees.
+    Several processes share its batches. This one is the command's own, so that it may keep the
+    memory it frees.
     """
     translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
+    translator.workers = all_processes().shared(translator.workers)
     if options.accelerate and translator.model.device == CPU:
         keep_freed_memory()
     return translator

@@ -16,6 +16,7 @@ from minitransformer.commands.arguments import (
 )
 from minitransformer.evaluation import sacrebleu_metrics, score, table
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.processes import all_processes
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.training.splits import TEST_SPLITS, load_split
@@ -53,7 +54,7 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):
@@ -77,7 +78,7 @@ def _validate(options, config):
     run_folder = RunFolder(options.run_folder)
     recipe = Recipe.of_run(run_folder)
     with own_functions(options), accelerated(options.accelerate):
-        scores, details, origin = validated(run_folder, recipe, options.device)
+        scores, details, origin = validated(run_folder, recipe, options.device, all_processes())
     print(f"{recipe.data.corpus}, validation: {origin}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
@@ -113,6 +114,8 @@ def _score(options):
     beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
     print(f"{recipe.data.corpus}, {split}: {translator.origin}, {beam}, alpha {options.alpha}\n")
     print(table(rows))
+    if all_processes().rank:
+        return 0
     if options.output:
         options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
     if options.json:

@@ -14,6 +14,7 @@ from minitransformer.commands.hints import blas, hints
 from minitransformer.data.multi30k import DATA_VARIABLE
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.beginning import Beginning
+from minitransformer.training.processes import all_processes
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.task import task_class
 from minitransformer.workers import available_cores
@@ -45,6 +46,7 @@ def _machine_facts():
         "cores": available_cores(),
         "BLAS": _blas(),
         "GPU": _gpu(),
+        "MPI": _mpi(),
         "device": select_device("auto"),
         DATA_VARIABLE: _data_folder(),
     }
@@ -69,6 +71,23 @@ def _gpu():
     except DeviceError as error:
         return f"none; {error}"
     return f"{device}, CuPy {device.xp.__version__}"
+
+
+def _mpi():
+    """That of mpi4py, and what mpiexec has started; without mpi4py what to do for several."""
+    processes = all_processes()
+    try:
+        import mpi4py
+
+        mpi4py.rc.initialize = processes.count > 1  # to look at it is not to start it
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        return f"none ({error}); for several processes: python -m pip install mpi4py mpich"
+    found = " ".join(MPI.Get_library_version().splitlines()[0].rstrip("\0").split())
+    found += f", mpi4py {mpi4py.__version__}"
+    if processes.count > 1:
+        found += f"; {processes.count} processes on {processes.cores} cores"
+    return found
 
 
 def _data_folder():

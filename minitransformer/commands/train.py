@@ -7,11 +7,11 @@ import shlex
 import shutil
 import sys
 import textwrap
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from minitransformer.backend import select_device
+from minitransformer.backend import CPU, DeviceError, select_device
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
@@ -23,6 +23,7 @@ from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.beginning import Beginning
 from minitransformer.training.lock import only_training
+from minitransformer.training.processes import all_processes
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import PATHS, Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
@@ -91,17 +92,25 @@ def add(parser):
         help="prepare everything, report, print the settings as TOML, leave nothing behind",
     )
     add_fields(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):
     """Train as ``options`` say; returns the exit status."""
     if options.anyway and not options.own:
         options.usage_error("--anyway goes with --own")
-    progress = Progress()
+    progress, processes = Progress(), all_processes()
     device = select_device(options.device)
+    if processes.count > 1:
+        _require_cpu(device)
+        progress.say(f"{processes.count} processes on {processes.cores} cores")
     beginning = Beginning.of_run(options.beginning) if options.beginning else None
-    run_folder, recipe = _resumed(options) if options.resume else _new(options, beginning)
+    if options.resume:
+        _require_unchanged(options)
+        run_folder, recipe = processes.first(_resumed, options)
+    else:
+        recipe = _new_recipe(options, beginning)
+        run_folder = processes.first(_new_folder, options, recipe)
     if options.own:
         require_paper_layers(recipe.model["kind"])
     with interrupts_raised():
@@ -109,26 +118,43 @@ def run(options):
         with own.standing_in() if own else nullcontext():
             if options.dry_run:
                 return _dry_run(recipe, device, progress, beginning)
-            return _run(options, run_folder, recipe, device, progress, own, beginning)
+            return _run(options, run_folder, recipe, device, progress, own, processes, beginning)
 
 
-def _run(options, run_folder, recipe, device, progress, own, beginning):
-    if not options.start_over and _is_done(run_folder, recipe):
-        if own and not run_folder.certificate.exists():
-            with only_training(run_folder.path):
-                run_folder.require_kept(own)
-                _end(run_folder, recipe, device, progress, own)
-            return 0
-        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+def _require_cpu(device):
+    if device != CPU:
+        raise DeviceError(f"several processes train on CPUs, not on {device}: give --device cpu")
+
+
+def _run(options, run_folder, recipe, device, progress, own, processes, beginning):
+    if not options.start_over and processes.first(_is_done, run_folder, recipe):
+        processes.first(_end_again, run_folder, recipe, device, progress, own)
         return 0
-    with _made(run_folder.path), only_training(run_folder.path):
-        if not options.resume:
-            _require_free(run_folder)  # still: another training may have begun and ended
-        if options.start_over:
-            progress.say(f"what was trained is now in {run_folder.set_aside()}")
-            if own:
-                run_folder.save_own(own.content)
-        return _train(recipe, run_folder, device, progress, own, beginning)
+    with ExitStack() as held:
+        processes.first(_begin, options, held, run_folder, progress, own)
+        return _train(recipe, run_folder, device, progress, own, processes, beginning)
+
+
+def _end_again(run_folder, recipe, device, progress, own):
+    """What is left to do for a training that is at its end."""
+    if own and not run_folder.certificate.exists():
+        with only_training(run_folder.path):
+            run_folder.require_kept(own)
+            _end(run_folder, recipe, device, progress, own)
+    else:
+        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+
+
+def _begin(options, held, run_folder, progress, own):
+    """Take the folder for this training, as long as the ExitStack ``held`` is open."""
+    held.enter_context(_made(run_folder.path))
+    held.enter_context(only_training(run_folder.path))
+    if not options.resume:
+        _require_free(run_folder)  # still: another training may have begun and ended
+    if options.start_over:
+        progress.say(f"what was trained is now in {run_folder.set_aside()}")
+        if own:
+            run_folder.save_own(own.content)
 
 
 def _dry_run(recipe, device, progress, beginning):
@@ -149,8 +175,8 @@ def _warn_of_warmup(trainer):
         )
 
 
-def _train(recipe, run_folder, device, progress, own, beginning):
-    trainer = prepare(recipe, run_folder, device, progress, own, beginning)
+def _train(recipe, run_folder, device, progress, own, processes, beginning):
+    trainer = prepare(recipe, run_folder, device, progress, own, processes, beginning)
     _warn_of_warmup(trainer)
     if trainer.resume():
         progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
@@ -165,7 +191,7 @@ def _train(recipe, run_folder, device, progress, own, beginning):
         return exit_status(interrupt)
     finally:
         progress.close()
-    _end(run_folder, recipe, device, progress, own)
+    processes.first(_end, run_folder, recipe, device, progress, own)
     return 0
 
 
@@ -216,18 +242,21 @@ def _is_done(run_folder, recipe):
     return run_folder.load_chosen() is not None
 
 
-def _resumed(options):
+def _require_unchanged(options):
     unused = [name for name in ("run_folder", "beginning", "dry_run") if getattr(options, name)]
     unused += chosen_fields(options)
     if unused:
         unused = ["from" if name == "beginning" else name for name in unused]
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
+
+
+def _resumed(options):
     run_folder = RunFolder(options.resume)
     return run_folder, Recipe.of_run(run_folder)
 
 
-def _new(options, beginning):
+def _new_recipe(options, beginning):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
     recipe = Recipe.load(options.recipe)
@@ -239,12 +268,16 @@ def _new(options, beginning):
     for name in PATHS:  # a run can be resumed from wherever one is
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
+    return recipe
+
+
+def _new_folder(options, recipe):
     usual = _free(Path("runs/own")) if options.own else Path("runs") / Path(options.recipe).stem
     run_folder = RunFolder(options.run_folder or usual)
     recipe.data.require_text()
     if not options.dry_run:
         _require_free(run_folder)
-    return run_folder, recipe
+    return run_folder
 
 
 def _require_free(run_folder):

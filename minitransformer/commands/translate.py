@@ -20,6 +20,7 @@ from minitransformer.commands.arguments import (
     translator_of,
 )
 from minitransformer.commands.terminal import shown
+from minitransformer.training.processes import all_processes
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -52,7 +53,7 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def _picture(text):
@@ -71,9 +72,11 @@ def run(options):
         )
     require_task(options.run_folder, "translate")
     done = refused = 0
+    processes = all_processes()
     with own_functions(options):
         translator = translator_of(options)
-        for texts in _inputs(options.text):
+        inputs = _inputs(options.text) if processes.rank == 0 else iter(())
+        while texts := processes.first(next, inputs, None):
             _translate(translator, [text or "" for text in texts], options, first=done + 1)
             done += len(texts)
             refused += texts.count(None)
@@ -81,7 +84,10 @@ def run(options):
 
 
 def _inputs(texts):
-    """Lists of texts to translate together, each as soon as it is there; None is no text."""
+    """Iterates over lists of texts to translate together, as soon as they are there.
+
+    None is no text.
+    """
     if not texts and sys.stdin.isatty():
         return _prompted()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -89,7 +95,8 @@ def _inputs(texts):
     if not texts:
         return _piped(sys.stdin.buffer)
     # As they were typed, whatever the locale has made of them.
-    return [[_decoded(os.fsencode(text), f"text {i}") for i, text in enumerate(texts, start=1)]]
+    texts = [_decoded(os.fsencode(text), f"text {i}") for i, text in enumerate(texts, start=1)]
+    return iter([texts])
 
 
 def _prompted():
@@ -156,7 +163,7 @@ def _translate(translator, texts, options, first):
         for translation in best:
             fields = f"{number}\t{translation.score:.4f}\t" if options.n_best > 1 else ""
             print(fields + shown(translation.text))
-        if options.attention:
+        if options.attention and all_processes().rank == 0:
             _draw(best[0], options, number)
     sys.stdout.flush()
 

@@ -68,6 +68,10 @@ class Vocabulary:
         unknown = f"[^ {re.escape(''.join(piece for piece in pieces if len(piece) == 1))}]"
         self._unknown_run = re.compile(f"({unknown}){unknown}+")
 
+    def __reduce__(self):
+        """How it is sent to other processes: as its model, of which all the rest is made."""
+        return type(self), (self.model,)
+
     @classmethod
     def train(cls, texts, size, mask=False):
         """Learn ``size`` pieces from the texts of both languages, of the training split only.

@@ -278,6 +278,11 @@ class Recipe:
         sections = asdict(self.data) | asdict(self.training)
         return {name: value for name, value in sections.items() if name not in UNBOUND}
 
+    def without_paths(self):
+        """All fields by name, but for where the text is, which each machine may have elsewhere."""
+        fields = asdict(self.data) | self.model | asdict(self.training)
+        return {name: value for name, value in fields.items() if name not in PATHS}
+
     def model_config(self, vocabulary_size, **of_data):
         """The configuration of this recipe's kind of model, for a shared vocabulary.
 

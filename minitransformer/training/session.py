@@ -3,12 +3,16 @@
 import io
 from dataclasses import asdict
 
+import numpy as np
+
+from minitransformer import __version__
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.models.kinds import new_model
 from minitransformer.training.beginning import Beginning
+from minitransformer.training.processes import ALONE
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
@@ -16,12 +20,13 @@ from minitransformer.training.trainer import Trainer
 from minitransformer.workers import default_shards
 
 
-def prepare(recipe, run, device, progress, own=None, beginning=None):
+def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=None):
     """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
 
     Reports to ``progress`` what it reads, leaves out and learns. ``own`` is the OwnFile that stands
     in, and ``beginning`` the Beginning that a new run has in place of random parameters and a
-    vocabulary of its own; of both the run keeps a copy.
+    vocabulary of its own; of both the run keeps a copy. Of several ``processes`` the first alone
+    uses the folder.
 
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
@@ -29,27 +34,28 @@ def prepare(recipe, run, device, progress, own=None, beginning=None):
         CheckpointError: the folder holds something else than a run, or a run on other functions.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
         MissingLibraryError: there is no sentencepiece, or not what a validation needs.
+        DisagreementError: the processes have other texts, recipes, or versions.
     """
-    if run.config.exists():
-        run.require_kept(own)
-    else:
-        run.require_free()
+    processes.first(_require_usable, run, own)
+    processes.require_same(
+        **{"minitransformer": __version__, "NumPy": np.__version__, "device": str(device)},
+        **{"--own": own.fingerprint if own else "not there"},
+        **recipe.without_paths(),
+    )
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
-        recipe = recipe.with_value("shards", _shards(recipe, run, device))
+        shards = processes.first(_shards, recipe, run, device, processes)
+        recipe = recipe.with_value("shards", shards)
     training = recipe.training
     new_task = task_class(recipe.model_config(recipe.data.vocabulary_size))
     new_task.require_libraries()
     examples, validation = new_task.read(recipe, progress)
 
     texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
+    processes.require_same(**{f"the {split} text": words for split, words in texts.items()})
     of_data = new_task.of_data(examples, validation)
-    if run.config.exists():
-        vocabulary = _stored_vocabulary(recipe, run, of_data, texts)
-        beginning = Beginning.kept(run)
-    elif beginning:
-        vocabulary = beginning.vocabulary
-    else:
-        vocabulary = _new_vocabulary(recipe, new_task, examples)
+    vocabulary, beginning = processes.first(
+        lambda: _begun_with(recipe, run, new_task, examples, of_data, texts, beginning)
+    )
     config = recipe.model_config(len(vocabulary), **of_data)
     model = new_model(config, training.seed, device=device)
     if beginning:
@@ -58,25 +64,19 @@ def prepare(recipe, run, device, progress, own=None, beginning=None):
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
     task = new_task(recipe, vocabulary, examples, validation, progress)
-    run.create()
-    if not run.config.exists():
-        if own:
-            run.save_own(own.content)
-        if beginning:
-            beginning.keep_in(run)
-        run.save_vocabulary(vocabulary)
-        run.save_config(config, recipe.as_dict())
-    run.bind(recipe.identity(), texts)
-    return Trainer(model, training, run, task, progress)
+    task.processes = processes
+    processes.first(_set_up, run, own, beginning, vocabulary, config, recipe, texts)
+    return Trainer(model, training, run, task, progress, processes)
 
 
-def validated(run, recipe, device):
+def validated(run, recipe, device, processes=ALONE):
     """The scores of a trained run's model on the text that validates, and the model's origin.
 
     Args:
         run: the RunFolder.
         recipe: the Recipe of that run.
         device: a Device or its name.
+        processes: that share the work, and all get the scores.
 
     Returns:
         a dict of numbers, as :meth:`Task.validate`; lines, as :meth:`Task.details`; and what the
@@ -93,6 +93,7 @@ def validated(run, recipe, device):
     examples, validation = task.read(recipe, silent)
     _require_same(task.of_data(examples, validation), model.config, run)
     task = task(recipe, vocabulary, examples, validation, silent)
+    task.processes = processes
     with model.device.as_current():
         return task.validate(model), task.details(model), origin
 
@@ -107,11 +108,39 @@ def _require_same(of_data, config, run):
         )
 
 
-def _shards(recipe, run, device):
+def _require_usable(run, own):
+    if run.config.exists():
+        run.require_kept(own)
+    else:
+        run.require_free()
+
+
+def _shards(recipe, run, device, processes):
     """How many shards the run in the folder has, or how many a new one gets."""
     if run.config.exists():
         return Recipe.of_run(run).training.shards
-    return default_shards(device, recipe.training.batch_tokens)
+    return default_shards(device, recipe.training.batch_tokens, processes.cores)
+
+
+def _begun_with(recipe, run, task, examples, of_data, texts, beginning):
+    """The vocabulary and the Beginning or None: those of the run in the folder, or a new run's."""
+    if run.config.exists():
+        return _stored_vocabulary(recipe, run, of_data, texts), Beginning.kept(run)
+    if beginning:
+        return beginning.vocabulary, beginning
+    return _new_vocabulary(recipe, task, examples), None
+
+
+def _set_up(run, own, beginning, vocabulary, config, recipe, texts):
+    run.create()
+    if not run.config.exists():
+        if own:
+            run.save_own(own.content)
+        if beginning:
+            beginning.keep_in(run)
+        run.save_vocabulary(vocabulary)
+        run.save_config(config, recipe.as_dict())
+    run.bind(recipe.identity(), texts)
 
 
 def _new_vocabulary(recipe, task, examples):

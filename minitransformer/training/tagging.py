@@ -16,6 +16,7 @@ from minitransformer.data.toy import labelled_toy_corpus
 from minitransformer.data.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.task import Score, Task, mean_nll
+from minitransformer.workers import ONE_WORKER
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
 CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
@@ -102,7 +103,7 @@ class Tagging(Task):
         counts = self._counts(model)
         _, _, f1 = _shares(counts)
         return {
-            "nll": mean_nll(model, self.validation_batches),
+            "nll": mean_nll(model, self.validation_batches, self.processes.shared(ONE_WORKER)),
             "accuracy": float(counts.trace() / counts.sum()),
             "macro_f1": float(f1[counts.sum(axis=1) > 0].mean()),
         }

@@ -10,6 +10,8 @@ from typing import ClassVar
 from minitransformer.data.vocabulary import PAD
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.kinds import imported
+from minitransformer.training.processes import ALONE
+from minitransformer.workers import ONE_WORKER
 
 EXPLODED = 4.0  # times the loss of guessing
 
@@ -67,11 +69,13 @@ class Task:
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
         needs_mask: whether its vocabularies have a MASK.
+        processes: those that share a validation; by default this one has none to share it with.
     """
 
     score: ClassVar[Score]
     command: ClassVar[str]
     needs_mask: ClassVar[bool] = False
+    processes = ALONE
 
     @staticmethod
     def require_libraries():
@@ -134,12 +138,16 @@ def task_class(config):
     return imported(TASKS[config.task])
 
 
-def mean_nll(model, batches):
-    """The NLL of the labels in nats a token, without dropout."""
+def mean_nll(model, batches, workers=ONE_WORKER):
+    """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
     num_tokens = sum(batch.num_tokens for batch in batches)
-    total = 0.0
-    for batch in batches:
+
+    def share(batch):
         logits, _ = model.logits(*model.inputs(batch))
         (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
-        total += float(nll)
+        return float(nll)
+
+    total = 0.0
+    for nll in workers.map(share, batches):
+        total += nll
     return total

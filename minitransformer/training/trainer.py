@@ -7,7 +7,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 
 import math
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -27,6 +27,7 @@ from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_r
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
 from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.processes import ALONE
 from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers
@@ -57,6 +58,7 @@ class Trainer:
         run: RunFolder to log and save to.
         task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
+        processes: those that share the training, of which the first alone uses ``run``.
 
     Attributes:
         step: updates made.
@@ -66,14 +68,16 @@ class Trainer:
         seconds: the time that training and validation have taken, interruptions aside.
     """
 
-    def __init__(self, model, config, run, task, progress):
+    def __init__(self, model, config, run, task, progress, processes=ALONE):
         self.model, self.config, self.run = model, config, run
-        self.task, self.progress = task, progress
+        self.task, self.progress, self.processes = task, progress, processes
         with model.device.as_current():
             self.adam = Adam(model.flat)
         # A GPU shares out a batch by itself, whatever the machine did that the run began on.
-        self.workers = Workers((config.shards or 1) if model.device == CPU else 1)
-        self.replicas = [model, *(model.replica() for _ in range(self.workers.count - 1))]
+        shards = range((config.shards or 1) if model.device == CPU else 1)
+        self.workers = Workers(len(shards), processes.threads)
+        self.shards = shards[processes.part(len(shards))]  # those of this process
+        self.replicas = [model, *(model.replica() for _ in self.shards[1:])][: len(self.shards)]
         self.step = self.epoch = self.position = 0
         self.best = None
         self.seconds = 0.0
@@ -96,11 +100,11 @@ class Trainer:
             with self.workers.one_blas_thread(), interrupts_noted() as signals:
                 if not self.step:
                     self.save()  # so that a folder without a checkpoint has lost what it had
-                while not (signals or self._trained()):
+                while not (self.processes.gathered(signals) or self._trained()):
                     self._train_epoch(signals)
                     self._finish_epoch()
-            if signals:
-                raise Stopped(signals[0])
+            if asked := self.processes.gathered(signals):
+                raise Stopped(asked[0])
             try:
                 with interrupts_raised():  # at any moment: all of the training is saved
                     self._choose()
@@ -109,10 +113,11 @@ class Trainer:
 
     def _train_epoch(self, signals):
         for _ in self.steps():
-            if signals or self.step % self.config.save_every == 0:
+            asked = self.processes.gathered(signals)
+            if asked or self.step % self.config.save_every == 0:
                 self.save()
-            if signals:
-                raise Stopped(signals[0])
+            if asked:
+                raise Stopped(asked[0])
 
     def steps(self):
         """Take the steps of this epoch that are still to do, a generator that yields after each.
@@ -151,13 +156,13 @@ class Trainer:
         entry = {"kind": "validation", **counters, **scores}
         if left_out:
             entry["left_out"] = left_out
-        self.run.log.append(entry)
+        self.processes.first(self.run.log.append, entry)
         if self.best is None or score.better(scores[score.name], self.best[score.name]):
             self.best = {score.name: scores[score.name], "epoch": self.epoch}
         self.progress.validated(entry, self.best, score)
-        self.run.save_epoch(self.model, self.epoch)
+        self.processes.first(self.run.save_epoch, self.model, self.epoch)
         self.save()
-        self.run.prune_epochs(keep | self._epochs_needed())
+        self.processes.first(self.run.prune_epochs, keep | self._epochs_needed())
 
     def _elapsed(self):
         now = time.monotonic()
@@ -182,23 +187,26 @@ class Trainer:
         """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
         score = self.task.score
         origin, value = f"epoch {self.best['epoch']}", self.best[score.name]
-        chosen = average([self.run.epoch_file(self.best["epoch"])])
+        chosen = self._average([self.best["epoch"]])
         last = self._epochs_to_average()
         if len(last) > 1:
-            mean = average([self.run.epoch_file(epoch) for epoch in last])
+            mean = self._average(last)
             load_model_arrays(self.model, mean)
             value_of_mean = self.task.validate(self.model)[score.name]
             if score.better(value_of_mean, value):
                 origin, value = f"mean of epochs {last[0]} to {last[-1]}", value_of_mean
                 chosen = mean
         load_model_arrays(self.model, chosen)
-        self.run.save_model(chosen, origin, **{score.name: value})
+        self.processes.first(lambda: self.run.save_model(chosen, origin, **{score.name: value}))
         self.progress.say(f"chosen by validation {score.label}, {score.shown(value)}: {origin}")
+
+    def _average(self, epochs):
+        return self.processes.first(average, [self.run.epoch_file(epoch) for epoch in epochs])
 
     def take_step(self, batches, total_steps):
         """One update of the parameters from the summed gradients of ``batches``.
 
-        Every worker runs forward and backward on its shard of each batch.
+        Each replica runs forward and backward on its shard of each batch.
 
         Raises:
             TrainingError: as for :meth:`train`, in a step that is logged.
@@ -207,22 +215,20 @@ class Trainer:
         config = self.config
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
-        count = self.workers.count
-        shards = zip(*(self.task.split(batch, count) for batch in batches), strict=True)
+        count, mine = self.workers.count, self.processes.part(self.workers.count)
+        parts = zip(*(self.task.split(batch, count)[mine] for batch in batches), strict=True)
         # On a GPU ids have been checked before they went there.
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():
             losses = self.workers.map(
-                lambda worker, shard: self._forward_backward(worker, shard, num_tokens),
-                range(count),
-                shards,
+                partial(self._forward_backward, num_tokens), self.shards, self.replicas, parts
             )
             norm = self._sum_gradients()
             scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0
             learning_rate = config.learning_rate(self.step, total_steps, self.model.config.d_model)
             self.adam.step(learning_rate, scale, self.workers)
 
-        self._last_step = [loss for worker in losses for loss in worker], norm
+        self._last_step = [loss for shard in losses for loss in shard], norm
         logged = self.step % config.log_every == 0 or self.step == 1
         values = self._read_last_step() if logged else {}
         self._tokens += num_tokens
@@ -236,22 +242,22 @@ class Trainer:
                 "learning_rate": learning_rate,
                 "tokens_per_second": self._tokens / self._seconds,
             }
-            self.run.log.append(entry)
+            self.processes.first(self.run.log.append, entry)
             self.progress.stepped(entry, total_steps)
             self._tokens, self._seconds = 0, 0.0
 
-    def _forward_backward(self, worker, shard, num_tokens):
-        """The gradient of one worker's shard, in its replica; returns loss and NLL of each batch.
+    def _forward_backward(self, num_tokens, shard, replica, part):
+        """The gradient of one shard, in its replica; returns loss and NLL of each batch's part.
 
         They are shares of the whole step's, and on the device.
         """
-        config, replica = self.config, self.replicas[worker]
-        rng = replica.device.generator(step_seed(config.seed, self.step, worker))
+        config = self.config
+        rng = replica.device.generator(step_seed(config.seed, self.step, shard))
         replica.flat.grad.fill(0)
         losses = []
-        for batch in shard:
+        for batch in part:
             if not batch.num_tokens:
-                continue  # fewer pairs than workers
+                continue  # fewer pairs than shards
             loss, cache = replica.loss(
                 batch,
                 rng,
@@ -264,19 +270,17 @@ class Trainer:
         return losses
 
     def _sum_gradients(self):
-        """Add the replicas' gradients to the model's own; returns the norm of the sum."""
-        total, *others = (replica.flat.grad for replica in self.replicas)
-
-        def add(part):
-            for grad in others:
-                total[part] += grad[part]
-
-        self.workers.map(add, self.workers.ranges(len(total)))
-        return gradient_norm(total)
+        """Make the model's gradient the sum of those of all shards; returns its norm."""
+        total = self.model.flat.grad
+        gradients = [replica.flat.grad for replica in self.replicas]
+        workers, ordered = self.workers, self.config.ordered_sums
+        self.processes.add(total, gradients, workers.count, workers, ordered)
+        return self.processes.first(gradient_norm, total)
 
     def _read_last_step(self):
         """Loss, NLL and norm of the gradient; waits for the device that computes them."""
         losses, norm = self._last_step
+        losses = self.processes.gathered(losses)
         loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
         norm = float(norm)
         exploded = self.task.exploded(self.model)
@@ -317,8 +321,9 @@ class Trainer:
             "best": self.best,
             "seconds": self._elapsed(),
         }
+        self.processes.require_same(parameters=self.model.flat.data)
         arrays = model_arrays(self.model, m=self.adam.m, v=self.adam.v)
-        self.run.save_checkpoint(arrays, state)
+        self.processes.first(self.run.save_checkpoint, arrays, state)
 
     def resume(self):
         """Go back to the newest whole checkpoint; returns whether there was one.
@@ -327,9 +332,9 @@ class Trainer:
             CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
                 one is none of this training, or what it needs of earlier epochs is not there.
         """
-        loaded = self.run.load_newest_checkpoint()
+        loaded = self.processes.first(self.run.load_newest_checkpoint)
         if loaded is None:
-            self.run.require_untrained()
+            self.processes.first(self.run.require_untrained)
         else:
             arrays, state = loaded
             where = f"the newest checkpoint of {self.run.path}"
@@ -340,11 +345,14 @@ class Trainer:
             self.position, self.best = state["position"], state["best"]
             self.seconds = state["seconds"]
             for epoch in self._epochs_needed():
-                self.run.load(self.run.epoch_file(epoch))
-        self.run.log.forget_after(self.step, self.epoch)
+                self.processes.first(self._require_epoch, epoch)
+        self.processes.first(self.run.log.forget_after, self.step, self.epoch)
         return loaded is not None
 
+    def _require_epoch(self, epoch):
+        self.run.load(self.run.epoch_file(epoch))
 
-def step_seed(seed, step, worker=0):
-    """The seed of one worker's generator in one step, the same on every machine."""
-    return int(np.random.SeedSequence((seed, step, worker)).generate_state(1)[0])
+
+def step_seed(seed, step, shard=0):
+    """The seed of one shard's generator in one step, the same on every machine."""
+    return int(np.random.SeedSequence((seed, step, shard)).generate_state(1)[0])

@@ -13,6 +13,7 @@ from minitransformer.training.recipe import RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 from minitransformer.translator import Translator
+from minitransformer.workers import ONE_WORKER
 
 
 class Translation(Task):
@@ -82,10 +83,11 @@ class Translation(Task):
         translator = Translator(
             model, self.vocabulary, accelerate=training.accelerate, threads=threads
         )
+        translator.workers = self.processes.shared(translator.workers)
         hypotheses = translator.translate([source for source, _ in self.validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in self.validation])
         return {
-            "nll": mean_nll(model, self.validation_batches),
+            "nll": mean_nll(model, self.validation_batches, self.processes.shared(ONE_WORKER)),
             "bleu": scores.bleu_cased_13a,
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,

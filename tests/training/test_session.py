@@ -260,7 +260,7 @@ def test_an_epoch_with_all_pairs_says_nothing_of_those_left_out(recipe, tmp_path
 def test_a_run_keeps_the_shards_it_began_with_on_a_machine_with_more_cores(tmp_path, monkeypatch):
     """The order of sums depends on them, and with it the last bits."""
     recipe = tiny_recipe(tmp_path / "corpus", shards=0)
-    monkeypatch.setattr(session, "default_shards", lambda device, batch_tokens: 3)
+    monkeypatch.setattr(session, "default_shards", lambda *_: 3)
     trained(recipe, tmp_path / "whole")
     trainer = tiny_trainer(recipe, tmp_path / "moved")
     trainer.progress.stepped = lambda *_: signal.raise_signal(signal.SIGINT)
@@ -268,7 +268,7 @@ def test_a_run_keeps_the_shards_it_began_with_on_a_machine_with_more_cores(tmp_p
         trainer.train()
     assert trainer.workers.count == 3
 
-    monkeypatch.setattr(session, "default_shards", lambda device, batch_tokens: 5)
+    monkeypatch.setattr(session, "default_shards", lambda *_: 5)
     _, stored = RunFolder(tmp_path / "moved").load_config()
     trainer = tiny_trainer(Recipe.from_dict(stored), tmp_path / "moved")
     assert (trainer.step, trainer.workers.count) == (1, 3)

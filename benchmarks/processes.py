@@ -1,0 +1,189 @@
+"""What a training step costs on several processes.
+
+    mpiexec -n 2 python benchmarks/processes.py --json FILE
+
+Several numbers of processes take turns with the same batches, each cut into the same shards: one
+process with all threads, two that share them, and so on, up to all that were started; those that
+have no turn sleep. Gradients are added in the order of the shards, and in MPI's. Beside the time of
+a step stand the share of it that the first process waits for others, and the bytes that it sends:
+as counted, where the order is ours, and as theory has it.
+"""
+
+import json
+import statistics
+import sys
+from dataclasses import replace
+from time import perf_counter
+
+import _options
+from _machine import cores, machine
+from _our_side import OurSide
+from _settings import Settings
+from _workload import make_workload
+
+from minitransformer.training.processes import Alone, all_processes
+from minitransformer.training.trainer import Trainer
+
+
+class Team:
+    """A Trainer on the first ``count`` of all processes; elsewhere, none.
+
+    Args:
+        count: processes; their threads are the cores, shared out.
+        ordered: whether the sums are in the order of the shards.
+        shards: of a batch.
+        workload, settings: as for OurSide.
+    """
+
+    def __init__(self, count, ordered, shards, workload, settings):
+        self.name = f"{count} of {max(1, settings.threads // count)}"
+        self.count, self.ordered, self.shards = count, ordered, shards
+        self.processes = _processes(count, max(1, settings.threads // count))
+        if self.processes is None:
+            return
+        side = OurSide(workload, settings)
+        self.batches, old = side.batches, side.trainer
+        config = replace(old.config, shards=shards, ordered_sums=ordered, log_every=10**6)
+        log, task = old.run, old.task
+        self.trainer = Trainer(old.model, config, log, task, log, processes=self.processes)
+
+    def take_steps(self, steps):
+        """(seconds, seconds waited, bytes sent) a step; None in a process that has no turn."""
+        if self.processes is None:
+            return None
+        before = self._counted()
+        with self.trainer.workers.one_blas_thread():
+            start = perf_counter()
+            for step in range(steps):
+                self.trainer.take_step([self.batches[step % len(self.batches)]], 10**4)
+            seconds = perf_counter() - start
+        waited, sent = (now - then for now, then in zip(self._counted(), before, strict=True))
+        return seconds / steps, waited / steps, sent / steps
+
+    def _counted(self):
+        return [getattr(self.processes, name, 0) for name in ("seconds_waiting", "bytes_sent")]
+
+    def bytes_in_theory(self):
+        """What the first process sends in a step."""
+        size, count = self.trainer.model.flat.grad.nbytes, self.count
+        own = len(self.trainer.shards) if self.ordered else 1
+        return (own + 1) * size * (count - 1) / count
+
+
+def _processes(count, threads):
+    everyone = all_processes()
+    if count == 1:
+        alone = type("Alone", (Alone,), {"threads": threads})()
+        return alone if everyone.rank == 0 else None
+    from mpi4py import MPI
+
+    from minitransformer.training.mpi import Mpi
+
+    world = MPI.COMM_WORLD.Split(everyone.rank < count)
+    return Mpi(MPI, world, threads) if everyone.rank < count else None
+
+
+def measure(counts, shards, workload, settings, rounds, steps):
+    """Time all teams in turns; in the first process a list of dicts, one for each.
+
+    Args:
+        counts: of processes.
+        rounds: how often each has a turn, after one that warms up.
+        steps: of a turn.
+    """
+    teams = [
+        Team(count, ordered, shards, workload, settings)
+        for count in counts
+        for ordered in ((True,) if count == 1 else (True, False))
+    ]
+    turns = [[] for _ in teams]
+    for _ in range(1 + rounds):
+        for team, taken in zip(teams, turns, strict=True):
+            all_processes().gathered([])  # all are here, and those without a turn wait for the next
+            taken.append(team.take_steps(steps))
+    if all_processes().rank:
+        return None
+    rows = []
+    for team, taken in zip(teams, turns, strict=True):
+        seconds, waited, sent = (statistics.median(v) for v in zip(*taken[1:], strict=True))
+        rows.append(
+            {
+                "processes": team.count,
+                "threads": team.processes.threads,
+                "ordered_sums": team.ordered,
+                "seconds": seconds,
+                "of_rounds": [turn[0] for turn in taken[1:]],
+                "waiting": waited / seconds,
+                "bytes_sent": sent,
+                "bytes_in_theory": team.bytes_in_theory(),
+            }
+        )
+    for row in rows:
+        ratios = zip(rows[0]["of_rounds"], row["of_rounds"], strict=True)
+        row["as_fast"] = statistics.median(one / here for one, here in ratios)
+    return rows
+
+
+def table(result):
+    """The result as text."""
+    lines = [
+        f"{result['cpu']}; {result['cores']} cores, {result['shards']} shards, {result['model']}, "
+        f"{result['parameters']:,} parameters",
+        "processes  threads   sums      ms   as fast  waiting   MB sent   in theory",
+    ]
+    for row in result["rows"]:
+        mark = " *" if row["processes"] * row["threads"] > result["cores"] else ""
+        lines.append(
+            f"{row['processes']:9d} {row['threads']:8d}  {_sums(row):7s} "
+            f"{1000 * row['seconds']:6.0f} {row['as_fast']:8.2f} {row['waiting']:8.1%} "
+            f"{row['bytes_sent'] / 1e6:9.1f} {row['bytes_in_theory'] / 1e6:10.1f}{mark}"
+        )
+    if any(line.endswith("*") for line in lines):
+        lines.append("* more threads than cores: they take turns on them")
+    return "\n".join(lines)
+
+
+def _sums(row):
+    return "-" if row["processes"] == 1 else "ordered" if row["ordered_sums"] else "MPI's"
+
+
+def main(arguments=None):
+    """Measure, print the table and write the JSON; returns the exit status."""
+    options = _parsed(arguments)
+    everyone = all_processes()
+    settings = Settings(threads=options.threads or cores())
+    workload = make_workload(
+        options.config, options.data_dir, batch_tokens=options.batch_tokens, count=8
+    )
+    shards = max(settings.threads, everyone.count)
+    counts = [2**i for i in range(everyone.count.bit_length()) if 2**i <= everyone.count]
+    rows = measure(counts, shards, workload, settings, options.rounds, options.steps)
+    if rows is None:
+        return 0
+    arguments = sys.argv[1:] if arguments is None else arguments
+    result = {
+        "kind": "processes",
+        **machine(["processes.py", *arguments]),
+        "model": options.config,
+        "parameters": sum(weight.size for weight in workload.weights.values()),
+        "shards": shards,
+        "cores": settings.threads,
+        "rows": rows,
+    }
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _parsed(arguments):
+    shared = ("--config", "--data-dir", "--threads", "--batch-tokens", "--json")
+    parser = _options.parser(__doc__.splitlines()[0], *shared)
+    add = parser.add_argument
+    add("--rounds", type=int, default=10, help="turns of each; the median counts")
+    add("--steps", type=int, default=4, help="of each turn")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The command line as one of several processes, of a number of threads, with what can go wrong.
+
+    mpiexec -n 2 python job.py THREADS TROUBLE train RECIPE ...
+
+TROUBLE is ``-`` for none, or one of these with the rank that has it:
+
+    nan:1      a gradient becomes NaN in the third step
+    fail:1     the third step raises a MemoryError
+    version:1  it is of another release
+    slow:0     each shard takes a fiftieth of a second more, in every process
+    pids:DIR   each process writes its number, as PID, into the file DIR/RANK, and when it is
+               watched makes the file DIR/RANK-watched
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from minitransformer import cli
+from minitransformer.commands import plot
+from minitransformer.training import session
+from minitransformer.training.processes import Alone, all_processes
+from minitransformer.training.trainer import Trainer
+
+
+def job(threads, trouble, *arguments):
+    plot.draw = lambda run_folder: None  # takes longer than all the rest
+    processes = all_processes()
+    if processes.count == 1:
+        Alone.threads = int(threads)
+    else:
+        processes._threads = int(threads)
+    kind, _, where = trouble.partition(":")
+    if kind == "pids":
+        _write_pids(Path(where), processes.rank)
+    elif kind == "slow" or where == str(processes.rank):
+        _make(kind)
+    return cli.main(arguments)
+
+
+def _write_pids(folder, rank):
+    (folder / str(rank)).write_text(str(os.getpid()))
+    run = cli._main
+
+    def watched(arguments):
+        (folder / f"{rank}-watched").touch()
+        return run(arguments)
+
+    cli._main = watched
+
+
+def _make(trouble):
+    if trouble == "version":
+        session.__version__ = "0.0.9"
+        return
+    forward_backward = Trainer._forward_backward
+
+    def troubled(self, num_tokens, shard, replica, part):
+        losses = forward_backward(self, num_tokens, shard, replica, part)
+        if trouble == "slow":
+            time.sleep(0.02)
+        elif self.step == 3 and trouble == "nan":
+            replica.flat.grad[0] = float("nan")
+        elif self.step == 3:
+            raise MemoryError("no room for a gradient")
+        return losses
+
+    Trainer._forward_backward = troubled
+
+
+if __name__ == "__main__":
+    sys.exit(job(*sys.argv[1:]))

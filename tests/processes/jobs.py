@@ -1,0 +1,79 @@
+"""Starts the command line as several processes, and reads what comes of it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tiny_run import record, tiny_recipe
+
+from minitransformer.commands.train import _toml
+from minitransformer.run_folder import RunFolder
+
+JOB = Path(__file__).with_name("job.py")
+# That of the package mpich or openmpi stands beside Python.
+MPIEXEC = shutil.which(
+    "mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+)
+
+
+def written(folder, **changes):
+    """A file in ``folder`` with the recipe of tiny_recipe, with four shards."""
+    path = folder / "tiny.toml"
+    path.write_text(_toml(tiny_recipe(folder / "corpus", **{"shards": 4} | changes)))
+    return path
+
+
+def words(processes, arguments, threads=1, trouble="-"):
+    """Words of a command that starts so many processes with the same arguments."""
+    mpiexec = [MPIEXEC, "-n", str(processes)] if processes > 1 else []
+    return [*mpiexec, sys.executable, str(JOB), str(threads), trouble, *map(str, arguments)]
+
+
+def environment():
+    """One for the processes: of tests and of the package, and no thread of the BLAS too many."""
+    path = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    return os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
+
+
+def finished(command, **options):
+    """The CompletedProcess of a command, its output as text."""
+    return subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=100, **options
+    )
+
+
+def run(processes, *arguments, status=0, threads=1, trouble="-", **options):
+    """What so many processes of the command line print: (standard output, standard error)."""
+    done = finished(words(processes, arguments, threads, trouble), **options)
+    assert done.returncode == status, done.stderr
+    return done.stdout, done.stderr
+
+
+def loaded(folder):
+    """Log entries and parameters of a run, in bytes, and where they are from."""
+    entries, _ = record(folder)
+    arrays, state = RunFolder(folder).load_chosen()
+    return entries, {name: array.tobytes() for name, array in arrays.items()}, state
+
+
+def interrupted(processes, *arguments, entries, trouble="slow:0"):
+    """Press Ctrl-C when the log of the run folder, the last argument, has so many entries.
+
+    Returns:
+        what was printed to standard error.
+    """
+    log = RunFolder(arguments[-1]).log
+    command = words(processes, arguments, trouble=trouble)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as job:
+        while len(log.entries()) < entries:
+            assert job.poll() is None, job.stderr.read()
+            time.sleep(0.01)
+        job.send_signal(signal.SIGINT)
+        said = job.communicate(timeout=60)[1]
+    assert job.returncode == 130, said
+    return said

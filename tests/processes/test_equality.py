@@ -1,0 +1,54 @@
+"""What a run gives does not depend on how its shards are spread over processes and threads."""
+
+import json
+
+import pytest
+from jobs import interrupted, loaded, run, written
+
+
+@pytest.mark.parametrize(("processes", "threads"), [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)])
+def test_the_same_shards_give_the_same_bits_however_they_are_spread(
+    recipe, whole, tmp_path, processes, threads
+):
+    """Losses, norms, scores and parameters; three processes have two shards, one and one."""
+    run(processes, "train", recipe, "--run-folder", tmp_path / "run", threads=threads)
+    assert loaded(tmp_path / "run") == loaded(whole)
+
+
+def test_processes_beyond_the_shards_change_nothing(recipe, tmp_path):
+    arguments = "train", recipe, "--shards", 2, "--run-folder"
+    run(1, *arguments, tmp_path / "one")
+    run(3, *arguments, tmp_path / "three")
+    assert loaded(tmp_path / "three") == loaded(tmp_path / "one")
+
+
+def test_a_language_model_has_the_same_bits_too(tmp_path):
+    recipe = written(tmp_path, kind="language-model", num_layers=1, subword_dropout=0.0)
+    for processes in (1, 2):
+        run(processes, "train", recipe, "--run-folder", tmp_path / str(processes))
+    assert loaded(tmp_path / "2") == loaded(tmp_path / "1")
+
+
+def test_another_order_of_the_sums_rounds_otherwise_and_no_more(recipe, whole, tmp_path):
+    run(2, "train", recipe, "--no-ordered-sums", "--run-folder", tmp_path / "run")
+    of_runs = [loaded(folder)[0] for folder in (tmp_path / "run", whole)]
+    here, there = ([e["loss"] for e in entries if "loss" in e] for entries in of_runs)
+    assert here == pytest.approx(there, rel=1e-5)
+    assert here != there
+
+
+def test_a_run_goes_on_with_another_number_of_processes(recipe, whole, tmp_path):
+    """Two processes begin, one goes on, and four come to the end, each cut off by Ctrl-C."""
+    folder = tmp_path / "run"
+    interrupted(2, "train", recipe, "--run-folder", folder, entries=3)
+    interrupted(1, "train", "--resume", folder, entries=7)
+    run(4, "train", "--resume", folder)
+    assert loaded(folder) == loaded(whole)
+
+
+def test_a_run_notes_a_shard_for_each_core_of_all_processes(recipe, tmp_path):
+    folder = tmp_path / "run"
+    _, said = run(2, "train", recipe, "--shards", 0, "--batch-tokens", 4096, "--run-folder", folder)
+    cores = int(said.split("2 processes on ")[1].split()[0])
+    noted = json.loads((folder / "config.json").read_text())["recipe"]["training"]["shards"]
+    assert noted == min(cores, 8)

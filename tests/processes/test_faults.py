@@ -1,0 +1,174 @@
+"""What goes wrong in one of several processes ends all, with a message, and loses nothing."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from jobs import environment, finished, interrupted, loaded, run, words, written
+
+from minitransformer.checkpoint import checkpoints
+from minitransformer.run_folder import RunFolder
+
+SECONDS = 10  # in which all are at an end
+PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def killed_often(recipe, folder, processes, kills):
+    """Kill random processes of trainings at random moments, until there were so many kills.
+
+    Each has to end all within SECONDS, and to be named but where not all were watched yet or the
+    training was over. All runs are brought to their ends, in FOLDER/run-0, FOLDER/run-1, …
+    """
+    rng, killed, runs = random.Random(kills), 0, 0
+    while killed < kills:
+        run_folder, pids = folder / f"run-{runs}", folder / f"pids-{killed}-{runs}"
+        pids.mkdir()
+        command = words(processes, _go_on(recipe, run_folder), trouble=f"pids:{pids}")
+        with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
+            while len(list(pids.glob("?"))) < processes:
+                time.sleep(0.01)
+            time.sleep(rng.expovariate(1.0))
+            rank = rng.randrange(processes)
+            victim = int((pids / str(rank)).read_text())
+            watched = len(list(pids.glob("*-watched"))) == processes
+            if job.poll() is None:
+                os.kill(victim, signal.SIGKILL)
+            start = time.monotonic()
+            said = job.communicate(timeout=60)[1]
+        if job.returncode == 0:
+            runs += 1
+            continue
+        killed += 1
+        assert time.monotonic() - start < SECONDS
+        named = f"rank {rank} of {processes}, process {victim} on " in said
+        assert named or not watched or "done; try it" in said
+    if not (folder / f"run-{runs}" / "model.npz").exists():
+        run(1, *_go_on(recipe, folder / f"run-{runs}"))
+
+
+def _go_on(recipe, run_folder):
+    if (run_folder / "config.json").exists():
+        return "train", "--resume", run_folder
+    return "train", recipe, "--run-folder", run_folder
+
+
+@pytest.mark.parametrize(
+    ("processes", "kills"), [(3, 3), pytest.param(2, 40, marks=pytest.mark.slow)]
+)
+def test_a_process_that_is_killed_ends_all_and_is_named_and_nothing_is_lost(
+    recipe, whole, tmp_path, processes, kills
+):
+    killed_often(recipe, tmp_path, processes, kills)
+    runs = list(tmp_path.glob("run-*"))
+    assert runs
+    for run_folder in runs:
+        assert loaded(run_folder) == loaded(whole)
+
+
+def test_ctrl_c_saves_once(recipe, tmp_path):
+    folder = tmp_path / "run"
+    said = interrupted(
+        2, "train", recipe, "--save-every", 1000, "--epochs", 50, "--run-folder", folder, entries=2
+    )
+    assert said.count("stopped after step") == 1
+    saved = [int(path.stem.removeprefix("step-")) for path in checkpoints(folder / "checkpoints")]
+    (stopped,) = re.findall(r"stopped after step (\d+)", said)
+    assert saved == [0, int(stopped)]
+    assert RunFolder(folder).log.entries()[-1]["step"] == int(stopped)
+
+
+def test_a_nan_in_one_process_stops_all(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(3, *arguments, trouble="nan:1", status=1)
+    assert said.count("the norm of its gradient nan, at step 3") == 1
+
+
+def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    start = time.monotonic()
+    _, said = run(3, *arguments, trouble="fail:2", status=1)
+    assert "rank 2 of 3 has failed and ends all. " in said
+    assert "no room for a gradient" in said
+    assert "has died" not in said
+    assert time.monotonic() - start < 3 * SECONDS
+
+
+def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
+    _, said = run(3, "train", recipe, "--run-folder", whole, status=1)
+    assert said.count("holds a run already") == 1
+
+
+def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tmp_path):
+    folder = tmp_path / "run"
+    arguments = "train", recipe, "--epochs", 20, "--run-folder", folder
+    command = words(2, arguments, trouble="slow:0")
+    with subprocess.Popen(command, env=environment(), **PIPES) as job:
+        while not RunFolder(folder).log.entries():
+            time.sleep(0.01)
+        _, said = run(2, "train", "--resume", folder, status=1)
+        job.kill()  # mpiexec, with which all end
+    assert said.count("is under way") == 1
+    run(2, "train", "--resume", folder)
+
+
+# Processes that differ
+
+
+def test_processes_of_two_releases_are_refused(recipe, tmp_path):
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble="version:1", status=1)
+    assert re.search(r"minitransformer is 0\.0\.9 in rank 1 on \S+, and 0\.1\.0 in rank 0", said)
+
+
+def of_two(first, second):
+    """What is printed where two processes train with different arguments."""
+    one, two = (words(2, ("train", *arguments)) for arguments in (first, second))
+    mpiexec, _, _, *job = one
+    done = finished([mpiexec, "-n", "1", *job, ":", "-n", "1", *two[3:]])
+    assert done.returncode == 1, done.stderr
+    return done.stderr
+
+
+def test_processes_with_two_recipes_are_refused_and_no_run_is_made(recipe, tmp_path):
+    arguments = recipe, "--run-folder", tmp_path / "run"
+    said = of_two(arguments, (*arguments, "--clip-norm", 2))
+    assert said.count("clip_norm is 2.0 in rank 1 on") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = written(tmp_path / "other")
+    text = tmp_path / "other" / "corpus" / "train.source"
+    text.write_text(text.read_text().upper())
+    folder = "--run-folder", tmp_path / "run"
+    said = of_two((recipe, *folder), (other, *folder))
+    assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
+    """Each process would believe that it is alone, and train."""
+    alone = words(1, ("train", recipe, "--run-folder", tmp_path / "run"))
+    environment_of_openmpi = environment() | {
+        "OMPI_COMM_WORLD_RANK": "0",
+        "OMPI_COMM_WORLD_SIZE": "2",
+    }
+    done = subprocess.run(alone, env=environment_of_openmpi, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "2 processes were started, and MPI knows of 1" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_mpi4py_several_processes_are_told_what_to_install():
+    program = "import sys; sys.modules['mpi4py'] = None; from minitransformer.cli import main\n"
+    command = [sys.executable, "-c", f"{program}sys.exit(main(['train', 'toy']))"]
+    started = environment() | {"PMI_RANK": "0", "PMI_SIZE": "2"}
+    done = subprocess.run(command, env=started, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "python -m pip install mpi4py mpich" in done.stderr

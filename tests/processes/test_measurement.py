@@ -1,0 +1,26 @@
+"""benchmarks/processes.py times every number of processes, and counts the bytes of theory."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import MPIEXEC, finished
+
+
+def test_what_is_sent_is_what_theory_says(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks" / "processes.py"
+    options = "--config", "toy", "--batch-tokens", "500", "--rounds", "1", "--steps", "2"
+    command = [MPIEXEC, "-n", "2", sys.executable, script, *options, "--json", tmp_path / "x.json"]
+    done = finished(list(map(str, command)))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "x.json").read_text())["rows"]
+    assert [(row["processes"], row["ordered_sums"]) for row in rows] == [
+        (1, True),
+        (2, True),
+        (2, False),
+    ]
+    for row in rows:
+        assert row["bytes_sent"] == pytest.approx(row["bytes_in_theory"], abs=8)  # n may be odd
+        assert row["seconds"] > 0
+        assert f"{row['processes']:9d} {row['threads']:8d}" in done.stdout
