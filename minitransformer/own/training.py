@@ -2,9 +2,11 @@
 
 import io
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from tempfile import TemporaryDirectory
 
+from minitransformer.data.characters import load_vocabulary
 from minitransformer.evaluation import score
 from minitransformer.exercises import parts_of
 from minitransformer.gradcheck import CheckError
@@ -12,6 +14,7 @@ from minitransformer.own.check import check_own
 from minitransformer.own.file import OwnFile
 from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.beginning import Beginning
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare, validated
@@ -84,9 +87,13 @@ def certify(file, run_folder, recipe, device, progress):
         file: the OwnFile, which stands in.
         progress: shows the steps on the package's functions.
     """
-    mine = _begin(recipe, device, Progress(io.StringIO()), FIRST)
+    beginning = Beginning.kept(run_folder)
+    if beginning:
+        beginning = replace(beginning, vocabulary=load_vocabulary(run_folder.vocabulary))
+    mine = _begin(recipe, beginning, device, Progress(io.StringIO()), FIRST)
     with standing_in(None):
-        theirs = _begin(recipe.with_value("accelerate", False), device, progress, MOST)
+        readable = recipe.with_value("accelerate", False)
+        theirs = _begin(readable, beginning, device, progress, MOST)
     run_folder.package_log.write(theirs)
     translates = run_folder.load_config()[0].task == "translation"
     tried = (_translations if translates else _validation)(run_folder, device)
@@ -117,11 +124,12 @@ def certify(file, run_folder, recipe, device, progress):
     return text
 
 
-def _begin(recipe, device, progress, most):
+def _begin(recipe, beginning, device, progress, most):
     """The log entries of the first steps of a training, of an epoch at most; no more is kept."""
     with TemporaryDirectory() as folder:
         recipe = recipe.with_value("log_every", 1)
-        trainer = prepare(recipe, RunFolder(folder), device, Progress(io.StringIO()))
+        silent = Progress(io.StringIO())
+        trainer = prepare(recipe, RunFolder(folder), device, silent, beginning=beginning)
         trainer.progress = progress
         with trainer.model.device.as_current(), trainer.workers.one_blas_thread():
             for _ in islice(trainer.steps(), most):

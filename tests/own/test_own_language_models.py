@@ -225,3 +225,14 @@ def test_models_of_the_papers_layers_are_taken(kind):
 
 def test_the_masked_language_model_is_of_the_papers_layers():
     assert MaskedLanguageModelConfig.paper_layers
+
+
+def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    assert command("train", "bert", "--text", "text.txt", "--vocabulary-size", 40, *SMALL) == 0
+    options = "--own", "mine.py", "--log-every", 1, "--epochs", 1, "--run-folder", "runs/tagger"
+    shares = "--labelled-share", 0.01, "--batch-tokens", 64
+    assert command("train", "tagger", "--from", "runs/bert", *shares, *options) == 0
+    tuned = RunFolder("runs/tagger")
+    mine, packages = (log.entries()[0]["loss"] for log in (tuned.log, tuned.package_log))
+    assert mine == pytest.approx(packages, rel=1e-5)
