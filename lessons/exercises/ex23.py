@@ -1,6 +1,6 @@
 """Exercises of lesson 23, an encoder. Check yours:  minitransformer check ex23
 
-Shapes: B batch, T positions, D width, V vocabulary, C labels.
+Shapes: B batch, T positions, D width, V vocabulary.
 """
 
 import numpy as np
