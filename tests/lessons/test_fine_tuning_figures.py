@@ -29,7 +29,7 @@ def test_the_figures_of_the_lesson_are_those_measured():
     assert [line for line in entries if line.count("(") == 5] == list(map(line_of, ROWS))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=line_of)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['labels']}-{row['share']}")
 def test_the_lesson_names_the_epochs_of_each_share(row):
     text = (ROOT / "lessons/23_an_encoder.py").read_text(encoding="utf-8")
     assert "With 1 % there are 20 epochs, with 10 % five, with all labels one." in text
