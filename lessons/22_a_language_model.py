@@ -795,6 +795,6 @@ print(check_exercise("ex22", globals()))
 # `layer_norm`, `linear` and `cross_entropy` with their backwards, and `adam_update`. `minitransformer check own` tells
 # whether yours are right.
 #
-# **Next:** a text of your own. `minitransformer train gpt --text FILE` learns it character by character, and
-# `minitransformer generate runs/gpt` goes on with it. Or take sentences in two languages, and train each kind of
-# translator on them as in [lesson 13](13_training_for_real.ipynb). [Lesson 00](00_start_here.ipynb) lists all lessons.
+# **Next:** the other half: the same stack without its causal mask, which fills blanks and learns from few labels, in
+# [lesson 23](23_an_encoder.ipynb). Or a text of your own: `minitransformer train gpt --text FILE` learns it character
+# by character, and `minitransformer generate runs/gpt` goes on with it.
