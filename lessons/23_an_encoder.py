@@ -1,15 +1,14 @@
 # %% [markdown]
 # # 23 · An encoder
 #
-# **You will** take the causal mask away from a language model, and find out what it can then be asked; train it to
-# fill blanks; read from its hidden states what nobody told it; and teach it the cases of German words from fifty
-# sentences with labels.
+# **You will** take the causal mask away from a language model; train it to fill blanks; read from its hidden states
+# what nobody told it; and teach it the cases of German words from fifty sentences with labels.
 #
 # | | |
 # |---|---|
 # | In the paper | section 3.1, the encoder, alone |
 # | In the package | `minitransformer/models/`: `masked_language_model.py` and `tagger.py`; their tasks in `training/` |
-# | You need | attention and its masks, as in [lesson 08](08_attention.ipynb) |
+# | You need | [lesson 08](08_attention.ipynb), attention and its masks; [lesson 22](22_a_language_model.ipynb) |
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
@@ -71,22 +70,20 @@ rng = np.random.default_rng(23)
 #
 # Which word is left out?
 #
-# > Die \_\_\_ liest ein Buch.
+# > Die \_\_\_ liest ein Buch. (The \_\_\_ reads a book.)
 #
-# *Die* says that it is a woman, or several people. *liest* says that it is only one, and one who can read. So what
-# stands behind the blank tells as much as what stands before it. A language model, as in
-# [lesson 22](22_a_language_model.ipynb), has seen nothing but *Die*.
+# *Die* says that the noun is feminine, or a plural. *liest* says that it is one person, who can read. So what stands
+# behind the blank helps, too. A language model has seen nothing but *Die*.
 #
-# Why can it not look at the rest? Because its mask is causal: position $t$ sees positions up to $t$. Take the mask
-# away, and each position sees all others. **Without the causal mask the same stack is an encoder.** In the package
-# that is the whole difference, one method:
+# Its mask is causal: position $t$ sees positions up to $t$. Take the mask away, and each position sees all others.
+# **Without the causal mask the same stack is an encoder.** In the package that is the whole difference, one method:
 
 # %%
 source_of(LanguageModel.mask, MaskedLanguageModel.mask)
 
 # %% [markdown]
-# We build both from one seed. All parameters are the same numbers. Then we change the last token. Which rows of the
-# logits move?
+# We build both from one seed: all parameters are the same. Then we change the last token. Which rows of the logits
+# move?
 
 # %%
 B, T, D, V = 2, 6, 8, 11
@@ -124,31 +121,31 @@ shape_table(
 # ## 2 · What to ask of it
 #
 # Training needs a question whose answer is in the text. A language model is asked for the next token. An encoder has
-# seen the next token. It would learn to copy it, and nothing else. Nor can we ask for the token *at* position $t$: it
-# has seen that, too.
+# seen that, and would learn to copy it, and nothing else. It has seen the token *at* position $t$, too.
 #
 # So we have to hide what we ask for. Put a special token MASK in its place, and ask which token stood there. This is
 # a **masked language model**. **BERT** (Devlin, Chang, Lee and Toutanova 2019) is one, trained on books and Wikipedia.
 #
-# Not everything can be hidden, or nothing is left to tell the answer from. BERT chooses 15 % of the tokens. A language
-# model has a question at each position, and BERT at one of seven: it learns less from each text. (For large models 40 %
-# is better than 15 %: Wettig, Gao, Zhong and Chen 2023.)
+# Not everything can be hidden, or nothing is left to tell the answer from. BERT chooses 15 % of the tokens. So it has a
+# question at one position of seven, where a language model has one at each. (For models as large as BERT large 40 %
+# does better than 15 %: Wettig, Gao, Zhong and Chen 2023.)
 #
-# And BERT does not hide all that it has chosen. Of the chosen tokens
+# BERT does not hide all that it has chosen. Of the chosen tokens
 #
 # - 80 % become MASK,
 # - 10 % become any token, drawn at random,
 # - 10 % stay what they are.
 #
-# The model is asked at all three kinds of places. We will measure in section 5 what this is good for. In the package
-# the labels are the ids at the chosen places, and PAD everywhere else, where nothing is asked:
+# The model is asked at all three kinds of places. Section 5 measures what this does. In the package the labels are the
+# ids at the chosen places, and PAD everywhere else, where nothing is asked:
 
 # %%
 source_of(masked)
 
 # %% [markdown]
 # Our text is the German side of the toy corpus, its shorter sentences. They come with labels, the case of each word.
-# We put the labels aside until section 6. Words are cut into pieces of a vocabulary that has a MASK.
+# We put the labels aside until section 6. The vocabulary has subwords as in lesson 05 (▁ begins a word), and a MASK.
+# A subword is called a piece from here on.
 
 
 # %%
@@ -179,7 +176,7 @@ for ids, labels in zip(batch.ids, batch.labels, strict=True):
     print("asks", *(f"at {t}: {vocabulary.pieces([labels[t]])[0]}" for t in np.flatnonzero(labels)))
 
 # %% [markdown]
-# Are the shares right? In a long row of random ids we count what becomes of the chosen ones.
+# Are the shares right? In long rows of random ids we count what becomes of the chosen ones.
 
 # %%
 many = rng.integers(MASK + 1, len(vocabulary), (4, 50_000))  # (B, T)
@@ -195,8 +192,8 @@ assert (batch.ids == many)[~chosen].all()
 # %% [markdown]
 # ## 3 · A small one, trained
 #
-# The loss is that of a language model, the mean of $-\ln p$ over the places that are asked. First the proof that its
-# gradients are right, for this model and for the tagger of section 7. `ModelLoss` is the model with its loss:
+# The loss is the mean of $-\ln p$ over the places that are asked. First the proof that its gradients are right, for
+# this model and for the tagger of section 7. `ModelLoss` is the model with its loss:
 
 
 # %%
@@ -224,13 +221,14 @@ def learn(model, batches, steps, peak):
             model.zero_grad()
             (loss, _), cache = model.loss(next(batches))
             model.loss_backward(1.0, cache)
+            # The rate rises to its peak in an eighth of the steps, and falls to 0.
             optimizer.step(schedule.linear_decay(step, peak, steps // 8, steps))
             losses.append(float(to_host(loss)))
     return np.array(losses)
 
 
 def groups_of(rows, draw):
-    """Without end: the numbers of some rows of about one length."""
+    """Without end: the numbers of some rows of about one length, 320 pieces or fewer."""
     while True:
         yield from group([len(row) for row in rows], 320, draw)
 
@@ -265,8 +263,8 @@ print(f"{losses[-20:].mean():.2f} at the end")
 
 # %% [markdown]
 # How good is it? In each held-out sentence we hide one piece and ask for it. Two ways of counting stand beside the
-# model: the piece that is the most frequent of all, and the one that stood most often between the same two
-# neighbours in the training text. The second looks at both sides, too, but not further.
+# model: the most frequent piece of all, and the piece that stood most often between the same two neighbours in the
+# training text.
 
 
 # %%
@@ -302,13 +300,14 @@ print(f"  {right:.0%}  by the model")
 assert right > by_neighbours + 0.02 > (unseen[place] == most_frequent).mean()
 
 # %% [markdown]
-# It is one training, seed 23; sections 4, 6 and 7 use it, too. Nobody could be right always: most blanks can be filled
-# in many ways. And the held-out sentences have combinations of words that no training sentence has.
+# Nobody could be right always: many blanks can be filled in more than one way. This training is the **pre-training** of
+# what follows in sections 4, 6 and 7: one, seed 23.
 #
 # ## 4 · Filling blanks
 #
 # In the package `Filler` writes MASK where a text has `___`, and reads the softmax of the logits there. Three pairs of
-# sentences, and the five likeliest pieces for each blank:
+# sentences, and the five likeliest pieces for each blank. (A woman reads a book; a dog, or dogs, do something in the
+# garden; a cat sleeps, a dog sleeps.)
 
 # %%
 PAIRS = (
@@ -348,17 +347,16 @@ figure.suptitle("one training, seed 23", fontsize=10)
 plt.show()
 
 # %% [markdown]
-# In the last pair all that helps stands *behind* the blank. The gender of the noun decides between *Die* and *Der*. A
-# language model, which has read nothing yet, cannot know it.
+# In the last pair all that helps stands *behind* the blank: *Katze* is feminine and takes *Die*, *Hund* is masculine
+# and takes *Der*. A language model, which has read nothing yet, cannot know it.
 #
-# A masked language model cannot write. It says what stands in one blank when all the rest is there. With two blanks it
-# answers for each by itself, whatever it puts into the other one. And it has no $p$ of a whole text: the chain rule of
-# lesson 22 needs each token to be said from those before it. The third exercise has what is used instead.
+# A masked language model is not made for writing. With two blanks it answers for each by itself, whatever it puts into
+# the other one. And it gives no $p$ of a whole text: the chain rule of lesson 22 needs each token to be said from those
+# before it. The third exercise has what is used instead.
 #
 # ## 5 · Why not always MASK?
 #
-# Now the three kinds of places. We train four models, each for a short time, with the same questions. They differ in
-# what they see at the places that are asked:
+# We train four models, each for a short time. They differ in what they see at the places that are asked:
 
 
 # %%
@@ -401,33 +399,34 @@ for name, (model, losses) in by_way.items():
     cells = "".join(f"{x:19.0%}" for x in found[name])
     print(f"{name:16} {losses[-20:].mean():5.2f}{cells}")
 assert found["always MASK"][0] < 0.45 < 0.65 < found["as in BERT"][0]
-assert found["no other piece"][1] > found["as in BERT"][1] + 0.3
+assert found["as in BERT"][1] < 0.3 < 0.6 < found["no other piece"][1]
 assert by_way["nothing hidden"][1][-20:].mean() < 0.3
-assert found["nothing hidden"][2] < 0.05
+assert found["nothing hidden"][1] > 0.9
 
 # %% [markdown]
 # One training for each way, seed 23.
 #
-# - **Nothing hidden.** The loss is almost nothing after a quarter of the steps. The model copies and knows nothing
-#   else: shown a wrong piece, it says the wrong piece.
+# - **Nothing hidden.** The loss is almost nothing after a quarter of the steps. But the model only copies: shown a
+#   wrong piece, it says the wrong piece.
 # - **Always MASK.** The model was never asked at a place where it saw a piece. Shown a whole sentence, it says another
-#   piece at most places. But in all that we do with the model later, every piece is visible and there is no MASK. This
-#   is what the two other kinds of places are for (Devlin and others, section 3.1).
+#   piece at most places. When we use its hidden states later, every piece is visible. This is what the two other kinds
+#   of places are for (Devlin and others, section 3.1). If all parameters are then trained on, as in section 7, BERT
+#   is hardly worse for it (their appendix C.2).
 # - **No other piece.** In training, a piece that it sees is always right. So it copies, wrong pieces too.
 # - **As in BERT.** A visible piece is mostly right, and may be wrong. The model keeps most right pieces, and says few
 #   of the wrong ones.
 #
 # ## 6 · What the hidden states know
 #
-# Filling blanks is not what BERT is for. While it learns that, it has to find out about language. How much of this is
-# in the hidden states? Take the case. In
+# Filling blanks is not what BERT is for. It is for its hidden states. What do they know of language? Take the case of a
+# word: nominative for who does something, accusative for whom it is done to. (Dative is the third in our text.) In
 #
 # > Den Jungen ruft **die Frau**. (The woman is calling the boy.)
 # >
 # > Der Junge ruft **die Frau**. (The boy is calling the woman.)
 #
 # *die Frau* is first a nominative and then an accusative. The words are the same, so their embeddings are, too. Only
-# the context tells. No label of section 2 has said anything of cases.
+# the context tells.
 #
 # We take such word forms. Each stands fifty times or more in the training text, at least a quarter of the time in the
 # nominative, and at least a quarter in the accusative.
@@ -468,12 +467,14 @@ to_fit, to_try = with_open_words(training[:3500]), with_open_words(training[3500
 print(*sorted(OPEN))
 
 # %% [markdown]
-# A **linear probe** (Alain and Bengio 2017) reads the case from a hidden state: one vector of weights, whose product
-# with the state is above 0 for the accusative and below for the nominative. We find it by least squares, with a small
-# ridge, on one part of the sentences, and try it on another part. The model itself does not change.
+# A **linear probe** (Alain and Bengio 2017) reads the case from a hidden state: a vector of weights $w$, whose product
+# with the state is above 0 for the accusative and below for the nominative. On one part of the sentences we take the
+# $w$ that makes $\lVert Xw - y \rVert^2 + \lVert w \rVert^2$ least. The rows of $X$ are states, $y$ is 1 or −1, and
+# the second term keeps $w$ small. The gradient is 0 where $(X^\top X + I)\,w = X^\top y$. We try $w$ on other
+# sentences. (Pre-training has read most of them, without cases.) The model itself does not change.
 #
-# A probe may learn the answer by itself, from the word and its position. So we need something to compare with: the
-# embeddings, before the first layer, and the same model with random weights, of three seeds.
+# A probe may learn the answer by itself, from the word and its position. So we compare with the embeddings, before the
+# first layer, and with the same model with random weights, of three seeds.
 
 
 # %%
@@ -532,25 +533,24 @@ axes.legend(loc="upper left")
 plt.show()
 
 # %% [markdown]
-# Before the first layer there is nothing of the context, only the word and its position. Random layers mix in some of
-# the context, and the probe can use that a little. Behind the trained layers most cases can be read by a single
-# product. **Nobody has told the model of cases.** But whether *der* or *den* fits into a blank depends on who calls
-# whom, so it had to find out.
+# Before the first layer there are only the word and its position. Random layers mix in some of the context, and the
+# probe can use that a little. Behind the trained layers most cases can be read by a single product. **Nobody has told
+# the model of cases.** But whether *der* or *den* fits into a blank depends on who calls whom. So the case helps.
 #
-# A probe shows that something is *there*. It does not show that the model uses it.
+# A probe shows that something is *there*, not that the model uses it.
 #
 # ## 7 · Fine-tuning
 #
-# Now we want the cases. The package's `Tagger` is the masked language model with another last line: a row for each
-# label, where the other has one for each piece.
+# Now we want the cases of all words. The package's `Tagger` is the masked language model with another output
+# projection: a row for each label, where the other has one for each piece.
 
 # %%
 source_of(Tagger.build)
 
 # %% [markdown]
-# All other parameters can begin with what pre-training has found. Then *all* of them are trained on the labels. This is
-# **fine-tuning**. A word has its label at its first piece; all its other pieces have PAD, and nothing is asked there.
-# So the loss and its gradient are the same as before.
+# All other parameters begin with what pre-training has found. Then *all* are trained on the labels. This is
+# **fine-tuning**. A word has its label at its first piece: 1 no case, 2 nominative, 3 accusative, 4 dative. Everywhere
+# else is PAD, 0, and nothing is asked: the loss and its gradient are as before.
 
 # %%
 tagger_config = TaggerConfig(len(vocabulary), 64, labels=" ".join(["none", *CASES[1:]]), **SIZES)
@@ -569,9 +569,8 @@ shape_table(
 )
 
 # %% [markdown]
-# How much is pre-training worth when labels are few? We take 50 labelled sentences, about 1 %, and train taggers that
-# begin at random and taggers that begin with our model: the same steps, three seeds each. A seed draws the sentences,
-# too.
+# How much is pre-training worth when labels are few? We take 50 labelled sentences, about 1 %, and train taggers begun
+# at random and taggers begun with our model: the same steps, three seeds each. A seed draws the 50, too.
 
 # %%
 LABELLED, TUNING = 50, 60
@@ -617,32 +616,33 @@ assert min(accuracy["pre-trained"]) > max(accuracy["at random"]) + 0.04
 
 # %%
 open_test = with_open_words(held_out)
+one_label = max(np.bincount(open_test.labels.ravel())[1:]) / open_test.num_tokens
 of_open = {
     name: [right_share(tagger, open_test) for tagger in of_name]
     for name, of_name in taggers.items()
 }
-print(f"{open_test.num_tokens} words")
+print(f"{open_test.num_tokens} words, the most frequent label for all: {one_label:.0%}")
 for name, shares in of_open.items():
     print(f"begun {name:12}", *(f"{share:.1%}" for share in shares))
 assert np.mean(of_open["pre-trained"]) > np.mean(of_open["at random"]) + 0.08
+assert np.mean(of_open["at random"]) < one_label + 0.04
 
 # %% [markdown]
-# Here the context is all there is. From scratch, fifty sentences are not enough to find out how to use it.
+# Here only the context tells. Begun at random, the taggers are about as good as one label for all.
 #
 # ### A label for a sentence
 #
 # BERT begins each text with a token CLS and reads the label of the whole text there. The package reads it at BOS, which
-# every sentence has anyway. BOS is no word, so its hidden state has nothing of its own to keep. Its query looks at all
-# positions, and that is how the sentence gets into it. The gradient goes the same way back, from this one position to
-# all (the fourth exercise). A decoder cannot do that: with a causal mask BOS sees only itself. GPT reads the label at
-# the end instead.
+# every sentence has anyway. Its query looks at all positions, and that is how the sentence gets into its hidden state.
+# The gradient goes the same way back, to all positions (the fourth exercise). With a causal mask BOS sees only itself.
+# GPT reads the label at the end instead (Radford and others 2018).
 #
 # ### The same, larger
 #
-# `benchmarks/fine_tuning.py` does this with the whole toy corpus. It trains `bert-toy` once, and then the recipes
-# `tagger` (case) and `classifier` (tense, a label for each sentence). For each share of the labels there are three
-# seeds with and without pre-training, with the same labelled sentences, steps and learning rate. These are the shares
-# of test labels that are right, in per cent. *Without a model* is the first exercise.
+# `benchmarks/fine_tuning.py` does this with the whole toy corpus. It pre-trains once. Then it trains taggers (case) and
+# classifiers (tense, a label for each sentence). For each share of the labels there are three seeds with and without
+# pre-training, with the same labelled sentences, steps and learning rate. These are the shares of test labels that are
+# right, in per cent. *Without a model* is the first exercise; for tense it says one label for all.
 
 # %%
 # Of benchmarks/results/fine_tuning.json, which a test compares with these lines.
@@ -665,7 +665,7 @@ gains = {
 for label, (few, some, every) in gains.items():
     print(f"{label}: pre-training gains {few:.1f}, {some:.1f} and {every:.1f} points")
     assert few > 4 > some > every
-    assert every < 1.05
+    assert every < 1
     assert all(min(RECORDED[label, x][2]) > max(RECORDED[label, x][1]) for x in (0.01, 0.1))
 without, scratch, _ = map(np.mean, RECORDED["case", 0.01])
 assert scratch < without
@@ -695,11 +695,11 @@ plt.show()
 # %% [markdown]
 # - **With few labels** pre-training gains most. From scratch, a tagger of cases is no better with 1 % than the count by
 #   word forms.
-# - **With all labels** it gains a point or less. The labelled sentences alone are enough to learn the language from.
-#   And pre-training is not free: it has read the corpus 24 times before the one epoch of the tagger.
+# - **With all labels** it gains less than a point: the labelled sentences alone teach nearly all. And pre-training is
+#   not free: it has read the corpus 24 times before the one epoch of the tagger.
 #
-# The pre-training is one, so the spread is that of fine-tuning. And the toy corpus has a small grammar, which is
-# learned fast: how long the gain lasts on other text these numbers do not tell.
+# The pre-training is one, so the spread is that of fine-tuning. And the grammar of the toy corpus is small: how long
+# the gain lasts on other text these numbers do not tell.
 #
 # ## 8 · BERT, and what is left out
 #
@@ -707,16 +707,16 @@ plt.show()
 # |---|---|---|
 # | stack, positions | an encoder, learned positions | the same |
 # | LayerNorm | after each sum | before each sublayer |
-# | before the last line | one more layer with GELU and LayerNorm, in its code | nothing |
+# | before the logits | one more linear map, GELU and LayerNorm, in its code | nothing |
 # | feed-forward | GELU (Hendrycks and Gimpel 2016) | ReLU |
-# | linear maps of attention | with biases | without |
+# | biases | in all linear maps | in the feed-forward networks |
 # | a second task | does the second of two sentences follow the first? | none |
 # | segment embeddings | a vector for each of the two sentences | none: there is one sentence |
 # | tokens | 30,000 subwords | 600 in this lesson |
 # | training text | 3,300 million words | 37,000 words, with signs |
 #
 # Liu and others (2019) train BERT without its second task, and it does as well or better. BERT's sizes, in our
-# configuration:
+# configuration, with the 30,522 subwords of its code:
 
 # %%
 for name, width, heads, layers, printed in (
@@ -731,11 +731,12 @@ words = sum(len(words) for words, _ in training)
 assert round(words, -3) == 37_000
 
 # %% [markdown]
-# For a larger one, `minitransformer train bert-toy` takes all sentences of the toy corpus, and then
+# A larger one, from all sentences of the toy corpus:
 #
 # ```sh
+# minitransformer train bert-toy
 # minitransformer fill runs/bert-toy "Die Frau liest ein ___."
-# minitransformer train tagger --from runs/bert-toy --labelled-share 0.01
+# minitransformer train tagger --from runs/bert-toy --labelled-share 0.01 --epochs 20
 # minitransformer tag runs/tagger "Den Jungen ruft die Frau."
 # ```
 #
@@ -752,8 +753,8 @@ assert round(words, -3) == 37_000
 # solutions are in [lessons/solutions/ex23.py](solutions/ex23.py).
 #
 # 1. **`accuracy_by_form`** (10 min). What labels are worth without a model. Compare every tagger with it.
-# 2. **`whole_words`** (25 min). Leave out whole words, not pieces. Where its beginning is seen, the rest of a word is
-#    easily told.
+# 2. **`whole_words`** (25 min). Leave out whole words, not pieces. Who sees the beginning of a word can often guess the
+#    rest.
 # 3. **`score_by_blanks`** (25 min). A score for a whole sentence, from a model that has no $p$ of a text (Salazar and
 #    others 2020).
 # 4. **`first_row_attention`** (45 min). The last layer when only BOS is read: the attention of one row, and its
@@ -771,9 +772,9 @@ print(check_exercise("ex23", globals()))
 # | the question | which piece stood here? Asked at 15 % of the pieces |
 # | MASK, another, the same | 80 %, 10 %, 10 %: a visible piece is worth keeping, and may be wrong |
 # | loss | cross-entropy where a label is; PAD everywhere else |
-# | cannot | write a text, or give the $p$ of one |
+# | not made for | writing a text, or giving the $p$ of one |
 # | hidden states | a linear probe reads the case from them; compare with random weights |
-# | fine-tuning | a new last line, all other parameters from pre-training; then all are trained |
+# | fine-tuning | a new output projection, all other parameters from pre-training; then all are trained |
 # | labels | of a word at its first piece, of a sentence at BOS |
 # | worth | most with few labels, little with many |
 # | trap | a low loss where the answer can be seen says nothing |
@@ -782,6 +783,6 @@ print(check_exercise("ex23", globals()))
 # `layer_norm`, `linear` and `cross_entropy` with their backwards, and `adam_update`. `minitransformer check own` tells
 # whether yours are right.
 #
-# **Next:** labels of your own. Write words and their labels into a file, a word and a label to a line, with a tab
-# between and an empty line behind each sentence. `minitransformer train tagger --corpus labelled --labelled FILE`
-# learns them. [Lesson 00](00_start_here.ipynb) lists all lessons.
+# **Next:** labels of your own. Write a file with a word, a tab and its label on each line, and an empty line behind
+# each sentence. `minitransformer train tagger --corpus labelled --labelled FILE` learns them.
+# [Lesson 00](00_start_here.ipynb) lists all lessons.

@@ -45,7 +45,11 @@ def check_whole_words(whole_words):
             hint = "of a chosen word all pieces are chosen"
         elif (given == (text & (draw < 0.4))).all():
             hint = "words are chosen, by the number at their first piece"
-    expect("whole_words, where 0 is False and 1 is True", 1 * given, 1 * wanted, hint=hint)
+        elif (given == (np.maximum.accumulate(begins & (draw < 0.4), axis=1) & text)).all():
+            hint = "a chosen word ends where the next one begins, chosen or not"
+        elif (given == (text & ~wanted)).all():
+            hint = "chosen are the words whose number is below the share"
+    expect("whole_words", given, wanted, hint=hint)
 
 
 def _words():
@@ -80,8 +84,7 @@ def check_score_by_blanks(score_by_blanks):
         return np.log(softmax(z)[0])
 
     def scored(rows, row):
-        place = np.arange(1, len(SENTENCE) - 1)
-        return log_probabilities(rows)[row, place, ids[place]].sum()
+        return log_probabilities(rows)[row, inner, ids[inner]].sum()
 
     ids = np.array(SENTENCE)
     inner = np.arange(1, len(SENTENCE) - 1)
@@ -94,6 +97,11 @@ def check_score_by_blanks(score_by_blanks):
         ),
         "hide one piece at a time: all the others are seen": scored(everything, 0),
         "it is the sum, not the mean": wanted / len(inner),
+        "ln p is below 0, and so is the score": -wanted,
+        "each row is asked at one place, that of its MASK": scored(one_by_one, slice(None)),
+        "ask for the piece that was hidden, not for MASK": log_probabilities(one_by_one)[
+            np.arange(len(inner)), inner, MASK
+        ].sum(),
     }
     seen.clear()
     given = call("score_by_blanks", score_by_blanks, log_probabilities, read_only(ids), MASK)
@@ -115,10 +123,10 @@ def check_first_row_attention(forward, backward):
     w_query, w_key, w_value = weights
     q, k, v = x @ w_query, x @ w_key, x @ w_value
     whole = {
-        scale: softmax(q @ k.swapaxes(-1, -2) * scale)[0] @ v for scale in (D**-0.5, 1.0)
+        scale: softmax(q @ k.swapaxes(-1, -2) * scale)[0] @ v for scale in (D**-0.5, 1.0, 1 / D)
     }  # (B, T, D) each
     hint = "the query is that of position 0, and it looks at all positions"
-    if _close(y, whole[1.0][:, 0]):
+    if _close(y, whole[1.0][:, 0]) or _close(y, whole[1 / D][:, 0]):
         hint = "the scores are divided by √D"
     elif _close(y, whole[D**-0.5]):
         hint = "only row 0 is needed"

@@ -48,12 +48,18 @@ def without_cut(begins, text, draw, share):
     return SOLUTION["whole_words"](begins, np.ones_like(text), draw, share)
 
 
+def once_chosen_all_chosen(begins, text, draw, share):
+    return np.maximum.accumulate(begins & (draw < share), axis=1) & text
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
         (lambda begins, text, draw, share: begins & (draw < share), "all pieces are chosen"),
         (lambda begins, text, draw, share: text & (draw < share), "number at their first piece"),
         (without_cut, "where there is no text"),
+        (once_chosen_all_chosen, "ends where the next one begins"),
+        (lambda *given: given[1] & ~SOLUTION["whole_words"](*given), "below the share"),
         (lambda *given: 1.0 * SOLUTION["whole_words"](*given), "a boolean array; it is float64"),
         (lambda *given: SOLUTION["whole_words"](*given)[0], "should have (4, 8)"),
         (lambda *given: None, "is its `return` missing"),
@@ -98,6 +104,20 @@ def all_hidden(ids, mask):
     return np.array([ids[0], *[mask] * (len(ids) - 2), ids[-1]])
 
 
+def asked_in_all_rows(log_probabilities, ids, mask):
+    place = np.arange(1, len(ids) - 1)
+    rows = np.where(np.arange(len(ids)) == place[:, None], mask, ids)
+    return log_probabilities(rows)[:, place, ids[place]].sum()
+
+
+def asking_for_mask(log_probabilities, ids, mask):
+    def of_mask(rows):
+        found = log_probabilities(rows)
+        return np.broadcast_to(found[..., [mask]], found.shape)
+
+    return SOLUTION["score_by_blanks"](of_mask, ids, mask)
+
+
 def one_after_the_other(log_probabilities, ids, mask):
     def one_row(rows):
         return np.concatenate([log_probabilities(row[None]) for row in rows])
@@ -113,6 +133,9 @@ def one_after_the_other(log_probabilities, ids, mask):
         (read_at(lambda place: place, ask_ends=True), "BOS and EOS are not asked for"),
         (read_at(lambda place: place - 1), "read at the same place"),
         (lambda f, ids, mask: SOLUTION["score_by_blanks"](f, ids, mask) / 4, "not the mean"),
+        (lambda f, ids, mask: -SOLUTION["score_by_blanks"](f, ids, mask), "below 0"),
+        (asked_in_all_rows, "at one place"),
+        (asking_for_mask, "not for MASK"),
         (one_after_the_other, "was called 4 times"),
     ],
 )
@@ -124,6 +147,7 @@ def test_a_wrong_score_of_a_sentence_is_told_why(answer, says):
     ("answer", "says"),
     [
         (lambda x, q, k, v: SOLUTION["first_row_attention"](x, q * 8**0.5, k, v), "by √D"),
+        (lambda x, q, k, v: SOLUTION["first_row_attention"](x, q / 8**0.5, k, v), "by √D"),
         (lambda x, q, k, v: SOLUTION["first_row_attention"](x[:, ::-1], q, k, v), "position 0"),
     ],
 )
@@ -162,4 +186,5 @@ def test_a_backward_without_the_path_through_the_query_is_diagnosed():
         return dx, *others
 
     said = only_wrong("ex23", "first_row_attention", first_row_attention_backward=backward)
-    assert "dx" in said
+    assert "dx: it is right where w_query is 0 or where w_key is 0" in said
+    assert "Only dx is wrong" in said
