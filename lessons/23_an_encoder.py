@@ -356,7 +356,8 @@ plt.show()
 #
 # ## 5 · Why not always MASK?
 #
-# We train four models, each for a short time. They differ in what they see at the places that are asked:
+# We train four models, each for a short time, with the same questions. They differ in what they see at the places that
+# are asked:
 
 
 # %%
@@ -410,16 +411,17 @@ assert found["nothing hidden"][1] > 0.9
 #   wrong piece, it says the wrong piece.
 # - **Always MASK.** The model was never asked at a place where it saw a piece. Shown a whole sentence, it says another
 #   piece at most places. When we use its hidden states later, every piece is visible. This is what the two other kinds
-#   of places are for (Devlin and others, section 3.1). If all parameters are then trained on, as in section 7, BERT
-#   is hardly worse for it (their appendix C.2).
+#   of places are for (Devlin and others, section 3.1). If all parameters are trained further, as in section 7, it
+#   does BERT hardly any harm (their appendix C.2).
 # - **No other piece.** In training, a piece that it sees is always right. So it copies, wrong pieces too.
 # - **As in BERT.** A visible piece is mostly right, and may be wrong. The model keeps most right pieces, and says few
 #   of the wrong ones.
 #
 # ## 6 · What the hidden states know
 #
-# Filling blanks is not what BERT is for. It is for its hidden states. What do they know of language? Take the case of a
-# word: nominative for who does something, accusative for whom it is done to. (Dative is the third in our text.) In
+# Filling blanks is only how BERT is trained. What is used later are its hidden states. What do they know of language?
+# Take the case of a word: nominative for who does something, accusative for whom it is done to. (Our text has a third,
+# the dative.) In
 #
 # > Den Jungen ruft **die Frau**. (The woman is calling the boy.)
 # >
