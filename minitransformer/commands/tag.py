@@ -18,7 +18,7 @@ def add(parser):
         "it: a line each, with the label and its probability behind tabs."
     )
     add_run_folder(parser)
-    parser.add_argument("text", nargs="+", help="a sentence")
+    parser.add_argument("text", nargs="+", help="one sentence; it needs no quotes")
     add_device(parser)
     parser.set_defaults(run=run)
 

@@ -102,10 +102,10 @@ class Beginning:
         kind = recipe.model["kind"]
         kinds = config_class(kind).begins_with
         if self.config.kind not in kinds:
-            may = f"one of kind {' or '.join(kinds)}" if kinds else "none"
+            may = f"can begin with {' or '.join(kinds)}" if kinds else "begins with random numbers"
             raise RecipeError(
                 f"{self.origin}: it is a model of kind {self.config.kind!r}, and a training of "
-                f"kind {kind!r} can begin with {may}"
+                f"kind {kind!r} {may}"
             )
         there = {
             name: getattr(self.config, name)

@@ -1,10 +1,11 @@
-"""What lesson 23 says of fine-tuning is what was measured.
+"""What lesson 23 and the README say of fine-tuning is what was measured.
 
 The lines that the lesson has to have:  python tests/lessons/test_fine_tuning_figures.py
 """
 
 import json
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -34,6 +35,15 @@ def test_the_lesson_names_the_epochs_of_each_share(row):
     text = (ROOT / "lessons/23_an_encoder.py").read_text(encoding="utf-8")
     assert "With 1 % there are 20 epochs, with 10 % five, with all labels one." in text
     assert row["epochs"] == {0.01: 20, 0.1: 5, 1.0: 1}[row["share"]]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row["labels"] == "case"])
+def test_the_table_of_the_readme_has_the_means(row):
+    means = (mean(run["accuracy"] for run in row[side]) for side in ("scratch", "pretrained"))
+    scratch, pretrained = (f"{100 * share:.1f} %" for share in means)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    share = {0.01: "a hundredth", 0.1: "a tenth", 1.0: "all"}[row["share"]]
+    assert f"| {share} | {scratch} | {pretrained} |" in readme
 
 
 if __name__ == "__main__":
