@@ -738,7 +738,7 @@ assert round(words, -3) == 37_000
 # ```sh
 # minitransformer train bert-toy
 # minitransformer fill runs/bert-toy "Die Frau liest ein ___."
-# minitransformer train tagger --from runs/bert-toy --labelled-share 0.01 --epochs 20
+# minitransformer train tagger --from runs/bert-toy --labelled-share 0.1 --epochs 5
 # minitransformer tag runs/tagger "Den Jungen ruft die Frau."
 # ```
 #
