@@ -18,7 +18,7 @@ def line_of(row):
     """The entry of RECORDED in the lesson: three seeds of each side, in per cent."""
     of_model = ([scores["accuracy"] for scores in row[side]] for side in ("scratch", "pretrained"))
     sides = (
-        "(" + ", ".join(f"{100 * share:.1f}" for share in shares) + ")"
+        "(" + ", ".join(f"{100 * share:.2f}" for share in shares) + ")"
         for shares in (row["without_a_model"], *of_model)
     )
     return f'    ("{row["labels"]}", {row["share"]}): ({", ".join(sides)}),'
