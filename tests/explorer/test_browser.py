@@ -239,7 +239,7 @@ def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
 
 
 @pytest.mark.parametrize(
-    ("language", "tab"), [("en", "What"), ("zh", "下一个片段"), ("de", "Was folgt")]
+    ("language", "tab"), [("en", "What"), ("zh", "下一个子词"), ("de", "Was folgt")]
 )
 def test_it_speaks_three_languages(page, language, tab):
     page.open()
@@ -391,6 +391,26 @@ def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
     assert page.all("#tour") == []
 
 
+def test_on_the_first_visit_the_title_can_be_seen(page):
+    page.open("#example=1")
+    page.click("#start-tour")
+    assert page.run("return document.querySelector('h1').getBoundingClientRect().top") > 0
+
+
+@pytest.mark.parametrize("width", [1400, PHONE])
+def test_no_stop_of_the_tour_lies_under_its_card(page, width):
+    page.be_wide(width)
+    page.open("#example=1")
+    page.click("#start-tour")
+    for _ in range(6):
+        top, card = page.run(
+            """return [".is-toured", "#tour"].map((selector) =>
+               document.querySelector(selector).getBoundingClientRect().top)"""
+        )
+        assert 0 <= top < card - 40
+        page.click("#tour-next")
+
+
 def test_where_a_browser_keeps_nothing_the_page_works(page):
     forbidden = """
         Object.defineProperty(window, "localStorage", { get() { throw new Error("no"); } });
@@ -407,6 +427,14 @@ def test_where_a_browser_keeps_nothing_the_page_works(page):
         assert page.all("[id^=flow-]")
     finally:
         page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_what_is_no_code_of_a_language_is_shown_as_it_is(driver, page, model, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_bytes(explorer_page(model, small_vocabulary(), SENTENCES, ("<b>", "toki_pona!")))
+    other = Page(driver, path)
+    other.open()
+    assert "from <b> into toki_pona!" in other.one("header").text
 
 
 def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed(
