@@ -1,7 +1,13 @@
-"""Puts the explorer's page of the toy translator beside the lessons, as ``explorer.html``."""
+"""Puts the explorer's page of the toy translator beside the lessons, as ``explorer.html``.
+
+Without a run to show, which ``make site`` trains, the site is built without it, and says so.
+"""
 
 from pathlib import Path
 
+from sphinx.util import logging
+
+from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.explore import page_of
 from minitransformer.run_folder import RunFolder
 
@@ -12,7 +18,13 @@ def write_explorer(app, exception):
     if exception is None:
         notebooks = sorted((ROOT / "lessons").glob("[0-9][0-9]_*.ipynb"))
         pages = {path.name[:2]: f"lessons/{path.stem}.html" for path in notebooks}
-        page = page_of(RunFolder(ROOT / "runs/toy"), lessons=pages)
+        try:
+            page = page_of(RunFolder(ROOT / "runs/toy"), lessons=pages)
+        except CheckpointError as error:
+            logging.getLogger(__name__).warning(
+                "the site has no explorer.html: %s; minitransformer train toy makes it", error
+            )
+            return
         (Path(app.outdir) / "explorer.html").write_bytes(page)
 
 

@@ -139,7 +139,12 @@ def _exponent(text):
 def new_file(text):
     """A path that a file can be written to, known before the work for it begins."""
     path = Path(text)
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {problem}")
-    return path
+    if not path.parent.is_dir():
+        problem = f"there is no folder {path.parent}"
+    elif path.is_dir():
+        problem = "it is a folder"
+    elif path.exists() and not path.is_file():
+        problem = "it is no regular file"  # and would be replaced by one: a device, for all users
+    else:
+        return path
+    raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {problem}")

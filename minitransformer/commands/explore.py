@@ -1,6 +1,7 @@
 """``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
 
 import argparse
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -52,9 +53,17 @@ def run(options):
     with written_whole(path) as file:
         file.write(page)
     print(path)
-    if options.open:
-        webbrowser.open(path.resolve().as_uri())
+    if options.open and not _opened(path.resolve().as_uri()):
+        print("no browser was found here; open the page with yours", file=sys.stderr)
     return 0
+
+
+def _opened(address):
+    """Opens an address in a browser; returns whether there is one."""
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
 
 
 def page_of(run_folder, sentences=None, lessons=None):

@@ -118,6 +118,6 @@ def _require_fits(size, what):
     if size > LARGEST:
         raise CheckpointError(
             f"{what} has {size:,} bytes, and {LARGEST:,} are the most: that is a model of about "
-            f"{LARGEST * 3 // 8 // 100_000 / 10} million parameters; explore a smaller one, as "
-            "minitransformer train toy makes it"
+            f"{LARGEST * 3 // 8 // 100_000 / 10} million parameters, with few sentences; "
+            "explore a smaller one, as minitransformer train toy makes it, or give fewer sentences"
         )

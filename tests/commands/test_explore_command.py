@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import webbrowser
 
@@ -12,7 +13,7 @@ from minitransformer.data.toy import toy_corpus
 def opened(monkeypatch):
     """The addresses that a browser was asked for."""
     addresses = []
-    monkeypatch.setattr(webbrowser, "open", addresses.append)
+    monkeypatch.setattr(webbrowser, "open", lambda address: addresses.append(address) or True)
     return addresses
 
 
@@ -27,6 +28,34 @@ def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, ca
     assert capsys.readouterr().out == f"{page}\n"
     assert opened == [page.as_uri()]
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
+
+
+def no_browser_found(address):
+    return False
+
+
+def no_browser_that_starts(address):
+    raise webbrowser.Error("could not locate runnable browser")
+
+
+@pytest.mark.parametrize("opening", [no_browser_found, no_browser_that_starts])
+def test_where_there_is_no_browser_the_page_is_written_and_it_says_so(
+    run_copy, monkeypatch, capsys, opening
+):
+    monkeypatch.setattr(webbrowser, "open", opening)
+    assert main(["explore", str(run_copy)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{run_copy / 'explorer.html'}\n"
+    assert "no browser was found" in printed.err
+
+
+def test_what_is_no_regular_file_is_not_replaced(run_copy, tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(SystemExit, match="2"):
+        main(["explore", str(run_copy), "--output", str(pipe)])
+    assert "cannot be written: it is no regular file" in capsys.readouterr().err
+    assert pipe.is_fifo()
 
 
 def test_it_is_written_where_it_should_be_and_not_opened(run_copy, opened, tmp_path):

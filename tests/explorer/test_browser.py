@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from in_node import corpus, small_model, small_vocabulary
+from in_numpy import Watched
 
-from minitransformer.data.vocabulary import EOS, UNK, Vocabulary
+from minitransformer.data.vocabulary import BOS, EOS, UNK, Vocabulary
 from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
 
@@ -156,6 +157,31 @@ def test_the_translation_goes_on_from_a_piece_that_is_chosen_and_back(page):
     assert page.all("#undo") == []
 
 
+def test_choices_are_taken_back_one_by_one_and_end_with_the_sentence(page, model):
+    page.open("#example=1&step=2")
+    before = page.texts("#steps button")
+    page.click("#candidate-3")
+    once = page.texts("#steps button")
+    page.click("#steps-2")
+    page.click("#candidate-5")
+    page.click("#undo")
+    assert page.texts("#steps button") == once
+    page.click("#undo")
+    assert page.texts("#steps button") == before
+    page.click("#candidate-3")
+    page.translate(SENTENCES[1])
+    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[1])
+
+
+def test_bars_are_as_long_as_a_piece_is_likely(page):
+    page.open("#example=1&step=3")
+    likely = [numbers(text)[0] for text in page.texts(".bar-row .number")]
+    widths = [numbers(bar.get_attribute("style"))[0] for bar in page.all(".bar-row .bar")]
+    assert likely == sorted(likely, reverse=True)
+    assert len(set(likely)) > 1
+    assert widths == pytest.approx([100 * p / likely[0] for p in likely], rel=0.1)
+
+
 def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     page.open("#example=1&view=attention&attention=cross&layer=2")
     page.click("#switch-1")
@@ -164,6 +190,7 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     assert difference == pytest.approx(after - before, abs=2e-3)
     assert difference != 0
     assert page.one("#switch-1").get_attribute("aria-checked") == "false"
+    assert page.one("[id='box-decoder.1.cross'] text").text == "Cross-attention (−1)"
     page.click("#all-on")
     assert page.all(".changed") == []
 
@@ -171,6 +198,22 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
 def numbers_in(text):
     """Those with three digits after the point."""
     return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3}", text)]
+
+
+@pytest.mark.parametrize("head", [1, 2])
+def test_the_matrix_of_a_head_is_that_of_the_package(page, model, monkeypatch, head):
+    source = [*small_vocabulary().encode(SENTENCES[0]), EOS]
+    request = dict(source=source, target=[BOS], position=0, piece=EOS, off=[])
+    weights = Watched(monkeypatch, model, request).states["weights"][0]  # (H, S, S)
+    page.open(f"#example=1&view=attention&attention=encoder&layer=1&head={head}&drawn=matrix")
+    shown = [float(text) for text in page.texts("table.matrix tbody td")]
+    assert shown == pytest.approx(weights[head - 1].ravel(), abs=0.0051)
+    page.open(f"#example=1&view=attention&head={head}&box=encoder.0.self")
+    page.click("[id='parts-encoder.0.self.weights']")
+    page.run("document.getElementById('numbers').focus()")
+    page.press(Keys.ARROW_RIGHT)
+    found = page.one(".readout").text.split(": ")[-1]
+    assert float(found) == pytest.approx(weights[head - 1][0, 1], abs=0.0051)
 
 
 def test_weights_that_are_read_in_the_matrix_are_those_of_the_lines(page):
@@ -189,9 +232,31 @@ def test_a_gradient_leads_to_its_box(page):
     page.open("#example=1&view=gradients")
     assert len(page.all("[id^=gradient-source-]")) == len(page.texts("#source li"))
     assert len(page.all("[id^=flow-]")) == 10
+    lengths = [numbers(row.get_attribute("title"))[0] for row in page.all("#source li")]
+    darkness = [-sum(rgb_of(chip)) for chip in page.all("#source li")]
+    by_length = [dark for _, dark in sorted(zip(lengths, darkness, strict=True))]
+    assert by_length == sorted(darkness)  # the longer a gradient, the stronger its colour
     page.click("#gradient-source-0")
     assert page.one("#box-title").text == "Source · embedding"
     assert page.focused() == "box-title"
+
+
+def rgb_of(element):
+    return [
+        int(n) for n in re.findall(r"\d+", element.value_of_css_property("background-color"))[:3]
+    ]
+
+
+def test_what_is_said_of_the_flow_is_what_its_bars_show(page):
+    page.open("#example=1&view=gradients")
+    rows = [row.get_attribute("aria-label") for row in page.all("[id^=flow-]")]
+    ways = [numbers(row)[-2:] for row in rows]
+    past = sum(residual >= sublayer for residual, sublayer in ways)
+    shares = [sublayer / (residual + sublayer) for residual, sublayer in ways]
+    most = rows[shares.index(max(shares))]
+    said = page.texts("#view-shown .hint")[-1]
+    assert said.startswith(f"In {past} of 10 blocks")
+    assert most.split(":")[0] in said
 
 
 def test_connections_are_as_wide_as_the_gradient_is_long(page):
@@ -228,6 +293,27 @@ def test_every_box_opens_with_its_numbers_its_gradient_and_its_lesson(page):
     assert page.focused() == names[-1]
 
 
+@pytest.mark.parametrize(
+    ("part", "letters"),
+    [
+        ("decoder.0.cross.query", "(H, T, K)"),
+        ("decoder.0.cross.key", "(H, S, K)"),
+        ("decoder.0.cross.weights", "(H, T, S)"),
+        ("decoder.0.self.weights", "(H, T, T)"),
+        ("encoder.0.self.weights", "(H, S, S)"),
+        ("encoder.0.feed_forward.relu", "(S, F)"),
+    ],
+)
+def test_the_letters_of_a_shape_are_its_sizes(page, model, part, letters):
+    page.open(f"#example=1&box={part.rpartition('.')[0]}")
+    page.click(f"[id='parts-{part}']")
+    c = model.config
+    sizes = dict(H=c.num_heads, K=c.d_model // c.num_heads, F=c.d_ff)
+    sizes |= dict(S=len(page.all("#source li")), T=len(page.all("#steps button")))
+    expected = ", ".join(str(sizes[letter]) for letter in re.findall(r"\w", letters))
+    assert page.one(".facts dd").text.startswith(f"{letters} = ({expected})")
+
+
 def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
     page.open("#example=1&box=source.embedding")
     page.run("document.getElementById('numbers').focus()")
@@ -239,7 +325,7 @@ def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
 
 
 @pytest.mark.parametrize(
-    ("language", "tab"), [("en", "What"), ("zh", "下一个片段"), ("de", "Was folgt")]
+    ("language", "tab"), [("en", "What"), ("zh", "下一个子词"), ("de", "Was folgt")]
 )
 def test_it_speaks_three_languages(page, language, tab):
     page.open()
@@ -391,6 +477,26 @@ def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
     assert page.all("#tour") == []
 
 
+def test_on_the_first_visit_the_title_can_be_seen(page):
+    page.open("#example=1")
+    page.click("#start-tour")
+    assert page.run("return document.querySelector('h1').getBoundingClientRect().top") > 0
+
+
+@pytest.mark.parametrize("width", [1400, PHONE])
+def test_no_stop_of_the_tour_lies_under_its_card(page, width):
+    page.be_wide(width)
+    page.open("#example=1")
+    page.click("#start-tour")
+    for _ in range(6):
+        top, card = page.run(
+            """return [".is-toured", "#tour"].map((selector) =>
+               document.querySelector(selector).getBoundingClientRect().top)"""
+        )
+        assert 0 <= top < card - 40
+        page.click("#tour-next")
+
+
 def test_where_a_browser_keeps_nothing_the_page_works(page):
     forbidden = """
         Object.defineProperty(window, "localStorage", { get() { throw new Error("no"); } });
@@ -407,6 +513,14 @@ def test_where_a_browser_keeps_nothing_the_page_works(page):
         assert page.all("[id^=flow-]")
     finally:
         page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_what_is_no_code_of_a_language_is_shown_as_it_is(driver, page, model, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_bytes(explorer_page(model, small_vocabulary(), SENTENCES, ("<b>", "toki_pona!")))
+    other = Page(driver, path)
+    other.open()
+    assert "from <b> into toki_pona!" in other.one("header").text
 
 
 def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed(

@@ -43,6 +43,29 @@ def test_every_word_that_is_said_is_there(words):
     assert set(said) <= set(words)
 
 
+def test_every_word_that_is_there_is_said(words):
+    """By its whole name, or by the beginning of a template such as `about_${kind}`."""
+    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
+    code = "\n".join(text for text in sources if "export const WORDS" not in text)
+    named = set(re.findall(r"\w+", code))
+    beginnings = tuple(re.findall(r"`(\w+_)\$\{", code))
+    endings = tuple(re.findall(r"\}(_\w+)`", code))
+    for key in words:
+        assert key in named or key.startswith(beginnings) or key.endswith(endings), key
+
+
+def test_every_rule_of_the_style_is_for_something_on_the_page():
+    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
+    sources.append((FOLDER / "page.html").read_text(encoding="utf-8"))
+    named = set(re.findall(r"[\w-]+", " ".join(sources)))
+    style = re.sub(r"/\*.*?\*/", "", (FOLDER / "style.css").read_text(encoding="utf-8"), flags=re.S)
+    selectors = " ".join(re.findall(r"([^{};]+)\{", style))
+    used = set(re.findall(r"[.#]([a-z][\w-]*)", selectors))
+    assert {"chip", "is-toured"} <= used <= named
+    colours = set(re.findall(r"(--[\w-]+):", style))
+    assert colours == set(re.findall(r"var\((--[\w-]+)\)", style))
+
+
 def test_text_on_any_colour_can_be_read():
     numbers = "Array.from({ length: 201 }, (_, i) => i / 100 - 1)"
     styles = exported(

@@ -92,7 +92,7 @@ function heads(state, name, weights, update) {
         class: "switch",
         style: grid_area(value, 1),
         "aria-checked": String(on),
-        "aria-label": say("switch_label", { number: value + 1 }),
+        "aria-label": say("head", { number: value + 1 }),
         onclick: () => update({ off: toggled(off, `${name}.${value}`) }),
       },
       on ? say("on") : say("off"),

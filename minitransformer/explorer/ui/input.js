@@ -87,7 +87,11 @@ function sentence_label({ say, page }) {
   return source ? say("sentence_in", { language: language_name(say, source) }) : say("sentence");
 }
 
-// What a language is called in the language of the page.
+// What a language is called in the language of the page; what is no code of one stays as it is.
 export function language_name(say, code) {
-  return new Intl.DisplayNames([say("code")], { type: "language" }).of(code);
+  try {
+    return new Intl.DisplayNames([say("code")], { type: "language" }).of(code);
+  } catch {
+    return code;
+  }
 }

@@ -46,7 +46,10 @@ export function make_tour(update, current) {
       ),
     );
     document.body.append(card);
-    at.scrollIntoView({ block: "start" });
+    const { top, bottom } = at.getBoundingClientRect();
+    if (top < 0 || bottom > innerHeight - card.offsetHeight) {
+      at.scrollIntoView({ block: "start" });
+    }
     card.querySelector("#tour-next").focus({ preventScroll: true });
   };
 
