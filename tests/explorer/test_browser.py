@@ -182,6 +182,16 @@ def test_bars_are_as_long_as_a_piece_is_likely(page):
     assert widths == pytest.approx([100 * p / likely[0] for p in likely], rel=0.1)
 
 
+def test_the_pieces_that_are_not_shown_have_the_rest_of_the_probability(page):
+    rest = []
+    for step in range(1, 6):
+        page.open(f"#example=1&step={step}")
+        shown = sum(numbers(text)[0] for text in page.texts(".bar-row .number"))
+        rest += numbers(page.one("#others").text)
+        assert shown + rest[-1] == pytest.approx(100, abs=1.5)  # all are rounded
+    assert len(set(rest)) > 1
+
+
 def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     page.open("#example=1&view=attention&attention=cross&layer=2")
     page.click("#switch-1")

@@ -69,6 +69,7 @@ function examples({ say, text, page }, update) {
     { class: "examples" },
     h("label", { for: "examples" }, say("examples")),
     h("select", { id: "examples", onchange }, none, options),
+    h("span", { class: "hint" }, say("examples_hint")),
   );
 }
 

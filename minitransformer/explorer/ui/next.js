@@ -11,6 +11,7 @@ export function next_view(state, update) {
   const { id, candidates } = selected(state);
   const shown = candidates.slice(0, SHOWN);
   const largest = shown[0].probability;
+  const others = 1 - shown.reduce((sum, { probability }) => sum + probability, 0);
   const rows = shown.map((candidate, i) => {
     const piece = piece_text(state, candidate.id);
     const attributes = {
@@ -43,6 +44,7 @@ export function next_view(state, update) {
       },
       rows,
     ),
+    h("p", { class: "hint", id: "others" }, say("next_others", { percent: percent(others) })),
     h("p", { class: "hint" }, say("next_hint")),
   ];
 }

@@ -37,6 +37,11 @@ export const WORDS = {
     de: "Ein Satz auf {language}",
   },
   translate: { en: "Translate", zh: "翻译", de: "Übersetzen" },
+  examples_hint: {
+    en: "The model knows only words like theirs.",
+    zh: "模型只认识与例句相近的词。",
+    de: "Das Modell kennt nur Wörter wie diese.",
+  },
   examples: { en: "Examples", zh: "例句", de: "Beispiele" },
   choose: { en: "choose one …", zh: "请选择……", de: "auswählen …" },
   note_empty: {
@@ -95,6 +100,11 @@ export const WORDS = {
     en: "After “{said}” the model gave every piece that it knows a probability. These ten had the highest.",
     zh: "在“{said}”之后，模型给它认识的每个子词一个概率。这十个最高。",
     de: "Nach „{said}“ gab das Modell jedem Stück, das es kennt, eine Wahrscheinlichkeit. Die zehn höchsten:",
+  },
+  next_others: {
+    en: "All other pieces together: {percent}.",
+    zh: "其余所有子词合计：{percent}。",
+    de: "Alle anderen Stücke zusammen: {percent}.",
   },
   next_hint: {
     en: "Click another one, and the translation goes on from there.",
