@@ -92,7 +92,9 @@ class Page:
 def driver():
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--lang=en", STILL):
+    # Containers have no sandbox of their own, and little shared memory.
+    contained = "--no-sandbox", "--disable-dev-shm-usage"
+    for option in ("--headless=new", "--disable-gpu", "--lang=en", STILL, *contained):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))

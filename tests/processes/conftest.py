@@ -1,6 +1,8 @@
 """What the tests of several processes share: a small recipe, and a whole run by it."""
 
-import importlib.util
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,22 @@ from jobs import MPIEXEC, run, written
 
 
 def pytest_collection_modifyitems(items):
-    if MPIEXEC and importlib.util.find_spec("mpi4py"):
-        return
-    missing = pytest.mark.skip(reason="no mpi4py or no mpiexec: python -m pip install mpi4py mpich")
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.path.stem != "test_watcher":
-            item.add_marker(missing)
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    ours = [item for item in ours if item.path.stem != "test_watcher"]
+    if ours and (missing := what_is_missing()):
+        for item in ours:
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@cache
+def what_is_missing():
+    """Why no two processes can be started here, whatever the package does; None if they can."""
+    meet = "from mpi4py import MPI; assert MPI.COMM_WORLD.allreduce(1) == 2"
+    if not MPIEXEC:
+        return "no mpiexec: python -m pip install mpi4py mpich"
+    command = [MPIEXEC, "-n", "2", sys.executable, "-c", meet]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return f"MPI starts no two processes: {done.stderr[-200:]}" if done.returncode else None
 
 
 @pytest.fixture(scope="session")
