@@ -248,6 +248,7 @@ def test_a_gradient_leads_to_its_box(page):
     darkness = [-sum(rgb_of(chip)) for chip in page.all("#source li")]
     by_length = [dark for _, dark in sorted(zip(lengths, darkness, strict=True))]
     assert by_length == sorted(darkness)  # the longer a gradient, the stronger its colour
+    assert min(darkness) < max(darkness)
     page.click("#gradient-source-0")
     assert page.one("#box-title").text == "Source · embedding"
     assert page.focused() == "box-title"
