@@ -46,7 +46,7 @@ class TaggerConfig(MaskedLanguageModelConfig):
 
     @property
     def names(self):
-        """The names of the labels, a list: that of id i is at i - 1."""
+        """The names of the labels as a list, in which that of id i is at i - 1."""
         return self.labels.split()
 
     @property
