@@ -92,7 +92,7 @@ def _exit(signum, frame):
 
 
 def end_quietly_while_importing():
-    """Let Ctrl-C end the command ``minitransformer`` without a traceback before :func:`main` runs.
+    """Let Ctrl-C end the command without a traceback until :func:`minitransformer.cli.main` runs.
 
     No ``try`` of ours can: Python imports the whole package before it comes to ``__main__`` or to
     the function ``main``. There is nothing to clean up yet. Other programs that import the package
