@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from minitransformer.cli import main
+from minitransformer.gradcheck.cases import CASES
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -22,6 +23,10 @@ def comparable(text):
     """Without what differs between machines: rounding errors, seconds, the last digits."""
     text = re.sub(r"\d\.\de-1\d|\d\.\d+ s$|0\.\d\d(?=  WRONG)", "#", text, flags=re.MULTILINE)
     return re.sub(r"(\.\d{4})\d+", r"\1", text)
+
+
+def test_the_gradient_check_has_as_many_cases_as_the_readme_says():
+    assert re.search(r"^(\d+) right, 0 wrong, in", README, re.MULTILINE)[1] == str(len(CASES))
 
 
 def test_the_example_prints_what_the_readme_says(capsys):
