@@ -9,7 +9,7 @@ TROUBLE is ``-`` for none, or one of these with the rank that has it:
     version:1  it is of another release
     slow:0     each shard takes a fiftieth of a second more, in every process
     pids:DIR   each process writes its number, as PID, into the file DIR/RANK, and when it is
-               watched makes the file DIR/RANK-watched
+               watched makes the file DIR/RANK-watched, and when it is through DIR/RANK-through
 """
 
 import os
@@ -45,7 +45,9 @@ def _write_pids(folder, rank):
 
     def watched(arguments):
         (folder / f"{rank}-watched").touch()
-        return run(arguments)
+        status = run(arguments)
+        (folder / f"{rank}-through").touch()
+        return status
 
     cli._main = watched
 
