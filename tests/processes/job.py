@@ -40,7 +40,9 @@ def job(threads, trouble, *arguments):
 
 
 def _write_pids(folder, rank):
-    (folder / str(rank)).write_text(str(os.getpid()))
+    unfinished = folder / f"{rank}-unfinished"
+    unfinished.write_text(str(os.getpid()))
+    unfinished.rename(folder / str(rank))  # whoever sees it can read it
     run = cli._main
 
     def watched(arguments):
