@@ -3,7 +3,9 @@
 import json
 
 import pytest
-from jobs import interrupted, loaded, run, written
+from jobs import finished, interrupted, loaded, run, words, written
+
+from minitransformer.workers import available_cores
 
 
 @pytest.mark.parametrize(("processes", "threads"), [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)])
@@ -12,6 +14,16 @@ def test_the_same_shards_give_the_same_bits_however_they_are_spread(
 ):
     """Losses, norms, scores and parameters; three processes have two shards, one and one."""
     run(processes, "train", recipe, "--run-folder", tmp_path / "run", threads=threads)
+    assert loaded(tmp_path / "run") == loaded(whole)
+
+
+def test_two_machines_give_what_one_gives(recipe, whole, tmp_path):
+    """Two names of this machine are two machines to MPICH, each with processes of its own."""
+    (tmp_path / "hosts").write_text("localhost:2\n127.0.0.1:2\n")
+    mpiexec, *rest = words(4, ("train", recipe, "--run-folder", tmp_path / "run"))
+    done = finished([mpiexec, "-f", tmp_path / "hosts", *rest])
+    assert done.returncode == 0, done.stderr
+    assert f"4 processes on {2 * available_cores()} cores" in done.stderr
     assert loaded(tmp_path / "run") == loaded(whole)
 
 
