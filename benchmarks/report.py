@@ -29,6 +29,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "decode": "Translating",
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
+    "processes": "A step on several processes",
     "recurrent": "A step of a recurrent layer",
     "convolution": "A convolution",
     "restricted": "Restricted attention",
