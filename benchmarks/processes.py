@@ -23,14 +23,12 @@ import _cost
 import _options
 import _reductions
 from _machine import cores, machine
-from _our_side import OurSide
+from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import make_workload
 
-from minitransformer.training.clipping import gradient_norm
 from minitransformer.training.processes import Alone, all_processes
 from minitransformer.training.trainer import Trainer
-from minitransformer.twins import accelerated
 
 
 class Team:
@@ -69,16 +67,7 @@ class Team:
                 self.trainer.take_step([self.batches[step % len(self.batches)]], 10**4)
             seconds = perf_counter() - start
         waited, sent = (now - then for now, then in zip(self._counted(), before, strict=True))
-        return seconds / steps, waited / steps, sent / steps, self._update()
-
-    def _update(self):
-        """Seconds of what follows the sum of the gradients, and is the same in each process."""
-        total, workers = self.trainer.model.flat.grad, self.trainer.workers
-        with workers.one_blas_thread(), accelerated():
-            start = perf_counter()
-            gradient_norm(total)
-            self.trainer.adam.step(0.0, 1.0, workers)
-            return perf_counter() - start
+        return seconds / steps, waited / steps, sent / steps, update_seconds(self.trainer)
 
     def _counted(self):
         return [getattr(self.processes, name, 0) for name in ("seconds_waiting", "bytes_sent")]
