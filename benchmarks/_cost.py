@@ -56,10 +56,6 @@ class Link:
         bandwidth = 1 / (1 / self.bandwidth + 1 / other.bandwidth)
         return Link(self.latency + other.latency, bandwidth)
 
-    def faster(self, times):
-        """A Link of so many times the bandwidth."""
-        return Link(self.latency, times * self.bandwidth)
-
 
 def traffic(processes, size, shards=1, ordered=True):
     """The Traffic of a sum of gradients of ``size`` bytes, of so many shards a process."""
@@ -77,12 +73,11 @@ def fit(points):
         ValueError: the points do not tell latency from bandwidth, or the best of either is no
             positive number: the model is not theirs.
     """
-    traffic, seconds = (np.array(column, float) for column in zip(*points, strict=True))
-    terms = traffic / seconds[:, None]
-    (latency, per_byte), _, rank, _ = np.linalg.lstsq(
-        terms / np.linalg.norm(terms, axis=0), np.ones(len(seconds)), rcond=1e-9
-    )
-    latency, per_byte = (latency, per_byte) / np.linalg.norm(terms, axis=0)
+    sent, seconds = (np.array(column, float) for column in zip(*points, strict=True))
+    terms = sent / seconds[:, None]
+    scales = np.linalg.norm(terms, axis=0)  # messages are few, bytes are many
+    solution, _, rank, _ = np.linalg.lstsq(terms / scales, np.ones(len(seconds)), rcond=1e-9)
+    latency, per_byte = solution / scales
     if rank < 2:
         raise ValueError("all points have as many bytes a message: measure several sizes")
     if min(latency, per_byte) <= 0:
@@ -95,7 +90,7 @@ def fit(points):
 
 def errors(link, points):
     """By what share the model is above, or below, each measured point; a list."""
-    return [link.seconds(traffic) / seconds - 1 for traffic, seconds in points]
+    return [link.seconds(sent) / seconds - 1 for sent, seconds in points]
 
 
 @dataclass(frozen=True)

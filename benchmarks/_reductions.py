@@ -7,7 +7,7 @@ import statistics
 from time import perf_counter
 
 import numpy as np
-from _cost import errors, fit, traffic
+from _cost import Link, errors, fit, traffic
 
 from minitransformer.training.processes import all_processes
 from minitransformer.workers import ONE_WORKER
@@ -73,6 +73,15 @@ def fitted(rows):
         ValueError: the model does not fit.
     """
     return {ordered: fit(points(_of_team(rows, (2, 1, ordered)))[::2]) for ordered in (True, False)}
+
+
+def largest(rows):
+    """The same Links, with the bandwidth of the largest sum: for gradients about as large."""
+    links = {}
+    for ordered, link in fitted(rows).items():
+        sent, seconds = max(points(_of_team(rows, (2, 1, ordered))))
+        links[ordered] = Link(link.latency, sent.bytes / seconds)
+    return links
 
 
 def _of_team(rows, team):

@@ -4,8 +4,9 @@
 
 Measured here are steps of the paper's models in one process, on batches of 4096 tokens; and, by
 ``processes.py``, what it costs processes to add up gradients, whose result this script reads. All
-else is assumed: see ASSUMED. The model is that of ``_cost.py``. Weak efficiency is that of many
-processes with a batch each, strong efficiency that of the paper's batch, cut up.
+else is assumed: see ASSUMED; and that a token takes as long in a small batch as in a large one, and
+that a GPU never waits for its host. The model is that of ``_cost.py``. Weak efficiency is that of
+many processes with a batch each, strong efficiency that of the paper's batch, cut up.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import _options
 import _reductions
 import numpy as np
-from _cost import Link, Step, strong_efficiency, traffic, weak_efficiency
+from _cost import Link, Step, Traffic, strong_efficiency, traffic, weak_efficiency
 from _flops import batch_flops
 from _machine import cores, machine
 from _our_side import OurSide, update_seconds
@@ -32,19 +33,16 @@ TOKENS, LENGTH = 4096, 32  # of a batch, both languages, and of a sentence
 MACHINES, GPUS = 64, 8  # in a machine
 UPDATE_BYTES = 32  # a parameter: the gradient is read twice; three arrays are read and written
 
-ASSUMED = {  # what was not measured here: the number, and where it is from
-    "float32": (67e12, "FLOP/s of an H100 SXM in float32, by its datasheet"),
-    "tf32": (494.7e12, "FLOP/s of its tensor cores in TF32, without sparsity, by its datasheet"),
-    "share": (0.4, "of these a step reaches: a guess"),
-    "memory": (3.35e12, "bytes/s of its memory, by its datasheet"),
-    "nvlink": (
-        370e9,
-        "bytes/s that NCCL gets of the datasheet's 450e9 (its author: nccl-tests, 212)",
-    ),
-    "gpu_network": (400e9, "bit/s of the network card that each GPU of a DGX H100 has"),
-    "gpu_latency": (10e-6, "seconds a message between GPUs: a guess"),
-    "network_latency": (50e-6, "seconds a message between machines over TCP: a guess"),
-    "network_share": (0.8, "of the bits of a network are gradients: a guess"),
+ASSUMED = {  # what was not measured here: a number, its unit, and what it is and where it is from
+    "float32": (67, 1e12, "TFLOP/s of an H100 SXM in float32, by its datasheet"),
+    "tf32": (494.7, 1e12, "TFLOP/s of its tensor cores in TF32, by its datasheet, not sparse"),
+    "share": (40, 0.01, "% of either is what a step reaches, a guess"),
+    "memory": (3.35, 1e12, "TB/s of its memory, by its datasheet"),
+    "nvlink": (370, 1e9, "GB/s that NCCL gets of NVLink's 450, by issue 212 of NVIDIA/nccl-tests"),
+    "gpu_network": (400, 1e9, "Gbit/s of a network card for each GPU, as a DGX H100 has them"),
+    "gpu_latency": (10, 1e-6, "µs a message between GPUs, a guess"),
+    "network_latency": (50, 1e-6, "µs a message between machines without GPUs, a guess"),
+    "network_share": (80, 0.01, "% of a network's bits are gradients, a guess"),
 }
 NETWORKS = 10e9, 25e9  # bit/s between machines without GPUs
 
@@ -68,22 +66,20 @@ class Setting(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Of a step of 4096 tokens a process. All is predicted, ``alone`` on a GPU too.
+    """What the model says of a step with 4096 tokens a process.
 
     Attributes:
-        alone, step: Steps, of one process and of all.
-        weak, strong: efficiencies.
-        weak_half, weak_twice: with links of half and of twice the bandwidth.
+        weak, weak_half, weak_twice: efficiency; with links of half and of twice the bandwidth.
+        strong: efficiency, of a step with the paper's batch.
     """
 
     setting: Setting
     model: str
-    alone: Step
     step: Step
     weak: float
-    strong: float
     weak_half: float
     weak_twice: float
+    strong: float
 
 
 def measure(name, settings, rounds, pieces=PIECES, tokens=TOKENS):
@@ -169,7 +165,7 @@ def _all_to_all(size, times):
         traffic(count, size * count / (MACHINES * GPUS)) for count in (GPUS, MACHINES * GPUS)
     )
     network = _network("gpu_latency", _assumed("gpu_network"), times)
-    rest = type(inside)(outside.messages - inside.messages, outside.bytes - inside.bytes)
+    rest = Traffic(outside.messages - inside.messages, outside.bytes - inside.bytes)
     return _nvlink(times).seconds(inside) + network.seconds(rest)
 
 
@@ -182,7 +178,8 @@ def _network(latency, bits, times):
 
 
 def _assumed(name):
-    return ASSUMED[name][0]
+    number, unit, _ = ASSUMED[name]
+    return number * unit
 
 
 def predictions(result):
@@ -200,13 +197,19 @@ def predictions(result):
             half, step, twice = (
                 Step(compute, setting.reduction(size, times), update) for times in (0.5, 1.0, 2.0)
             )
-            batches = PAPER_BATCH / TOKENS
-            whole = Step(batches * compute, 0.0, update)
-            part = Step(batches * compute / count, step.reduction, update)
-            strong = strong_efficiency(whole, part, count)
-            weak = (weak_efficiency(alone, other) for other in (step, half, twice))
-            now, *others = weak
-            found.append(Prediction(setting, model, alone, step, now, strong, *others))
+            work = PAPER_BATCH / TOKENS * compute
+            part = Step(work / count, step.reduction, update)
+            found.append(
+                Prediction(
+                    setting=setting,
+                    model=model,
+                    step=step,
+                    weak=weak_efficiency(alone, step),
+                    weak_half=weak_efficiency(alone, half),
+                    weak_twice=weak_efficiency(alone, twice),
+                    strong=strong_efficiency(Step(work, 0.0, update), part, count),
+                )
+            )
     return found
 
 
@@ -218,6 +221,11 @@ def _alone(measured, precision):
     return compute, UPDATE_BYTES * measured["parameters"] / _assumed("memory")
 
 
+def assumptions():
+    """A line for each."""
+    return [f"{number:g} {meaning}" for number, _, meaning in ASSUMED.values()]
+
+
 def table(result):
     """What was measured, what is assumed and what is predicted, as text."""
     lines = [
@@ -227,9 +235,9 @@ def table(result):
         "model  parameters  GFLOP   ms a step  of which update",
     ]
     for model, row in result["models"].items():
-        seconds, update = (1000 * row[name] for name in ("seconds", "update"))
         lines.append(
-            f"{model:5s} {row['parameters']:11,d} {row['gflop']:6.0f} {seconds:11.0f} {update:16.0f}"
+            f"{model:5s} {row['parameters']:11,d} {row['gflop']:6.0f} "
+            f"{1000 * row['seconds']:11.0f} {1000 * row['update']:16.0f}"
         )
     for sums, link in result["links"].items():
         lines.append(
@@ -237,7 +245,7 @@ def table(result):
             f"{link['bandwidth'] / 1e9:.2f} GB/s"
         )
     lines += ["", "assumed"]
-    lines += [f"{value:9.4g}  {meaning}" for value, meaning in ASSUMED.values()]
+    lines += assumptions()
     lines += [
         "",
         "predicted: ms a step; efficiency; the share of a step that overlap would save at most",
@@ -260,7 +268,7 @@ def main(arguments=None):
     settings = Settings(threads=options.threads or cores())
     arguments = sys.argv[1:] if arguments is None else arguments
     reductions = json.loads(options.processes.read_text(encoding="utf-8"))["reductions"]
-    links = _reductions.fitted(reductions)
+    links = _reductions.largest(reductions)
     result = {
         "kind": "many_machines",
         **machine(["many_machines.py", *arguments]),

@@ -217,7 +217,7 @@ def main(arguments=None):
     result = {
         "kind": "processes",
         **here,
-        "command": f"mpiexec -n {everyone.count} {here['command']}",
+        "command": here["command"].replace("python", f"mpiexec -n {everyone.count} python", 1),
         "model": options.config,
         "parameters": sum(weight.size for weight in workload.weights.values()),
         "shards": shards,
