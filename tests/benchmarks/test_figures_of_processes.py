@@ -60,8 +60,9 @@ def fits():
             team = {"processes": 2, "shards": 1, "ordered_sums": ordered}.items()
             off = errors(link, _reductions.points([row for row in rows if team <= row.items()]))
             fitted, between = (max(map(abs, part)) for part in (off[::2], off[1:-1:2]))
+            sums = SUMS[_reductions.order(dict(team))]
             lines.append(
-                f"| `{run}` | {SUMS[_reductions.order(dict(team))]} | {1e6 * link.latency:.0f} µs | "
+                f"| `{run}` | {sums} | {1e6 * link.latency:.0f} µs | "
                 f"{link.bandwidth / 1e9:.1f} GB/s | {fitted:.0%} | {between:.0%} | "
                 f"{off[-1]:+.0%} |".replace("%", " %")
             )
