@@ -164,6 +164,21 @@ class OurSide:
         return threadpool_limits(threads, user_api="blas")
 
 
+def update_seconds(trainer):
+    """How long a Trainer takes over the norm of its gradient and the update of all parameters.
+
+    The parameters stay as they are; Adam's averages do not.
+    """
+    from minitransformer.training.clipping import gradient_norm
+    from minitransformer.twins import accelerated
+
+    with trainer.workers.one_blas_thread(), accelerated():
+        start = perf_counter()
+        gradient_norm(trainer.model.flat.grad)
+        trainer.adam.step(0.0, 1.0, trainer.workers)
+        return perf_counter() - start
+
+
 class _Log:
     """In the place of a Trainer's run folder and of its progress bar."""
 

@@ -7,6 +7,10 @@ process with all threads, two that share them, and so on, up to all that were st
 have no turn sleep. Gradients are added in the order of the shards, and in MPI's. Beside the time of
 a step stand the share of it that the first process waits for others, and the bytes that it sends:
 as counted, where the order is ours, and as theory has it.
+
+Then the sum of gradients is timed alone, over sizes, and the two numbers of the model in
+``_cost.py`` are fitted to some of them. What the model says of the other sizes and teams, and of
+the step itself, stands beside what was measured.
 """
 
 import json
@@ -15,9 +19,11 @@ import sys
 from dataclasses import replace
 from time import perf_counter
 
+import _cost
 import _options
+import _reductions
 from _machine import cores, machine
-from _our_side import OurSide
+from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import make_workload
 
@@ -48,7 +54,10 @@ class Team:
         self.trainer = Trainer(old.model, config, log, task, log, processes=self.processes)
 
     def take_steps(self, steps):
-        """(seconds, seconds waited, bytes sent) a step; None in a process that has no turn."""
+        """(seconds, seconds waited, bytes sent) a step, and the seconds of an update.
+
+        None in a process that has no turn.
+        """
         if self.processes is None:
             return None
         before = self._counted()
@@ -58,16 +67,15 @@ class Team:
                 self.trainer.take_step([self.batches[step % len(self.batches)]], 10**4)
             seconds = perf_counter() - start
         waited, sent = (now - then for now, then in zip(self._counted(), before, strict=True))
-        return seconds / steps, waited / steps, sent / steps
+        return seconds / steps, waited / steps, sent / steps, update_seconds(self.trainer)
 
     def _counted(self):
         return [getattr(self.processes, name, 0) for name in ("seconds_waiting", "bytes_sent")]
 
-    def bytes_in_theory(self):
-        """What the first process sends in a step."""
-        size, count = self.trainer.model.flat.grad.nbytes, self.count
-        own = len(self.trainer.shards) if self.ordered else 1
-        return (own + 1) * size * (count - 1) / count
+    def traffic(self):
+        """What the first process sends in a step, in theory."""
+        size, shards = self.trainer.model.flat.grad.nbytes, len(self.trainer.shards)
+        return _cost.traffic(self.count, size, shards, self.ordered)
 
 
 def _processes(count, threads):
@@ -105,7 +113,9 @@ def measure(counts, shards, workload, settings, rounds, steps):
         return None
     rows = []
     for team, taken in zip(teams, turns, strict=True):
-        seconds, waited, sent = (statistics.median(v) for v in zip(*taken[1:], strict=True))
+        medians = (statistics.median(values) for values in zip(*taken[1:], strict=True))
+        seconds, waited, sent, update = medians
+        traffic = team.traffic()
         rows.append(
             {
                 "processes": team.count,
@@ -115,7 +125,9 @@ def measure(counts, shards, workload, settings, rounds, steps):
                 "of_rounds": [turn[0] for turn in taken[1:]],
                 "waiting": waited / seconds,
                 "bytes_sent": sent,
-                "bytes_in_theory": team.bytes_in_theory(),
+                "bytes_in_theory": traffic.bytes,
+                "messages": traffic.messages,
+                "update": update,
             }
         )
     for row in rows:
@@ -126,25 +138,64 @@ def measure(counts, shards, workload, settings, rounds, steps):
 
 def table(result):
     """The result as text."""
+    links, no_links = _links(result)
     lines = [
         f"{result['cpu']}; {result['cores']} cores, {result['shards']} shards, {result['model']}, "
         f"{result['parameters']:,} parameters",
-        "processes  threads   sums      ms   as fast  waiting   MB sent   in theory",
+        "processes  threads   sums      ms    model   as fast  waiting   MB sent   in theory",
     ]
     for row in result["rows"]:
-        mark = " *" if row["processes"] * row["threads"] > result["cores"] else ""
+        model = _modelled(row, result, links)
         lines.append(
             f"{row['processes']:9d} {row['threads']:8d}  {_sums(row):7s} "
-            f"{1000 * row['seconds']:6.0f} {row['as_fast']:8.2f} {row['waiting']:8.1%} "
-            f"{row['bytes_sent'] / 1e6:9.1f} {row['bytes_in_theory'] / 1e6:10.1f}{mark}"
+            f"{1000 * row['seconds']:6.0f} {model:>8s} {row['as_fast']:8.2f} "
+            f"{row['waiting']:8.1%} {row['bytes_sent'] / 1e6:9.1f} "
+            f"{row['bytes_in_theory'] / 1e6:10.1f}{_mark(row, result)}"
         )
-    if any(line.endswith("*") for line in lines):
+    if links:
+        lines.append(_reductions.table(result["reductions"], links))
+    elif result["reductions"]:
+        lines.append(f"the model fits no sum: {no_links}")
+    if any(_mark(row, result) for row in result["rows"]):
         lines.append("* more threads than cores: they take turns on them")
     return "\n".join(lines)
 
 
+def modelled(row, alone, links):
+    """Seconds of a step by the model: the work of one process, whose cores all have to share.
+
+    Args:
+        row: what was measured.
+        alone: the same of one process.
+        links: of each order of sums.
+    """
+    traffic = _cost.Traffic(row["messages"], row["bytes_in_theory"])
+    reduction = links[row["ordered_sums"]].seconds(traffic)
+    return _cost.Step(alone["seconds"] - alone["update"], reduction, row["update"]).seconds
+
+
+def _modelled(row, result, links):
+    if row["processes"] == 1 or not links:
+        return ""
+    return f"{1000 * modelled(row, result['rows'][0], links):.0f}"
+
+
+def _links(result):
+    """The Links of both orders, by whether it is that of the shards; or None, and why."""
+    if not result["reductions"]:
+        return None, None
+    try:
+        return _reductions.fitted(result["reductions"]), None
+    except ValueError as error:
+        return None, error
+
+
+def _mark(row, result):
+    return " *" if row["processes"] * row["threads"] > result["cores"] else ""
+
+
 def _sums(row):
-    return "-" if row["processes"] == 1 else "ordered" if row["ordered_sums"] else "MPI's"
+    return "-" if row["processes"] == 1 else _reductions.order(row)
 
 
 def main(arguments=None):
@@ -158,21 +209,25 @@ def main(arguments=None):
     shards = max(settings.threads, everyone.count)
     counts = [2**i for i in range(everyone.count.bit_length()) if 2**i <= everyone.count]
     rows = measure(counts, shards, workload, settings, options.rounds, options.steps)
+    reductions = _reductions.measure(options.sizes, options.rounds)
     if rows is None:
         return 0
     arguments = sys.argv[1:] if arguments is None else arguments
+    here = machine(["processes.py", *arguments])
     result = {
         "kind": "processes",
-        **machine(["processes.py", *arguments]),
+        **here,
+        "command": here["command"].replace("python", f"mpiexec -n {everyone.count} python", 1),
         "model": options.config,
         "parameters": sum(weight.size for weight in workload.weights.values()),
         "shards": shards,
         "cores": settings.threads,
         "rows": rows,
+        "reductions": reductions,
     }
-    print(table(result))
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(table(result))
     return 0
 
 
@@ -182,6 +237,8 @@ def _parsed(arguments):
     add = parser.add_argument
     add("--rounds", type=int, default=10, help="turns of each; the median counts")
     add("--steps", type=int, default=4, help="of each turn")
+    sizes = dict(type=int, nargs="*", metavar="BYTES", default=_reductions.SIZES)
+    add("--sizes", **sizes, help="of the gradients that are added up alone, if any")
     return parser.parse_args(arguments)
 
 

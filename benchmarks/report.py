@@ -29,6 +29,8 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "decode": "Translating",
     "profile_step": "Where the time of a step goes",
     "scaling": "How the time of a step grows",
+    "processes": "A step on several processes",
+    "many_machines": "What a step would cost on GPUs and many machines: predictions",
     "recurrent": "A step of a recurrent layer",
     "convolution": "A convolution",
     "restricted": "Restricted attention",

@@ -11,10 +11,13 @@ from jobs import MPIEXEC, finished
 def test_what_is_sent_is_what_theory_says(tmp_path):
     script = Path(__file__).parents[2] / "benchmarks" / "processes.py"
     options = "--config", "toy", "--batch-tokens", "500", "--rounds", "1", "--steps", "2"
-    command = [MPIEXEC, "-n", "2", sys.executable, script, *options, "--json", tmp_path / "x.json"]
-    done = finished(list(map(str, command)))
+    sizes = "--sizes", "1000", "40000", "4000000"
+    command = [MPIEXEC, "-n", "2", sys.executable, script, *options, *sizes]
+    done = finished([*map(str, command), "--json", str(tmp_path / "x.json")])
     assert done.returncode == 0, done.stderr
-    rows = json.loads((tmp_path / "x.json").read_text())["rows"]
+    result = json.loads((tmp_path / "x.json").read_text())
+    assert " mpiexec -n 2 python benchmarks/processes.py --config toy" in result["command"]
+    rows = result["rows"]
     assert [(row["processes"], row["ordered_sums"]) for row in rows] == [
         (1, True),
         (2, True),
@@ -22,5 +25,10 @@ def test_what_is_sent_is_what_theory_says(tmp_path):
     ]
     for row in rows:
         assert row["bytes_sent"] == pytest.approx(row["bytes_in_theory"], abs=8)  # n may be odd
-        assert row["seconds"] > 0
+        assert row["seconds"] > row["update"] > 0
         assert f"{row['processes']:9d} {row['threads']:8d}" in done.stdout
+    teams = [(1, True), (1, False), (2, True)]
+    assert [(row["shards"], row["ordered_sums"], row["bytes"]) for row in result["reductions"]] == [
+        (*team, size) for team in teams for size in (1000, 40000, 4000000)
+    ]
+    assert all(row["seconds"] > 0 for row in result["reductions"])
