@@ -10,7 +10,7 @@ ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test test-all lint format gradcheck test-gpu package clean
+.PHONY: help demo lessons site test test-all lint format gradcheck test-gpu gpu-report package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -48,6 +48,10 @@ test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver 
 	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
 	$(BIN)/python -c 'from minitransformer import select_device; print(select_device("cuda"))'
 	$(BIN)/python -m pytest -m gpu
+
+gpu-report: $(INSTALLED) ## tests, speed and a training on a GPU, in 20 minutes, as one page
+	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
+	$(BIN)/python benchmarks/gpu_report.py
 
 package: export PYTHONPATH =
 package: $(INSTALLED) ## build sdist and wheel, install into an empty environment, run a short demo there

@@ -78,6 +78,14 @@ def numpy_blas():
     return "unknown"
 
 
+def blas_of(device):
+    """What multiplies matrices on a Device of ours: NumPy's BLAS, or cuBLAS on which GPU."""
+    if device.name == "cpu":
+        return numpy_blas()
+    properties = device.xp.cuda.runtime.getDeviceProperties(device.index)
+    return f"cuBLAS through CuPy, {properties['name'].decode()}"
+
+
 def note_on_kernels(environment):
     """Lines to say of a result whose BLAS was not free to choose its kernels; none if it was."""
     if FORCED_KERNELS not in environment:

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from _flops import gemm_shapes
 from _gemm import best_rate
-from _machine import numpy_blas, peak_mb
+from _machine import blas_of, peak_mb
 from threadpoolctl import threadpool_limits
 
 
@@ -109,13 +109,9 @@ class OurSide:
         """What computes: name, BLAS with its kernels, threads."""
         count = self.trainer.workers.count
         blas_threads = 1 if count > 1 else self.settings.threads
-        blas = numpy_blas()
-        if self.settings.device != "cpu":
-            properties = self.device.xp.cuda.runtime.getDeviceProperties(self.device.index)
-            blas = f"cuBLAS through CuPy, {properties['name'].decode()}"
         return {
             "name": "minitransformer" + ("" if self.settings.accelerate else ", reference"),
-            "blas": blas,
+            "blas": blas_of(self.device),
             "threads": f"{count} of Python, {blas_threads} of the BLAS in each",
         }
 

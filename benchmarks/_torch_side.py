@@ -94,14 +94,10 @@ class TorchSide:
 
     def facts(self):
         """What computes: name, BLAS with its kernels, threads."""
-        if self.settings.device == "cpu":
-            blas = f"{_blas_name()} and oneDNN, {torch.backends.cpu.get_cpu_capability()}"
-        else:
-            blas = f"cuBLAS of CUDA {torch.version.cuda}, {torch.cuda.get_device_name()}"
         mode = "compiled" if self.settings.compile else "eager"
         return {
             "name": f"PyTorch {torch.__version__}, {mode}",
-            "blas": blas,
+            "blas": torch_blas(self.settings.device),
             "threads": f"{torch.get_num_threads()} of PyTorch",
         }
 
@@ -125,7 +121,10 @@ def learning_rate(settings, step):
     return settings.peak_learning_rate * max(0.0, left)
 
 
-def _blas_name():
-    """The BLAS that PyTorch was built with, as it tells it."""
+def torch_blas(device):
+    """What multiplies PyTorch's matrices on a device: libraries and kernels, as PyTorch tells."""
+    if device != "cpu":
+        return f"cuBLAS of CUDA {torch.version.cuda}, {torch.cuda.get_device_name(device)}"
     found = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
-    return found[1] if found else "unknown BLAS"
+    name = found[1] if found else "unknown BLAS"
+    return f"{name} and oneDNN, {torch.backends.cpu.get_cpu_capability()}"

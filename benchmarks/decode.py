@@ -8,23 +8,22 @@ the toy model is trained for a little while first. Each side is a process of its
 show that they say the same. Then they take turns, one waiting while the other translates. A ratio
 is that of the seconds of all rounds; each round has its own, which shows the spread.
 
-Our side keeps the memory that it frees, as ``minitransformer translate`` does; ``--tuned-malloc``
-lets the other side do so too.
+On a CPU our side keeps the memory that it frees, as ``minitransformer translate`` does;
+``--tuned-malloc`` lets the other side do so too.
 """
 
 import json
 import multiprocessing
 import os
-import re
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from time import perf_counter
 from unittest.mock import patch
 
 import _options
-from _machine import cores, machine, note_on_kernels, numpy_blas
+from _machine import blas_of, cores, machine, note_on_kernels
 from _process import TUNED_MALLOC, require_torch
 
 SEARCHES = ("greedy", "beam")
@@ -35,7 +34,8 @@ def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parsed(arguments)
-    require_torch()
+    if not options.alone:
+        require_torch()
     result = {"kind": "decode", **machine(["decode.py", *arguments])}
     with tempfile.TemporaryDirectory() as folder:
         workload = make_workload(options.run_folder or train_toy(folder), options)
@@ -89,6 +89,7 @@ def measure(workload, options):
         SystemExit: they say different things.
     """
     settings = {
+        "device": options.device,
         "threads": options.threads or cores(),
         "beam_size": options.beam_size,
         "alpha": options.alpha,
@@ -98,17 +99,18 @@ def measure(workload, options):
     }
     torch_environment = TUNED_MALLOC if options.tuned_malloc else {}
     searches = {}
-    with (
-        _process(OurSide, workload, settings) as ours,
-        _process(TorchSide, workload, settings, torch_environment) as torch,
-    ):
+    with ExitStack() as held:
+        processes = {"ours": held.enter_context(_process(OurSide, workload, settings))}
+        if not options.alone:
+            torch = _process(TorchSide, workload, settings, torch_environment)
+            processes["torch"] = held.enter_context(torch)
         for search in SEARCHES:
-            rivals = ["cache"] + ["recompute"] * (search == "greedy")
-            sides = {"ours": (ours, search)} | {
-                rival: (torch, f"{search}_{rival}") for rival in rivals
-            }
+            sides = {"ours": (processes["ours"], search)}
+            if not options.alone:
+                for rival in ["cache"] + ["recompute"] * (search == "greedy"):
+                    sides[rival] = processes["torch"], f"{search}_{rival}"
             searches[search] = compare(sides, len(workload["sources"]), options.rounds)
-        facts = {"ours": _ask(ours, "facts"), "torch": _ask(torch, "facts")}
+        facts = {name: _ask(process, "facts") for name, process in processes.items()}
     return {
         "corpus": workload["corpus"],
         "sentences": len(workload["sources"]),
@@ -164,15 +166,17 @@ class OurSide:
     def __init__(self, workload, settings):
         from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
+        from minitransformer.backend import CPU, select_device
         from minitransformer.models.transformer import Transformer
         from minitransformer.workers import Workers
 
         self.sources, self.settings = workload["sources"], settings
-        self.model = Transformer(TransformerConfig(**workload["config"]))
+        device = select_device(settings["device"])
+        self.model = Transformer(TransformerConfig(**workload["config"]), device=device)
         for path, parameter in self.model.named_parameters():
-            parameter.data[...] = workload["weights"][path]
-        self.workers = Workers(settings["threads"])
-        if settings["accelerate"]:
+            parameter.data[...] = device.asarray(workload["weights"][path])
+        self.workers = Workers(settings["threads"] if device == CPU else 1)
+        if settings["accelerate"] and device == CPU:
             keep_freed_memory()  # as minitransformer translate does
 
     def translate(self, search):
@@ -198,7 +202,7 @@ class OurSide:
     def facts(self):
         return {
             "name": "minitransformer" + ("" if self.settings["accelerate"] else ", reference"),
-            "blas": numpy_blas(),
+            "blas": blas_of(self.model.device),
             "threads": f"{self.workers.count} of Python, 1 of the BLAS in each",
         }
 
@@ -216,6 +220,7 @@ class TorchSide:
         self.sources, self.settings = workload["sources"], settings
         config = SimpleNamespace(**workload["config"])
         self.model = load_ours(TorchTransformer(config), workload["weights"]).eval()
+        self.model.to(settings["device"])
 
     def translate(self, search):
         """As :meth:`OurSide.translate`."""
@@ -237,12 +242,12 @@ class TorchSide:
 
     def facts(self):
         import torch
+        from _torch_side import torch_blas
 
-        blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())[1]
         return {
             "name": f"PyTorch {torch.__version__}"
             + ", tuned malloc" * self.settings["tuned_malloc"],
-            "blas": f"{blas}, {torch.backends.cpu.get_cpu_capability()}",
+            "blas": torch_blas(self.settings["device"]),
             "threads": f"{torch.get_num_threads()} of PyTorch",
         }
 
@@ -317,7 +322,7 @@ def table(result):
 
 
 def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0], "--threads", "--json")
+    parser = _options.parser(__doc__.splitlines()[0], "--device", "--threads", "--json")
     add = parser.add_argument
     add("--run-folder", help="a run with three-way tying; by default the toy model is trained")
     add("--data-dir", help="folder with Multi30k, if the run is one of it")
@@ -325,6 +330,7 @@ def _parsed(arguments):
     add("--beam-size", type=int, default=5, help="of the beam search")
     add("--alpha", type=float, default=0.6, help="exponent of the length penalty")
     add("--rounds", type=int, default=3, help="how often each side translates everything")
+    add("--alone", action="store_true", help="our side alone, where there is no PyTorch")
     add("--no-accelerate", action="store_true", help="our code without its faster twins")
     add("--tuned-malloc", action="store_true", help="tune the allocator of PyTorch's side")
     add(

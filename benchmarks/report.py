@@ -25,6 +25,7 @@ measures is told in [its README](../README.md). A ratio is a speed beside anothe
 run, on the same machine: it carries over to other machines better than the speeds do.
 """
 BENCHMARKS = {  # kind, which is the name of the script: title
+    "gpu_report": "On GPUs of others",
     "train_step": "A training step",
     "decode": "Translating",
     "profile_step": "Where the time of a step goes",

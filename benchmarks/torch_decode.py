@@ -36,11 +36,11 @@ def translate(model, sources, search, *, max_tokens, **options):
     found = [None] * len(sources)
     longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
     while longest_first:
-        count = max(1, max_tokens // len(sources[longest_first[0]]))
+        length = len(sources[longest_first[0]])
+        count = max(1, max_tokens // length)
         batch, longest_first = longest_first[:count], longest_first[count:]
-        source = torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(sources[i]) for i in batch], batch_first=True, padding_value=PAD
-        )
+        padded = [sources[i] + [PAD] * (length - len(sources[i])) for i in batch]
+        source = torch.tensor(padded, device=model.positions.device)  # (B, S)
         limits = (2 * (source != PAD).sum(dim=1) + 10).clamp(max=model.config.max_length)
         for i, ids in zip(batch, search(model, source, limits, **options).tolist(), strict=True):
             found[i] = [token for token in ids if token != PAD]
@@ -50,9 +50,9 @@ def translate(model, sources, search, *, max_tokens, **options):
 def greedy(model, source, limits):
     """Ids (B, T), padding wherever nothing is said."""
     decoder = CachedDecoder(model, source, int(limits.max()))
-    said = torch.full((len(source), int(limits.max())), PAD)
-    rows = torch.arange(len(source))
-    token = torch.full((len(source),), BOS)
+    said = source.new_full((len(source), int(limits.max())), PAD)
+    rows = torch.arange(len(source), device=source.device)
+    token = source.new_full((len(source),), BOS)
     for t in range(said.shape[1]):
         logits = decoder.step(token[:, None])[:, 0]
         logits[:, NEVER_SAID] = NONE
@@ -71,9 +71,9 @@ def recomputing_greedy(model, source, limits):
     """As :func:`greedy`, running the decoder over all that was said in each step."""
     mask = model.source_mask(source)
     memory = model.encode(source, mask)
-    said = torch.full((len(source), int(limits.max())), PAD)
-    rows = torch.arange(len(source))
-    target = torch.full((len(source), 1), BOS)
+    said = source.new_full((len(source), int(limits.max())), PAD)
+    rows = torch.arange(len(source), device=source.device)
+    target = source.new_full((len(source), 1), BOS)
     for t in range(said.shape[1]):
         x = model.embed(target)
         for layer in model.decoder:
@@ -95,12 +95,12 @@ def beam_search(model, source, limits, beam_size, alpha):
     """Ids (B, T) of the best hypothesis by score, padding wherever nothing is said."""
     steps = int(limits.max())
     decoder = CachedDecoder(model, source, steps, beam_size)
-    best = torch.full((len(source), steps), PAD)
-    best_score = torch.full((len(source),), NONE)
-    rows = torch.arange(len(source))
-    token = torch.full((len(source), 1), BOS)
-    total = torch.zeros(token.shape)
-    said = torch.full((len(source), 1, steps), PAD)  # (B, W, T)
+    best = source.new_full((len(source), steps), PAD)
+    best_score = torch.full((len(source),), NONE, device=source.device)
+    rows = torch.arange(len(source), device=source.device)
+    token = source.new_full((len(source), 1), BOS)
+    total = torch.zeros(token.shape, device=source.device)
+    said = source.new_full((len(source), 1, steps), PAD)  # (B, W, T)
     for t in range(steps):
         log_p = F.log_softmax(decoder.step(token), dim=-1)  # (B, W, V)
         log_p[..., NEVER_SAID] = NONE
@@ -155,7 +155,7 @@ class CachedDecoder:
             for layer in model.decoder
         ]  # (B, H, S, K) each
         shape = len(source), width, num_heads, steps, model.config.d_model // num_heads
-        self.caches = [(torch.empty(shape), torch.empty(shape)) for _ in model.decoder]
+        self.caches = [(memory.new_empty(shape), memory.new_empty(shape)) for _ in model.decoder]
 
     def step(self, ids):
         """Logits (B, W, V) from the last token of each hypothesis, (B, W)."""
@@ -192,7 +192,8 @@ class CachedDecoder:
 
     def select(self, parents):
         """Make hypothesis w of sentence n the one that was ``parents[n, w]``."""
-        sentence, width = torch.arange(len(parents))[:, None], parents.shape[1]
+        sentence = torch.arange(len(parents), device=parents.device)[:, None]
+        width = parents.shape[1]
         for cache in self.caches:
             for kept in cache:
                 chosen = kept[:, :, :, : self.length][sentence, parents]

@@ -141,10 +141,20 @@ def _verify(path, num_lines):
         )
 
 
+def download_folder():
+    """Where files are kept that were downloaded.
+
+    Raises:
+        MissingLibraryError: there is no pooch, which knows the place.
+    """
+    pooch = library("pooch", "the download of Multi30k")
+    return pooch.os_cache("minitransformer") / "multi30k" / COMMIT
+
+
 def _downloaded_files(names):
     pooch = library("pooch", "the download of Multi30k")
     store = pooch.create(
-        path=pooch.os_cache("minitransformer") / "multi30k" / COMMIT,
+        path=download_folder(),
         base_url=URL,
         registry={name: f"sha256:{checksum}" for name, checksum in SHA256.items()},
         retry_if_failed=2,

@@ -64,6 +64,16 @@ def test_pytorch_says_what_we_say(norm, search, options):
     assert endings == {True, False}
 
 
+@pytest.mark.parametrize(("search", "options"), SEARCHES)
+def test_pytorch_searches_where_the_model_is(search, options):
+    _, twin = both_models("pre")
+    sources = [[4, 7, 5, EOS], [6, EOS]]
+    found = torch_decode.translate(twin, sources, search, max_tokens=60, **options)
+    with torch_decode.torch.device("meta"):  # whatever lands there cannot meet the model's arrays
+        again = torch_decode.translate(twin, sources, search, max_tokens=60, **options)
+    assert again == found
+
+
 class Side:
     """Says what it is told to, after seconds that it is told."""
 
