@@ -63,7 +63,8 @@ class Task:
 
     ``Subclass(recipe, vocabulary, examples, validation, progress)`` is made of a Recipe, a
     Vocabulary, what ``read`` has read, and reports to ``progress``. A batch is whatever the loss of
-    its models takes, and has ``num_tokens``, of which the losses of a step are the mean.
+    its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
+    ``split(count)``, its rows dealt out to shards: without tokens where there are too few.
 
     Attributes:
         score: the Score that decides which epoch is the best.
@@ -123,10 +124,6 @@ class Task:
     def exploded(self, model):
         """A loss from which a training does not come back; log V is that of guessing."""
         return EXPLODED * math.log(len(model.output_projection.weight.data))
-
-    def split(self, batch, count):
-        """The batch dealt out to ``count`` shards; without tokens where there are too few rows."""
-        raise NotImplementedError
 
     def staged(self, batches, model):
         """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""

@@ -106,7 +106,7 @@ def test_a_text_shorter_than_the_context_is_one_window(tmp_path):
 def test_shards_have_all_rows_and_the_last_may_be_empty(tmp_path):
     task = task_of(recipe_for(tmp_path), [("abcdefg",)])
     (batch,) = task.batches(0)
-    first, second = task.split(batch, 2)
+    first, second = batch.split(2)
     np.testing.assert_array_equal(first.ids, batch.ids)
     assert (first.num_tokens, second.num_tokens) == (8, 0)
 
