@@ -2,12 +2,11 @@
 
 import re
 import tomllib
-from itertools import islice
 
 import numpy as np
 import pytest
 from bag_of_words import BagOfWords, BagOfWordsConfig
-from tiny_run import record, tiny_recipe, tiny_trainer, trained
+from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
 
 from minitransformer import decoding
@@ -147,12 +146,7 @@ def recipe(tmp_path_factory):
 
 def test_a_resumed_run_equals_an_uninterrupted_one(recipe, tmp_path):
     trained(recipe, tmp_path / "whole")
-    cut = tiny_trainer(recipe, tmp_path / "cut")
-    with cut.workers.one_blas_thread():
-        for _ in islice(cut.steps(), 2):
-            pass
-    cut.save()
-    trained(recipe, tmp_path / "cut")
+    trained_in_two(recipe, tmp_path / "cut", steps=2)
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 

@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from test_tagging import FIELDS, SENTENCES, recipe_for
-from tiny_run import record, tiny_recipe, trained
+from test_tagging import SENTENCES, recipe_for
+from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
 
 from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
@@ -25,13 +25,9 @@ HEAD = "output_projection.weight"
 
 
 def masked_recipe(folder, **changes):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
-    recipe = Recipe().with_value("kind", "masked-language-model")
-    fields = FIELDS | dict(corpus="text", text=str(folder / "text.txt"), vocabulary_size=42)
-    for name, value in (fields | changes).items():
-        recipe = recipe.with_value(name, value)
-    return recipe
+    path = folder / "text.txt"
+    fields = dict(corpus="text", text=str(path), vocabulary_size=42) | changes
+    return tiny_recipe_of("masked-language-model", path, TEXT, **fields)
 
 
 @pytest.fixture(scope="module")
