@@ -70,12 +70,14 @@ class Task:
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
         needs_mask: whether its vocabularies have a MASK.
+        has_tests: whether its corpora have splits to test with; what has none is validated again.
         processes: those that share a validation; by default this one has none to share it with.
     """
 
     score: ClassVar[Score]
     command: ClassVar[str]
     needs_mask: ClassVar[bool] = False
+    has_tests: ClassVar[bool] = False
     processes = ALONE
 
     @staticmethod

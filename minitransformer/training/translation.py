@@ -25,6 +25,7 @@ class Translation(Task):
 
     score = Score("bleu", "BLEU")
     command = "translate"
+    has_tests = True
 
     def __init__(self, recipe, vocabulary, pairs, validation, progress):
         self.recipe, self.vocabulary = recipe, vocabulary
