@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,4 +295,12 @@ def test_what_is_resumed_does_not_begin_with_another_run(tuned, pretrained, caps
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     assert main(["train", "tagger", "--from", str(tmp_path / "none")]) == 1
-    assert "there is no such folder" in capsys.readouterr().err
+    assert "there is no such folder\n" in capsys.readouterr().err
+
+
+def test_a_name_of_a_run_is_told_where_that_is(tuned, tmp_path, monkeypatch, capsys):
+    shutil.copytree(tuned, tmp_path / "runs" / "bert-toy")
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "tagger", "--from", "bert-toy"]) == 1
+    expected = f"there is no such folder; did you mean {Path('runs/bert-toy')}?\n"
+    assert capsys.readouterr().err.endswith(expected)
