@@ -31,6 +31,8 @@ of_translators = pytest.mark.parametrize("model", TRANSLATORS, ids=str, indirect
 NARROW = dict(
     d_model=16,
     max_length=8,
+    d_hidden=16,
+    d_ff=32,
     dropout=0.0,
     window=1,  # so that a sentence is more than one block
     labels=" ".join(map(str, range(1, LABELS.max() + 1))),
