@@ -59,8 +59,8 @@ def batch(model):
 
 
 def test_its_kind_names_its_configuration_and_its_model(model):
-    fields = json.loads(json.dumps(model.config.as_dict()))
-    assert config_of(fields) == model.config
+    kept = json.loads(json.dumps(model.config.as_dict()))
+    assert config_of(kept) == model.config
     assert type(model.config).__name__ == f"{type(model).__name__}Config"
 
 
