@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.batches import framed
-from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK, Vocabulary, require_mask
-from minitransformer.run_folder import RunFolder
+from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK, require_mask
+from minitransformer.trained import Trained
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Filling:
     gaps: list[list[tuple[str, float]]]
 
 
-class Filler:
+class Filler(Trained):
     """Fills the gaps in texts.
 
     Args:
@@ -37,33 +36,16 @@ class Filler:
         VocabularyError: the vocabulary has no mask.
     """
 
+    task = "masked language modelling"
+    purpose = "to fill gaps"
+
     def __init__(self, model, vocabulary, origin=""):
         require_mask(vocabulary)
-        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+        super().__init__(model, vocabulary, origin)
         self.pieces = vocabulary.pieces(range(len(vocabulary)))
         begins = np.array([piece.startswith(BLANK) for piece in self.pieces])  # (V,)
         text = (np.arange(len(begins)) > MASK) & np.array([p != BLANK for p in self.pieces])
         self._may_stand = {True: begins & text, False: ~begins & text}  # where a word begins or not
-
-    @classmethod
-    def load(cls, path, device="auto"):
-        """The masked language model in a run folder; while it trains, the newest checkpoint's.
-
-        Raises:
-            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; or the model is no masked language model.
-            DeviceError: the device is not usable.
-            MissingLibraryError: there is no sentencepiece.
-        """
-        run = RunFolder(path)
-        config, _ = run.load_config()
-        if config.task != "masked language modelling":
-            raise CheckpointError(
-                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
-                "not to fill gaps"
-            )
-        run.bind()
-        return cls(*run.load_trained(device, Vocabulary.load))
 
     def fill(self, text, top=5):
         """The likeliest pieces for each gap of a text, all gaps filled at once.

@@ -3,14 +3,14 @@
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checkpoint import CheckpointError
+from minitransformer.data.characters import load_vocabulary
 from minitransformer.data.vocabulary import EOS, UNK
 from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.decoding.sampling import check_sampling, sample
-from minitransformer.run_folder import RunFolder
+from minitransformer.trained import Trained
 
 
-class TextGenerator:
+class TextGenerator(Trained):
     """Goes on with texts.
 
     Args:
@@ -19,27 +19,9 @@ class TextGenerator:
         origin: what its parameters are, in words.
     """
 
-    def __init__(self, model, vocabulary, origin=""):
-        self.model, self.vocabulary, self.origin = model, vocabulary, origin
-
-    @classmethod
-    def load(cls, path, device="auto"):
-        """The language model in a run folder; while it trains, that of the newest checkpoint.
-
-        Raises:
-            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; or the model is no language model.
-            DeviceError: the device is not usable.
-        """
-        run = RunFolder(path)
-        config, _ = run.load_config()
-        if config.task != "language modelling":
-            raise CheckpointError(
-                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
-                "not to go on with a text"
-            )
-        run.bind()
-        return cls(*run.load_trained(device))
+    task = "language modelling"
+    purpose = "to go on with a text"
+    read_vocabulary = staticmethod(load_vocabulary)
 
     def before(self):
         """The ids that a text begins after: a line end, or that a text before it has ended."""

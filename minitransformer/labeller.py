@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.backend import to_host
-from minitransformer.checkpoint import CheckpointError
 from minitransformer.data.labelled import first_pieces, words_of
-from minitransformer.data.vocabulary import UNK, Vocabulary, normalized
+from minitransformer.data.vocabulary import UNK, normalized
 from minitransformer.layers.softmax import softmax
-from minitransformer.run_folder import RunFolder
+from minitransformer.trained import Trained
 
 
 class Said(NamedTuple):
@@ -26,7 +25,7 @@ class Said(NamedTuple):
     probability: float
 
 
-class Labeller:
+class Labeller(Trained):
     """Says the labels of words or of sentences.
 
     Args:
@@ -35,28 +34,8 @@ class Labeller:
         origin: what its parameters are, in words.
     """
 
-    def __init__(self, model, vocabulary, origin=""):
-        self.model, self.vocabulary, self.origin = model, vocabulary, origin
-
-    @classmethod
-    def load(cls, path, device="auto"):
-        """The tagger in a run folder; while it trains, that of the newest checkpoint.
-
-        Raises:
-            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; or the model is no tagger.
-            DeviceError: the device is not usable.
-            MissingLibraryError: there is no sentencepiece.
-        """
-        run = RunFolder(path)
-        config, _ = run.load_config()
-        if config.task != "tagging":
-            raise CheckpointError(
-                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
-                "not to say labels"
-            )
-        run.bind()
-        return cls(*run.load_trained(device, Vocabulary.load))
+    task = "tagging"
+    purpose = "to say labels"
 
     def unknown(self, text):
         """The words of a text with characters that the vocabulary has not, in order, each once."""

@@ -58,6 +58,7 @@ from minitransformer.models.kinds import config_of, new_model
 from minitransformer.regular_file import open_regular, read_regular, written_whole
 from minitransformer.run_log import RunLog
 
+RUNS = Path("runs")  # where runs are, unless somebody says otherwise
 MOST_CONFIG = MOST_OWN = 10**6  # bytes
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
@@ -153,7 +154,9 @@ class RunFolder:
             return config_of(sections["model"]), sections["recipe"]
         except FileNotFoundError as error:
             missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
-            raise CheckpointError(f"{self.path} is no run folder: {missing}") from error
+            usual = RUNS / self.path
+            hint = f"; did you mean {usual}?" if (usual / self.config.name).is_file() else ""
+            raise CheckpointError(f"{self.path} is no run folder: {missing}{hint}") from error
         except (ValueError, TypeError, RecursionError) as error:
             raise CheckpointError(f"{self.config} is damaged: {error}") from error
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from minitransformer.backend import CPU
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.data.vocabulary import EOS, Vocabulary
+from minitransformer.data.vocabulary import EOS
 from minitransformer.decoding import translate_ids
-from minitransformer.run_folder import RunFolder
+from minitransformer.trained import Trained
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers, available_cores
 
@@ -35,7 +34,7 @@ class Translation:
     attention: np.ndarray | None
 
 
-class Translator:
+class Translator(Trained):
     """Translates texts with a model.
 
     Args:
@@ -50,36 +49,13 @@ class Translator:
         workers: the Workers that share the batches, those ``threads`` at first.
     """
 
+    task = "translation"
+    purpose = "to translate"
+
     def __init__(self, model, vocabulary, origin="", *, accelerate=True, threads=None):
-        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+        super().__init__(model, vocabulary, origin)
         self.accelerate = accelerate
         self.workers = Workers(threads or (available_cores() if model.device == CPU else 1))
-
-    @classmethod
-    def load(cls, path, device="auto", *, accelerate=True, threads=None):
-        """The translator in a run folder; while it trains, that of the newest checkpoint.
-
-        Args:
-            path: the run folder.
-            device: a Device or its name.
-            accelerate, threads: see :class:`Translator`.
-
-        Raises:
-            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; or the model was not trained to translate.
-            DeviceError: the device is not usable.
-            MissingLibraryError: there is no sentencepiece.
-        """
-        run = RunFolder(path)
-        config, _ = run.load_config()
-        if config.task != "translation":
-            raise CheckpointError(
-                f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
-                "not to translate"
-            )
-        run.bind()
-        trained = run.load_trained(device, Vocabulary.load)
-        return cls(*trained, accelerate=accelerate, threads=threads)
 
     def translate(self, texts, *, beam_size=4, alpha=0.6):
         """The best translation of each text.

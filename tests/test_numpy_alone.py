@@ -12,6 +12,7 @@ from tiny_translator import train_once
 
 from minitransformer.cli import main
 from minitransformer.exercises import exercise_names
+from minitransformer.gradcheck.cases import CASES
 
 # What a part of an exercise needs beside NumPy, because it is about text.
 OTHER_LIBRARY = {"ex14": "sacrebleu"}
@@ -95,7 +96,7 @@ def test_the_example_of_the_readme_builds_trains_and_checks_a_model():
 
 def test_all_gradients_are_checked():
     output, _ = alone(COMMAND_LINE, "gradcheck")
-    assert " right, 0 wrong, in " in output
+    assert f"\n{len(CASES)} right, 0 wrong, in " in output
 
 
 def test_all_exercises_are_checked_but_those_about_text():

@@ -7,7 +7,7 @@ import pytest
 
 from minitransformer import Adam, Transformer
 from minitransformer.checkpoint import load_model_arrays, model_arrays
-from minitransformer.data.batches import make_batches, split
+from minitransformer.data.batches import make_batches
 from minitransformer.gradcheck.cases import SOURCE, TARGET, small_config
 
 PAIRS = [([3 + i % 7] * (1 + i % 5), [4 + i % 6] * (1 + i % 3)) for i in range(11)]
@@ -75,7 +75,7 @@ def test_gradients_of_shards_add_up_to_that_of_the_batch(model, count):
     losses = add_gradient(model, batch)
     shard_losses = [
         add_gradient(replica, shard, batch.num_tokens)
-        for replica, shard in zip(replicas, split(batch, count), strict=True)
+        for replica, shard in zip(replicas, batch.split(count), strict=True)
         if shard.num_tokens
     ]
     total = sum(replica.flat.grad for replica in replicas)

@@ -6,6 +6,9 @@ A sentence is translated by saying its words in reverse order.
 import io
 import json
 import random
+from itertools import islice
+
+import numpy as np
 
 from minitransformer.backend import CPU
 from minitransformer.run_folder import RunFolder
@@ -15,28 +18,30 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
 
 SIZES = {"train": 40, "validation": 6}
-FIELDS = dict(
-    corpus="files",
-    vocabulary_size=36,
-    max_tokens=20,
+COMMON = dict(
     d_model=8,
     num_heads=2,
     d_ff=16,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
     max_length=20,
     dropout=0.1,
     norm="pre",
     epochs=3,
     batch_tokens=120,
-    accumulate=2,
     warmup_steps=4,
     peak_learning_rate=1e-2,
-    subword_dropout=0.1,
     average=2,
     log_every=1,
     save_every=1,
     shards=2,
+)
+OF_TRANSLATORS = dict(
+    corpus="files",
+    vocabulary_size=36,
+    max_tokens=20,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    accumulate=2,
+    subword_dropout=0.1,
 )
 
 
@@ -45,7 +50,7 @@ def tiny_recipe(folder, **changes):
     rng = random.Random(0)
     words = [a + b for a in "bdgk" for b in ("ao", "i", "u")]
     folder.mkdir(parents=True, exist_ok=True)
-    fields = dict(FIELDS)
+    fields = COMMON | OF_TRANSLATORS
     for split, size in SIZES.items():
         sentences = [rng.choices(words, k=rng.randint(2, 4)) for _ in range(size)]
         for side, step in (("source", 1), ("target", -1)):
@@ -57,6 +62,29 @@ def tiny_recipe(folder, **changes):
         if name in recipe.settings() or name in changes:
             recipe = recipe.with_value(name, value)
     return recipe
+
+
+def tiny_recipe_of(kind, path, content, **fields):
+    """A Recipe for a kind that does not translate, of what is then in the file at ``path``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    recipe = Recipe().with_value("kind", kind)
+    for name, value in (COMMON | dict(num_layers=1, label_smoothing=0.0) | fields).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+class AlwaysSays:
+    """In place of a model of ids: the same logits (V,) at every position."""
+
+    def __init__(self, logits):
+        self.row = logits
+
+    def inputs(self, batch):
+        return (batch.ids,)
+
+    def logits(self, ids):
+        return np.tile(self.row, (*ids.shape, 1)), None
 
 
 def tiny_trainer(recipe, folder, stream=None, beginning=None):
@@ -74,6 +102,16 @@ def trained(recipe, folder, beginning=None):
         trainer = tiny_trainer(recipe, folder, beginning=beginning)
         trainer.train()
     return trainer
+
+
+def trained_in_two(recipe, folder, steps):
+    """Its whole run in ``folder``, of which somebody stops the first part after ``steps``."""
+    cut = tiny_trainer(recipe, folder)
+    with cut.workers.one_blas_thread():
+        for _ in islice(cut.steps(), steps):
+            pass
+    cut.save()
+    trained(recipe, folder)
 
 
 def record(folder):

@@ -102,6 +102,21 @@ def require_task(run_folder, command):
         )
 
 
+def text_of(options):
+    """The text of the command line or, without any, what is piped in; empty at a terminal.
+
+    Raises:
+        ValueError: what is piped in is not UTF-8.
+    """
+    if options.text or sys.stdin.isatty():
+        return " ".join(options.text)
+    sys.stdin.reconfigure(encoding="utf-8-sig")  # without the byte order mark that some write
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"standard input is not UTF-8: {error}; convert it first") from error
+
+
 def note_unknown(units):
     """Say which parts of a text the vocabulary has not, if there are any."""
     if units:

@@ -20,9 +20,10 @@ from minitransformer.training.processes import all_processes
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.training.splits import TEST_SPLITS, load_split
+from minitransformer.training.task import task_class
 from minitransformer.twins import accelerated
 
-OF_TRANSLATORS = ("split", "data_dir", "checkpoints", "output", "json")
+OF_TESTS = ("split", "data_dir", "checkpoints", "output", "json")
 
 
 def add(parser):
@@ -60,7 +61,7 @@ def add(parser):
 def run(options):
     """Score as ``options`` say; returns the exit status."""
     config, _ = RunFolder(options.run_folder).load_config()
-    if config.task != "translation":
+    if not task_class(config).has_tests:
         return _validate(options, config)
     sacrebleu_metrics()
     with own_functions(options):
@@ -68,7 +69,7 @@ def run(options):
 
 
 def _validate(options, config):
-    unused = [name for name in OF_TRANSLATORS if getattr(options, name)]
+    unused = [name for name in OF_TESTS if getattr(options, name)]
     if unused:
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(

@@ -6,6 +6,7 @@ from minitransformer.commands.arguments import (
     note_unknown,
     positive,
     require_task,
+    text_of,
 )
 from minitransformer.commands.terminal import shown
 from minitransformer.filler import Filler
@@ -18,7 +19,11 @@ def add(parser):
         "gap the likeliest pieces with their probabilities; other gaps stay open meanwhile."
     )
     add_run_folder(parser)
-    parser.add_argument("text", nargs="*", help='a sentence with gaps: "Die Frau liest ein ___."')
+    parser.add_argument(
+        "text",
+        nargs="*",
+        help='a sentence with gaps, "Die Frau liest ein ___."; without any, standard input is read',
+    )
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="pieces for each gap (default: 5)"
     )
@@ -30,7 +35,7 @@ def run(options):
     """Print the text and what might stand in its gaps; returns the exit status."""
     require_task(options.run_folder, "fill")
     filler = Filler.load(options.run_folder, options.device)
-    text = " ".join(options.text)
+    text = text_of(options)
     filling = filler.fill(text, options.top)
     note_unknown(filler.unknown(text))
     print(shown(filling.text))

@@ -11,6 +11,7 @@ from minitransformer.commands.arguments import (
     own_functions,
     positive,
     require_task,
+    text_of,
 )
 from minitransformer.commands.terminal import shown
 from minitransformer.generator import TextGenerator
@@ -23,7 +24,9 @@ def add(parser):
     )
     add_run_folder(parser)
     parser.add_argument(
-        "text", nargs="*", help="how the text begins; without any, a new text is begun"
+        "text",
+        nargs="*",
+        help="how the text begins; without any, what is piped in, or else a new text is begun",
     )
     parser.add_argument(
         "--length", type=positive, default=200, metavar="N", help="most tokens (default: 200)"
@@ -61,7 +64,7 @@ def run(options):
 
 def _run(options):
     generator = TextGenerator.load(options.run_folder, options.device)
-    prompt = " ".join(options.text)
+    prompt = text_of(options)
     note_unknown(generator.unknown(prompt))
     if "\n" in prompt and not generator.vocabulary.encode("\n"):
         print(

@@ -20,7 +20,7 @@ from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.own.layers import require_paper_layers
 from minitransformer.own.training import certify, checked, explained
-from minitransformer.run_folder import RunFolder
+from minitransformer.run_folder import RUNS, RunFolder
 from minitransformer.training.beginning import Beginning
 from minitransformer.training.lock import only_training
 from minitransformer.training.processes import all_processes
@@ -272,7 +272,7 @@ def _new_recipe(options, beginning):
 
 
 def _new_folder(options, recipe):
-    usual = _free(Path("runs/own")) if options.own else Path("runs") / Path(options.recipe).stem
+    usual = _free(RUNS / "own") if options.own else RUNS / Path(options.recipe).stem
     run_folder = RunFolder(options.run_folder or usual)
     recipe.data.require_text()
     if not options.dry_run:

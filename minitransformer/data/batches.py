@@ -44,6 +44,16 @@ class Batch:
         """How many of these positions are padding."""
         return int((self.source == PAD).sum() + (self.target == PAD).sum())
 
+    def split(self, count):
+        """The pairs dealt out to ``count`` shards, each padded only as far as it needs.
+
+        One after the other, because neighbours in a batch are of one length, so that the shards
+        have the same work to do. Where there are fewer pairs than shards the last ones are empty.
+        """
+        if count == 1:
+            return [self]  # wherever its ids are
+        return [_rows(self, slice(i, None, count)) for i in range(count)]
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -181,17 +191,6 @@ def group(lengths, max_tokens, rng=None):
 def pad(sequences):
     """The sequences as the rows of an array (B, T), int32, padded with PAD at the right."""
     return _pad(sequences)[0][:, :-1]
-
-
-def split(batch, count):
-    """The pairs of a Batch dealt out to ``count`` shards, each padded only as far as it needs.
-
-    One after the other, because neighbours in a batch are of one length, so that the shards have
-    the same work to do. Where there are fewer pairs than shards the last shards are empty.
-    """
-    if count == 1:
-        return [batch]  # wherever its ids are
-    return [_rows(batch, slice(i, None, count)) for i in range(count)]
 
 
 def _rows(batch, rows):

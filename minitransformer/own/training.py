@@ -19,6 +19,7 @@ from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare, validated
 from minitransformer.training.splits import TEST_SPLITS, load_split
+from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Stopped
 from minitransformer.translator import Translator
 from minitransformer.twins import standing_in
@@ -95,8 +96,8 @@ def certify(file, run_folder, recipe, device, progress):
         readable = recipe.with_value("accelerate", False)
         theirs = _begin(readable, beginning, device, progress, MOST)
     run_folder.package_log.write(theirs)
-    translates = run_folder.load_config()[0].task == "translation"
-    tried = (_translations if translates else _validation)(run_folder, device)
+    task = task_class(run_folder.load_config()[0])
+    tried = (_translations if task.has_tests else _validation)(run_folder, device)
     lines = [
         "# A Transformer of your own",
         "",

@@ -74,9 +74,6 @@ class LanguageModelling(Task):
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
 
-    def split(self, batch, count):
-        return batch.split(count)
-
     def staged(self, batches, model):
         size = model.config.vocabulary_size
         return staged(batches, model.device, {"ids": size, "labels": size})

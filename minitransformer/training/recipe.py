@@ -181,11 +181,14 @@ class Recipe:
         Raises:
             RecipeError: there is neither, or the file is no recipe.
         """
-        path = RECIPES / f"{name}.toml" if str(name) in recipe_names() else Path(name)
+        names = recipe_names()
+        path = RECIPES / f"{name}.toml" if str(name) in names else Path(name)
         if not path.is_file():
+            close = get_close_matches(str(name), names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
             raise RecipeError(
                 f"there is no file {str(name)!r}, and the recipes of the package are "
-                f"{', '.join(recipe_names())}"
+                f"{', '.join(names)}{hint}"
             )
         try:
             # Without the byte order mark that some editors write.

@@ -129,9 +129,6 @@ class Tagging(Task):
             np.add.at(counts, (batch.labels[there] - 1, said[there]), 1)
         return counts
 
-    def split(self, batch, count):
-        return batch.split(count)
-
     def staged(self, batches, model):
         sizes = {"ids": model.config.vocabulary_size, "labels": model.config.num_labels}
         return staged(batches, model.device, sizes)

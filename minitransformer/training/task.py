@@ -63,18 +63,21 @@ class Task:
 
     ``Subclass(recipe, vocabulary, examples, validation, progress)`` is made of a Recipe, a
     Vocabulary, what ``read`` has read, and reports to ``progress``. A batch is whatever the loss of
-    its models takes, and has ``num_tokens``, of which the losses of a step are the mean.
+    its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
+    ``split(count)``, its rows dealt out to shards: without tokens where there are too few.
 
     Attributes:
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
         needs_mask: whether its vocabularies have a MASK.
+        has_tests: whether its corpora have splits to test with; what has none is validated again.
         processes: those that share a validation; by default this one has none to share it with.
     """
 
     score: ClassVar[Score]
     command: ClassVar[str]
     needs_mask: ClassVar[bool] = False
+    has_tests: ClassVar[bool] = False
     processes = ALONE
 
     @staticmethod
@@ -123,10 +126,6 @@ class Task:
     def exploded(self, model):
         """A loss from which a training does not come back; log V is that of guessing."""
         return EXPLODED * math.log(len(model.output_projection.weight.data))
-
-    def split(self, batch, count):
-        """The batch dealt out to ``count`` shards; without tokens where there are too few rows."""
-        raise NotImplementedError
 
     def staged(self, batches, model):
         """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""

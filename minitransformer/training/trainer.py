@@ -216,7 +216,7 @@ class Trainer:
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
         count, mine = self.workers.count, self.processes.part(self.workers.count)
-        parts = zip(*(self.task.split(batch, count)[mine] for batch in batches), strict=True)
+        parts = zip(*(batch.split(count)[mine] for batch in batches), strict=True)
         # On a GPU ids have been checked before they went there.
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.accelerate.cuda import staged
 from minitransformer.backend import CPU
-from minitransformer.data.batches import BatchReport, encode_pairs, make_batches, split
+from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation import sacrebleu_metrics, score
 from minitransformer.training.recipe import RecipeError
@@ -25,6 +25,7 @@ class Translation(Task):
 
     score = Score("bleu", "BLEU")
     command = "translate"
+    has_tests = True
 
     def __init__(self, recipe, vocabulary, pairs, validation, progress):
         self.recipe, self.vocabulary = recipe, vocabulary
@@ -92,9 +93,6 @@ class Translation(Task):
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,
         }
-
-    def split(self, batch, count):
-        return split(batch, count)
 
     def staged(self, batches, model):
         source, target = model.config.source_vocabulary_size, model.config.target_vocabulary_size

@@ -1,3 +1,4 @@
+import io
 import json
 import shutil
 
@@ -70,6 +71,12 @@ def test_printed_are_the_text_and_the_likeliest_pieces(run, filler, capsys):
     assert len(rows) == 3
 
 
+def test_a_sentence_may_be_piped_in(run, monkeypatch, capsys):
+    expected = said(capsys, run, "a ___ sleeps in the park.").out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a ___ sleeps in the park.\n")))
+    assert said(capsys, run).out == expected
+
+
 def test_of_several_gaps_each_has_its_list(run, capsys):
     out = said(capsys, run, "a ___ sleeps in the ___.").out
     assert "\ngap 1\n" in out
@@ -112,9 +119,15 @@ def test_all_that_stands_around_a_gap_stays_as_it_was_written(filler):
     assert filled == f"{before}{filler.fill(text).gaps[0][0][0]}{after}"
 
 
-@pytest.mark.parametrize("text", [[], [""], ["a dog runs"], ["a __ b"], [" "], ["<mask>"]])
+@pytest.mark.parametrize("text", [[""], ["a dog runs"], ["a __ b"], [" "], ["<mask>"]])
 def test_a_text_without_a_gap_is_refused(text, run, capsys):
     assert "write ___ for what is left out" in problem(capsys, run, *text)
+
+
+@pytest.mark.parametrize("content", [b"", b"a dog runs\n"])
+def test_nor_is_one_that_is_piped_in(content, run, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert "write ___ for what is left out" in problem(capsys, run)
 
 
 @pytest.mark.parametrize("word", ["dog ", "dog", "☃ "])

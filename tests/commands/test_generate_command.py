@@ -1,4 +1,6 @@
+import io
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -93,9 +95,30 @@ def test_what_is_shown_is_what_recomputing_every_step_says(run):
     assert len(text) > 30
 
 
-def test_an_empty_prompt_begins_a_text(run, capsys):
+def test_an_empty_prompt_begins_a_text(run, monkeypatch, capsys):
     assert said(capsys, run, "", "--temperature", "0").out.startswith("a ")
-    assert said(capsys, run, "--temperature", "0").out.startswith("a ")
+    for stdin in (SimpleNamespace(isatty=lambda: True), piped(b"")):
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert said(capsys, run, "--temperature", "0").out.startswith("a ")
+
+
+def piped(content):
+    return io.TextIOWrapper(io.BytesIO(content), "ascii")
+
+
+@pytest.mark.parametrize("content", [b"a dog\n", b"\xef\xbb\xbfa dog\r\n", b"a dog"])
+def test_a_text_that_is_piped_in_goes_on_without_its_last_line_end(
+    content, run, monkeypatch, capsys
+):
+    expected = said(capsys, run, "a dog", "--length", "20").out
+    monkeypatch.setattr("sys.stdin", piped(content))
+    assert said(capsys, run, "--length", "20").out == expected
+
+
+def test_what_is_piped_in_and_is_no_text_is_refused(run, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", piped(b"a d\xf6g\n"))
+    assert main(["generate", str(run)]) == 1
+    assert "standard input is not UTF-8: " in capsys.readouterr().err
 
 
 def test_of_a_prompt_longer_than_the_context_the_end_matters(run, capsys):

@@ -4,6 +4,7 @@ import re
 import pytest
 
 from minitransformer.cli import main
+from minitransformer.commands import gradcheck
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.layers.layer_norm import layer_norm
 
@@ -26,13 +27,15 @@ def pair(tmp_path):
     return write
 
 
-def test_gradcheck_prints_a_row_for_every_layer_and_the_model(capsys):
+def test_gradcheck_prints_a_row_for_each_case_of_the_table(monkeypatch, capsys):
+    cases = CASES[::8]  # all of them run where there is no library but NumPy
+    monkeypatch.setattr(gradcheck, "CASES", cases)
     assert main(["gradcheck"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["layer", "largest", "error", "tensors", "seconds"]
-    for case, line in zip(CASES, lines[1:], strict=False):
+    for case, line in zip(cases, lines[1:-1], strict=True):
         assert re.fullmatch(re.escape(case.name) + r" +\d\.\de-\d\d +\d+ +\d+\.\d\d", line)
-    assert re.fullmatch(rf"{len(CASES)} right, 0 wrong, in \d+\.\d s", lines[-1])
+    assert re.fullmatch(rf"{len(cases)} right, 0 wrong, in \d+\.\d s", lines[-1])
 
 
 def test_gradcheck_of_one_layer_prints_only_its_rows(capsys):

@@ -146,11 +146,11 @@ def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
 
 
 def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
-    assert train("toi") == 1
+    assert train("nonsense") == 1
     message, recipes = (
         capsys.readouterr().err.rstrip().split(", and the recipes of the package are ")
     )
-    assert message == "minitransformer: there is no file 'toi'"
+    assert message == "minitransformer: there is no file 'nonsense'"
     assert set(recipes.split(", ")) == {file.stem for file in RECIPES.glob("*.toml")}
 
 

@@ -16,7 +16,6 @@ from minitransformer.data.batches import (
     group,
     make_batches,
     pad,
-    split,
 )
 from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
 
@@ -197,7 +196,7 @@ def test_dropout_without_a_seed_is_refused(vocabulary):
 @given(PAIRS.filter(bool), st.integers(1, 9))
 def test_every_pair_is_in_exactly_one_shard_padded_no_further_than_it_needs(pairs, count):
     (batch,) = make_batches(pairs, 10_000)
-    shards = split(batch, count)
+    shards = batch.split(count)
     assert len(shards) == count
     assert Counter(contents(shards)) == Counter(contents([batch]))
     assert sum(shard.num_tokens for shard in shards) == batch.num_tokens
@@ -211,7 +210,7 @@ def test_every_pair_is_in_exactly_one_shard_padded_no_further_than_it_needs(pair
 
 def test_a_shard_looks_like_this():
     (batch,) = make_batches([([7, 8, 9], [5]), ([4], [6, 7]), ([4, 4], [5])], max_tokens=21)
-    first, second = split(batch, 2)
+    first, second = batch.split(2)
     # Dealt out in turn: the first and the third pair, the second one.
     assert first.source.tolist() == [[4, EOS, PAD, PAD], [7, 8, 9, EOS]]
     assert first.target.tolist() == [[BOS, 6, 7], [BOS, 5, PAD]]
@@ -222,7 +221,7 @@ def test_a_shard_looks_like_this():
 
 def test_where_there_are_more_shards_than_pairs_the_last_ones_are_empty():
     (batch,) = make_batches([([7, 8], [5]), ([4], [6])], max_tokens=100)
-    shards = split(batch, 4)
+    shards = batch.split(4)
     assert [len(shard.source) for shard in shards] == [1, 1, 0, 0]
     assert [shard.num_tokens for shard in shards] == [2, 2, 0, 0]
     assert shards[3].source.shape == shards[3].labels.shape == (0, 0)
@@ -230,7 +229,7 @@ def test_where_there_are_more_shards_than_pairs_the_last_ones_are_empty():
 
 def test_shards_of_a_batch_have_almost_the_same_work_to_do():
     for batch in make_batches(captions(), 4096):
-        sizes = [shard.size for shard in split(batch, 4)]
+        sizes = [shard.size for shard in batch.split(4)]
         assert max(sizes) < 1.2 * min(sizes)
 
 

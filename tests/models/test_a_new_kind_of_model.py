@@ -1,14 +1,12 @@
 """One Trainer, run folder, command line and search for every model: all that a new one needs."""
 
-import json
 import re
 import tomllib
-from itertools import islice
 
 import numpy as np
 import pytest
 from bag_of_words import BagOfWords, BagOfWordsConfig
-from tiny_run import record, tiny_recipe, tiny_trainer, trained
+from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
 
 from minitransformer import decoding
@@ -28,9 +26,8 @@ from minitransformer.gradcheck.cases import (
     D,
     ModelLoss,
     V,
-    small_config,
 )
-from minitransformer.models.kinds import KINDS, config_class, config_of, new_model
+from minitransformer.models.kinds import KINDS, config_class, new_model
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.translator import Translator
@@ -149,12 +146,7 @@ def recipe(tmp_path_factory):
 
 def test_a_resumed_run_equals_an_uninterrupted_one(recipe, tmp_path):
     trained(recipe, tmp_path / "whole")
-    cut = tiny_trainer(recipe, tmp_path / "cut")
-    with cut.workers.one_blas_thread():
-        for _ in islice(cut.steps(), 2):
-            pass
-    cut.save()
-    trained(recipe, tmp_path / "cut")
+    trained_in_two(recipe, tmp_path / "cut", steps=2)
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 
@@ -228,13 +220,6 @@ def test_another_kind_keeps_what_was_chosen_and_has_its_own_defaults():
     assert changed.model == Recipe.from_dict({"model": {"kind": KIND, "dropout": 0.3}}).model
     assert changed.model["d_model"] == 12
     assert "d_ff" not in changed.model
-
-
-def test_a_kind_comes_back_from_its_fields():
-    for config in (small_bag(num_maps=2), small_config("pre")):
-        fields = json.loads(json.dumps(config.as_dict()))
-        assert config_of(fields) == config
-        assert fields["kind"] == config.kind
 
 
 def test_a_kind_that_is_not_there_is_refused_with_those_there_are(tmp_path):

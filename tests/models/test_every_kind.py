@@ -1,4 +1,7 @@
-"""What every model that translates promises; a kind that is new in the table is tried, too."""
+"""What every model promises, and what those that translate do; a kind new in the table is tried."""
+
+import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -6,53 +9,91 @@ from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
 
 from minitransformer.backend import Device, to_host
-from minitransformer.data.batches import split
+from minitransformer.data.batches import Labelled
 from minitransformer.data.vocabulary import BOS
 from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.gradcheck.cases import BATCH, LABELS, SOURCE, TARGET, B, V
-from minitransformer.models.kinds import KINDS, config_class, new_model
+from minitransformer.models.kinds import KINDS, config_class, config_of, new_model
 
 BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
-EVERY = [
+TRANSLATORS = [
     *((kind, {}) for kind in KINDS if config_class(kind).task == "translation"),
     ("recurrent", dict(attention="none")),
     (BagOfWordsConfig.kind, {}),
 ]
+EVERY = [
+    *TRANSLATORS,
+    *((kind, {}) for kind in KINDS if config_class(kind).task != "translation"),
+    ("language-model", dict(norm="post")),
+]
+of_translators = pytest.mark.parametrize("model", TRANSLATORS, ids=str, indirect=True)
+NARROW = dict(
+    d_model=16,
+    max_length=8,
+    d_hidden=16,
+    d_ff=32,
+    dropout=0.0,
+    window=1,  # so that a sentence is more than one block
+    labels=" ".join(map(str, range(1, LABELS.max() + 1))),
+)
 
 
 @pytest.fixture(params=EVERY, ids=str)
 def model(request, monkeypatch):
-    """A model of each kind, as by default but narrow, in float64; a window is of few positions."""
+    """A model of each kind, as by default but narrow, in float64."""
     monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
-    kind, fields = request.param
-    narrow = dict(d_model=16, max_length=8, dropout=0.0)
-    if any(f.name == "window" for f in config_class(kind).choices()):
-        narrow["window"] = 1  # so that a sentence is more than one block
-    config = config_class(kind).of_vocabulary(V, **narrow, **fields)
+    kind, chosen = request.param
+    has = {f.name for f in fields(config_class(kind))}
+    narrow = {name: value for name, value in NARROW.items() if name in has}
+    config = config_class(kind).of_vocabulary(V, **narrow, **chosen)
     return new_model(config, seed=1, dtype=np.float64)
+
+
+@pytest.fixture
+def batch(model):
+    """What it learns from; of a model that does not translate, at every second place."""
+    if model.config.task == "translation":
+        return BATCH
+    return Labelled.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
+
+
+def test_its_kind_names_its_configuration_and_its_model(model):
+    kept = json.loads(json.dumps(model.config.as_dict()))
+    assert config_of(kept) == model.config
+    assert type(model.config).__name__ == f"{type(model).__name__}Config"
 
 
 def test_its_size_is_known_without_building_it(model):
     assert model.config.num_parameters() == model.num_parameters()
 
 
-def test_padding_changes_neither_logits_nor_gradients(model):
-    def logits_and_gradient(source, target):
-        model.zero_grad()
-        logits, cache = model.forward(source, target)
-        dlogits = np.zeros_like(logits)
-        dlogits[:, : TARGET.shape[1]] = np.random.default_rng(0).standard_normal((B, 4, V))
-        model.backward(dlogits, cache)
-        return logits[:, : TARGET.shape[1]], model.flat.grad.copy()
+def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(model, batch):
+    logits, _ = model.logits(*model.inputs(batch))
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    chosen = np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
+    (loss, nll), _ = model.loss(batch)
+    assert loss == pytest.approx(nll)
+    assert nll == pytest.approx(-chosen[batch.labels != 0].mean())
 
-    wider = ((0, 0), (0, 3))
-    expected = logits_and_gradient(SOURCE, TARGET)
-    padded = logits_and_gradient(np.pad(SOURCE, wider), np.pad(TARGET, wider))
+
+def test_padding_changes_neither_logits_nor_gradients(model, batch):
+    def logits_and_gradient(*ids):
+        model.zero_grad()
+        logits, cache = model.logits(*ids)
+        dlogits = np.zeros_like(logits)
+        dlogits[:, :4] = np.random.default_rng(0).standard_normal((B, 4, logits.shape[-1]))
+        model.backward(dlogits, cache)
+        return logits[:, :4], model.flat.grad.copy()
+
+    ids = model.inputs(batch)
+    expected = logits_and_gradient(*ids)
+    padded = logits_and_gradient(*(np.pad(x, ((0, 0), (0, 3))) for x in ids))
     for ours, theirs in zip(padded, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+@of_translators
 def test_no_position_sees_what_is_said_after_it(model):
     before, _ = model.forward(SOURCE, TARGET)
     changed = TARGET.copy()
@@ -62,33 +103,34 @@ def test_no_position_sees_what_is_said_after_it(model):
     assert (after[:, 2:] != before[:, 2:]).any(axis=(1, 2)).all()
 
 
+@of_translators
 def test_it_looks_at_the_source(model):
     other = np.where(SOURCE == 7, 10, SOURCE)
     assert (model.forward(other, TARGET)[0] != model.forward(SOURCE, TARGET)[0]).any()
 
 
-def test_its_gradient_is_the_slope_of_its_loss(model):
+def test_its_gradient_is_the_slope_of_its_loss(model, batch):
     """In a direction in which no parameter stands still."""
     direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
     start, step = model.flat.data.copy(), 1e-8  # of each parameter; there are many
     losses = []
     for sign in (1, -1):
         model.flat.data[:] = start + sign * step * direction
-        losses.append(model.loss(BATCH, smoothing=0.1)[0][0])
+        losses.append(model.loss(batch, smoothing=0.1)[0][0])
     model.flat.data[:] = start
-    _, cache = model.loss(BATCH, smoothing=0.1)
+    _, cache = model.loss(batch, smoothing=0.1)
     model.loss_backward(1.0, cache)
     slope = (losses[0] - losses[1]) / (2 * step)
     assert model.flat.grad @ direction == pytest.approx(slope, rel=1e-6)
 
 
-def test_shards_have_the_gradient_of_the_batch(model):
-    num_tokens = int((LABELS != 0).sum())
-    _, cache = model.loss(BATCH, num_tokens=num_tokens)
+def test_shards_have_the_gradient_of_the_batch(model, batch):
+    num_tokens = int((batch.labels != 0).sum())
+    _, cache = model.loss(batch, num_tokens=num_tokens)
     model.loss_backward(1.0, cache)
     whole = model.flat.grad.copy()
     model.zero_grad()
-    for shard in split(BATCH, 2):
+    for shard in batch.split(2):
         replica = model.replica()
         _, cache = replica.loss(shard, num_tokens=num_tokens)
         replica.loss_backward(1.0, cache)
@@ -96,17 +138,18 @@ def test_shards_have_the_gradient_of_the_batch(model):
     np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
 
 
-def test_it_gives_on_a_device_what_it_gives_on_numpy(model):
+def test_it_gives_on_a_device_what_it_gives_on_numpy(model, batch):
     here = new_model(model.config, seed=2)
     there = new_model(model.config, seed=2, device=Device("stand-in", strict))
     for each in (here, there):
-        _, cache = each.loss(BATCH)
+        _, cache = each.loss(batch)
         each.loss_backward(1.0, cache)
     gradient = to_host(there.flat.grad)
     assert gradient.dtype == np.float32
     np.testing.assert_allclose(gradient, here.flat.grad, atol=1e-5 * abs(gradient).max())
 
 
+@of_translators
 def test_a_search_steps_through_what_the_decoder_says(model):
     """Hypotheses change places, and one of three sentences leaves."""
     logits = []

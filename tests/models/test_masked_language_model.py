@@ -1,38 +1,18 @@
 import numpy as np
 import pytest
-from strict_cupy import strict
 
-from minitransformer.backend import Device, to_host
-from minitransformer.data.batches import Labelled
-from minitransformer.gradcheck.cases import LABELS, TARGET, V, small_language_model_config
+from minitransformer.gradcheck.cases import TARGET, V, small_language_model_config
 from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.models.kinds import config_of, new_model
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
 
-BATCH = Labelled.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
+CONFIG = small_language_model_config(kind=MaskedLanguageModelConfig)
 
 
-def config_for(norm="pre"):
-    return small_language_model_config(norm, MaskedLanguageModelConfig)
-
-
-def model_of(seed=1, dtype=np.float64, **options):
-    return MaskedLanguageModel(config_for(), seed, dtype=dtype, **options)
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_its_size_is_known_without_building_it(norm):
-    config = config_for(norm)
-    assert config.num_parameters() == MaskedLanguageModel(config).num_parameters()
-
-
-def test_it_is_known_by_its_kind():
-    model = new_model(config_of(config_for().as_dict()))
-    assert type(model) is MaskedLanguageModel
-    assert model.config == config_for()
+def model_of():
+    return MaskedLanguageModel(CONFIG, seed=1, dtype=np.float64)
 
 
 def each_position_sees_all(model):
@@ -72,41 +52,6 @@ def test_a_wrong_mask_is_told(mask, sees_all, no_padding, monkeypatch):
     monkeypatch.setattr(MaskedLanguageModel, "mask", mask)
     assert each_position_sees_all(model_of()) == sees_all
     assert padding_changes_nothing(model_of()) == no_padding
-
-
-def test_its_loss_is_that_of_the_masked_positions_alone():
-    model = model_of()
-    logits, _ = model.forward(BATCH.ids)
-    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    chosen = np.take_along_axis(log_p, BATCH.labels[..., None], axis=-1)[..., 0]
-    (loss, nll), _ = model.loss(BATCH)
-    assert loss == pytest.approx(nll)
-    assert nll == pytest.approx(-chosen[BATCH.labels != 0].mean())
-
-
-def test_shards_have_the_gradient_of_the_batch():
-    model = model_of()
-    _, cache = model.loss(BATCH, num_tokens=BATCH.num_tokens)
-    model.loss_backward(1.0, cache)
-    whole = model.flat.grad.copy()
-    model.zero_grad()
-    for shard in BATCH.split(2):
-        replica = model.replica()
-        _, cache = replica.loss(shard, num_tokens=BATCH.num_tokens)
-        replica.loss_backward(1.0, cache)
-        model.flat.grad += replica.flat.grad
-    np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
-
-
-def test_it_gives_on_a_device_what_it_gives_on_numpy():
-    here = model_of(dtype=np.float32)
-    there = model_of(dtype=np.float32, device=Device("stand-in", strict))
-    for each in (here, there):
-        _, cache = each.loss(BATCH)
-        each.loss_backward(1.0, cache)
-    gradient = to_host(there.flat.grad)
-    assert gradient.dtype == np.float32
-    np.testing.assert_allclose(gradient, here.flat.grad, atol=1e-5 * abs(gradient).max())
 
 
 def test_sizes_that_make_no_sense_are_refused():

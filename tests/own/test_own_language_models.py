@@ -9,6 +9,7 @@ import pytest
 from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with, written
 
 from minitransformer.cli import main
+from minitransformer.data import toy
 from minitransformer.data.batches import Labelled
 from minitransformer.data.characters import CharacterVocabulary
 from minitransformer.decoding.language_model import text_decoder_for
@@ -229,10 +230,10 @@ def test_the_masked_language_model_is_of_the_papers_layers():
 
 def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):
     monkeypatch.chdir(trained)
+    monkeypatch.setattr(toy, "SIZES", {"train": 120, "validation": 12, "test": 12})
     assert command("train", "bert", "--text", "text.txt", "--vocabulary-size", 40, *SMALL) == 0
     options = "--own", "mine.py", "--log-every", 1, "--epochs", 1, "--run-folder", "runs/tagger"
-    shares = "--labelled-share", 0.01, "--batch-tokens", 64
-    assert command("train", "tagger", "--from", "runs/bert", *shares, *options) == 0
+    assert command("train", "tagger", "--from", "runs/bert", "--batch-tokens", 64, *options) == 0
     tuned = RunFolder("runs/tagger")
     mine, packages = (log.entries()[0]["loss"] for log in (tuned.log, tuned.package_log))
     assert mine == pytest.approx(packages, rel=1e-5)

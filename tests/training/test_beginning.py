@@ -3,11 +3,12 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
-from test_tagging import FIELDS, SENTENCES, recipe_for
-from tiny_run import record, tiny_recipe, trained
+from test_tagging import SENTENCES, recipe_for
+from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
 
 from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
@@ -25,13 +26,9 @@ HEAD = "output_projection.weight"
 
 
 def masked_recipe(folder, **changes):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
-    recipe = Recipe().with_value("kind", "masked-language-model")
-    fields = FIELDS | dict(corpus="text", text=str(folder / "text.txt"), vocabulary_size=42)
-    for name, value in (fields | changes).items():
-        recipe = recipe.with_value(name, value)
-    return recipe
+    path = folder / "text.txt"
+    fields = dict(corpus="text", text=str(path), vocabulary_size=42) | changes
+    return tiny_recipe_of("masked-language-model", path, TEXT, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -298,4 +295,12 @@ def test_what_is_resumed_does_not_begin_with_another_run(tuned, pretrained, caps
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     assert main(["train", "tagger", "--from", str(tmp_path / "none")]) == 1
-    assert "there is no such folder" in capsys.readouterr().err
+    assert "there is no such folder\n" in capsys.readouterr().err
+
+
+def test_a_name_of_a_run_is_told_where_that_is(tuned, tmp_path, monkeypatch, capsys):
+    shutil.copytree(tuned, tmp_path / "runs" / "bert-toy")
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "tagger", "--from", "bert-toy"]) == 1
+    expected = f"there is no such folder; did you mean {Path('runs/bert-toy')}?\n"
+    assert capsys.readouterr().err.endswith(expected)

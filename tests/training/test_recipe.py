@@ -228,12 +228,13 @@ def test_an_empty_file_is_refused(tmp_path):
         Recipe.load(path)
 
 
-def test_an_unknown_recipe_is_refused_with_the_known_ones():
+@pytest.mark.parametrize(("name", "hint"), [("tyo", r"; did you mean toy\?"), ("none", "")])
+def test_an_unknown_recipe_is_refused_with_the_known_ones(name, hint):
     known = ", ".join(RECIPES)
     with pytest.raises(
-        RecipeError, match=f"no file 'tyo', and the recipes of the package are {known}$"
+        RecipeError, match=f"no file '{name}', and the recipes of the package are {known}{hint}$"
     ):
-        Recipe.load("tyo")
+        Recipe.load(name)
 
 
 @pytest.mark.parametrize("call", [Recipe().value, lambda name: Recipe().with_value(name, 1)])

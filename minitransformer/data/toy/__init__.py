@@ -18,6 +18,7 @@ German word is, its case say, is noted as it is written; german.py says how.
 
 import re
 import zlib
+from functools import lru_cache
 
 from minitransformer.data.toy.german import NONE
 from minitransformer.data.toy.sentences import Writer
@@ -35,7 +36,7 @@ def toy_corpus(seed=0):
     of word forms that all occur in training. No German sentence occurs twice. The same seed gives
     the same corpus everywhere; the combinations held out are the same for all seeds.
     """
-    corpus = _made_up(seed)
+    corpus = _made_up(seed, tuple(SIZES.items()))
     return {split: [(str(german), english) for german, english in corpus[split]] for split in SIZES}
 
 
@@ -58,7 +59,7 @@ def labelled_toy_corpus(kind, seed=0):
     if kind not in LABELS:
         raise ValueError(f"labels={kind!r}; the toy corpus has {', '.join(map(repr, LABELS))}")
     field = kind.replace("-", "_")
-    corpus = _made_up(seed)
+    corpus = _made_up(seed, tuple(SIZES.items()))
     return {
         split: [_labelled(german, field) for german, _ in sentences]
         for split, sentences in corpus.items()
@@ -74,12 +75,13 @@ def _labelled(german, field):
     return " ".join(words), " ".join(values)
 
 
-def _made_up(seed):
+@lru_cache(maxsize=1)  # it takes seconds, and is asked for split by split
+def _made_up(seed, sizes):
     """The pairs of the corpus, the German side with its labels."""
     writer = Writer(seed)
-    corpus = {split: [] for split in SIZES}
+    corpus = {split: [] for split, _ in sizes}
     seen, training_words = set(), set()
-    for split, size in SIZES.items():
+    for split, size in sizes:
         while len(corpus[split]) < size:
             german, english, combinations = writer.sentence()
             words = re.findall(r"\w+", german)
