@@ -126,25 +126,19 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
     tests, step, train, beam, sentences = [], [], [], ["--beam-size", 5, "--alpha", 1], []
     if options.quick:
         tests = ["tests/training/test_clipping.py"]
-        step = ["--batch-tokens", 400, "--steps", 4, "--block", 2]
+        step = ["--batch-tokens", 400, "--steps", 4, "--block", 2, "--threads", 1]
         train = ["--epochs", 1, "--d-model", 16, "--num-heads", 2, "--d-ff", 16]
         train += ["--max-length", 20, "--batch-tokens", 20_000]
         beam = ["--beam-size", 1]
-        sentences = ["--sentences", 20, "--rounds", 1]
+        sentences = ["--sentences", 20, "--rounds", 1, "--threads", 1]
 
-    def measured(name, title, seconds, *command):
-        """A part whose command writes its result to a file; ``command[0]`` is its kind."""
-        kind, *rest = command
-        kinds = {"evaluate": ["-m", "minitransformer", "evaluate"]}
-        script = kinds.get(kind, [f"benchmarks/{kind}.py"])
+    def measured(name, title, seconds, kind, *choices):
+        """A part whose command writes its result to a file."""
+        commands = {"evaluate": ["-m", "minitransformer", "evaluate"]}
+        command = commands.get(kind, [f"benchmarks/{kind}.py"])
         file = folder / f"{name}.json"
-
-        def read():
-            result = json.loads(file.read_text(encoding="utf-8"))
-            require_shown(kind, result)
-            return result
-
-        return Part(name, kind, title, [*script, *rest, *device, "--json", file], seconds, read)
+        command = [*command, *choices, *device, "--json", file]
+        return Part(name, kind, title, command, seconds, lambda: result_in(file, kind))
 
     beside = ["--against", "reference"] if without_torch else []
     sizes = ("toy", "toy") if options.quick else ("tiny", "base")
@@ -172,6 +166,17 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
             "decode", "speed of translating", 120, "decode", "--run-folder", run, *sentences, *alone
         ),
     ]
+
+
+def result_in(file, kind):
+    """The result of a part in a JSON file.
+
+    Raises:
+        Exception: of any type, where it is not what a result of this kind should be.
+    """
+    result = json.loads(file.read_text(encoding="utf-8"))
+    require_shown(kind, result)
+    return result
 
 
 def training_result(run):
