@@ -4,8 +4,8 @@ mpiexec -n 3 python nccl_sums.py
 """
 
 import itertools
+import sys
 
-import nccl_by_mpi
 import numpy as np
 from gpu_job import install
 from strict_cupy import strict
@@ -57,10 +57,9 @@ def main():
     with device.as_current():
         for length, shards in itertools.product(LENGTHS, (1, 2, 3, 5)):
             compare(processes, device, length, shards)
-    processes._nccl.close(0)
-    assert [communicator.ended for communicator in nccl_by_mpi.communicators] == ["destroyed"]
     print("compared")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(all_processes().run(main))
