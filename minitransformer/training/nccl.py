@@ -57,8 +57,8 @@ class Nccl:
             )
         self._rank, self._count = processes.rank, processes.count
         self._rows = None  # what _add_in_order receives
-        key = processes.first(self._nccl.get_unique_id)
         try:
+            key = processes.first(self._nccl.get_unique_id)
             with device.as_current():
                 self._gpus = self._nccl.NcclCommunicator(self._count, key, self._rank)
         except self._nccl.NcclError as error:
@@ -87,7 +87,7 @@ class Nccl:
         mine = total[parts[self._rank]]
         if self._rows is None:
             self._rows = [self._xp.empty(len(mine), total.dtype) for _ in range(shards)]
-        shards_of = Workers(self._count).ranges(shards)
+        shards_of = Workers(self._count).ranges(shards)  # as Mpi.part deals them out
         with self._group():
             for peer, part in enumerate(parts):  # this process itself is one of the peers
                 for gradient in gradients:

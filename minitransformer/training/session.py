@@ -36,7 +36,8 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
         MissingLibraryError: there is no sentencepiece, or not what a validation or several GPUs
             need.
-        DisagreementError: the processes have other texts, recipes, or versions.
+        ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
+            come together.
     """
     processes.first(_require_usable, run, own)
     processes.require_same(

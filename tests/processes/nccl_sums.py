@@ -1,6 +1,8 @@
 """Adds up gradients over NCCL as MPI plays it, and compares with sums in order of one process.
 
-mpiexec -n 3 python nccl_sums.py
+    mpiexec -n 3 python nccl_sums.py
+
+Each process has a GPU, and the first one prints that all was compared.
 """
 
 import itertools
