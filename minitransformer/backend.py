@@ -103,6 +103,22 @@ def select_device(name="auto"):
     return _cuda_device(index)
 
 
+def visible_gpus():
+    """The PCI addresses of the GPUs that this process sees, in CUDA's order; none without CuPy.
+
+    They are not asked for more than that: a process that uses one leaves the others alone.
+    """
+    try:
+        import cupy
+    except ImportError:
+        return []
+    runtime = cupy.cuda.runtime
+    try:
+        return [runtime.deviceGetPCIBusId(index) for index in range(runtime.getDeviceCount())]
+    except runtime.CUDARuntimeError:  # no driver, or no GPU
+        return []
+
+
 def _cuda_device(index):
     import cupy
 

@@ -1,6 +1,6 @@
 """The folder of one training run.
 
-config.json         the model's configuration, and the recipe it was trained by
+config.json         the model's configuration, the recipe, and where it was begun, CPU or GPU
 vocabulary.model    the subwords, a sentencepiece model
 own.py              a learner's functions to train with, if any; runs only where --own names it
 beginning.npz       parameters of another run that this one began with, if it did
@@ -136,9 +136,10 @@ class RunFolder:
                 if re.fullmatch(leftover, path.name) and path.is_file():
                     path.unlink()
 
-    def save_config(self, model_config, recipe):
-        """Write the configuration of the model and the recipe, a dict."""
-        text = json.dumps({"model": model_config.as_dict(), "recipe": recipe}, indent=1)
+    def save_config(self, model_config, recipe, begun_on="cpu"):
+        """Write the configuration of the model, the recipe, a dict, and ``"cpu"`` or ``"cuda"``."""
+        sections = {"model": model_config.as_dict(), "recipe": recipe, "begun_on": begun_on}
+        text = json.dumps(sections, indent=1)
         _write_whole(self.config, f"{text}\n".encode())
 
     def load_config(self):
@@ -148,10 +149,22 @@ class RunFolder:
             CheckpointError: this is no run folder, or its configuration is damaged.
             OSError: config.json is no file to be read: see :func:`read_regular`.
         """
+        config, recipe, _ = self._loaded_config()
+        return config, recipe
+
+    def begun_on(self):
+        """``"cpu"`` or ``"cuda"``, where the run was begun; it raises as :meth:`load_config`.
+
+        Runs that do not say count as begun on a CPU.
+        """
+        return self._loaded_config()[2]
+
+    def _loaded_config(self):
         try:
             sections = json.loads(self._config_content().decode())
             require_fields(self.config, sections, model=dict, recipe=dict)
-            return config_of(sections["model"]), sections["recipe"]
+            begun_on = "cuda" if sections.get("begun_on") == "cuda" else "cpu"
+            return config_of(sections["model"]), sections["recipe"], begun_on
         except FileNotFoundError as error:
             missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
             usual = RUNS / self.path

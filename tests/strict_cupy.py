@@ -132,7 +132,8 @@ class StrictCupy:
 
     def __init__(self):
         self.add = SimpleNamespace(at=_add_at)
-        self.cuda = SimpleNamespace(Device=_Device)
+        stream = SimpleNamespace(ptr=0)  # CuPy's default one
+        self.cuda = SimpleNamespace(Device=_Device, get_current_stream=lambda: stream)
         self.random = SimpleNamespace(default_rng=_Generator)
 
     def __getattr__(self, name):
@@ -201,6 +202,9 @@ class _Device:
 
     def __exit__(self, *exception):
         _thread.device = self._before
+
+    def use(self):
+        _thread.device = self._index
 
     def synchronize(self):
         _wait()

@@ -9,7 +9,7 @@ from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
 
-from minitransformer.backend import Device, to_host
+from minitransformer.backend import CPU, Device, to_host
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
@@ -57,7 +57,7 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
         return Translator(*args, **options)
 
     monkeypatch.setattr(translation, "Translator", translator)
-    recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)  # as of a run begun on a CPU
+    recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)
 
     def prepared():
         return session.prepare(recipe, RunFolder(tmp_path / "run"), SECOND, Progress(io.StringIO()))
@@ -73,6 +73,18 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
     resumed = prepared()
     assert resumed.resume()
     assert resumed.step == trainer.step
+
+
+def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_on_cores(tmp_path):
+    """Many small shards keep cores busy, and a GPU waiting."""
+    recipe = tiny_recipe(tmp_path, shards=3)
+
+    def shards(folder, device):
+        run = RunFolder(tmp_path / folder)
+        return session.prepare(recipe, run, device, Progress(io.StringIO())).num_shards
+
+    assert [shards("cores", device) for device in (CPU, SECOND, CPU)] == [3, 1, 3]
+    assert [shards("gpu", device) for device in (SECOND, SECOND, CPU)] == [3, 3, 3]
 
 
 def upload(batches, device, *sizes):

@@ -130,8 +130,10 @@ def translator_of(options):
     Several processes share its batches. This one is the command's own, so that it may keep the
     memory it frees.
     """
-    translator = Translator.load(options.run_folder, options.device, accelerate=options.accelerate)
-    translator.workers = all_processes().shared(translator.workers)
+    processes = all_processes()
+    device = processes.device(options.device)
+    translator = Translator.load(options.run_folder, device, accelerate=options.accelerate)
+    translator.workers = processes.shared(translator.workers)
     if options.accelerate and translator.model.device == CPU:
         keep_freed_memory()
     return translator

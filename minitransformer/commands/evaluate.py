@@ -77,9 +77,10 @@ def _validate(options, config):
             f"leave out {flags}"
         )
     run_folder = RunFolder(options.run_folder)
-    recipe = Recipe.of_run(run_folder)
+    recipe, processes = Recipe.of_run(run_folder), all_processes()
     with own_functions(options), accelerated(options.accelerate):
-        scores, details, origin = validated(run_folder, recipe, options.device, all_processes())
+        device = processes.device(options.device)
+        scores, details, origin = validated(run_folder, recipe, device, processes)
     print(f"{recipe.data.corpus}, validation: {origin}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")

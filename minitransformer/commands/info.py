@@ -2,12 +2,13 @@
 
 import os
 import platform
+import socket
 from pathlib import Path
 
 import numpy as np
 
 import minitransformer
-from minitransformer.backend import DeviceError, select_device
+from minitransformer.backend import DeviceError
 from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
@@ -25,12 +26,18 @@ def add(parser):
         "Show versions, the device and what makes it slow, or what stands in a run folder."
     )
     add_run_folder(parser, nargs="?")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, shared=True)
 
 
 def run(options):
     """Print the information; returns the exit status."""
-    facts = run_facts(RunFolder(options.run_folder)) if options.run_folder else _machine_facts()
+    processes = all_processes()
+    if not options.run_folder:
+        facts = _machine_facts(processes)  # the GPUs of all processes are in it
+    if processes.rank:
+        return 0
+    if options.run_folder:
+        facts = run_facts(RunFolder(options.run_folder))
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     for hint in [] if options.run_folder else hints():
@@ -38,16 +45,16 @@ def run(options):
     return 0
 
 
-def _machine_facts():
+def _machine_facts(processes):
     return {
         "minitransformer": minitransformer.__version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "cores": available_cores(),
         "BLAS": _blas(),
-        "GPU": _gpu(),
-        "MPI": _mpi(),
-        "device": select_device("auto"),
+        "GPU": _gpu(processes),
+        "MPI": _mpi(processes),
+        "device": _device(processes),
         DATA_VARIABLE: _data_folder(),
     }
 
@@ -65,17 +72,32 @@ def _blas():
     )
 
 
-def _gpu():
+def _gpu(processes):
+    """The GPU, or that of each process, and the libraries; NCCL matters to several alone."""
     try:
-        device = select_device("cuda")
+        device = processes.device("cuda")
     except DeviceError as error:
         return f"none; {error}"
-    return f"{device}, CuPy {device.xp.__version__}"
+    from minitransformer.training.nccl import nccl_version
+
+    found = f"{device}, CuPy {device.xp.__version__}"
+    if version := nccl_version():
+        found += f", NCCL {version}"
+    if processes.count > 1:
+        theirs = processes.gathered([f"{processes.rank} has {device} of {socket.gethostname()}"])
+        found += f"; rank {', '.join(theirs)}"
+    return found
 
 
-def _mpi():
+def _device(processes):
+    try:
+        return processes.device("auto")
+    except DeviceError as error:
+        return f"none; {error}"
+
+
+def _mpi(processes):
     """That of mpi4py, and what mpiexec has started; without mpi4py what to do for several."""
-    processes = all_processes()
     try:
         import mpi4py
 

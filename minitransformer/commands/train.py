@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from minitransformer.backend import CPU, DeviceError, select_device
+from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
@@ -100,10 +100,10 @@ def run(options):
     if options.anyway and not options.own:
         options.usage_error("--anyway goes with --own")
     progress, processes = Progress(), all_processes()
-    device = select_device(options.device)
+    device = processes.device(options.device)
     if processes.count > 1:
-        _require_cpu(device)
-        progress.say(f"{processes.count} processes on {processes.cores} cores")
+        where = f"{processes.cores} cores" if device == CPU else "as many GPUs"
+        progress.say(f"{processes.count} processes on {where}")
     beginning = Beginning.of_run(options.beginning) if options.beginning else None
     if options.resume:
         _require_unchanged(options)
@@ -119,11 +119,6 @@ def run(options):
             if options.dry_run:
                 return _dry_run(recipe, device, progress, beginning)
             return _run(options, run_folder, recipe, device, progress, own, processes, beginning)
-
-
-def _require_cpu(device):
-    if device != CPU:
-        raise DeviceError(f"several processes train on CPUs, not on {device}: give --device cpu")
 
 
 def _run(options, run_folder, recipe, device, progress, own, processes, beginning):

@@ -29,10 +29,10 @@ class TrainingConfig:
         log_every: steps between two log entries.
         save_every: steps between two checkpoints; there is one at an epoch's end too.
         shards: parts of a batch that are worked on side by side, by threads and processes; 0 is
-            one for each core of a CPU, or fewer where they would be tiny; a GPU always has 1.
+            one for each core of a CPU, or fewer where they would be tiny, and one for each GPU.
         ordered_sums: whether several processes add up gradients in the order of the shards, so that
-            what a run gives does not depend on how many they are; otherwise in MPI's order, which
-            sends less where a process has several shards.
+            what a run gives does not depend on how many they are; otherwise in the order of MPI or
+            NCCL, which sends less where a process has several shards.
         accelerate: whether to use the faster twins of the layers. On a CPU they round probabilities
             of dropout to 256ths, and the process keeps the memory that it frees.
         matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"`` or

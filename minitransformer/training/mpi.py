@@ -27,9 +27,11 @@ import zlib
 
 import numpy as np
 
+from minitransformer.backend import CPU, array_namespace, is_array, to_host
 from minitransformer.errors import ExplainedError
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.training import watcher
+from minitransformer.training.gpus import own_device
 from minitransformer.training.processes import SIZES, Alone, add_up
 from minitransformer.workers import Workers, available_cores, cores_of_affinity
 
@@ -82,7 +84,8 @@ class Mpi(Alone):
         threads: of each; by default its share of the cores of its machine.
 
     Attributes:
-        seconds_waiting: for other processes, so far.
+        seconds_waiting: for other processes, so far. A GPU's own waiting for others is not in it,
+            as the host does not see that.
         bytes_sent: of gradients to other processes, so far; in MPI's order what it takes at least.
     """
 
@@ -94,6 +97,7 @@ class Mpi(Alone):
         self._here = self._world.Split_type(MPI.COMM_TYPE_SHARED)  # those on this machine
         self._waits = False
         self._rows = None  # what _add_in_order receives
+        self._nccl = None  # what adds where gradients are on GPUs
         mine = cores_of_affinity()
         cores = available_cores(mine.union(*self._here.allgather(mine)))
         self._threads = threads or max(1, min(len(mine), cores // self._here.size))
@@ -106,6 +110,16 @@ class Mpi(Alone):
     @property
     def threads(self):
         return self._threads
+
+    def device(self, name):
+        self.require_same(**{"--device": name})
+        return own_device(name, self)
+
+    def connect(self, device):
+        if device != CPU:
+            from minitransformer.training.nccl import Nccl  # which is for GPUs alone
+
+            self._nccl = Nccl(device, self)
 
     # What is said and gathered
 
@@ -156,6 +170,9 @@ class Mpi(Alone):
     # The sum of gradients
 
     def add(self, total, gradients, shards, workers, ordered=True):
+        if array_namespace(total) is not np:
+            self.bytes_sent += self._nccl.add(total, gradients, shards, workers, ordered)
+            return
         if ordered:
             self._add_in_order(total, gradients, shards, workers)
             return
@@ -192,6 +209,11 @@ class Mpi(Alone):
         self._meet()
         self._complete([self._world.Iallgatherv(self._mpi.IN_PLACE, [total, (lengths, starts)])])
         self.bytes_sent += length * (self.count - 1) * total.itemsize
+
+    def norm(self, total):
+        if array_namespace(total) is not np:
+            return self._nccl.norm(total)
+        return self.first(super().norm, total)
 
     def _meet(self):
         """Wait until all processes are here, ever less eagerly, so that they get the cores."""
@@ -238,6 +260,8 @@ class Mpi(Alone):
         if self._waits:  # interrupted amid what the others may wait for, too
             os.write(watched, watcher.TOLD)
             self._world.Abort(status)
+        if self._nccl:
+            self._nccl.close(status)
         self._mpi.Finalize()
         os.write(watched, watcher.GOODBYE)
         return status
@@ -327,7 +351,7 @@ class _LastWords(io.TextIOBase):
 
 def _short(fact):
     """A fact as it is compared; of an array its checksum."""
-    return f"of checksum {zlib.crc32(fact):08x}" if isinstance(fact, np.ndarray) else fact
+    return f"of checksum {zlib.crc32(to_host(fact)):08x}" if is_array(fact) else fact
 
 
 def _told(failure):

@@ -3,7 +3,7 @@
 The number of shards of a batch belongs to the run; how they are spread belongs to the machines.
 Each process has a block of the shards, and its threads work on them. What a run gives does not
 depend on the spread, because what a shard draws does not, nor the order in which the gradients of
-shards are added, ((g₀ + g₁) + g₂) + …; and one process computes the norm of their sum for all.
+shards are added, ((g₀ + g₁) + g₂) + …; and all go by the norm that one process has computed.
 
 Whoever trains or translates knows the few methods of :class:`Alone`. ``Mpi`` has the same ones; its
 module, :mod:`minitransformer.training.mpi`, is imported nowhere but where ``mpiexec`` has started
@@ -13,6 +13,8 @@ this process.
 import os
 from functools import cache
 
+from minitransformer.backend import select_device
+from minitransformer.training.clipping import gradient_norm
 from minitransformer.workers import available_cores
 
 # What tells a process its number: mpiexec of MPICH and its kin, that of Open MPI, and srun.
@@ -40,6 +42,22 @@ class Alone:
     def threads(self):
         """How many threads keep the cores busy that this process may use."""
         return available_cores()
+
+    def device(self, name):
+        """The Device called ``name``; of several processes each has a GPU of its own.
+
+        Raises:
+            ValueError, DeviceError: as for :func:`select_device`; or there are too few GPUs.
+        """
+        return select_device(name)
+
+    def connect(self, device):
+        """Get ready to add up gradients that are on this Device, before any are.
+
+        Raises:
+            MissingLibraryError: there are several processes on GPUs, and no NCCL.
+            ProcessError: their GPUs do not come together.
+        """
 
     def run(self, main):
         """What ``main()``, a whole command, returns: its exit status."""
@@ -83,6 +101,14 @@ class Alone:
             ordered: whether to add in the order of the shards, or in whatever is the fastest.
         """
         add_up(gradients, total, workers)
+
+    def norm(self, total):
+        """The norm of what :meth:`add` has made, of the same bits in every process.
+
+        Returns:
+            a scalar on the device of ``total``: nothing waits for a GPU.
+        """
+        return gradient_norm(total)
 
 
 ALONE = Alone()

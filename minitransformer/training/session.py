@@ -1,11 +1,12 @@
 """From a recipe to a trainer: data, vocabulary, model, task and run folder put together."""
 
 import io
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from minitransformer import __version__
+from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.checkpoint.binding import differing, fingerprint
 from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
@@ -33,19 +34,25 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
             of another recipe.
         CheckpointError: the folder holds something else than a run, or a run on other functions.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
-        MissingLibraryError: there is no sentencepiece, or not what a validation needs.
-        DisagreementError: the processes have other texts, recipes, or versions.
+        MissingLibraryError: there is no sentencepiece, or not what a validation or several GPUs
+            need.
+        ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
+            come together.
     """
     processes.first(_require_usable, run, own)
     processes.require_same(
-        **{"minitransformer": __version__, "NumPy": np.__version__, "device": str(device)},
+        **{"minitransformer": __version__, "NumPy": np.__version__},
         **{"--own": own.fingerprint if own else "not there"},
         **recipe.without_paths(),
     )
+    processes.connect(device)
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         shards = processes.first(_shards, recipe, run, device, processes)
         recipe = recipe.with_value("shards", shards)
+    begun_on = processes.first(_begun_on, run, device)
     training = recipe.training
+    if device != CPU and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
+        training = replace(training, shards=processes.count)
     new_task = task_class(recipe.model_config(recipe.data.vocabulary_size))
     new_task.require_libraries()
     examples, validation = new_task.read(recipe, progress)
@@ -65,7 +72,7 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
 
     task = new_task(recipe, vocabulary, examples, validation, progress)
     task.processes = processes
-    processes.first(_set_up, run, own, beginning, vocabulary, config, recipe, texts)
+    processes.first(_set_up, run, own, beginning, vocabulary, config, recipe, texts, begun_on)
     return Trainer(model, training, run, task, progress, processes)
 
 
@@ -119,7 +126,16 @@ def _shards(recipe, run, device, processes):
     """How many shards the run in the folder has, or how many a new one gets."""
     if run.config.exists():
         return Recipe.of_run(run).training.shards
+    if device != CPU:
+        return processes.count
     return default_shards(device, recipe.training.batch_tokens, processes.cores)
+
+
+def _begun_on(run, device):
+    """``"cpu"`` or ``"cuda"``: where the run in the folder was begun, or a new one is."""
+    if run.config.exists():
+        return run.begun_on()
+    return "cpu" if device == CPU else "cuda"
 
 
 def _begun_with(recipe, run, task, examples, of_data, texts, beginning):
@@ -131,7 +147,7 @@ def _begun_with(recipe, run, task, examples, of_data, texts, beginning):
     return _new_vocabulary(recipe, task, examples), None
 
 
-def _set_up(run, own, beginning, vocabulary, config, recipe, texts):
+def _set_up(run, own, beginning, vocabulary, config, recipe, texts, begun_on):
     run.create()
     if not run.config.exists():
         if own:
@@ -139,7 +155,7 @@ def _set_up(run, own, beginning, vocabulary, config, recipe, texts):
         if beginning:
             beginning.keep_in(run)
         run.save_vocabulary(vocabulary)
-        run.save_config(config, recipe.as_dict())
+        run.save_config(config, recipe.as_dict(), begun_on)
     run.bind(recipe.identity(), texts)
 
 

@@ -8,13 +8,13 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 import math
 import time
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.accelerate.cuda import matmul_precision
-from minitransformer.backend import CPU, array_namespace
+from minitransformer.backend import CPU, array_namespace, to_host
 from minitransformer.checkpoint import (
     CheckpointError,
     average,
@@ -26,7 +26,7 @@ from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_raised
 from minitransformer.token_ids import ids_checked_before
 from minitransformer.training.adam import Adam
-from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.clipping import clip_scale
 from minitransformer.training.processes import ALONE
 from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
@@ -71,13 +71,15 @@ class Trainer:
     def __init__(self, model, config, run, task, progress, processes=ALONE):
         self.model, self.config, self.run = model, config, run
         self.task, self.progress, self.processes = task, progress, processes
+        self.num_shards = config.shards or 1
+        self.shards = range(self.num_shards)[processes.part(self.num_shards)]  # of this process
+        # Work for a GPU has one queue, and threads would only take turns to fill it.
+        on_cpu = model.device == CPU
+        self.workers = Workers(self.num_shards, processes.threads) if on_cpu else Workers(1)
         with model.device.as_current():
             self.adam = Adam(model.flat)
-        # A GPU shares out a batch by itself, whatever the machine did that the run began on.
-        shards = range((config.shards or 1) if model.device == CPU else 1)
-        self.workers = Workers(len(shards), processes.threads)
-        self.shards = shards[processes.part(len(shards))]  # those of this process
-        self.replicas = [model, *(model.replica() for _ in self.shards[1:])][: len(self.shards)]
+            replicas = [model, *(model.replica() for _ in self.shards[1:])]
+        self.replicas = replicas[: len(self.shards)]  # none where there are fewer shards
         self.step = self.epoch = self.position = 0
         self.best = None
         self.seconds = 0.0
@@ -133,11 +135,14 @@ class Trainer:
                 f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
                 f"of {len(batches)}; take the whole folder from a copy of the run"
             )
-        ahead = self.task.staged(batches[self.position :], self.model)
+        parts = chain.from_iterable(map(self._parts, batches[self.position :]))
+        ahead = self.task.staged(parts, self.model)  # cut where that waits for no GPU
         while self.position < len(batches):
-            group = list(islice(ahead, self.config.accumulate))
+            group = batches[self.position : self.position + self.config.accumulate]
             self.position += len(group)
-            self.take_step(group, total_steps)
+            self.take_step(
+                group, total_steps, [list(islice(ahead, len(self.shards))) for _ in group]
+            )
             yield
 
     @cached_property
@@ -203,10 +208,17 @@ class Trainer:
     def _average(self, epochs):
         return self.processes.first(average, [self.run.epoch_file(epoch) for epoch in epochs])
 
-    def take_step(self, batches, total_steps):
+    def _parts(self, batch):
+        """What the shards of this process have of a batch."""
+        return batch.split(self.num_shards)[self.processes.part(self.num_shards)]
+
+    def take_step(self, batches, total_steps, parts=None):
         """One update of the parameters from the summed gradients of ``batches``.
 
         Each replica runs forward and backward on its shard of each batch.
+
+        Args:
+            parts: for each batch, what the shards of this process have of it; by default cut here.
 
         Raises:
             TrainingError: as for :meth:`train`, in a step that is logged.
@@ -215,8 +227,7 @@ class Trainer:
         config = self.config
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
-        count, mine = self.workers.count, self.processes.part(self.workers.count)
-        parts = zip(*(batch.split(count)[mine] for batch in batches), strict=True)
+        parts = zip(*(parts or map(self._parts, batches)), strict=True)
         # On a GPU ids have been checked before they went there.
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():
@@ -273,14 +284,14 @@ class Trainer:
         """Make the model's gradient the sum of those of all shards; returns its norm."""
         total = self.model.flat.grad
         gradients = [replica.flat.grad for replica in self.replicas]
-        workers, ordered = self.workers, self.config.ordered_sums
-        self.processes.add(total, gradients, workers.count, workers, ordered)
-        return self.processes.first(gradient_norm, total)
+        ordered = self.config.ordered_sums
+        self.processes.add(total, gradients, self.num_shards, self.workers, ordered)
+        return self.processes.norm(total)
 
     def _read_last_step(self):
         """Loss, NLL and norm of the gradient; waits for the device that computes them."""
         losses, norm = self._last_step
-        losses = self.processes.gathered(losses)
+        losses = self.processes.gathered([list(map(to_host, pair)) for pair in losses])
         loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
         norm = float(norm)
         exploded = self.task.exploded(self.model)

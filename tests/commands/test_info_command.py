@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 import minitransformer
 from minitransformer.backend import CPU, Device, DeviceError
 from minitransformer.cli import main
-from minitransformer.commands import hints, info
+from minitransformer.commands import hints
+from minitransformer.training import processes
 from minitransformer.translator import Translator
 from minitransformer.workers import available_cores
 
@@ -48,15 +49,16 @@ def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkey
     assert facts(capsys)["BLAS"] == f"{built['name']} {built['version']}"
 
 
-def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, capsys):
+def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, without, capsys):
+    without("cupy")  # and with that NCCL
     cupy = SimpleNamespace(__version__="14.1")
-    monkeypatch.setattr(info, "select_device", lambda name: Device("cuda:0", cupy))
+    monkeypatch.setattr(processes, "select_device", lambda name: Device("cuda:0", cupy))
     shown = facts(capsys)
     assert (shown["GPU"], shown["device"]) == ("cuda:0, CuPy 14.1", "cuda:0")
 
 
 def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
-    monkeypatch.setattr(info, "select_device", no_gpu)
+    monkeypatch.setattr(processes, "select_device", no_gpu)
     shown = facts(capsys)
     assert shown["GPU"] == "none; device 'cuda' is not usable: install CuPy"
     assert shown["device"] == "cpu"

@@ -14,6 +14,7 @@ from minitransformer.commands.train import _toml
 from minitransformer.run_folder import RunFolder
 
 JOB = Path(__file__).with_name("job.py")
+GPU_JOB = Path(__file__).with_name("gpu_job.py")
 # That of the package mpich or openmpi stands beside Python.
 MPIEXEC = shutil.which(
     "mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -27,10 +28,14 @@ def written(folder, **changes):
     return path
 
 
-def words(processes, arguments, threads=1, trouble="-"):
-    """Words of a command that starts so many processes with the same arguments."""
+def words(processes, arguments, threads=1, trouble="-", gpus=None):
+    """Words of a command that starts so many processes with the same arguments.
+
+    ``gpus`` are those of gpu_job.py, or None.
+    """
     mpiexec = [MPIEXEC, "-n", str(processes)] if processes > 1 else []
-    return [*mpiexec, sys.executable, str(JOB), str(threads), trouble, *map(str, arguments)]
+    job = [GPU_JOB, gpus] if gpus else [JOB]
+    return list(map(str, [*mpiexec, sys.executable, *job, threads, trouble, *arguments]))
 
 
 def environment():
@@ -46,9 +51,9 @@ def finished(command, **options):
     )
 
 
-def run(processes, *arguments, status=0, threads=1, trouble="-", **options):
+def run(processes, *arguments, status=0, threads=1, trouble="-", gpus=None, **options):
     """What so many processes of the command line print: (standard output, standard error)."""
-    done = finished(words(processes, arguments, threads, trouble), **options)
+    done = finished(words(processes, arguments, threads, trouble, gpus), **options)
     assert done.returncode == status, done.stderr
     return done.stdout, done.stderr
 
@@ -60,14 +65,14 @@ def loaded(folder):
     return entries, {name: array.tobytes() for name, array in arrays.items()}, state
 
 
-def interrupted(processes, *arguments, entries, trouble="slow:0"):
+def interrupted(processes, *arguments, entries, trouble="slow:0", gpus=None):
     """Press Ctrl-C when the log of the run folder, the last argument, has so many entries.
 
     Returns:
         what was printed to standard error.
     """
     log = RunFolder(arguments[-1]).log
-    command = words(processes, arguments, trouble=trouble)
+    command = words(processes, arguments, trouble=trouble, gpus=gpus)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as job:
         while len(log.entries()) < entries:

@@ -11,6 +11,7 @@ from minitransformer import Device, Transformer, TransformerConfig, twins
 from minitransformer.checkpoint import average, checkpoints, load_checkpoint
 from minitransformer.data.batches import make_batches
 from minitransformer.run_folder import RunFolder
+from minitransformer.training import processes
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.task import Score
@@ -232,16 +233,6 @@ def test_twins_are_awake_in_every_worker_if_the_recipe_says_so(tmp_path, acceler
     assert seen == [accelerate] * 3
 
 
-def test_a_run_begun_on_several_cores_goes_on_with_one_shard_on_a_gpu(tmp_path):
-    trainer = double_trainer(tmp_path, device=Device("stand-in", strict), shards=3)
-    assert trainer.workers.count == 1
-    batches = [
-        replace(b, **{n: strict.asarray(getattr(b, n)) for n in ("source", "target", "labels")})
-        for b in make_batches(PAIRS, 60)
-    ]
-    trainer.take_step(batches, 100)
-
-
 # Two passes
 
 
@@ -386,7 +377,7 @@ def test_a_huge_learning_rate_stops_the_training(recipe, tmp_path):
 
 def test_a_gradient_too_large_to_measure_stops_the_training(recipe, tmp_path, monkeypatch):
     """Clipping would make it zero, and the training would stand still without a word."""
-    monkeypatch.setattr(trainer_module, "gradient_norm", lambda *_: np.float32(np.inf))
+    monkeypatch.setattr(processes, "gradient_norm", lambda *_: np.float32(np.inf))
     with pytest.raises(TrainingError, match="the norm of its gradient inf, at step 1"):
         trained(recipe, tmp_path)
 

@@ -1,0 +1,67 @@
+"""Adds up gradients over NCCL as MPI plays it, and compares with sums in order of one process.
+
+    mpiexec -n 3 python nccl_sums.py
+
+Each process has a GPU, and the first one prints that all was compared.
+"""
+
+import itertools
+import sys
+
+import numpy as np
+from gpu_job import install
+from strict_cupy import strict
+
+from minitransformer.backend import to_host
+from minitransformer.training.processes import ALONE, all_processes
+from minitransformer.workers import ONE_WORKER
+
+LENGTHS = 3, 4, 7, 100  # of which three processes share some evenly
+
+
+def gradients(length, shards, seed):
+    return list(np.random.default_rng(seed).standard_normal((shards, length), np.float32))
+
+
+def in_order(rows):
+    total = np.empty_like(rows[0])
+    ALONE.add(total, rows, len(rows), ONE_WORKER)
+    return total
+
+
+def compare(processes, device, length, shards):
+    """A step of ordered sums and one of others, with different numbers."""
+    processes._nccl._rows = None  # of as many shards and numbers
+    for seed, ordered in ((0, True), (1, True), (2, False)):
+        rows = gradients(length, shards, seed)
+        mine = [device.asarray(row) for row in rows[processes.part(shards)]]
+        total = mine[0] if mine else strict.empty(length, np.float32)
+        before = processes.bytes_sent
+        processes.add(total, mine, shards, ONE_WORKER, ordered)
+        found = to_host(total)
+        if ordered:
+            assert found.tobytes() == in_order(rows).tobytes()
+        else:
+            assert np.allclose(found, in_order(rows), rtol=0, atol=1e-5)
+        own = len(mine) if ordered else 1
+        theory = (own + 1) * found.nbytes * (1 - 1 / processes.count)
+        parts = (1 + own) * found.itemsize * processes.count  # one may have some numbers more
+        assert abs(processes.bytes_sent - before - theory) <= parts
+        totals = processes.gathered([found.tobytes(), to_host(processes.norm(total)).tobytes()])
+        assert totals == totals[:2] * processes.count
+
+
+def main():
+    processes = all_processes()
+    install("own", processes.rank)
+    device = processes.device("cuda")
+    processes.connect(device)
+    with device.as_current():
+        for length, shards in itertools.product(LENGTHS, (1, 2, 3, 5)):
+            compare(processes, device, length, shards)
+    print("compared")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(all_processes().run(main))

@@ -1,0 +1,159 @@
+"""Several processes, each with a GPU: the strict stand-in plays CuPy, and MPI plays NCCL."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, written
+
+
+@pytest.fixture(scope="module")
+def of_gpus(tmp_path_factory):
+    """A file with a recipe that has one shard for each GPU, and logs every other step."""
+    return written(tmp_path_factory.mktemp("gpus"), shards=0, log_every=2)
+
+
+@pytest.fixture(scope="module")
+def one_gpu(of_gpus, tmp_path_factory):
+    """The folder of a run of two shards of one process on one GPU."""
+    folder = tmp_path_factory.mktemp("one") / "run"
+    run(1, "train", of_gpus, "--shards", 2, "--run-folder", folder, gpus="1")
+    return folder
+
+
+def test_sums_on_gpus_are_those_of_one_process():
+    """In order to the last bit, for any number of numbers and shards; the norm is one for all."""
+    script = Path(__file__).with_name("nccl_sums.py")
+    done = finished([MPIEXEC, "-n", "3", sys.executable, str(script)])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "compared\n"
+
+
+@pytest.mark.parametrize(
+    ("processes", "gpus"), [(2, "2"), (3, "2,1"), (3, "own")], ids=lambda value: f"{value}"
+)
+def test_the_same_shards_give_the_same_bits_however_they_are_spread(
+    of_gpus, one_gpu, tmp_path, processes, gpus
+):
+    """On machines of two GPUs and one, and where each process is shown its own; a third rests."""
+    folder = tmp_path / "run"
+    arguments = "train", of_gpus, "--shards", 2, "--device", "cuda", "--run-folder", folder
+    _, said = run(processes, *arguments, gpus=gpus)
+    assert f"{processes} processes on as many GPUs" in said
+    assert loaded(folder) == loaded(one_gpu)
+
+
+def test_a_run_has_a_shard_for_each_gpu_and_goes_on_with_another_number_of_them(
+    of_gpus, one_gpu, tmp_path
+):
+    folder = tmp_path / "run"
+    interrupted(2, "train", of_gpus, "--run-folder", folder, entries=2, gpus="2")
+    noted = json.loads((folder / "config.json").read_text())
+    assert (noted["recipe"]["training"]["shards"], noted["begun_on"]) == (2, "cuda")
+    interrupted(1, "train", "--resume", folder, entries=4, gpus="1")
+    run(3, "train", "--resume", folder, gpus="2,1")
+    assert loaded(folder) == loaded(one_gpu)
+
+
+def test_another_order_of_the_sums_rounds_otherwise_and_no_more(of_gpus, tmp_path):
+    arguments = "train", of_gpus, "--shards", 3, "--epochs", 1, "--run-folder"
+    run(1, *arguments, tmp_path / "one", gpus="1")
+    run(2, *arguments, tmp_path / "two", "--no-ordered-sums", gpus="2")
+    one, two = (loaded(tmp_path / name) for name in ("one", "two"))
+    losses, others = ([e["loss"] for e in entries if "loss" in e] for entries, *_ in (one, two))
+    assert others == pytest.approx(losses, rel=1e-5)
+    assert one[1] != two[1]  # the parameters
+
+
+def test_a_file_is_translated_as_by_one_process(of_gpus, one_gpu):
+    sentences = (of_gpus.parent / "corpus" / "train.source").read_text()
+    arguments = "translate", one_gpu, "--beam-size", 1
+    alone, _ = run(1, *arguments, input=sentences, gpus="1")
+    together, _ = run(3, *arguments, input=sentences, gpus="2,1")
+    assert together == alone
+    assert len(alone.splitlines()) == len(sentences.splitlines())
+
+
+def test_a_nan_on_one_gpu_stops_all(of_gpus, tmp_path):
+    arguments = "train", of_gpus, "--log-every", 1, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble="nan:1", status=1, gpus="2")
+    assert said.count("the norm of its gradient nan, at step 3") == 1
+
+
+# Which GPU, and what is refused
+
+
+def info(processes, gpus):
+    """What info prints, by name."""
+    return dict(line.split(": ", 1) for line in run(processes, "info", gpus=gpus)[0].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("gpus", "places"),
+    [
+        ("2,1", ["cuda:0 of node0", "cuda:1 of node0", "cuda:0 of node1"]),
+        ("own", ["cuda:0 of node0"] * 3),
+    ],
+    ids=["two machines", "each is shown another one"],
+)
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(gpus, places):
+    told = info(3, gpus)
+    theirs = ", ".join(f"{rank} has {place}" for rank, place in enumerate(places))
+    assert told["GPU"] == f"cuda:0, CuPy 14.2.0, NCCL 2.25.1; rank {theirs}"
+
+
+def test_where_one_process_has_no_gpu_auto_is_the_cpu_and_cuda_is_refused():
+    told = info(2, "1,0")
+    assert told["device"] == "cpu"
+    assert re.match("none; rank 1 on node1: .* no CUDA device answers", told["GPU"])
+
+
+@pytest.mark.parametrize(
+    ("processes", "gpus", "device", "problem"),
+    [
+        (3, "2", "auto", "3 processes on node0 see 2 GPUs, and each needs its own"),
+        (3, "1,1", "cuda", "2 processes on node1 see 1 GPU, and each needs its own"),
+        (2, "2", "cuda:1", "'cuda:1' is one GPU, and each of 2 processes needs its own: give "),
+    ],
+)
+def test_gpus_that_are_too_few_are_refused_and_no_run_is_made(
+    of_gpus, tmp_path, processes, gpus, device, problem
+):
+    arguments = "train", of_gpus, "--device", device, "--run-folder", tmp_path / "run"
+    _, said = run(processes, *arguments, status=1, gpus=gpus)
+    assert said.count(problem) == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "problem"),
+    [
+        ("no-nccl:*", "several GPUs need NCCL, which CuPy does not find; install it"),
+        ("no-nccl:1", "NCCL is not there in rank 1 on node0, and 2.25.1 in rank 0"),
+        ("release:1", "NCCL is 2.23.4 in rank 1 on node0, and 2.25.1 in rank 0"),
+        (
+            "same-gpu:1",
+            "NCCL does not bring the GPUs of all processes together, NCCL_ERROR_",
+        ),
+    ],
+)
+def test_where_nccl_fails_no_run_is_made(of_gpus, tmp_path, trouble, problem):
+    arguments = "train", of_gpus, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble=trouble, status=1, gpus="2")
+    assert said.count(problem) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_processes_on_cpus_import_nothing_of_nccl(of_gpus, tmp_path):
+    program = (
+        "import sys\nfrom minitransformer.cli import main\n"
+        f"status = main(['train', {str(of_gpus)!r}, '--device', 'cpu', '--epochs', '1', "
+        f"'--run-folder', {str(tmp_path / 'run')!r}])\n"
+        "assert status == 0\n"
+        "assert not {'cupy', 'minitransformer.training.nccl'} & set(sys.modules)\n"
+    )
+    command = [MPIEXEC, "-n", "2", sys.executable, "-c", program]
+    subprocess.run(command, env=environment(), check=True, timeout=100)
