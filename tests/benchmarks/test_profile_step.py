@@ -37,7 +37,7 @@ def side():
 def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
     """Looked at from within the step: in softmax, in dropout, in Adam and so on."""
     from minitransformer.layers import attention, embedding, feed_forward
-    from minitransformer.training import trainer
+    from minitransformer.training import processes
 
     def act():
         side.take_steps([0])
@@ -46,7 +46,7 @@ def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
         (attention, "softmax", profile_step.SCORES),  # the caller is attention itself
         (feed_forward, "relu", profile_step.BIAS),
         (embedding, "scatter_add", "embedding"),
-        (trainer, "gradient_norm", profile_step.GRADIENTS),
+        (processes, "gradient_norm", profile_step.GRADIENTS),
     ]
     for holder, name, kind in expected:
         assert set(kind_when_called(monkeypatch, holder, name, act)) == {kind}
