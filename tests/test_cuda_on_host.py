@@ -5,12 +5,12 @@ It runs in processes of its own, as all other tests are not to see a GPU.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from accelerate.cuda_shim.machine import compiler
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
@@ -23,14 +23,14 @@ INSTALL = f"pip install --target {CUPY} --no-deps cupy-cuda12x=={VERSION}.0 cuda
 @pytest.fixture
 def run_tests(tmp_path):
     """Runs tests with CuPy, after ``program`` has changed something; returns what they say."""
-    if not compiler():
-        pytest.skip("g++ is not installed")
+    if sys.platform != "linux" or not shutil.which("g++"):
+        pytest.skip("it takes Linux and g++")
     if not list(CUPY.glob(f"cupy_cuda12x-{VERSION}.*")):
         pytest.skip(f"CuPy {VERSION} is not in build/cupy; {INSTALL}")
 
     def run(*options, program=""):
         (tmp_path / "change.py").write_text(program)
-        path = [ROOT, CUPY, TESTS, TESTS / "accelerate", tmp_path, os.environ.get("PYTHONPATH", "")]
+        path = [CUPY, TESTS, TESTS / "accelerate", tmp_path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
         plugins = "-p", "no:cacheprovider", "-p", "cuda_on_host", "-p", "change"
         command = [sys.executable, "-m", "pytest", "-q", *plugins, "-m", "gpu", *options]
@@ -47,14 +47,15 @@ def test_all_that_needs_a_gpu_passes(run_tests):
     assert re.search(r"^\d{3} passed, \d+ deselected in", said, re.MULTILINE), said
 
 
-WRONG_SIGN = """
+KERNEL = """
 from minitransformer.accelerate.cuda import kernels
 right = kernels.source()
-wrong = right.replace("((v.value[i] - mean) * inverse) + b.value[i]",
-                      "((v.value[i] - mean) * inverse) - b.value[i]")
+wrong = right.replace({!r}, {!r})
 assert wrong != right
 kernels.source = lambda: wrong
 """
+WRONG_SIGN = KERNEL.format("* inverse) + b.value[i]", "* inverse) - b.value[i]")
+SOME_DO_NOT_WAIT = KERNEL.format("__syncthreads();", "if (threadIdx.y) __syncthreads();")
 ARRAY_OF_THE_HOST = """
 import numpy as np
 from minitransformer.layers import attention
@@ -76,10 +77,16 @@ translation.staged = lambda batches, device, sizes: staged(
     ("program", "where", "which", "says"),
     [
         (WRONG_SIGN, "accelerate/test_cuda.py", "every_layer and layer_norm", "assert_close"),
+        (SOME_DO_NOT_WAIT, "accelerate/test_cuda.py", "every_layer and layer_norm", "never reach"),
         (ARRAY_OF_THE_HOST, "test_devices.py", "numpy and cuda-attention", "numpy.ndarray"),
         (ELSEWHERE, "test_several_gpus.py", "numpy", "current device (1)"),
     ],
-    ids=["a wrong sign in a kernel", "an array of the host", "arrays on another GPU"],
+    ids=[
+        "a wrong sign in a kernel",
+        "a barrier that some threads do not reach",
+        "an array of the host",
+        "arrays on another GPU",
+    ],
 )
 def test_a_mistake_is_noticed(run_tests, program, where, which, says):
     said = run_tests(TESTS / where, "-k", which, program=program)

@@ -7,9 +7,11 @@ whoever comes before them can change what they copy.
 
 import ctypes
 import importlib
+import traceback
 
+OBJECT = "PyObject *"
 TYPES = {
-    "PyObject *": ctypes.py_object,
+    OBJECT: ctypes.py_object,
     "int": ctypes.c_int,
     "unsigned int": ctypes.c_uint,
     "PY_LONG_LONG": ctypes.c_longlong,
@@ -20,6 +22,8 @@ LAST = "int __pyx_skip_dispatch"  # after it comes a structure of optional argum
 
 _type_of = ctypes.pythonapi.PyCapsule_GetName
 _type_of.restype, _type_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_keep = ctypes.pythonapi.Py_IncRef
+_keep.restype, _keep.argtypes = None, [ctypes.py_object]
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype = ctypes.py_object
 _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -31,7 +35,8 @@ def replace(name, stand_in):
     Args:
         name: of the module.
         stand_in: a module with functions of the same names. They are not given the optional
-            arguments that compiled modules hand over. An error they raise there is only printed.
+            arguments that compiled modules hand over. An error they raise there is printed, and
+            becomes a SystemError.
     """
     module = importlib.import_module(name)
     table = getattr(module, "__pyx_capi__", {})
@@ -50,11 +55,23 @@ def _compiled(function, signature):
     parameters = [] if parameters == "void" else parameters.split(", ")
     count = parameters.index(LAST) if LAST in parameters else len(parameters)
     types = [TYPES.get(p, ctypes.c_void_p) for p in parameters]
+    is_object = result == OBJECT
+    # CuPy frees memory even when Python has forgotten the names of modules.
+    keep, address, report = _keep, id, traceback.print_exc
 
     def called(*args):
-        return function(*args[:count])
+        try:
+            value = function(*args[:count])
+        except Exception:
+            report()
+            return 0
+        if not is_object:
+            return value
+        keep(value)
+        return address(value)
 
-    callback = ctypes.PYFUNCTYPE(TYPES[result.strip()], *types)(called)
-    for kept in (callback, signature):  # for ever: CuPy frees memory when Python is all but gone
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    returned = ctypes.c_void_p if is_object else TYPES[result.strip()]
+    callback = ctypes.PYFUNCTYPE(returned, *types)(called)
+    _keep(callback)
+    _keep(signature)
     return _capsule(ctypes.cast(callback, ctypes.c_void_p), signature, None)

@@ -36,6 +36,8 @@ def funcGetAttribute(attribute, function):
 
 
 def launchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra):
+    if shared:
+        raise RuntimeError("shared memory of a size that the launch says is not imitated")
     problem = _kernel(function)(Three(gx, gy, gz), Three(bx, by, bz), arguments)
-    if problem or shared:
-        raise RuntimeError(problem or "shared memory whose size the launch says is not imitated")
+    if problem:
+        raise RuntimeError(problem.decode())
