@@ -9,7 +9,7 @@ from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
 
-from minitransformer.backend import CPU, Device, to_host
+from minitransformer.backend import CPU, Device, DeviceError, select_device, to_host
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.models.transformer import Transformer
 from minitransformer.run_folder import RunFolder
@@ -21,15 +21,16 @@ SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
 
-def arrays_of(value):
-    """All arrays on the stand-in that an object holds, in attributes, lists and dicts."""
-    if isinstance(value, StrictArray):
+def arrays_of(value, kind=StrictArray):
+    """All arrays of a kind that an object holds, in attributes, lists and dicts."""
+    if isinstance(value, kind):
         return [value]
     if isinstance(value, dict):
-        return [x for item in value.values() for x in arrays_of(item)]
+        return [x for item in value.values() for x in arrays_of(item, kind)]
     if isinstance(value, list | tuple):
-        return [x for item in value for x in arrays_of(item)]
-    return arrays_of(vars(value)) if type(value).__module__.startswith("minitransformer") else []
+        return [x for item in value for x in arrays_of(item, kind)]
+    ours = type(value).__module__.startswith("minitransformer")
+    return arrays_of(vars(value), kind) if ours else []
 
 
 @pytest.mark.parametrize(
@@ -94,12 +95,46 @@ def upload(batches, device, *sizes):
         yield type(batch)(*ids, num_tokens=batch.num_tokens)
 
 
+@pytest.fixture
+def second_gpu():
+    try:
+        second = select_device("cuda:1")
+        select_device("cuda:0")
+    except DeviceError as error:
+        pytest.skip(str(error))
+    return second
+
+
+@pytest.mark.gpu
+def test_on_cupy_it_trains_there_as_on_numpy_and_translates_from_any_thread(second_gpu, tmp_path):
+    recipe = tiny_recipe(tmp_path, shards=1, dropout=0.0, subword_dropout=0.0)
+    losses = []
+    for device in (CPU, second_gpu):
+        run = RunFolder(tmp_path / device.name.replace(":", "-"))
+        trainer = session.prepare(recipe, run, device, Progress(io.StringIO()))
+        trainer.train()
+        losses.append([entry["nll"] for entry in run.log.entries()])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    arrays = arrays_of([trainer.model, trainer.adam], second_gpu.xp.ndarray)
+    assert len(arrays) > 2 * len(trainer.model.parameters())
+    assert {x.device.id for x in arrays} == {1}
+
+    sentences = (tmp_path / "validation.source").read_text().splitlines()
+    here, there = (Translator.load(run.path, device) for device in ("cpu", second_gpu))
+    assert in_a_new_thread(lambda: there.translate(sentences)) == here.translate(sentences)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_it_translates_there_from_any_thread(tmp_path_factory, threads):
     translator = Translator.load(train_once(tmp_path_factory), "cpu", accelerate=False)
     translator = Translator(translator.model.to(SECOND), translator.vocabulary, threads=threads)
+    assert in_a_new_thread(lambda: translator.translate(GERMAN)) == ENGLISH
+
+
+def in_a_new_thread(function):
+    """What the function returns there, where no GPU has been chosen."""
     said = []
-    asked = threading.Thread(target=lambda: said.extend(translator.translate(GERMAN)))
+    asked = threading.Thread(target=lambda: said.append(function()))
     asked.start()
     asked.join()
-    assert said == ENGLISH
+    return said[0]

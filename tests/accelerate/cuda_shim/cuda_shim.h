@@ -44,7 +44,8 @@ struct dim3 {
     unsigned x = 1, y = 1, z = 1;
 };
 
-static dim3 threadIdx, blockIdx, blockDim, gridDim;
+// What a launch needs is inline: one of each in a process, however many libraries of kernels it has.
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using std::exp;
 using std::log;
@@ -81,14 +82,14 @@ struct Fiber {
     bool done;
 };
 
-static Place scheduler;
-static Fiber fibers[MOST_THREADS];
-static unsigned fibers_made, current;
-static char block_start, block_end;
-static Barrier block_barrier, warp_barriers[MOST_THREADS / WARP];
-static char exchanged[MOST_THREADS][8];
-static void (*body)(void *);
-static void *body_arguments;
+inline Place scheduler;
+inline Fiber fibers[MOST_THREADS];
+inline unsigned fibers_made, current;
+inline char block_start, block_end;
+inline Barrier block_barrier, warp_barriers[MOST_THREADS / WARP];
+inline char exchanged[MOST_THREADS][8];
+inline void (*body)(void *);
+inline void *body_arguments;
 
 // Memory written before somebody releases an object is seen by whoever acquires it afterwards.
 inline void release(void *object) {

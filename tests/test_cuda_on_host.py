@@ -1,0 +1,95 @@
+"""What needs a GPU passes with real CuPy on GPUs that the host imitates, and notices mistakes.
+
+It runs in processes of its own, as all other tests are not to see a GPU.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
+CUPY = ROOT / "build/cupy"
+VERSION = "14.2"  # others may call other functions
+INSTALL = f"pip install --target {CUPY} --no-deps cupy-cuda12x=={VERSION}.0 cuda-pathfinder"
+
+
+@pytest.fixture
+def run_tests(tmp_path):
+    """Runs tests with CuPy, after ``program`` has changed something; returns what they say."""
+    if sys.platform != "linux" or not shutil.which("g++"):
+        pytest.skip("it takes Linux and g++")
+    if not list(CUPY.glob(f"cupy_cuda12x-{VERSION}.*")):
+        pytest.skip(f"CuPy {VERSION} is not in build/cupy; {INSTALL}")
+
+    def run(*options, program=""):
+        (tmp_path / "change.py").write_text(program)
+        path = [CUPY, TESTS, TESTS / "accelerate", tmp_path]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+        plugins = "-p", "no:cacheprovider", "-p", "cuda_on_host", "-p", "change"
+        command = [sys.executable, "-m", "pytest", "-q", *plugins, "-m", "gpu", *options]
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    return run
+
+
+def test_all_that_needs_a_gpu_passes(run_tests):
+    said = run_tests()
+    assert re.search(r"^\d{3} passed, \d+ deselected in", said, re.MULTILINE), said
+
+
+KERNEL = """
+from minitransformer.accelerate.cuda import kernels
+right = kernels.source()
+wrong = right.replace({!r}, {!r})
+assert wrong != right
+kernels.source = lambda: wrong
+"""
+WRONG_SIGN = KERNEL.format("* inverse) + b.value[i]", "* inverse) - b.value[i]")
+SOME_DO_NOT_WAIT = KERNEL.format("__syncthreads();", "if (threadIdx.y) __syncthreads();")
+ARRAY_OF_THE_HOST = """
+import numpy as np
+from minitransformer.layers import attention
+attention.check_mask = lambda mask, shape: None
+softmax = attention.softmax
+attention.softmax = lambda x, mask=None: softmax(x, np.ones(x.shape, bool))
+"""
+ELSEWHERE = """
+from minitransformer.backend import Device
+from minitransformer.training import translation
+staged = translation.staged
+translation.staged = lambda batches, device, sizes: staged(
+    batches, Device(device.name, device.xp, 0), sizes
+)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "where", "which", "says"),
+    [
+        (WRONG_SIGN, "accelerate/test_cuda.py", "every_layer and layer_norm", "assert_close"),
+        (SOME_DO_NOT_WAIT, "accelerate/test_cuda.py", "every_layer and layer_norm", "never reach"),
+        (ARRAY_OF_THE_HOST, "test_devices.py", "numpy and cuda-attention", "numpy.ndarray"),
+        (ELSEWHERE, "test_several_gpus.py", "numpy", "current device (1)"),
+    ],
+    ids=[
+        "a wrong sign in a kernel",
+        "a barrier that some threads do not reach",
+        "an array of the host",
+        "arrays on another GPU",
+    ],
+)
+def test_a_mistake_is_noticed(run_tests, program, where, which, says):
+    said = run_tests(TESTS / where, "-k", which, program=program)
+    assert re.search(r"^\d+ failed", said, re.MULTILINE), said
+    assert says in said
+    assert " error" not in said.splitlines()[-1]
