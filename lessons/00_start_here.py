@@ -379,14 +379,14 @@ shape_table(
 # |---|---|
 # | a Transformer of your own | 02 to 14, with `own.py`: an evening each, without the longer exercises; then 18 |
 # | the whole model in a weekend | Saturday 02 to 07; Sunday 08 to 12, and 15. An hour each, and the shortest exercise |
-# | everything | 01 to 23, in this order |
+# | everything | 01 to 24, in this order |
 # | why attention won, measured | 08, then 19, 20, 21 |
 # | a language model, as GPT is one | 04, 08, 12, then 22 |
 # | an encoder, as BERT is one | 04, 08, 12, then 23 |
 # | only attention | 08, 09, then 15 |
 # | only gradients by hand | 02, 03, then 04 and 07 |
 # | to train on text of your own | 05, 12, 13, 14, then 16 |
-# | speed, a GPU | 90, 17 |
+# | speed, a GPU, many machines | 90, 17, then 24 |
 #
 # **Your own Transformer** is a file with a stub for each function, [own.py](exercises/own.py). Copy it and all
 # exercises once, in the folder of the project: `cp -r lessons/exercises answers`. A lesson ends with the functions

@@ -785,6 +785,6 @@ print(check_exercise("ex23", globals()))
 # `layer_norm`, `linear` and `cross_entropy` with their backwards, and `adam_update`. `minitransformer check own` tells
 # whether yours are right.
 #
-# **Next:** labels of your own. Write a file with a word, a tab and its label on each line, and an empty line behind
-# each sentence. `minitransformer train tagger --corpus labelled --labelled FILE` learns them.
-# [Lesson 00](00_start_here.ipynb) lists all lessons.
+# **Next:** a training on many machines, in [lesson 24](24_many_machines.ipynb). Or labels of your own: write a file
+# with a word, a tab and its label on each line, and an empty line behind each sentence.
+# `minitransformer train tagger --corpus labelled --labelled FILE` learns them.
