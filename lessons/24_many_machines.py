@@ -29,7 +29,7 @@ import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch, encode_pairs, make_batches, split
+from minitransformer.data.batches import Batch, encode_pairs, make_batches
 from minitransformer.data.toy import toy_corpus
 from minitransformer.data.vocabulary import PAD, Vocabulary
 from minitransformer.exercises import check_exercise
@@ -123,7 +123,7 @@ def labels_of(shard):
     return int((shard.labels != PAD).sum())
 
 
-cuts = {f"dealt out to {K}": split(whole, K) for K in (2, 3, 8, 24)}
+cuts = {f"dealt out to {K}": whole.split(K) for K in (2, 3, 8, 24)}
 cuts |= {f"{k} short, {24 - k} long": in_two(whole, k) for k in (12, 20)}
 N = labels_of(whole)
 right = gradient_of(model, whole, N)  # (n,)
@@ -315,7 +315,7 @@ def all_to_one(gradients, network):
 
 
 P = 8
-gradients = [gradient_of(model, shard, N) for shard in split(whole, P)]
+gradients = [gradient_of(model, shard, N) for shard in whole.split(P)]
 n = gradients[0].size
 network = Network(P)
 sums = all_to_one(gradients, network)
@@ -588,7 +588,7 @@ def trained(seed, add, steps=300):
     for step in range(steps):
         batches = batches or make_batches(encoded, 600, draw)
         batch = batches.pop()
-        shards = [shard for shard in split(batch, 4) if shard.num_tokens]
+        shards = [shard for shard in batch.split(4) if shard.num_tokens]
         with accelerated():  # the faster of the package's functions
             parts = []
             for shard in shards:
