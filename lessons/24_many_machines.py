@@ -160,18 +160,18 @@ assert max(summed for summed, _ in off.values()) < 1e-12
 assert off["20 short, 4 long"][1] > 0.05
 
 # %% [markdown]
-# The sums are right to rounding, for every cut: 24 shards of one pair each, too. Each shard is padded only as far as it
-# needs, and that makes no difference either.
+# For every cut the sums are right to rounding, even for 24 shards of one pair each. Each shard is padded only as far as
+# it needs, which makes no difference.
 #
-# The averages are wrong, wherever shards differ in labels. A label of shard $k$ then weighs $1 / (K N_k)$ in place of
-# $1 / N$, if $N_k$ is the number of labels in its shard. With two shards that are dealt out, the error is a few per
-# cent. Who would notice that? But it never goes away.
+# The averages are wrong wherever shards differ in labels. Let shard $k$ have $N_k$ of them: then each weighs
+# $1 / (K N_k)$ in place of $1 / N$. With two shards that are dealt out, the error is a few per cent. Few would notice,
+# and it is there in every step.
 #
-# Nobody has to compute a gradient to know $N$. The labels are counted before the step begins.
+# Each process has read the whole batch, so it knows $N$ before the step begins.
 #
 # ## 2 · What forbids it
 #
-# The sum over shards needs losses that do not look at other shards. Batch norm looks (Ioffe and Szegedy 2015). It
+# The sum over shards needs losses that do not look at other shards. Batch norm (Ioffe and Szegedy 2015) does look. It
 # brings each *feature* to mean 0 and variance 1, over all rows of the batch. Layer norm has the same formula along the
 # other axis, over the features of one row:
 
@@ -198,37 +198,39 @@ assert not np.allclose(over_the_batch(rows[:8]), over_the_batch(rows)[:8], atol=
 assert np.allclose(over_each_row(rows[:8]), over_each_row(rows)[:8], atol=1e-12)
 
 # %% [markdown]
-# With batch norm, what becomes of a row depends on who else is in its shard. In a shard of two rows it can only become
-# about 1 or −1. So the model that the shards compute is another one, and so is the gradient. We put a linear map $W$
-# before the norm and a squared error behind it. $dW$ over shards, against $dW$ of the batch:
+# With batch norm, what becomes of a row depends on the other rows of its shard. With two rows, each number can only
+# become about 1 or −1. So the shards compute another model, with another gradient. We put a linear map $W$ before the
+# norm and a squared error behind it, and compare the sum of the shards' $dW$ with $dW$ of the batch:
 
 # %%
 inputs, wanted = rng.standard_normal((2, 16, 8))  # (N, D) each
 weight = rng.standard_normal((8, 8))
 
 
-def dweight(shard, across):
-    """dW of Σ (y − wanted)² / 2 N, where y is x W normalised; ``across`` the batch, or in rows."""
-    z = inputs[shard] @ weight
-    z = z.T if across else z
+def dweight(shard, batch_norm):
+    """dW of Σ (y − wanted)² / 2 N, where y is x W, normalised over the batch or over each row."""
+    z, goal = inputs[shard] @ weight, wanted[shard]
+    if batch_norm:  # by layer norm along the other axis
+        z, goal = z.T, goal.T
     y, cache = layer_norm(z, np.ones(z.shape[1]), np.zeros(z.shape[1]))
-    dy = (y - (wanted[shard].T if across else wanted[shard])) / len(inputs)
-    dz, _, _ = layer_norm_backward(dy, cache)
-    return inputs[shard].T @ (dz.T if across else dz)
+    dz, _, _ = layer_norm_backward((y - goal) / len(inputs), cache)
+    return inputs[shard].T @ (dz.T if batch_norm else dz)
 
 
 print("sum of the shards' dW, off by")
 for rows_each in (8, 4, 2):
     shards = [slice(i, i + rows_each) for i in range(0, 16, rows_each)]
     errors = [
-        relative(sum(dweight(s, across) for s in shards), dweight(slice(None), across))
-        for across in (True, False)
+        relative(sum(dweight(s, batch_norm) for s in shards), dweight(slice(None), batch_norm))
+        for batch_norm in (True, False)
     ]
     print(f"shards of {rows_each} rows:  batch norm {errors[0]:4.0%}   layer norm {errors[1]:.0e}")
     assert errors[0] > 0.1
     assert errors[1] < 1e-12
 
 # %% [markdown]
+# With two rows $dW$ is lost: outputs that are always 1 and −1 have no gradient.
+#
 # There are two ways out. The processes can add up what the statistics are made of, before they normalise (the second
 # exercise). Or one accepts the other model and keeps the size of a shard fixed. Goyal and others (2017) took 32 images
 # for each GPU, whatever the number of GPUs.
@@ -243,20 +245,18 @@ for rows_each in (8, 4, 2):
 # | clipping the gradient of each shard | the norm of a sum is not the sum of the norms | add first, then clip |
 # | random numbers | see below | draw them by shard |
 #
-# **Dropout** is a case of its own. A mask looks at no other example, so the sum is right *for these masks*. But which
-# masks? There are two ways to get them wrong. If all processes begin with one seed, all shards have the same mask. If
-# each adds its number to the seed, the masks depend on how many processes there are. Then no run can be repeated with
-# another number of machines.
+# **Dropout** is a case of its own. Its masks look at no other example, so the sum stays right. But who draws them? If
+# all processes begin with the same seed, all shards get the same mask. If each adds its number to the seed, the masks
+# depend on how many processes there are. Then no run can be repeated with another number of machines.
 #
-# The number of shards belongs to the run. The number of processes belongs to the machines. So the package makes a
-# generator of its own for each shard of each step:
+# The number of shards belongs to the run, that of processes to the machines. So the package makes a generator for each
+# shard of each step:
 
 # %%
 source_of(step_seed)
 
 # %% [markdown]
-# Four shards, spread over 1, 2 and 4 processes, in step 7 of a run with seed 0. What is the first number that is drawn
-# for each shard?
+# Here is the first number drawn for each of four shards, in step 7 of a run with seed 0, on 1, 2 and 4 processes:
 
 
 # %%
@@ -325,56 +325,55 @@ print("MB sent by each process:    ", *(network.sent.sum(axis=1) / 1e6).round(2)
 print("MB received by each process:", *(network.sent.sum(axis=0) / 1e6).round(2))
 
 # %% [markdown]
-# It is right, and process 0 is the bottleneck. $(P - 1)\, n$ numbers arrive there, and as many leave: $2 (P - 1)\, n$.
-# The more processes there are, the longer it takes, while the others wait.
+# The sum is right, but process 0 is a bottleneck: $(P - 1)\, n$ numbers arrive there, and as many leave, while the
+# others wait.
 #
 # ### How little can be sent?
 #
-# Look at one entry of the gradient. Each process has a number for it, and each message carries one number for it.
-# Look at the moment when the first process knows the sum. Each of the $P - 1$ others must have sent something by then,
-# or its number would be missing. That makes $P - 1$ messages. From that moment on, each of the $P - 1$ others must
-# still receive something, for it does not know the sum yet. That makes $P - 1$ more. So an entry costs at least
-# $2 (P - 1)$ messages, and all $n$ entries cost $2 (P - 1)\, n$ numbers. If the work is shared out evenly, each of the
-# $P$ processes sends
+# Look at one entry of the gradient. Each process has a number for it, and each message carries one number for it. Let
+# the messages arrive one by one, until a first process knows the sum. By then each of the $P - 1$ others must have sent
+# a message that has arrived, or its number would be missing. After that each of the $P - 1$ others must still receive
+# one, for it does not know the sum yet. So an entry costs at least $2 (P - 1)$ messages, and all $n$ entries cost
+# $2 (P - 1)\, n$ numbers. If the $P$ processes share this evenly, each sends
 #
 # $$
 # \boxed{ \; 2\, n \, \frac{P - 1}{P} \; }
 # $$
 #
-# numbers: less than $2n$, however many processes there are. All-to-one sends no more in all, but it sends everything
+# numbers: less than $2n$, however many processes there are. All-to-one sends no more in all, but everything goes
 # through one process.
 #
 # ### The ring
 #
-# So share it out. Cut the gradient into $P$ **chunks** of $n / P$ numbers. And let all processes send at the same time.
-# Process $p$ always sends to $p + 1$ and receives from $p - 1$, and the last one sends to the first: a ring. All
-# numbers of processes and chunks are meant modulo $P$. There are two halves.
+# Cut the gradient into $P$ **chunks** of $n / P$ numbers, and let all processes send at the same time. Process $p$
+# always sends to $p + 1$, and the last one to the first: a ring. All numbers of processes and chunks are meant modulo
+# $P$. There are two halves.
 #
 # 1. **Reduce-scatter.** In round $r = 0, 1, \dots, P - 2$ process $p$ sends chunk $p - r$. The receiver adds it to its
-#    own. So in the next round it sends on what it has just added to.
+#    own, and sends that on in the next round.
 # 2. **All-gather.** Now each process has one chunk that is complete. It sends it on, the receiver overwrites its own
 #    chunk with it, and sends that on in the next round.
 #
 # Which chunk is complete after the first half? In its last round, $r = P - 2$, process $p$ receives what $p - 1$ sends:
-# chunk $p - 1 - (P - 2) = p + 1 - P$, and that is chunk $p + 1$. It began at process $p + 1$ and has come through all
-# others. So in round $r$ of the second half process $p$ sends chunk $p + 1 - r$.
+# chunk $p - 1 - (P - 2) = p + 1 - P$, and that is chunk $p + 1$. It has come from process $p + 1$ through all others.
+# So in round $r$ of the second half process $p$ sends chunk $p + 1 - r$.
 
 
 # %%
 def reduce_round(held, r, network):
     """One round of reduce-scatter; held[p][c] is chunk c of process p."""
     P = len(held)
-    sent = [network.send(p, (p + 1) % P, held[p][(p - r) % P]) for p in range(P)]
-    for p in range(P):
-        held[p][(p - 1 - r) % P] += sent[p - 1]
+    for p in range(P):  # one by one: in no round does a process send what arrives in it
+        q, c = (p + 1) % P, (p - r) % P
+        held[q][c] += network.send(p, q, held[p][c])
 
 
 def gather_round(held, r, network):
     """One round of the all-gather."""
     P = len(held)
-    sent = [network.send(p, (p + 1) % P, held[p][(p + 1 - r) % P]) for p in range(P)]
     for p in range(P):
-        held[p][(p - r) % P][:] = sent[p - 1]
+        q, c = (p + 1) % P, (p + 1 - r) % P
+        held[q][c][:] = network.send(p, q, held[p][c])
 
 
 def around_the_ring(gradients, network, second_half=gather_round):
@@ -395,27 +394,23 @@ assert (np.count_nonzero(network.sent, axis=1) == 1).all()  # to one neighbour
 print("MB sent by each process:", *(network.sent.sum(axis=1) / 1e6).round(2))
 
 # %% [markdown]
-# Each line `sent = …` sends for all processes before anything is added. On a network that happens by itself, because
-# all send at once. In a list it is easy to get wrong: a process would send on what has arrived in the same round.
-#
-# Now a picture of who holds what, with four processes. We send no gradients but the numbers 1, 10, 100 and 1000, each
-# from its process. The digits of a sum then show who is in it, and a 2 would show somebody who is in it twice.
+# Who holds what after each round? We take four processes, and the numbers 1, 10, 100 and 1000 in place of their
+# gradients. The digits of a sum then show who is in it, and a 2 would show somebody who is in it twice.
 
 # %%
-marks = [np.full(4, 10**p) for p in range(4)]
-held = [np.array_split(mark, 4) for mark in marks]
-history = [np.concatenate([np.concatenate(chunks) for chunks in held]).reshape(4, 4)]
+held = [np.array_split(np.full(4, 10**p), 4) for p in range(4)]
+history = [np.reshape(held, (4, 4))]
 for a_round in (reduce_round, gather_round):
     for r in range(3):
         a_round(held, r, Network(4))
-        history.append(np.concatenate([np.concatenate(chunks) for chunks in held]).reshape(4, 4))
+        history.append(np.reshape(held, (4, 4)))
 assert (history[-1] == 1111).all()
 print("after the first half, process in the row, chunk in the column:")
 print(history[3])
 
 # %% [markdown]
 # The same for all rounds. A row is a process, a column a chunk; in each field stand the processes whose numbers are in
-# it. Dark fields are complete. A frame is around what has just arrived.
+# it. A frame is around what has just arrived.
 
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(2, 4, figsize=(10, 5.2))
@@ -445,8 +440,7 @@ panels[1, 0].axis("off")
 plt.show()
 
 # %% [markdown]
-# In each panel the frames stand on a diagonal: all four processes send and receive at the same time, and none is a
-# bottleneck.
+# In each round every row has one frame: all four processes receive at the same time, and none is a bottleneck.
 #
 # ### A mistake that hides
 #
@@ -456,9 +450,9 @@ plt.show()
 # %%
 def one_chunk_off(held, r, network):
     P = len(held)
-    sent = [network.send(p, (p + 1) % P, held[p][(p - r) % P]) for p in range(P)]
     for p in range(P):
-        held[p][(p - 1 - r) % P][:] = sent[p - 1]
+        q, c = (p + 1) % P, (p - r) % P
+        held[q][c][:] = network.send(p, q, held[p][c])
 
 
 wrong = around_the_ring(gradients, Network(P), one_chunk_off)
@@ -468,25 +462,26 @@ own = [np.array_split(gradient, P)[p] for p, gradient in enumerate(gradients)]
 assert (wrong[0] == np.concatenate(own)).all()
 
 # %% [markdown]
-# All processes agree, so they stay alike, and whoever compares their parameters finds nothing. But chunk $p$ of the
-# result is that of process $p$ alone: each parameter learns from one shard only. Training works all the same, as
-# section 4 shows, for Adam does not mind a gradient that is too small. **Compare with the sum that one process gets.**
+# All processes agree, so comparing their parameters finds nothing. But chunk $p$ of the result is that of process $p$
+# alone: each parameter learns from one shard only. Training goes on, as section 4 shows: Adam hardly minds a gradient
+# that is too small. **Compare with the sum that one process gets.**
 #
 # ### How long it takes
 #
-# A message of $b$ bytes takes about $\alpha + b / \beta$ seconds. $\alpha$ is the **latency**, the time until the first
-# byte arrives. $\beta$ is the **bandwidth**, in bytes a second. Let the gradient have $b$ bytes now.
+# A message of $m$ bytes takes about $\alpha + m / \beta$ seconds. $\alpha$ is the **latency**, the time until the first
+# byte arrives. $\beta$ is the **bandwidth**, in bytes a second. Let the gradient have $b$ bytes.
 #
 # - **All to one**: process 0 has $2 (P - 1)$ messages, one after the other: $2 (P - 1) (\alpha + b / \beta)$.
-# - **A tree**: in the first round half of the processes send to the other half, who add. Then half of these send, and
-#   so on, $\log_2 P$ rounds up and as many down: $2 \log_2 P \, (\alpha + b / \beta)$.
+# - **A tree**: half of the processes send to the other half, who add. Then half of these send, and so on. That makes
+#   $\log_2 P$ rounds, and as many to send the sum back: $2 \log_2 P \, (\alpha + b / \beta)$.
 # - **The ring**: $2 (P - 1)$ rounds with a chunk each: $2 (P - 1) \left( \alpha + \frac{b}{P \beta} \right)$.
 #
-# For a large gradient, $b / \beta$ decides, and the ring wins: its factor is below 2. For a small one $\alpha$ decides,
-# and the ring loses: it has the most rounds, each with next to nothing to carry. Equate tree and ring, and solve for
-# $b$:
+# For a large gradient $b / \beta$ decides, and the ring wins: its factor $2 (P - 1) / P$ is below 2. For a small one
+# $\alpha$ decides, and the tree wins, with the fewest rounds. Equate the two, collect $b$ on the left, and divide:
 #
 # $$
+# \frac{b}{\beta} \left( \log_2 P - \frac{P - 1}{P} \right) = \alpha \, (P - 1 - \log_2 P),
+# \qquad
 # b^\ast = \alpha \beta \; \frac{P - 1 - \log_2 P}{\log_2 P - (P - 1) / P} .
 # $$
 #
@@ -528,13 +523,12 @@ axes.set_title("64 processes, as computed: 50 µs, 10 Gbit/s", fontsize=10)
 plt.show()
 
 # %% [markdown]
-# Libraries choose by size. There are methods that have as few rounds as a tree and send as little as a ring (the last
-# exercise). Or two trees at once, in each of which half of the processes have no children, keep all lines busy
-# (Sanders, Speck and Träff 2009).
+# So a library does well to choose by size. The last exercise has as few rounds as the tree, and sends as little as the
+# ring.
 #
 # ## 4 · The order of a sum
 #
-# Section 1 was "right to rounding". In floating point a sum depends on its order:
+# The sums were right *to rounding*. In floating point a sum depends on its order:
 
 # %%
 a, b, c = np.float32([1e8, -1e8, 1])
@@ -543,9 +537,9 @@ assert (a + b) + c == 1
 assert a + (b + c) == 0  # -1e8 + 1 is -1e8: float32 has about 7 digits
 
 # %% [markdown]
-# In the ring, chunk $c$ begins at process $c$ and goes on to $c + 1$, and so each chunk is added in another order. And
-# if a process has several shards, it adds those first. So the number of processes decides the last bits. Here are 8
-# shards in float32, on 1, 2, 4 and 8 processes. We compare with ((g₀ + g₁) + g₂) + …, the order of the shards:
+# In the ring chunk $c$ starts at process $c$, so each chunk is added in another order. And a process with several
+# shards adds those first. So the number of processes decides the last bits. Here are 8 shards in float32, on 1, 2, 4
+# and 8 processes. We compare with ((g₀ + g₁) + g₂) + …, the order of the shards:
 
 
 # %%
@@ -576,7 +570,8 @@ for P in (1, 2, 4, 8):
 
 # %% [markdown]
 # The differences are as small as rounding is. Do they matter? We train twice, from the same seed and with the same
-# batches. The only difference is that the four shards' gradients are added in one order, and then in the reverse order.
+# batches. Only the order differs in which the gradients of four shards are added: once from the first to the last, once
+# in reverse. The curves show how far apart the parameters are, for three seeds.
 
 
 # %%
@@ -629,11 +624,13 @@ axes.legend(loc="lower right", bbox_to_anchor=(1, 0.15))
 plt.show()
 
 # %% [markdown]
-# For a while the parameters differ as much as rounding does. Then the distance grows by orders of magnitude, and the
-# losses differ in a digit that is printed. Neither of the two trainings is better; they are two trainings. But suppose
-# that the order depends on the machines. Then a run that goes on with more of them becomes another run. Nobody can say
-# whether a loss has changed because the code has. And a bug that shows after 10,000 steps on 8 machines cannot be
-# looked for on one.
+# At first the distance grows slowly. Then it jumps by orders of magnitude, and the losses differ in a digit that is
+# printed. A tiny difference becomes large where it decides something: a ReLU can be on in one training and off in the
+# other.
+#
+# Neither training is better. But suppose that the order depends on the machines. Then a run that goes on with more of
+# them becomes another run. Nobody can say whether a loss has changed because the code has. And a bug that shows after
+# 10,000 steps on 8 machines cannot be looked for on one.
 #
 # And the ring of section 3 that is one chunk off? We train with it, too:
 
@@ -652,13 +649,12 @@ for seed, right_loss in zip(SEEDS, losses, strict=True):
     assert right_loss < loss < guessing / 2
 
 # %% [markdown]
-# The loss falls, only less far. Without the other number beside it, who would look for a mistake?
+# The loss falls, only less far. Without the right one beside it, who would look for a mistake?
 #
 # ### To the last bit
 #
-# What does it take? **Each entry must be added in one order, whoever adds it.** The order of the shards will do, for
-# the shards belong to the run. So a process must not add up its shards first. Each process becomes the root for one
-# chunk:
+# **Each entry must be added in one order, whoever adds it.** We take that of the shards, for they belong to the run. So
+# a process must not add up its own shards first. Instead each process adds one chunk for all:
 #
 # 1. Each process sends to process $q$ chunk $q$ of *each* of its shards.
 # 2. Process $q$ adds what it has, in the order of the shards.
@@ -693,16 +689,17 @@ for P in (1, 2, 4, 8):
     print(f"{P} × {s} {sent / 1000:20.0f} {ring / 1000:22.0f}")
 
 # %% [markdown]
-# All have the same bits. The price: with $s$ shards a process, step 1 sends $s \, n (P - 1) / P$ numbers and step 3
-# sends $n (P - 1) / P$, together
+# All have the same bits. What does it cost? In step 1 a process sends $P - 1$ of the $P$ chunks of each of its $s$
+# shards, in step 3 its chunk of the sum to $P - 1$ others. Together these are
 #
 # $$
-# (s + 1) \, n \, \frac{P - 1}{P} .
+# (s + 1) \, n \, \frac{P - 1}{P}
 # $$
 #
-# **With one shard for each process that is what the ring sends.** This is what the package does. MPI (Message Passing
-# Interface) is the library that carries the messages. `Ialltoallv` is step 1, all processes at once, `add_up` is step
-# 2, and `Iallgatherv` step 3:
+# numbers. **With one shard for each process that is what the ring sends.** The package takes these three steps. MPI
+# (Message Passing Interface) carries its messages: `Ialltoallv` is step 1, for all processes at once, `add_up` is step
+# 2, and `Iallgatherv` step 3. The `I` means that the call only begins it; `_complete` waits for the end, and `_meet`
+# until all processes are there.
 
 # %%
 source_of(Mpi._add_in_order, add_up)
@@ -713,8 +710,10 @@ source_of(Mpi._add_in_order, add_up)
 #
 # ## 5 · What it gains
 #
-# `benchmarks/processes.py` measures training steps on one machine with two cores, in turns within one run. The model is
-# `tiny` with batches of 4096 tokens of Multi30k. Times as fast is against one process with two threads.
+# `benchmarks/processes.py` measures training steps on one machine with two cores. The model is `tiny`, with batches of
+# 4096 tokens of Multi30k in four shards. The order of sums is ours, that of the shards, or one that MPI chooses. All
+# rows take turns. Each is compared with the first row, one process with two threads, in every turn; the table has
+# medians.
 
 # %%
 # Of benchmarks/results/processes.json, which a test compares with these lines.
@@ -737,20 +736,20 @@ for P, threads, order, seconds, as_fast, sent in RECORDED:
         assert 0.9 < as_fast < 1.1
 
 # %% [markdown]
-# **On one machine processes gain nothing.** Both cores were busy before, with two threads, and a second process brings
-# no core of its own. It loses little, too: within one machine the bytes are copied from memory to memory. Four processes
-# take turns on the two cores, and that costs more.
+# **On one machine processes gain nothing.** Two threads kept both cores busy already, and a second process brings no
+# core of its own. It loses little, too: within one machine bytes are only copied in memory. Four processes take turns
+# on the two cores, and that costs more.
 #
 # What would several such machines gain? This was not measured. What follows is a **prediction**. Suppose that the work
-# of a step is shared out evenly, and that the ring's formula holds, with $b$ bytes of gradient. A step then takes
+# of a step is shared out evenly, and that the ring's formula holds for the $b$ bytes of the gradient. A step then takes
 #
 # $$
 # t(P) = \frac{t(1)}{P} + 2 (P - 1) \left( \alpha + \frac{b}{P \beta} \right) .
 # $$
 #
-# Leave $\alpha$ out, and this is a mean of $t(1)$ and $2 b / \beta$, with the weights $1 / P$ and $1 - 1 / P$. So where
-# computing takes longer than sending, the speed-up $t(1) / t(P)$ grows with $P$, and stays below
-# $t(1) \, \beta / 2 b$. And $\alpha$ lowers it. For some networks:
+# Without $\alpha$ this is a mean of $t(1)$ and $2 b / \beta$, with the weights $1 / P$ and $1 - 1 / P$. More machines
+# move it from the first to the second. So if $2 b / \beta$ is smaller, the speed-up $t(1) / t(P)$ grows with $P$, and
+# stays below $t(1) \, \beta / 2 b$. And $\alpha$ lowers it. For some networks:
 
 # %%
 ONE, GRADIENT = RECORDED[0][3], 4 * PARAMETERS  # seconds, bytes
@@ -796,21 +795,21 @@ axes.set_title("a prediction, not a measurement: tiny, 4096 tokens a batch", fon
 plt.show()
 
 # %% [markdown]
-# At 1 Gbit/s, an ordinary network cable, it is hardly worth while: sending takes nearly as long as computing did on one
-# machine. At 100 Gbit/s eight machines are more than seven times as fast. With more machines all curves bend: a small
-# shard is soon computed, and the bytes and the latency remain.
+# At 1 Gbit/s, an ordinary network cable, it is hardly worth while: sending alone takes most of the time that one
+# machine needs for a step. At 100 Gbit/s eight machines are more than seven times as fast. With more machines all
+# curves bend: a small shard is soon computed, and the bytes and the latency remain.
 #
 # What helps, beside a faster network?
 #
 # - **A larger batch.** The gradient has the same number of bytes whatever the batch, so there is more to compute for
 #   each byte sent. But an epoch has fewer updates. Goyal and others (2017) trained a network for images with batches of
 #   8192, on 256 GPUs: with $k$ times the batch they took $k$ times the learning rate, after a warm-up, and lost no
-#   accuracy up to there. This rule is for SGD with momentum. For Adam, try.
+#   accuracy up to there. This rule is for SGD with momentum. With Adam, one has to try.
 # - **Sending while computing.** Backward finishes the last layers first. Their gradients can be on their way while it
-#   works on the others. The package does not do this: it sends one array, at the end.
-# - **Fewer bytes**: gradients in 16 bits, which is half the bytes and another sum.
+#   works on the others. The package sends one array, at the end.
+# - **Fewer bytes.** Gradients in 16 bits are half as many, and their sum is less exact.
 #
-# [docs/processes.md](../docs/processes.md) goes on from here: how to start several machines, and what it costs.
+# [docs/processes.md](../docs/processes.md) tells how to start several machines.
 #
 # ### With processes of your own
 #
@@ -839,8 +838,8 @@ plt.show()
 #
 # 1. **`from_own_means`** (10 min). Every process has divided by its own labels. Mend it without a second backward.
 # 2. **`shared_statistics`** (25 min). Batch norm's mean and variance over all processes, in two all-reduces.
-# 3. **`ring_round`** (25 min). The ring the other way round. Real networks send and receive at the same time in both
-#    directions, so two rings that turn in opposite directions are twice as fast as one.
+# 3. **`ring_round`** (25 min). The ring the other way round. Where each pair of neighbours has a line that carries both
+#    directions at once, two opposite rings with half the gradient each take about half the time.
 # 4. **`halving_doubling`** (45 min). All-reduce with as few bytes as the ring, and as few rounds as a tree. Put the
 #    formula for its time beside the other three. Does it ever lose?
 
@@ -860,8 +859,8 @@ print(check_exercise("ex24", globals()))
 # | ring | reduce-scatter, all-gather; $2 (P - 1) \left( \alpha + b / P \beta \right)$ |
 # | small arrays | a tree, $2 \log_2 P \, (\alpha + b / \beta)$ |
 # | same bits | add in the order of the shards; $(s + 1) \, n (P - 1) / P$ |
-# | gain | the more to compute for each byte sent, the more; one machine's cores gain nothing |
-# | trap | processes that agree may agree on a wrong sum |
+# | gain | grows with the work for each byte sent; on one machine there is none |
+# | trap | processes that agree may agree on a wrong sum: compare with one process |
 #
 # **To read on.** The ring, and the proof that nothing sends less: Patarasuk and Yuan, *Bandwidth optimal all-reduce
 # algorithms for clusters of workstations* (2009). The ring for gradients: Gibiansky, *Bringing HPC techniques to deep

@@ -32,7 +32,7 @@ def check_shared_statistics(shared_statistics):
     rng = np.random.default_rng(24)
     shards = [rng.normal(p, 1 + p, (rows, D)) for p, rows in enumerate(ROWS)]
     whole = np.concatenate(shards)
-    mean, variance = _statistics(shared_statistics, shards)
+    mean, variance, sent = _statistics(shared_statistics, shards)
     means, spreads = (np.array([f(x, axis=0) for x in shards]) for f in (np.mean, np.var))
     of_squares = np.mean([(x**2).mean(axis=0) for x in shards], axis=0)
     of_rows = np.array(ROWS) / sum(ROWS)
@@ -62,17 +62,22 @@ def check_shared_statistics(shared_statistics):
     }
     expect("the variance", variance, whole.var(axis=0), hint=_named(mistakes, variance))
     far = [x + 1e5 for x in shards]
-    _, variance = _statistics(shared_statistics, far)
+    _, variance, _ = _statistics(shared_statistics, far)
     expect(
         "with rows that are 100,000 larger, the variance",
         variance,
         np.concatenate(far).var(axis=0),
         hint="mean(x²) − mean² is a small difference of large numbers: square the distances",
     )
+    if sent < 2 * D + 1:
+        raise CheckError(
+            f"right, but only {sent} numbers went through all_reduce; sums, squares and the number "
+            f"of rows are {2 * D + 1}, and a process cannot count the rows of the others"
+        )
 
 
 def _statistics(shared_statistics, shards):
-    """The learner's mean and variance, from sums that are counted."""
+    """The learner's mean and variance, and how many numbers were summed for them."""
     calls = []
 
     def all_reduce(parts):
@@ -104,7 +109,7 @@ def _statistics(shared_statistics, shards):
             f"all_reduce got arrays of {max(calls)} numbers, with D = {D}; send sums, of at most "
             "D + 1 numbers"
         )
-    return result
+    return *result, sum(calls)
 
 
 def check_ring_round(ring_round):
@@ -203,7 +208,7 @@ def check_halving_doubling(halving_doubling):
                 f"halving_doubling must return a list of {P} arrays; it returned {returned(sums)}"
             )
         for p, total in enumerate(sums):
-            hint = "does anybody send on what has arrived in the same round?"
+            hint = "do partners keep the same half? does one send on what came in the same round?"
             if _close(total, gradients[p]):
                 hint = "this is its own gradient still"
             elif (lacking := _lacking(total, sum(gradients))) is not None:

@@ -74,6 +74,12 @@ def of_own_variances(shards, all_reduce):
     return mean, all_reduce([x.var(axis=0) for x in shards]) / len(shards)
 
 
+def who_counts_all_rows(shards, all_reduce):
+    rows = sum(len(x) for x in shards)
+    mean = all_reduce([x.sum(axis=0) for x in shards]) / rows
+    return mean, all_reduce([((x - mean) ** 2).sum(axis=0) for x in shards]) / rows
+
+
 def in_three(shards, all_reduce):
     rows = all_reduce([np.array([len(x)]) for x in shards])
     mean = all_reduce([x.sum(axis=0) for x in shards]) / rows
@@ -112,6 +118,7 @@ def of_one_process(shards, all_reduce):
         (then(lambda mean, variance: (mean, np.sqrt(variance))), "not its root"),
         (then(lambda mean, variance: variance), "must return mean and variance"),
         (in_one_pass, "small difference of large numbers"),
+        (who_counts_all_rows, "cannot count the rows of the others"),
         (in_three, "was called 3 times"),
         (at_once, "arrays of 11 numbers"),
         (of_all_rows, "was not called"),
@@ -228,6 +235,14 @@ def one_after_the_other(gradients, send):
     return held
 
 
+def both_keep_the_first_half(gradients, send):
+    received = [send(1 - p, p, gradients[1 - p][12:]) for p in range(2)]
+    return [
+        np.append(mine[:12] + theirs, mine[12:])
+        for mine, theirs in zip(gradients, received, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
@@ -238,6 +253,7 @@ def one_after_the_other(gradients, send):
         (never_sent, "has sent nothing"),
         (to_itself, "process 0 cannot send to 0"),
         (one_after_the_other, "in the same round"),
+        (both_keep_the_first_half, "keep the same half"),
         (lambda gradients, send: sum(gradients), "must return a list of 2 arrays"),
         (lambda gradients, send: [send(0, 1, gradients)], "x must be a 1-D array"),
     ],
