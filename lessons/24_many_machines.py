@@ -809,7 +809,7 @@ plt.show()
 #   works on the others. The package sends one array, at the end.
 # - **Fewer bytes.** Gradients in 16 bits are half as many, and their sum is less exact.
 #
-# [docs/processes.md](../docs/processes.md) tells how to start several machines.
+# `docs/processes.md` tells how to start several machines.
 #
 # ### With processes of your own
 #

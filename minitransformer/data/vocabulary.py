@@ -111,7 +111,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path):
-        """The vocabulary in a file that :meth:`save` wrote.
+        """The vocabulary in a file that :meth:`Vocabulary.save` wrote.
 
         Raises:
             VocabularyError: the file holds something else, or not all of it.
