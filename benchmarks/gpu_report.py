@@ -80,6 +80,7 @@ def make(report, options):
     def run(part):
         print(f"{part.title}, {part.seconds:.0f} seconds at most", flush=True)
         outcome = without_private(_part.run(part, folder, environment), private)
+        outcome |= {"name": part.name, "kind": part.kind}  # whatever the machine is called
         report["parts"].append(outcome)
         file = folder / "gpu-report.json"
         file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
