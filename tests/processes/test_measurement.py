@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from jobs import MPIEXEC, finished
 
-
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "processes.py"
 
 
