@@ -65,8 +65,9 @@ def versions():
 
 
 def environment():
-    """The environment variables that change how fast the libraries are."""
-    return {name: os.environ[name] for name in sorted(os.environ) if name.startswith(VARIABLES)}
+    """The environment variables that change how fast the libraries are; of a path its last name."""
+    names = sorted(name for name in os.environ if name.startswith(VARIABLES))
+    return {name: _elsewhere(name, os.environ[name]) for name in names}
 
 
 def numpy_blas():

@@ -16,6 +16,17 @@ SIZES = tuple(1000 * 4**i for i in range(10))  # bytes of a gradient: 1 kB to 26
 BYTES, TIMES = 5e7, 100  # how much a turn adds up, in bytes, and how often at most
 
 
+def first_of_all(count, threads):
+    """An Mpi of the first ``count`` of all processes, which call this together; None elsewhere."""
+    from mpi4py import MPI
+
+    from minitransformer.training.mpi import Mpi
+
+    has_part = all_processes().rank < count
+    world = MPI.COMM_WORLD.Split(has_part)
+    return Mpi(MPI, world, threads) if has_part else None
+
+
 def teams(count):
     """(processes, shards of each, ordered) of all that is timed with so many processes."""
     if count < 2:
@@ -44,14 +55,9 @@ def measure(sizes, rounds):
 
 def _turns(count, shards, ordered, size, rounds):
     """Seconds of one sum; None in a process that has no part in it."""
-    from mpi4py import MPI
-
-    from minitransformer.training.mpi import Mpi
-
-    world = MPI.COMM_WORLD.Split(all_processes().rank < count)
-    if all_processes().rank >= count:
+    processes = first_of_all(count, 1)  # a new one, for it keeps what one size receives
+    if processes is None:
         return None
-    processes = Mpi(MPI, world, 1)
     gradients = [np.full(size // 4, 0, np.float32) for _ in range(shards)]
     times = max(1, min(TIMES, int(BYTES / size)))
     turns = []

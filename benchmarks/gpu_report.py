@@ -80,6 +80,7 @@ def make(report, options):
     def run(part):
         print(f"{part.title}, {part.seconds:.0f} seconds at most", flush=True)
         outcome = without_private(_part.run(part, folder, environment), private)
+        outcome |= {"name": part.name, "kind": part.kind}  # whatever the machine is called
         report["parts"].append(outcome)
         file = folder / "gpu-report.json"
         file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -134,10 +135,10 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
 
     def measured(name, title, seconds, kind, *choices):
         """A part whose command writes its result to a file."""
-        commands = {"evaluate": ["-m", "minitransformer", "evaluate"]}
-        command = commands.get(kind, [f"benchmarks/{kind}.py"])
+        ours = kind == "evaluate"
+        script = ["-m", "minitransformer", kind] if ours else [f"benchmarks/{kind}.py"]
         file = folder / f"{name}.json"
-        command = [*command, *choices, *device, "--json", file]
+        command = [*script, *choices, *device, "--json", file]
         return Part(name, kind, title, command, seconds, lambda: result_in(file, kind))
 
     beside = ["--against", "reference"] if without_torch else []
@@ -151,7 +152,6 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
         measured("tiny", "a step of a small model", 80, "train_step", *tiny),
         measured("base", "a step of the paper's base model", 80, "train_step", *base),
         *([tf32] if options.device != "cpu" else []),
-        # A step on several GPUs belongs here.
         Part(
             "training",
             "training",

@@ -12,6 +12,7 @@ many processes with a batch each, strong efficiency that of the paper's batch, c
 import json
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -55,14 +56,15 @@ class Setting(NamedTuple):
         precision: of a GPU's products; None for processors like the one measured.
         processes: how many.
         sums: the order of the shards, or any.
-        reduction: seconds, of a gradient's bytes and by how much faster all links are.
+        reduction: function from a gradient's bytes, and how many times as fast the assumed links
+            are, to seconds.
     """
 
     name: str
     precision: str | None
     processes: int
     sums: str
-    reduction: object
+    reduction: Callable
 
 
 class Prediction(NamedTuple):

@@ -79,16 +79,10 @@ class Team:
 
 
 def _processes(count, threads):
-    everyone = all_processes()
-    if count == 1:
-        alone = type("Alone", (Alone,), {"threads": threads})()
-        return alone if everyone.rank == 0 else None
-    from mpi4py import MPI
-
-    from minitransformer.training.mpi import Mpi
-
-    world = MPI.COMM_WORLD.Split(everyone.rank < count)
-    return Mpi(MPI, world, threads) if everyone.rank < count else None
+    if count > 1:
+        return _reductions.first_of_all(count, threads)
+    alone = type("Alone", (Alone,), {"threads": threads})()
+    return None if all_processes().rank else alone
 
 
 def measure(counts, shards, workload, settings, rounds, steps):
@@ -243,4 +237,4 @@ def _parsed(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(all_processes().run(main))  # where one fails, all end

@@ -8,7 +8,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 import math
 import time
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 
@@ -135,14 +135,12 @@ class Trainer:
                 f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
                 f"of {len(batches)}; take the whole folder from a copy of the run"
             )
-        parts = chain.from_iterable(map(self._parts, batches[self.position :]))
-        ahead = self.task.staged(parts, self.model)  # cut where that waits for no GPU
+        parts = self._parts(batches[self.position :])  # cut where that waits for no GPU
+        ahead = self.task.staged(parts, self.model)
         while self.position < len(batches):
             group = batches[self.position : self.position + self.config.accumulate]
             self.position += len(group)
-            self.take_step(
-                group, total_steps, [list(islice(ahead, len(self.shards))) for _ in group]
-            )
+            self.take_step(group, total_steps, ahead)
             yield
 
     @cached_property
@@ -208,9 +206,11 @@ class Trainer:
     def _average(self, epochs):
         return self.processes.first(average, [self.run.epoch_file(epoch) for epoch in epochs])
 
-    def _parts(self, batch):
-        """What the shards of this process have of a batch."""
-        return batch.split(self.num_shards)[self.processes.part(self.num_shards)]
+    def _parts(self, batches):
+        """Yield what each shard of this process has of the first batch, then of the next."""
+        mine = self.processes.part(self.num_shards)
+        for batch in batches:
+            yield from batch.split(self.num_shards)[mine]
 
     def take_step(self, batches, total_steps, parts=None):
         """One update of the parameters from the summed gradients of ``batches``.
@@ -218,7 +218,8 @@ class Trainer:
         Each replica runs forward and backward on its shard of each batch.
 
         Args:
-            parts: for each batch, what the shards of this process have of it; by default cut here.
+            parts: an iterator whose next items are what the shards of this process have of them, as
+                they are on the device; by default the batches are cut here.
 
         Raises:
             TrainingError: as for :meth:`train`, in a step that is logged.
@@ -227,12 +228,16 @@ class Trainer:
         config = self.config
         self.step += 1
         num_tokens = sum(batch.num_tokens for batch in batches)
-        parts = zip(*(parts or map(self._parts, batches)), strict=True)
+        parts = parts or self._parts(batches)
+        of_batches = [list(islice(parts, len(self.shards))) for _ in batches]
         # On a GPU ids have been checked before they went there.
         precision = matmul_precision(config.matmul_precision)
         with accelerated(config.accelerate), precision, ids_checked_before():
             losses = self.workers.map(
-                partial(self._forward_backward, num_tokens), self.shards, self.replicas, parts
+                partial(self._forward_backward, num_tokens),
+                self.shards,
+                self.replicas,
+                zip(*of_batches, strict=True),
             )
             norm = self._sum_gradients()
             scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0

@@ -344,6 +344,12 @@ def test_names_of_user_machine_and_folders_are_replaced(monkeypatch):
     )
 
 
+def test_a_machine_may_be_called_as_a_part_is(make, monkeypatch):
+    monkeypatch.setattr(platform, "node", lambda: "output")
+    _, made = make(python("sound", "print('output of output')"))
+    assert by_name(made)["sound"]["output"] == "MACHINE of MACHINE\n"
+
+
 def test_a_home_that_is_the_root_of_all_paths_changes_no_path(monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: Path("/"))
     assert without_private("a/b 1 / 2", {}) == "a/b 1 / 2"

@@ -1,10 +1,14 @@
 """Predictions are what the model says, and rest on every assumption that is named."""
 
 import many_machines
+import numpy as np
 import pytest
 from _cost import traffic
+from _flops import step_flops
 from _settings import Settings
 from many_machines import ASSUMED, predictions
+
+from minitransformer import TransformerConfig
 
 RESULT = {
     "cpu": "a processor",
@@ -63,11 +67,14 @@ def test_faster_links_are_worth_something():
         assert p.weak_half < p.weak < p.weak_twice < 1
 
 
+def test_the_papers_batch_is_cut_up_and_the_sum_and_the_update_are_not():
+    eight = predicted()["8 GPUs", "float32", "either"]
+    work, rest = 50_000 / 4096 * eight.step.compute, eight.step.reduction + eight.step.update
+    assert eight.strong == pytest.approx((work + eight.step.update) / (8 * (work / 8 + rest)))
+
+
 def test_a_batch_that_is_cut_up_is_worth_less_where_the_share_of_each_is_smaller():
-    found = predicted()
-    eight = found["8 GPUs", "float32", "either"]  # 6250 tokens each
-    many = found["64 machines of 8 GPUs", "float32", "NCCL's"]  # 98 tokens each
-    assert eight.weak < eight.strong
+    many = predicted()["64 machines of 8 GPUs", "float32", "NCCL's"]  # 98 tokens each
     assert many.strong < many.weak / 3
 
 
@@ -78,7 +85,9 @@ def test_what_is_predicted_is_not_called_measured():
 
 
 def test_the_step_of_one_process_is_measured():
+    """Of 256 tokens of two languages, four sentences of 32 in each."""
     row = many_machines.measure("toy", Settings(threads=1), 1, pieces=40, tokens=256)
     assert row["seconds"] > row["update"] > 0
-    assert row["gflop"] > 0
-    assert row["parameters"] > 10**5
+    config, lengths = TransformerConfig.preset("toy", 40), np.full(4, 32)
+    assert row["gflop"] == sum(step_flops(config, lengths, lengths).values()) / 1e9
+    assert row["parameters"] == config.num_parameters()

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, written
 
+from minitransformer.backend import CPU, DeviceError
+from minitransformer.training.gpus import own_device
+from minitransformer.training.processes import ALONE
+
 
 @pytest.fixture(scope="module")
 def of_gpus(tmp_path_factory):
@@ -109,6 +113,17 @@ def test_where_one_process_has_no_gpu_auto_is_the_cpu_and_cuda_is_refused():
     told = info(2, "1,0")
     assert told["device"] == "cpu"
     assert re.match("none; rank 1 on node1: .* no CUDA device answers", told["GPU"])
+
+
+def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
+    def broken(name):
+        raise DeviceError("its driver is too old")
+
+    monkeypatch.setattr("minitransformer.training.gpus.visible_gpus", lambda: ["0000:01:00.0"])
+    monkeypatch.setattr("minitransformer.training.gpus.select_device", broken)
+    assert own_device("auto", ALONE) == CPU
+    with pytest.raises(DeviceError, match=r"^rank 0 on .*: its driver is too old$"):
+        own_device("cuda", ALONE)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from jobs import MPIEXEC, finished
 
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "processes.py"
+
 
 def test_what_is_sent_is_what_theory_says(tmp_path):
-    script = Path(__file__).parents[2] / "benchmarks" / "processes.py"
     options = "--config", "toy", "--batch-tokens", "500", "--rounds", "1", "--steps", "2"
     sizes = "--sizes", "1000", "40000", "4000000"
-    command = [MPIEXEC, "-n", "2", sys.executable, script, *options, *sizes]
+    command = [MPIEXEC, "-n", "2", sys.executable, SCRIPT, *options, *sizes]
     done = finished([*map(str, command), "--json", str(tmp_path / "x.json")])
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "x.json").read_text())
@@ -32,3 +33,9 @@ def test_what_is_sent_is_what_theory_says(tmp_path):
         (*team, size) for team in teams for size in (1000, 40000, 4000000)
     ]
     assert all(row["seconds"] > 0 for row in result["reductions"])
+
+
+def test_what_is_wrong_with_its_options_is_said_once():
+    done = finished([MPIEXEC, "-n", "2", sys.executable, str(SCRIPT), "--sizes", "many"])
+    assert done.returncode == 2
+    assert done.stderr.count("invalid int value: 'many'") == 1
