@@ -125,7 +125,9 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
     folder, device = options.folder, ["--device", options.device]
     run = folder / "training"
     tests, step, train, beam, sentences = [], [], [], ["--beam-size", 5, "--alpha", 1], []
+    patience = 1
     if options.quick:
+        patience = 4  # a CPU may be slow
         tests = ["tests/training/test_clipping.py"]
         step = ["--batch-tokens", 400, "--steps", 4, "--block", 2, "--threads", 1]
         train = ["--epochs", 1, "--d-model", 16, "--num-heads", 2, "--d-ff", 16]
@@ -139,7 +141,7 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
         script = ["-m", "minitransformer", kind] if ours else [f"benchmarks/{kind}.py"]
         file = folder / f"{name}.json"
         command = [*script, *choices, *device, "--json", file]
-        return Part(name, kind, title, command, seconds, lambda: result_in(file, kind))
+        return Part(name, kind, title, command, patience * seconds, lambda: result_in(file, kind))
 
     beside = ["--against", "reference"] if without_torch else []
     sizes = ("toy", "toy") if options.quick else ("tiny", "base")
