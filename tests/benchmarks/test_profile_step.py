@@ -115,7 +115,7 @@ def test_a_waiting_thread_does_nothing():
 
 
 def test_all_shares_make_up_the_step(side):
-    found = profile(side, [0, 1] * 15)
+    found = profile(side, [0, 1] * 40)
     assert found["looks"] > 10
     assert sum(found["shares"].values()) == pytest.approx(1)
     facts = dict(cpu="a processor", side=side.facts(), config="toy", corpus="text")
