@@ -1,4 +1,4 @@
-"""The threads of the BLAS: one, while threads of ours keep the cores busy.
+"""The threads of the BLAS: one, while threads or processes of ours keep the cores busy.
 
 Their number is one for the whole process. Callers in several threads that each put back what they
 found could leave the 1 of another one behind; so here the first one in sets it, and the last one
@@ -54,6 +54,16 @@ class _OneBlasThread:
 
 
 ONE_BLAS_THREAD = _OneBlasThread()
+
+
+def limit_blas_threads(most):
+    """Let the BLAS of this process have so many threads at most, from now on."""
+    threadpoolctl = _threadpoolctl()
+    if threadpoolctl is None:
+        return
+    libraries = threadpoolctl.ThreadpoolController().select(user_api="blas")
+    if any(library["num_threads"] > most for library in libraries.info()):
+        _by_any_thread(lambda: threadpoolctl.threadpool_limits(most, user_api="blas"))
 
 
 def _limits_of_one():

@@ -28,6 +28,7 @@ import zlib
 import numpy as np
 
 from minitransformer.backend import CPU, array_namespace, is_array, to_host
+from minitransformer.blas_threads import limit_blas_threads
 from minitransformer.errors import ExplainedError
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.training import watcher
@@ -239,6 +240,7 @@ class Mpi(Alone):
         Where one alone fails it says so and ends all of them; where one is killed, mpiexec ends
         them, and on each machine the one is named that was the first to go.
         """
+        limit_blas_threads(self.threads)  # or else each process would have some for all cores
         words = ""
         if self.rank:
             words = _LastWords()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from jobs import environment, run
+from jobs import environment, run, words
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,15 @@ def test_info_tells_of_mpi_and_of_the_processes():
     assert "MPI: MPICH" in run(1, "info")[0]
     (line,) = [line for line in run(2, "info")[0].splitlines() if line.startswith("MPI: ")]
     assert "; 2 processes on " in line
+
+
+def test_the_blas_of_each_process_has_its_share_of_the_cores_alone():
+    many = environment() | {"OPENBLAS_NUM_THREADS": "4"}
+    for threads, words_of_threads in ((1, "1 thread"), (2, "2 threads")):
+        command = words(2, ("info",), threads)
+        said = subprocess.run(command, env=many, capture_output=True, text=True, check=True).stdout
+        (line,) = [line for line in said.splitlines() if line.startswith("BLAS: ")]
+        assert line.endswith(f", {words_of_threads}")
 
 
 def test_one_process_imports_nothing_of_mpi(recipe, tmp_path):
