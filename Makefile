@@ -44,13 +44,15 @@ format: $(INSTALLED) ## mend style and formatting
 gradcheck: $(INSTALLED) ## compare every backward with numeric gradients
 	$(BIN)/python -m minitransformer gradcheck
 
-test-gpu: $(INSTALLED) ## run the tests that need a GPU; GPU=gpu12 for a driver of CUDA 12
+cupy: $(INSTALLED) # without the one for another driver: two hinder each other
+	$(BIN)/python -m pip uninstall --quiet --yes $(if $(filter gpu12,$(GPU)),cupy-cuda13x,cupy-cuda12x)
 	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
+
+test-gpu: cupy ## run the tests that need a GPU; GPU=gpu12 for a driver of CUDA 12
 	$(BIN)/python -c 'from minitransformer import select_device; print(select_device("cuda"))'
 	$(BIN)/python -m pytest -m gpu
 
-gpu-report: $(INSTALLED) ## tests, speed and a training on a GPU, in 20 minutes, as one page
-	$(BIN)/python -m pip install --quiet --editable '.[$(GPU)]'
+gpu-report: cupy ## tests, speed and a training on a GPU, in 20 minutes, as one page
 	$(BIN)/python benchmarks/gpu_report.py
 
 package: export PYTHONPATH =

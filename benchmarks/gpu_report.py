@@ -233,6 +233,8 @@ def _parsed(arguments):
     add("--page", type=Path, metavar="JSON", help="only make the page of a report again")
     options = parser.parse_args(arguments)
     options.folder = options.folder.absolute()
+    if options.data_dir and not os.path.isdir(options.data_dir):
+        parser.error(f"--data-dir: there is no folder {options.data_dir}")
     if options.folder.exists() and not options.page:
         parser.error(f"{options.folder} is there already; choose a new --folder")
     return options

@@ -135,7 +135,10 @@ def _cuda_problem(index):
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"no CUDA device answers ({error}); install NVIDIA's driver, or choose device 'cpu'"
+        return (
+            f"no CUDA device answers ({error}); install NVIDIA's driver, or, if it is there, "
+            f"{INSTALL_HINT}, or choose device 'cpu'"
+        )
     if index >= count:
         return f"it would be GPU number {index + 1} and this machine has {count}"
     try:

@@ -170,6 +170,13 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path, capsys):
     assert "is there already" in capsys.readouterr().err
 
 
+def test_a_folder_of_data_that_is_not_there_is_told_before_anything_begins(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        gpu_report.main(["--data-dir", str(tmp_path / "nope"), "--folder", str(tmp_path / "new")])
+    assert f"there is no folder {tmp_path / 'nope'}" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 # Parts that go wrong
 
 
