@@ -1,6 +1,6 @@
 """Fetch the part of Multi30k that a training and its scores need, or check a copy of it.
 
-python benchmarks/_fetch.py
+It is the first part of ``gpu_report.py``.
 """
 
 import sys
