@@ -689,7 +689,7 @@ for seed in SEEDS[1:]:
 
 # %%
 width = ThreeQuestions.WIDTH // 4
-kept = net.attention.w_output.data
+kept = net.attention.w_output.data.copy()
 drops = []
 for h in range(4):
     # Zero on the rows of this head, one elsewhere:

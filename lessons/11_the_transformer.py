@@ -668,7 +668,7 @@ def operations_forward(c, S, T):
 config = TransformerConfig.preset("toy", 300)
 counting = Transformer(config)  # on the CPU: it is NumPy's products that we count
 for parameter in counting.parameters():
-    parameter.data = parameter.data.view(Counted)
+    parameter.hold(parameter.data.view(Counted))
 pairs, S, T = 4, 13, 9
 some = rng.integers(3, 300, (pairs, S)), *rng.integers(3, 300, (2, pairs, T))
 

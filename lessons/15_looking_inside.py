@@ -336,7 +336,7 @@ plt.show()
 def gates_at(model, gates):
     """Inside ``with``, the heads of the model are multiplied by gates, (6, H)."""
     modules = list(attentions(model).values())
-    kept = [module.w_output.data for module in modules]
+    kept = [module.w_output.data.copy() for module in modules]
     for module, own, of_heads in zip(modules, kept, np.asarray(gates), strict=True):
         rows = np.repeat(of_heads, K)[:, None].astype(own.dtype)  # (D, 1)
         module.w_output.data = own * model.device.asarray(rows)

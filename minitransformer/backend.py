@@ -69,6 +69,9 @@ class Device:
     def __deepcopy__(self, memo):
         return self  # a place is not copied, nor can a module be
 
+    def __reduce__(self):
+        return select_device, (self.name,)  # in another process: the place of that name there
+
     def __str__(self):
         return self.name
 

@@ -1,8 +1,8 @@
 """Parameters and the tree of modules that owns them. No autograd: every backward is written out.
 
-A module holds parameters, other modules, lists, tuples or dicts of these, and constant arrays as
-plain attributes; their order of assignment is the order of everything that follows: names, storage,
-summaries. Names are paths, ``encoder.layers.0.self_attention.w_query``.
+A module holds parameters, other modules and constant arrays, as attributes or in lists, tuples and
+dicts; their order of assignment is the order of everything that follows: names, storage, summaries.
+Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
 import weakref
@@ -20,12 +20,58 @@ class Parameter:
 
     Sharing is identity: a weight used in several places is one Parameter assigned to several
     attributes. It is then listed, counted, stored and updated once.
+
+    Attributes:
+        data, grad: arrays. Those of a model are views of its :class:`FlatParameters`, and what is
+            assigned to them is copied there: who wants the old values back keeps a copy of them.
+
+    Raises:
+        ValueError, TypeError: what is assigned to a view is of another shape, or no array, or one
+            in another place.
     """
 
     def __init__(self, data):
-        self.data = data
-        self.grad = array_namespace(data).zeros_like(data)
-        self._flat = None  # a weak reference to the FlatParameters that hold it, if any do
+        self.hold(data)
+
+    def hold(self, data, grad=None, flat=None):
+        """Have these arrays themselves: of its own or, with ``flat``, views of that storage.
+
+        Without ``grad`` the gradient starts again at zero.
+        """
+        self._data = data
+        self._grad = array_namespace(data).zeros_like(data) if grad is None else grad
+        self._flat = flat and weakref.ref(flat)
+
+    @property
+    def flat(self):
+        """The FlatParameters that hold it, or None: there are none, or nobody has them any more."""
+        return self._flat and self._flat()
+
+    @property
+    def data(self):
+        return self._data
+
+    @data.setter
+    def data(self, values):
+        if self.flat:
+            _copy_into(self._data, values)
+        else:
+            self._data = values
+
+    @property
+    def grad(self):
+        return self._grad
+
+    @grad.setter
+    def grad(self, values):
+        if self.flat:
+            _copy_into(self._grad, values)
+        else:
+            self._grad = values
+
+    def __getstate__(self):
+        """What a copy gets: arrays of its own."""
+        return vars(self) | {"_flat": None}
 
     def __repr__(self):
         return f"Parameter(shape={self.data.shape}, dtype={self.data.dtype})"
@@ -70,7 +116,8 @@ class Module:
     def to(self, device=None, dtype=None):
         """Move parameters and constants to ``device`` and floating type ``dtype``; return self.
 
-        Gradients start again at zero. None leaves that property as it is.
+        Gradients start again at zero. None leaves that property as it is. Constants that are no
+        floats, such as indices and masks, keep their type.
 
         Args:
             device: a Device or the name of one, as for :func:`select_device`.
@@ -83,8 +130,7 @@ class Module:
         device = None if device is None else select_device(device)
         with device.as_current() if device else nullcontext():
             for parameter in self.parameters():
-                parameter.data = _converted(parameter.data, device, dtype)
-                parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
+                parameter.hold(_converted(parameter.data, device, dtype))
             for _, module in self.named_modules():
                 module.constants_to(device, dtype)
                 for flat in module._flat_storages():
@@ -103,8 +149,7 @@ class Module:
     def _raise_if_part_of_flat_storage(self):
         own = [flat for _, module in self.named_modules() for flat in module._flat_storages()]
         for path, parameter in self.named_parameters():
-            flat = parameter._flat and parameter._flat()
-            if flat and flat.holds(parameter) and flat not in own:
+            if parameter.flat and parameter.flat not in own:
                 raise RuntimeError(
                     f"{path} is a view of the flat storage of a larger model, and moving this "
                     f"{type(self).__name__} alone would tear it out; call to() of the whole model"
@@ -138,37 +183,41 @@ class FlatParameters:
 
     def gather(self, module):
         """Take in the parameters as they are now, after the module was moved."""
-        named = list(module.named_parameters())
+        named = dict(module.named_parameters())
         if not named:
             raise ValueError(f"{module!r} has no parameters to store")
-        first = named[0][1].data
-        total = sum(parameter.data.size for _, parameter in named)
+        self._gather(named)
+
+    def _gather(self, named):
+        self._parameters = list(named.values())
+        first = self._parameters[0].data
+        total = sum(parameter.data.size for parameter in self._parameters)
         xp = array_namespace(first)
         self.data = xp.empty(total, dtype=first.dtype)
         self.grad = xp.zeros(total, dtype=first.dtype)
         self.slices = {}
         start = 0
-        for path, parameter in named:
+        for path, parameter in named.items():
             shape = parameter.data.shape
             piece = slice(start, start + parameter.data.size)
             self.data[piece] = parameter.data.reshape(-1)
             self.grad[piece] = parameter.grad.reshape(-1)
-            parameter.data = self.data[piece].reshape(shape)
-            parameter.grad = self.grad[piece].reshape(shape)
-            parameter._flat = weakref.ref(self)
+            parameter.hold(self.data[piece].reshape(shape), self.grad[piece].reshape(shape), self)
             self.slices[path] = piece
             start = piece.stop
-        self._parameters = [parameter for _, parameter in named]
-
-    def holds(self, parameter):
-        """Whether ``parameter`` is one of these, and not a copy of one."""
-        return any(own is parameter for own in self._parameters)
 
     def share_data(self, other):
         """Make ``data`` that of ``other``, the storage of a model of the same shape."""
         self.data = other.data
         for parameter, piece in zip(self._parameters, self.slices.values(), strict=True):
-            parameter.data = other.data[piece].reshape(parameter.data.shape)
+            view = other.data[piece].reshape(parameter.data.shape)
+            parameter.hold(view, parameter.grad, self)
+
+    def __getstate__(self):
+        """What a copy is made of: the parameters by their paths."""
+        return dict(zip(self.slices, self._parameters, strict=True))
+
+    __setstate__ = _gather  # copied one by one, views are no longer views of one array
 
 
 @contextmanager
@@ -258,6 +307,23 @@ def _each_once(named):
         if id(node) not in seen:
             seen.add(id(node))
             yield path, node
+
+
+def _copy_into(view, values):
+    """``view[...] = values``, where ``values`` is an array of the same shape in the same place."""
+    if values is view:  # of ``view += x``, which has been done
+        return
+    if array_namespace(values) is not array_namespace(view):
+        raise TypeError(
+            "a parameter was assigned an array in another place than its own; bring it there "
+            "first: model.device.asarray(values)"
+        )
+    if values.shape != view.shape:
+        raise ValueError(
+            f"a parameter of shape {view.shape} was assigned an array of shape {values.shape}; "
+            "give one of its own shape, or build the model with other sizes"
+        )
+    view[...] = values.copy()  # which may be a view of the same numbers, as ``view.T`` is
 
 
 def _converted(array, device, dtype):

@@ -3,8 +3,10 @@ import io
 
 import numpy as np
 import pytest
+from strict_cupy import strict
 
-from minitransformer import CPU, Module, Parameter, Transformer, debug
+from minitransformer import CPU, Adam, Module, Parameter, Transformer, debug
+from minitransformer.checkpoint import model_arrays
 from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
@@ -210,6 +212,67 @@ def test_gradients_land_in_the_flat_gradient_and_are_cleared_there():
     assert not flat.grad[9:].any()
     tree.zero_grad()
     assert not flat.grad.any()
+
+
+# Assigning to a parameter
+
+
+@pytest.mark.parametrize("name", ["data", "grad"])
+def test_what_is_assigned_to_a_parameter_of_a_flat_storage_is_copied_into_it(name):
+    tree = Tree()
+    flat = FlatParameters(tree)
+    view, given = getattr(tree.gain, name), np.array([3.0, 4.0])
+    setattr(tree.gain, name, given)
+    given[:] = 0
+    assert getattr(tree.gain, name) is view
+    assert view.dtype == np.float32
+    assert getattr(flat, name)[flat.slices["norm.gamma"]].tolist() == [3, 4]
+
+
+def test_a_parameter_that_was_assigned_is_trained_and_stored_with_the_others():
+    model = Transformer(small_config())
+    weight = model.encoder.layers[0].feed_forward.w_1
+    weight.data = np.zeros_like(weight.data)
+    weight.grad = weight.grad + 1
+    Adam(model.flat).step(0.01)
+    np.testing.assert_allclose(weight.data, -0.01, rtol=1e-5)
+    stored = model_arrays(model)["parameters/encoder.layers.0.feed_forward.w_1"]
+    np.testing.assert_array_equal(stored, weight.data)
+
+
+def test_a_parameter_may_be_assigned_a_view_of_itself():
+    tree = Tree()
+    tree.square = Parameter(np.arange(4.0, dtype=np.float32).reshape(2, 2))
+    flat = FlatParameters(tree)
+    tree.square.data = tree.square.data.T
+    assert flat.data[flat.slices["square"]].tolist() == [0, 2, 1, 3]
+
+
+@pytest.mark.parametrize("name", ["data", "grad"])
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (np.ones(3), ValueError, r"shape \(2,\) was assigned an array of shape \(3,\); give one"),
+        (np.float32(1), ValueError, r"an array of shape \(\)"),
+        ([1.0, 2.0], TypeError, "expected a NumPy or CuPy array, got list"),
+        (strict.zeros(2), TypeError, r"in another place than its own; .* model.device.asarray"),
+    ],
+    ids=["another shape", "a number", "a list", "another place"],
+)
+def test_what_does_not_fit_into_a_flat_storage_is_refused(name, given, error, words):
+    tree = Tree()
+    flat = FlatParameters(tree)
+    before = getattr(flat, name).copy()
+    with pytest.raises(error, match=words):
+        setattr(tree.gain, name, given)
+    np.testing.assert_array_equal(getattr(flat, name), before)
+
+
+def test_a_parameter_of_no_flat_storage_takes_the_array_itself():
+    parameter, data, grad = Parameter(np.ones(2)), np.zeros(3), np.ones(3)
+    parameter.data, parameter.grad = data, grad
+    assert parameter.data is data
+    assert parameter.grad is grad
 
 
 # Debugging

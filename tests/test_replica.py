@@ -1,6 +1,8 @@
 """Replicas of a model share its parameters and collect gradients of their own."""
 
 import copy
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -94,3 +96,10 @@ def test_a_copy_of_a_replica_is_a_model_of_its_own(model):
     add_gradient(copied, make_batches([([4], [5])], 10)[0])
     assert copied.flat.grad.any()
     assert not model.flat.grad.any()
+
+
+def test_a_model_works_in_another_process(model):
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned) as process:
+        logits, _ = process.submit(model.forward, SOURCE, TARGET).result()
+    np.testing.assert_array_equal(logits, model.forward(SOURCE, TARGET)[0])

@@ -62,7 +62,8 @@ def moved_from_start(module, rng):
     """The module itself, in float64 and each parameter changed by up to 0.4 either way."""
     module.to(dtype=np.float64)
     for parameter in module.parameters():
-        parameter.data = parameter.data + rng.uniform(-0.4, 0.4, parameter.data.shape)
+        # Arrays of its own, not views of a model's: what replaces them is then told apart.
+        parameter.hold(parameter.data + rng.uniform(-0.4, 0.4, parameter.data.shape))
     return module
 
 

@@ -41,9 +41,10 @@ class Model(Module):
 
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         self.config = config
+        self.device = select_device(device)  # before arrays: so a copy in another process finds it
         self.build(config, np.random.default_rng(seed))
         self.flat = FlatParameters(self)
-        self.to(device, dtype)
+        self.to(dtype=dtype)
 
     def to(self, device=None, dtype=None):
         """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
@@ -60,12 +61,3 @@ class Model(Module):
         replica.flat.share_data(self.flat)
         replica.zero_grad()
         return replica
-
-    def __deepcopy__(self, memo):
-        # Copied one by one, views are no longer views of one array: gather them anew.
-        copied = memo[id(self)] = object.__new__(type(self))
-        for name, value in self.__getstate__().items():
-            if name != "flat":
-                setattr(copied, name, copy.deepcopy(value, memo))
-        copied.flat = FlatParameters(copied)
-        return copied

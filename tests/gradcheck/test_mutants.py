@@ -28,7 +28,7 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.module import Module
+from minitransformer.module import FlatParameters, Module
 
 B, T, D, V = 3, 5, 7, 11  # all different, so that a factor has one explanation
 H, K = 2, 13
@@ -562,8 +562,16 @@ class AssigningLinear(Linear):
         return dx
 
 
+class AssigningModel(AssigningLinear):
+    """Its gradients are views, into which is copied what they are replaced by."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.flat = FlatParameters(self)
+
+
 class RebindingNorm(LayerNorm):
-    """Adds, but not in place: the new array is no view of the model's flat gradient."""
+    """Adds, but not in place: where there is no flat storage, the gradient is a new array."""
 
     def backward(self, dy, cache):
         dx, dgamma, dbeta = layer_norm_backward(dy, cache)
@@ -612,6 +620,7 @@ class WronglyMergedHeads(Module):
     ("module", "given", "wrong"),
     [
         (AssigningLinear(D, V, np.random.default_rng(0)), X, {"dweight", "dbias"}),
+        (AssigningModel(D, V, np.random.default_rng(0)), X, {"dweight", "dbias"}),
         (RebindingNorm(D), X, {"dgamma"}),
         (SwappedNorm(D), X, {"dgamma", "dbeta"}),
         (GammaOutsideNorm(D), X, {"dx"}),

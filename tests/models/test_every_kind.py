@@ -1,6 +1,8 @@
 """What every model promises, and what those that translate do; a kind new in the table is tried."""
 
+import copy
 import json
+import pickle
 from dataclasses import fields
 
 import numpy as np
@@ -136,6 +138,24 @@ def test_shards_have_the_gradient_of_the_batch(model, batch):
         replica.loss_backward(1.0, cache)
         model.flat.grad += replica.flat.grad
     np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_is_the_same_model_with_a_flat_storage_of_its_own(model, batch, copied):
+    model.flat.grad[:] = 7
+    other = copied(model)
+    assert (other.config, other.device) == (model.config, model.device)
+    assert other.flat.slices == model.flat.slices
+    for name in ("data", "grad"):
+        there = getattr(other.flat, name)
+        np.testing.assert_array_equal(there, getattr(model.flat, name))
+        assert not np.shares_memory(there, getattr(model.flat, name))
+        for parameter, piece in zip(other.parameters(), other.flat.slices.values(), strict=True):
+            assert parameter.flat is other.flat
+            assert np.shares_memory(getattr(parameter, name), there[piece])
+    assert other.loss(batch)[0] == model.loss(batch)[0]
+    other.flat.data += 1
+    assert other.loss(batch)[0] != model.loss(batch)[0]
 
 
 def test_it_gives_on_a_device_what_it_gives_on_numpy(model, batch):
