@@ -140,8 +140,7 @@ class Module:
     def constants_to(self, device=None, dtype=None):
         """The part of :meth:`to` that moves this module's own constant arrays."""
         for name, value in vars(self).items():
-            if is_array(value) and value.ndim:  # a single number is a setting
-                setattr(self, name, _converted(value, device, dtype))
+            setattr(self, name, _moved(value, device, dtype))
 
     def _flat_storages(self):
         return [value for value in vars(self).values() if isinstance(value, FlatParameters)]
@@ -329,6 +328,21 @@ def _copy_into(view, values):
 def _converted(array, device, dtype):
     dtype = array.dtype if dtype is None else dtype
     return array.astype(dtype, copy=False) if device is None else device.asarray(array, dtype)
+
+
+def _moved(value, device, dtype):
+    """``value``, or where it is or holds constant arrays, one with these on the device."""
+    if is_array(value) and value.ndim:  # a single number is a setting
+        return _converted(value, device, dtype if value.dtype.kind == "f" else None)
+    if not isinstance(value, list | tuple | dict):
+        return value
+    items = value.values() if isinstance(value, dict) else value
+    moved = [_moved(item, device, dtype) for item in items]
+    if all(new is old for new, old in zip(moved, items, strict=True)):
+        return value
+    if isinstance(value, dict):
+        return value | dict(zip(value, moved, strict=True))
+    return type(value)._make(moved) if hasattr(value, "_make") else type(value)(moved)
 
 
 def _summary_lines(node, name, indent, seen):

@@ -1,11 +1,13 @@
 import copy
 import io
+from collections import namedtuple
 
 import numpy as np
 import pytest
 from strict_cupy import strict
 
 from minitransformer import CPU, Adam, Module, Parameter, Transformer, debug
+from minitransformer.backend import Device, array_namespace, to_host
 from minitransformer.checkpoint import model_arrays
 from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import MultiHeadAttention
@@ -127,6 +129,45 @@ def test_to_moves_parameters_and_constants_and_keeps_what_is_shared(where):
 def test_to_without_a_type_keeps_it(dtype, device):
     tree = Tree().to(dtype=dtype).to(device)
     assert tree.table.dtype == tree.gain.data.dtype == dtype
+
+
+class Constants(Module):
+    """Arrays wherever they may be, of which one module's other numbers are to be told apart."""
+
+    Pair = namedtuple("Pair", "table index")
+
+    def __init__(self):
+        floats, whole, truth = np.ones(2, np.float32), np.arange(2), np.array([True, False])
+        self.floats, self.whole, self.truth = floats, whole, truth
+        self.listed = [floats, whole, [truth], "a word", 3]
+        self.pair = Constants.Pair(floats, whole)
+        self.named = {"table": floats, "deep": (truth, {"index": whole})}
+        self.layers = [Linear(2, 2, np.random.default_rng(0))]
+
+    def arrays(self):
+        """Those of one kind, of numbers or of truth values, side by side."""
+        deep, deeper = self.named["deep"]
+        return (
+            (self.floats, self.listed[0], self.pair.table, self.named["table"]),
+            (self.whole, self.listed[1], self.pair.index, deeper["index"]),
+            (self.truth, self.listed[2][0], deep),
+        )
+
+
+@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
+def test_constants_move_wherever_they_are_and_only_floats_take_the_floating_type(device):
+    module = Constants()
+    given, layers, words = module.listed, module.layers, module.listed[3:]
+    module.to(device, np.float64)
+    for arrays, dtype in zip(module.arrays(), (np.float64, np.arange(2).dtype, bool), strict=True):
+        for array in arrays:
+            assert array.dtype == dtype
+            assert array_namespace(array) is (device or CPU).xp
+            assert to_host(array).tolist() == to_host(arrays[0]).tolist()
+    assert given[0].dtype == np.float32  # a list is not written to: it may be somebody else's
+    assert module.layers is layers
+    assert module.listed[3:] == words
+    assert type(module.pair) is Constants.Pair
 
 
 def test_a_part_of_a_model_refuses_to_be_torn_out_of_its_flat_storage():
