@@ -8,7 +8,7 @@ counted, so they are 1 or more; a ``…dropout`` is a probability; a ``…vocabu
 
 from dataclasses import KW_ONLY, asdict, dataclass, fields
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import ClassVar, get_type_hints
 
 TOO_MANY = 2**31  # of anything that is counted
 # More is no model that anybody trains, and a machine would be busy for hours with building it.
@@ -62,9 +62,10 @@ class ModelConfig:
         raise NotImplementedError(f"{type(self).__name__} must say how many parameters it makes")
 
     def __post_init__(self):
+        types = get_type_hints(type(self))  # which may stand in the file as strings
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.type is int and f.name != "pad_id":
+            if types[f.name] is int and f.name != "pad_id":
                 valid = isinstance(value, Integral) and not isinstance(value, bool)
                 require(
                     valid and 0 < value < TOO_MANY,

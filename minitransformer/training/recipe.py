@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import get_type_hints
 
 from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
@@ -129,19 +130,20 @@ def settings(kind=DEFAULT):
         RecipeError: there is no such kind.
     """
     try:
-        choices = config_class(kind).choices()
+        model = config_class(kind)
     except ValueError as error:
         raise RecipeError(str(error)) from error
     return {
-        **_settings("data", fields(DataConfig)),
+        **_settings("data", DataConfig, fields(DataConfig)),
         "kind": Setting("model", str, kind),
-        **_settings("model", choices),
-        **_settings("training", fields(TrainingConfig)),
+        **_settings("model", model, model.choices()),
+        **_settings("training", TrainingConfig, fields(TrainingConfig)),
     }
 
 
-def _settings(section, fields_of_it):
-    return {f.name: Setting(section, f.type, f.default) for f in fields_of_it}
+def _settings(section, config, choices):
+    types = get_type_hints(config)
+    return {f.name: Setting(section, types[f.name], f.default) for f in choices}
 
 
 def recipe_names():

@@ -5,6 +5,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from bag_of_strings import BagOfStringsConfig
 from bag_of_words import BagOfWords, BagOfWordsConfig
 from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
@@ -183,6 +184,22 @@ def test_without_attention_there_is_none_to_draw(run_folder, tmp_path, capsys):
     assert main(["translate", str(run_folder), "wir", "--attention", str(picture)]) == 1
     assert f"a model of kind '{KIND}' has no attention" in capsys.readouterr().err
     assert not picture.exists()
+
+
+# Its fields
+
+
+def test_annotations_may_be_strings(monkeypatch):
+    """Which ``from __future__ import annotations`` makes of them."""
+    kind = BagOfStringsConfig.kind
+    monkeypatch.setitem(KINDS, kind, ("bag_of_strings:BagOfStringsConfig", KINDS[KIND][1]))
+    for wrong in (-3, 0, 2.0, True, "2"):
+        with pytest.raises(ValueError, match=f"num_maps={wrong!r} must be a whole number"):
+            BagOfStringsConfig(V, V, num_maps=wrong)
+    recipe = Recipe().with_value("kind", kind).with_value("num_maps", 2).with_value("sharpness", 3)
+    assert (recipe.model["num_maps"], recipe.model["sharpness"]) == (2, 3.0)
+    with pytest.raises(RecipeError, match="give one of type int, such as 1"):
+        recipe.with_value("num_maps", "2")
 
 
 # Its name
