@@ -75,6 +75,14 @@ class Workers:
 ONE_WORKER = Workers(1)
 
 
+def workers_for(device, shards, threads=None):
+    """Workers for the shards of batches; a single one on a GPU.
+
+    Work for a GPU has one queue, and threads would only take turns to fill it.
+    """
+    return Workers(shards, threads) if device == CPU else Workers(1)
+
+
 def cores_of_affinity():
     """The numbers of the cores that the system lets this process run on, as a set."""
     if hasattr(os, "sched_getaffinity"):

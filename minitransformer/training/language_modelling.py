@@ -16,7 +16,6 @@ from minitransformer.data.vocabulary import EOS, PAD
 from minitransformer.training.recipe import DataConfig, RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
-from minitransformer.workers import ONE_WORKER
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
 
@@ -67,7 +66,7 @@ class LanguageModelling(Task):
         return [windows(stream, starts[i : i + rows], length) for i in range(0, len(starts), rows)]
 
     def validate(self, model):
-        nll = mean_nll(model, self.validation_batches, self.processes.shared(ONE_WORKER))
+        nll = mean_nll(model, self.validation_batches, self.workers)
         return {
             "nll": nll,
             "perplexity": perplexity(nll),

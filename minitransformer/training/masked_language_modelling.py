@@ -17,9 +17,9 @@ from minitransformer.backend import to_host
 from minitransformer.data.batches import Labelled, framed, group, pad
 from minitransformer.data.corpus import CorpusError
 from minitransformer.data.vocabulary import MASK, PAD, UNK, require_mask
-from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.training.language_modelling import LanguageModelling, perplexity
 from minitransformer.training.recipe import RecipeError
+from minitransformer.training.task import one_pass
 
 CHOSEN = 0.15  # of the pieces
 HIDDEN, REPLACED = 0.8, 0.1  # of those chosen; the rest is left as it is
@@ -73,15 +73,13 @@ class MaskedLanguageModelling(LanguageModelling):
         ]
 
     def validate(self, model):
-        num_tokens = sum(batch.num_tokens for batch in self.validation_batches)
-        nll, right = 0.0, 0
-        for batch in self.validation_batches:
-            logits, _ = model.logits(*model.inputs(batch))
-            (_, nll_of_batch), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
-            nll += float(nll_of_batch)
+        def right(logits, labels):
             likeliest = to_host(logits.argmax(axis=-1))  # (B, T)
-            right += int(((likeliest == batch.labels) & (batch.labels != PAD)).sum())
-        return {"nll": nll, "perplexity": perplexity(nll), "accuracy": right / num_tokens}
+            return int(((likeliest == labels) & (labels != PAD)).sum())
+
+        nll, count = one_pass(model, self.validation_batches, self.workers, right)
+        accuracy = count / sum(batch.num_tokens for batch in self.validation_batches)
+        return {"nll": nll, "perplexity": perplexity(nll), "accuracy": accuracy}
 
 
 def _sentences(vocabulary, examples, most):

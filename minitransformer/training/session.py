@@ -18,7 +18,7 @@ from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
-from minitransformer.workers import default_shards
+from minitransformer.workers import default_shards, workers_for
 
 
 def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=None):
@@ -71,7 +71,6 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
     task = new_task(recipe, vocabulary, examples, validation, progress)
-    task.processes = processes
     processes.first(_set_up, run, own, beginning, vocabulary, config, recipe, texts, begun_on)
     return Trainer(model, training, run, task, progress, processes)
 
@@ -100,9 +99,10 @@ def validated(run, recipe, device, processes=ALONE):
     examples, validation = task.read(recipe, silent)
     _require_same(task.of_data(examples, validation), model.config, run)
     task = task(recipe, vocabulary, examples, validation, silent)
-    task.processes = processes
-    with model.device.as_current():
-        return task.validate(model), task.details(model), origin
+    workers = workers_for(model.device, recipe.training.shards, processes.threads)
+    task.workers = processes.shared(workers)
+    with model.device.as_current(), workers.one_blas_thread():
+        return task.validate(model), task.details(), origin
 
 
 def _require_same(of_data, config, run):

@@ -15,8 +15,7 @@ from minitransformer.data.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.toy import labelled_toy_corpus
 from minitransformer.data.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.training.recipe import DataConfig, RecipeError
-from minitransformer.training.task import Score, Task, mean_nll
-from minitransformer.workers import ONE_WORKER
+from minitransformer.training.task import Score, Task, one_pass
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
 CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
@@ -24,6 +23,9 @@ CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
 
 class Tagging(Task):
     """Learns the labels of words or sentences; is validated by how many it says rightly.
+
+    Attributes:
+        counts: how often each label (rows) was said to be each label (columns), at last.
 
     Raises:
         VocabularyError: the vocabulary is not one of subwords.
@@ -100,17 +102,17 @@ class Tagging(Task):
         ]
 
     def validate(self, model):
-        counts = self._counts(model)
+        nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)
+        self.counts = counts
         _, _, f1 = _shares(counts)
         return {
-            "nll": mean_nll(model, self.validation_batches, self.processes.shared(ONE_WORKER)),
+            "nll": nll,
             "accuracy": float(counts.trace() / counts.sum()),
             "macro_f1": float(f1[counts.sum(axis=1) > 0].mean()),
         }
 
-    def details(self, model):
-        counts = self._counts(model)
-        rows = zip(self.names, *_shares(counts), counts.sum(axis=1), strict=True)
+    def details(self):
+        rows = zip(self.names, *_shares(self.counts), self.counts.sum(axis=1), strict=True)
         return [
             f"{'label':<20}precision  recall      F1    count",
             *(
@@ -119,14 +121,12 @@ class Tagging(Task):
             ),
         ]
 
-    def _counts(self, model):
-        """How often each label (rows) of the validation was said to be each label (columns)."""
+    def _said(self, logits, labels):
+        """How often each label (rows) was said to be each label (columns)."""
         counts = np.zeros((len(self.names), len(self.names)), int)
-        for batch in self.validation_batches:
-            logits, _ = model.logits(*model.inputs(batch))  # (B, T, C)
-            said = to_host(logits[..., 1:].argmax(axis=-1))  # (B, T)
-            there = batch.labels != PAD
-            np.add.at(counts, (batch.labels[there] - 1, said[there]), 1)
+        said = to_host(logits[..., 1:].argmax(axis=-1))  # (B, T)
+        there = labels != PAD
+        np.add.at(counts, (labels[there] - 1, said[there]), 1)
         return counts
 
     def staged(self, batches, model):

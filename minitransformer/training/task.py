@@ -10,7 +10,6 @@ from typing import ClassVar
 from minitransformer.data.vocabulary import PAD
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.kinds import imported
-from minitransformer.training.processes import ALONE
 from minitransformer.workers import ONE_WORKER
 
 EXPLODED = 4.0  # times the loss of guessing
@@ -71,14 +70,15 @@ class Task:
         command: of the command line, which tries a model of this task.
         needs_mask: whether its vocabularies have a MASK.
         has_tests: whether its corpora have splits to test with; what has none is validated again.
-        processes: those that share a validation; by default this one has none to share it with.
+        workers: Workers that share a validation; neither their threads nor the processes behind
+            them change a bit of its scores.
     """
 
     score: ClassVar[Score]
     command: ClassVar[str]
     needs_mask: ClassVar[bool] = False
     has_tests: ClassVar[bool] = False
-    processes = ALONE
+    workers = ONE_WORKER
 
     @staticmethod
     def require_libraries():
@@ -119,8 +119,8 @@ class Task:
         """A dict of numbers, that of ``score`` by its name among them."""
         raise NotImplementedError
 
-    def details(self, model):
-        """Lines that say more of how good a model is than its scores do."""
+    def details(self):
+        """Lines that say more of how good the model validated last is than its scores do."""
         return []
 
     def exploded(self, model):
@@ -139,14 +139,29 @@ def task_class(config):
 
 def mean_nll(model, batches, workers=ONE_WORKER):
     """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
+    nll, _ = one_pass(model, batches, workers)
+    return nll
+
+
+def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
+    """What there is to know of the logits of batches, without dropout, in one pass over them.
+
+    Args:
+        batches: with ``labels`` and ``num_tokens``.
+        workers: Workers that share the batches, each cut into as many parts as in a training.
+        count: a function of the logits (B, T, V) of a part and its labels (B, T).
+
+    Returns:
+        the NLL of the labels in nats a token, and the sum of what ``count`` returns; both are added
+        up in the order of the parts, whoever works on them.
+    """
     num_tokens = sum(batch.num_tokens for batch in batches)
+    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
 
-    def share(batch):
-        logits, _ = model.logits(*model.inputs(batch))
-        (_, nll), _ = cross_entropy(logits, batch.labels, 0.0, PAD, num_tokens)
-        return float(nll)
+    def of_part(part):
+        logits, _ = model.logits(*model.inputs(part))
+        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, PAD, num_tokens)
+        return float(nll), count(logits, part.labels)
 
-    total = 0.0
-    for nll in workers.map(share, batches):
-        total += nll
-    return total
+    found = workers.map(of_part, parts)
+    return sum(nll for nll, _ in found), sum(counted for _, counted in found)

@@ -30,7 +30,7 @@ from minitransformer.training.clipping import clip_scale
 from minitransformer.training.processes import ALONE
 from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
-from minitransformer.workers import Workers
+from minitransformer.workers import workers_for
 
 
 class TrainingError(ExplainedError):
@@ -73,9 +73,8 @@ class Trainer:
         self.task, self.progress, self.processes = task, progress, processes
         self.num_shards = config.shards or 1
         self.shards = range(self.num_shards)[processes.part(self.num_shards)]  # of this process
-        # Work for a GPU has one queue, and threads would only take turns to fill it.
-        on_cpu = model.device == CPU
-        self.workers = Workers(self.num_shards, processes.threads) if on_cpu else Workers(1)
+        self.workers = workers_for(model.device, self.num_shards, processes.threads)
+        task.workers = processes.shared(self.workers)
         with model.device.as_current():
             self.adam = Adam(model.flat)
             replicas = [model, *(model.replica() for _ in self.shards[1:])]
@@ -154,7 +153,7 @@ class Trainer:
         keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
-        scores, score = self.task.validate(self.model), self.task.score
+        scores, score = self._validate(), self.task.score
         counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
         entry = {"kind": "validation", **counters, **scores}
         if left_out:
@@ -166,6 +165,11 @@ class Trainer:
         self.processes.first(self.run.save_epoch, self.model, self.epoch)
         self.save()
         self.processes.first(self.run.prune_epochs, keep | self._epochs_needed())
+
+    def _validate(self):
+        """The scores of the model, as fast as its steps are."""
+        with accelerated(self.config.accelerate), self.workers.one_blas_thread():
+            return self.task.validate(self.model)
 
     def _elapsed(self):
         now = time.monotonic()
@@ -195,7 +199,7 @@ class Trainer:
         if len(last) > 1:
             mean = self._average(last)
             load_model_arrays(self.model, mean)
-            value_of_mean = self.task.validate(self.model)[score.name]
+            value_of_mean = self._validate()[score.name]
             if score.better(value_of_mean, value):
                 origin, value = f"mean of epochs {last[0]} to {last[-1]}", value_of_mean
                 chosen = mean

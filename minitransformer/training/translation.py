@@ -5,7 +5,6 @@ from functools import lru_cache
 import numpy as np
 
 from minitransformer.accelerate.cuda import staged
-from minitransformer.backend import CPU
 from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation import sacrebleu_metrics, score
@@ -13,7 +12,6 @@ from minitransformer.training.recipe import RecipeError
 from minitransformer.training.splits import load_split
 from minitransformer.training.task import Score, Task, mean_nll
 from minitransformer.translator import Translator
-from minitransformer.workers import ONE_WORKER
 
 
 class Translation(Task):
@@ -79,16 +77,12 @@ class Translation(Task):
         return make_batches(encoded, training.batch_tokens, rng), left_out
 
     def validate(self, model):
-        training = self.recipe.training
-        threads = training.shards if model.device == CPU else 1
-        translator = Translator(
-            model, self.vocabulary, accelerate=training.accelerate, threads=threads
-        )
-        translator.workers = self.processes.shared(translator.workers)
+        translator = Translator(model, self.vocabulary, accelerate=self.recipe.training.accelerate)
+        translator.workers = self.workers
         hypotheses = translator.translate([source for source, _ in self.validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in self.validation])
         return {
-            "nll": mean_nll(model, self.validation_batches, self.processes.shared(ONE_WORKER)),
+            "nll": mean_nll(model, self.validation_batches, self.workers),
             "bleu": scores.bleu_cased_13a,
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,

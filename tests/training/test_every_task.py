@@ -1,12 +1,20 @@
 """What every task promises; one that is new in the table wants a recipe here."""
 
+import threading
+
 import pytest
 import test_language_modelling
 import test_masked_language_modelling
 import test_tagging
-from tiny_run import record, tiny_recipe, trained, trained_in_two
+from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 
+from minitransformer import CPU, twins
+from minitransformer.models.token_model import TokenModel
+from minitransformer.run_folder import RunFolder
+from minitransformer.training import processes
+from minitransformer.training.session import validated
 from minitransformer.training.task import TASKS
+from minitransformer.workers import Workers
 
 RECIPES = {
     "translation": tiny_recipe,
@@ -16,9 +24,50 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
+every_task = pytest.mark.parametrize("task", TASKS)
+
+
+@every_task
 def test_a_training_that_was_cut_off_goes_on_bit_for_bit(task, tmp_path):
     recipe = RECIPES[task](tmp_path / "corpus")
     trained(recipe, tmp_path / "whole")
     trained_in_two(recipe, tmp_path / "cut", steps=5)
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Of each call of a model's ``logits``: the rows, and whether it is as fast as can be."""
+    calls, logits = [], TokenModel.logits
+    monkeypatch.setattr(processes, "available_cores", lambda: 2)
+
+    def noted(self, *ids, rng=None):
+        in_a_thread = threading.current_thread() is not threading.main_thread()
+        calls.append((len(ids[0]), twins._awake.get(), in_a_thread))
+        return logits(self, *ids, rng=rng)
+
+    monkeypatch.setattr(TokenModel, "logits", noted)
+    return calls
+
+
+@every_task
+def test_a_validation_is_as_fast_as_a_step_and_passes_each_batch_once(task, tmp_path, passes):
+    recipe = RECIPES[task](tmp_path / "corpus")
+    trainer = trained(recipe, tmp_path / "run")
+    rows = sum(len(batch.labels) for batch in trainer.task.validation_batches)
+    validations = trainer.config.epochs + 1  # and of the mean
+    assert sum(count for count, *_ in passes) == validations * rows
+    assert {tuple(fast) for _, *fast in passes} == {(True, True)}
+    passes.clear()
+    validated(RunFolder(tmp_path / "run"), recipe, CPU)
+    assert sum(count for count, *_ in passes) == rows
+
+
+@every_task
+def test_a_validation_has_the_same_bits_with_any_number_of_threads(task, tmp_path):
+    trainer = tiny_trainer(RECIPES[task](tmp_path / "corpus", shards=3), tmp_path / "run")
+    found = []
+    for threads in (1, 2, 3):
+        trainer.task.workers = Workers(3, threads)
+        found.append(trainer._validate())
+    assert found[0] == found[1] == found[2]
