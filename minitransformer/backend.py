@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 
 from minitransformer.counter_generator import CounterGenerator
-from minitransformer.errors import ExplainedError
+from minitransformer.errors import ExplainedError, InputError
 
 INSTALL_HINT = (
     "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
@@ -98,7 +98,7 @@ def select_device(name="auto"):
         return CPU if _cuda_problem(0) else _cuda_device(0)
     kind, _, index = str(name).partition(":")
     if kind != "cuda" or not (index.isdecimal() or name == "cuda"):
-        raise ValueError(f"unknown device {name!r}; choose 'auto', 'cpu', 'cuda' or 'cuda:N'")
+        raise InputError(f"unknown device {name!r}; choose 'auto', 'cpu', 'cuda' or 'cuda:N'")
     index = int(index or 0)
     problem = _cuda_problem(index)
     if problem:

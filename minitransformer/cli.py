@@ -6,6 +6,7 @@ import io
 import os
 import shlex
 import sys
+import traceback
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ COMMANDS = {
 FAILED = 1  # the command cannot do what it is asked
 PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, as head does
 
+TRACEBACK = "MINITRANSFORMER_TRACEBACK"  # in the environment: where errors come from is shown
 PLAIN = "\0"  # before what follows "--" and is no option though it begins with a dash
 
 
@@ -41,8 +43,7 @@ def main(arguments=None):
     try:
         processes = all_processes()
     except ExplainedError as error:
-        _say(error)
-        return FAILED
+        return _failed(error, error)
     return processes.run(lambda: _main(arguments))
 
 
@@ -67,14 +68,13 @@ def _main(arguments):
         return PIPE_CLOSED
     except OSError as error:
         problem = f"{error.filename}: {error.strerror}" if error.filename else error
-        _say(problem)
-        return FAILED
+        return _failed(error, problem)
     except MemoryError as error:
-        _say(f"there is not enough memory. {error}".rstrip())
-        return FAILED
-    except (ExplainedError, ValueError, FloatingPointError) as error:
-        _say(error)
-        return FAILED
+        return _failed(error, f"there is not enough memory. {error}".rstrip())
+    except ExplainedError as error:
+        return _failed(error, error)
+    except (ValueError, FloatingPointError) as error:  # of a model or a text that nobody foresaw
+        return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
 
 
 class _Command(argparse.ArgumentParser):
@@ -101,7 +101,11 @@ def _mend_streams():
 
 
 def _parse(arguments):
-    parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="minitransformer",
+        description=minitransformer.__doc__,
+        epilog=f"Where an error comes from is shown with {TRACEBACK}=1 in the environment.",
+    )
     parser.set_defaults(shared=False)
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
@@ -140,6 +144,14 @@ def _unmarked(value):
     if isinstance(value, list):
         return [_unmarked(part) for part in value]
     return type(value)(str(value).removeprefix(PLAIN)) if isinstance(value, str | Path) else value
+
+
+def _failed(error, problem):
+    """Say in one line what went wrong, after where it did if that is asked for; the status."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    _say(problem)
+    return FAILED
 
 
 def _say(message, before=""):

@@ -4,5 +4,13 @@
 class ExplainedError(Exception):
     """Its message says what is wrong and what to do.
 
-    The command line prints it, like a ValueError's, in one line and without a traceback.
+    The command line prints it in one line, without a traceback.
     """
+
+
+class InputError(ExplainedError, ValueError):
+    """What a user has given or chosen makes no sense."""
+
+
+class DivergedError(ExplainedError, FloatingPointError):
+    """The model gives NaN or infinite numbers."""

@@ -7,6 +7,7 @@ sacreBLEU's signature. The headline is cased BLEU with the tokenizer 13a, on raw
 
 from dataclasses import asdict, dataclass
 
+from minitransformer.errors import InputError
 from minitransformer.libraries import library
 
 _LABELS = {  # field of Scores -> what people call it, in the order in which it is printed
@@ -74,7 +75,7 @@ def score(hypotheses, references):
             " give one reference for each, in the same order"
         )
     if not hypotheses:
-        raise ValueError("there are no translations to score; give at least one")
+        raise InputError("there are no translations to score; give at least one")
     metrics = {
         "bleu_cased_13a": sacrebleu.BLEU(tokenize="13a"),
         # force: the metric above has warned already if the text looks tokenized.

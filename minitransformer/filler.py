@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.data.batches import framed
 from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK, require_mask
+from minitransformer.errors import DivergedError, InputError
 from minitransformer.trained import Trained
 
 
@@ -71,7 +72,7 @@ class Filler(Trained):
             self._refuse(f"more than {longest}", longest)
         ids, begins = self.vocabulary.encode_with_gaps(text)
         if not begins:
-            raise ValueError(f"there is no gap in {text[:50]!r}; write ___ for what is left out")
+            raise InputError(f"there is no gap in {text[:50]!r}; write ___ for what is left out")
         if len(ids) > longest:
             self._refuse(len(ids), longest)
         ids = np.array([framed(ids, longest + 2)])  # (1, T)
@@ -79,7 +80,7 @@ class Filler(Trained):
             logits, _ = self.model.forward(ids)
             rows = to_host(logits)[ids == MASK]  # (gaps, V)
         if np.isnan(rows).any():
-            raise FloatingPointError("the model gives NaN; train it again, or take another run")
+            raise DivergedError("the model gives NaN; train it again, or take another run")
         gaps = [
             self._likeliest(row, self._may_stand[begin], top)
             for row, begin in zip(rows, begins, strict=True)
@@ -91,7 +92,7 @@ class Filler(Trained):
         """The ``top`` pieces of those that may stand there, with softmax(logits) over these."""
         ids = np.flatnonzero(may_stand)
         if not len(ids):
-            raise ValueError("the vocabulary has no piece that may stand in this gap")
+            raise InputError("the vocabulary has no piece that may stand in this gap")
         z = logits[ids].astype(np.float64)
         p = np.exp(z - z.max())
         p /= p.sum()
@@ -99,7 +100,7 @@ class Filler(Trained):
         return [(self.pieces[ids[i]].removeprefix(BLANK), float(p[i])) for i in best]
 
     def _refuse(self, count, longest):
-        raise ValueError(
+        raise InputError(
             f"the text has {count} pieces, and the model takes {longest} at once; give a shorter "
             "one, such as the sentence around the gap"
         )

@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.data.labelled import first_pieces, words_of
 from minitransformer.data.vocabulary import UNK, normalized
+from minitransformer.errors import DivergedError, InputError
 from minitransformer.layers.softmax import softmax
 from minitransformer.trained import Trained
 
@@ -54,7 +55,7 @@ class Labeller(Trained):
         """
         text = normalized(text)
         if not text:
-            raise ValueError("there is no word in the text; give a sentence")
+            raise InputError("there is no word in the text; give a sentence")
         of_words = self.model.config.labels_of == "words"
         words = words_of(text) if of_words else []
         starts = [start for _, start in words]
@@ -64,7 +65,7 @@ class Labeller(Trained):
             p, _ = softmax(logits[0, :, 1:])  # (T, C - 1): 0 is no label
         p = to_host(p)
         if np.isnan(p).any():
-            raise FloatingPointError("the model gives NaN; train it again, or take another run")
+            raise DivergedError("the model gives NaN; train it again, or take another run")
         if not of_words:
             return [self._said(text, p[0])]  # at BOS
         return [

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from minitransformer.backend import to_host
+from minitransformer.errors import InputError
 from minitransformer.libraries import library
 
 ATTENTION_COLOURS = "Blues"  # white for a weight of nothing to dark for all, in grey too
@@ -83,7 +84,7 @@ def _maps(weights, layer, mean):
         )
     num_layers, num_heads = weights.shape[:2]
     if not -num_layers <= layer < num_layers:
-        raise ValueError(
+        raise InputError(
             f"there is no layer {layer}; choose 0 to {num_layers - 1}, or -1 for the last"
         )
     title = f"layer {layer % num_layers + 1} of {num_layers}"

@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.backend import CPU
 from minitransformer.data.vocabulary import EOS
 from minitransformer.decoding import translate_ids
+from minitransformer.errors import InputError
 from minitransformer.trained import Trained
 from minitransformer.twins import accelerated
 from minitransformer.workers import Workers, available_cores
@@ -83,7 +84,7 @@ class Translator(Trained):
             raise TypeError("texts is one string; give a list of texts, such as [text]")
         # More could still change what is found, but memory grows with the product of both.
         if beam_size > len(self.vocabulary):
-            raise ValueError(
+            raise InputError(
                 f"beam_size={beam_size} is more than the {len(self.vocabulary)} pieces of the "
                 "vocabulary; 4 to 10 is usual"
             )

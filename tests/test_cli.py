@@ -13,6 +13,7 @@ import pytest
 import minitransformer
 from minitransformer.cli import main
 from minitransformer.commands import info
+from minitransformer.errors import InputError
 
 
 def test_the_package_runs_as_a_module(monkeypatch, capsys):
@@ -73,6 +74,51 @@ def test_an_error_is_one_line_and_the_status_1(error, message, monkeypatch, caps
     assert captured.out == ""
     assert captured.err.startswith(f"minitransformer: {message}")
     assert captured.err.count("\n") == 1
+
+
+SWITCH = "MINITRANSFORMER_TRACEBACK=1"
+
+
+@pytest.mark.parametrize("error", [ValueError("shapes (2,) (3,)"), FloatingPointError("overflow")])
+def test_what_nobody_foresaw_names_the_switch_that_shows_where_it_comes_from(
+    error, monkeypatch, capsys
+):
+    failing(monkeypatch, error)
+    assert main(["info"]) == 1
+    said = capsys.readouterr().err
+    assert said == f"minitransformer: {error} (to see where: {SWITCH} in the environment)\n"
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    assert SWITCH in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("error", [ValueError("shapes"), InputError("no gap"), OSError("full")])
+def test_with_the_switch_every_error_shows_where_it_comes_from(error, monkeypatch, capsys):
+    failing(monkeypatch, error)
+    monkeypatch.setenv(*SWITCH.split("="))
+    assert main(["info"]) == 1
+    *where, last = capsys.readouterr().err.splitlines()
+    assert "in fail" in where[-3]
+    assert last.startswith(f"minitransformer: {error}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "train toy --num-heads 3",
+        "train toy --batch-tokens 0",
+        "train toy --corpus paper",
+        "train toy --languages de-fr",
+        "train toy --kind mamba",
+        "train multi30k-cpu --languages de-de",
+        "train toy --device gpu",
+    ],
+)
+def test_a_mistake_of_the_user_is_a_plain_line(arguments, tmp_path, capsys):
+    assert main([*arguments.split(), "--run-folder", str(tmp_path / "run")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("minitransformer: ")
+    assert SWITCH not in said
 
 
 def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):

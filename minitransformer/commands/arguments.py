@@ -10,6 +10,7 @@ from pathlib import Path
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.backend import CPU
 from minitransformer.checkpoint import CheckpointError
+from minitransformer.errors import InputError
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.processes import all_processes
 from minitransformer.training.task import task_class
@@ -114,7 +115,7 @@ def text_of(options):
     try:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(f"standard input is not UTF-8: {error}; convert it first") from error
+        raise InputError(f"standard input is not UTF-8: {error}; convert it first") from error
 
 
 def note_unknown(units):

@@ -12,6 +12,7 @@ from itertools import chain
 import numpy as np
 
 from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.errors import InputError
 
 # Tokens. On Multi30k, of the pairs that shared a batch one in six shares the next epoch's too, at
 # 4.9 % padding; with a noise of 1 it would be one in two at 2.6 %, with 8 one in eight at 5.9 %.
@@ -205,7 +206,7 @@ def _lengths(sequences):
 
 def _check_size(sizes, max_tokens):
     if len(sizes) and sizes.max() > max_tokens:
-        raise ValueError(
+        raise InputError(
             f"a pair has {sizes.max()} tokens on its two sides together and a batch at most "
             f"max_tokens={max_tokens}; raise max_tokens, or lower max_length to {max_tokens // 2}"
         )

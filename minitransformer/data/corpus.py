@@ -10,6 +10,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from minitransformer.errors import InputError
 from minitransformer.regular_file import open_regular
 
 # Bytes that are not UTF-8 where they are let in: Python's surrogateescape, which no text has.
@@ -20,7 +21,7 @@ UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # how such a file begins
 LINES_PER_SLIP = 100
 
 
-class CorpusError(ValueError):
+class CorpusError(InputError):
     """A corpus cannot be used; says what is wrong with it, where, and what to do."""
 
 

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 from minitransformer.data.corpus import CorpusError, read_parallel
+from minitransformer.errors import InputError
 from minitransformer.libraries import library
 
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
@@ -94,17 +95,17 @@ def load_multi30k(split, data_dir=None, languages="de-en"):
 def _file_names(split, languages):
     """The names of the compressed files of both sides."""
     if split not in SPLITS:
-        raise ValueError(f"Multi30k has no split {split!r}; choose one of {', '.join(SPLITS)}")
+        raise InputError(f"Multi30k has no split {split!r}; choose one of {', '.join(SPLITS)}")
     source, _, target = languages.partition("-")
     if source == target or not {source, target}.issubset(LANGUAGES):
-        raise ValueError(
+        raise InputError(
             f"languages={languages!r}; choose a source and another target out of "
             f"{', '.join(LANGUAGES)}, such as 'en-de'"
         )
     names = [f"{SPLITS[split][0]}.{language}.gz" for language in (source, target)]
     for name in names:
         if name not in SHA256:
-            raise ValueError(f"Multi30k has no {name}: this split was never translated into it")
+            raise InputError(f"Multi30k has no {name}: this split was never translated into it")
     return names
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.data.bpe_dropout import BPEDropout
+from minitransformer.errors import InputError
 from minitransformer.libraries import library
 from minitransformer.regular_file import read_regular
 
@@ -30,7 +31,7 @@ RESERVED = (BLANK, "\N{LOWER FIVE EIGHTHS BLOCK}", "\0")  # it learns none of th
 LONG = 1000  # characters: the marks of longer texts are put in order before unicodedata does it
 
 
-class VocabularyError(ValueError):
+class VocabularyError(InputError):
     """A vocabulary cannot be learned or read; says why and what to do."""
 
 

@@ -31,6 +31,7 @@ from minitransformer.decoding.hypothesis import (
     word_scores,
 )
 from minitransformer.decoding.states import decoder_for
+from minitransformer.errors import InputError
 from minitransformer.twins import twinned
 
 # Where a translation ends in the tree of prefixes: after ``length`` tokens, at place ``slot`` of
@@ -71,7 +72,7 @@ def beam_search(
             range.
     """
     if not 1 <= n_best <= beam_size:
-        raise ValueError(
+        raise InputError(
             f"n_best={n_best} and beam_size={beam_size} must obey 1 <= n_best <= beam_size"
         )
     check_alpha(alpha, model.config.max_length)

@@ -8,6 +8,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace, to_host
 from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.errors import DivergedError, InputError
 
 DIVERGED = (
     "the model's probabilities are NaN; its weights may be damaged or its training have diverged, "
@@ -62,9 +63,9 @@ def length_penalty(length, alpha):
 def check_alpha(alpha, longest):
     """Raise unless the length penalty with ``alpha`` is a number for all lengths allowed."""
     if not alpha >= 0:
-        raise ValueError(f"alpha={alpha} must be 0 (no length penalty) or more; 0.6 is usual")
+        raise InputError(f"alpha={alpha} must be 0 (no length penalty) or more; 0.6 is usual")
     if not alpha * math.log(length_penalty(longest, 1)) < math.log(sys.float_info.max):
-        raise ValueError(
+        raise InputError(
             f"alpha={alpha} makes the length penalty of {longest} tokens, the most that the model "
             "takes, larger than any number; 0.6 is usual"
         )
@@ -123,5 +124,5 @@ def fetch(*arrays):
     xp = array_namespace(arrays[0])
     host = to_host(xp.stack([array.astype(float) for array in arrays]))  # ids are exact in float64
     if np.isnan(host).any():
-        raise FloatingPointError(DIVERGED)
+        raise DivergedError(DIVERGED)
     return host

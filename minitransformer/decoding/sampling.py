@@ -11,6 +11,7 @@ import numpy as np
 
 from minitransformer.data.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.hypothesis import DIVERGED
+from minitransformer.errors import DivergedError, InputError
 
 
 def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0):
@@ -44,7 +45,7 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
     """
     check_sampling(temperature, top_k, top_p)
     if not np.isfinite(logits).all():
-        raise FloatingPointError(DIVERGED)
+        raise DivergedError(DIVERGED)
     logits = logits.astype(np.float64)
     logits[[PAD, BOS, UNK]] = -np.inf
     order = np.argsort(-logits, kind="stable")
@@ -62,8 +63,8 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
 def check_sampling(temperature, top_k, top_p):
     """Raise a ValueError unless these make sense; says what to choose."""
     if not 0 <= temperature < np.inf:
-        raise ValueError(f"temperature={temperature} must be a number, 0 or more")
+        raise InputError(f"temperature={temperature} must be a number, 0 or more")
     if top_k < 0:
-        raise ValueError(f"top_k={top_k} must be 1 or more, or 0 for all tokens")
+        raise InputError(f"top_k={top_k} must be 1 or more, or 0 for all tokens")
     if not 0 < top_p <= 1:
-        raise ValueError(f"top_p={top_p} must lie in 0 < top_p <= 1")
+        raise InputError(f"top_p={top_p} must lie in 0 < top_p <= 1")

@@ -10,6 +10,8 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from numbers import Integral, Real
 from typing import ClassVar, get_type_hints
 
+from minitransformer.errors import InputError
+
 TOO_MANY = 2**31  # of anything that is counted
 # More is no model that anybody trains, and a machine would be busy for hours with building it.
 MOST_LAYERS = 1000
@@ -134,7 +136,7 @@ class TranslatorConfig(ModelConfig):
 def require(condition, message):
     """Raise a ValueError with this message unless the condition holds."""
     if not condition:
-        raise ValueError(message)
+        raise InputError(message)
 
 
 def _is_of_data(f):

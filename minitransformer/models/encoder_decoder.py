@@ -6,6 +6,7 @@
 Wherever ``rng`` is None nothing is dropped out: that is inference.
 """
 
+from minitransformer.errors import InputError
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.masks import padding_mask
 from minitransformer.models.token_model import TokenModel, as_ids
@@ -71,7 +72,7 @@ class EncoderDecoder(TokenModel):
         Raises:
             ValueError: nowhere, which is what a subclass that has attention replaces.
         """
-        raise ValueError(f"a model of kind {self.config.kind!r} has no attention to look into")
+        raise InputError(f"a model of kind {self.config.kind!r} has no attention to look into")
 
     def source_mask(self, source):
         """The padding mask (B, 1, 1, S) of source ids (B, S), on the model's device."""

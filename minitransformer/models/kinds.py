@@ -6,6 +6,8 @@ when somebody asks for that kind.
 
 from importlib import import_module
 
+from minitransformer.errors import InputError
+
 DEFAULT = "transformer"  # where a recipe or a run of an older release says nothing
 
 KINDS = {
@@ -66,7 +68,7 @@ def new_model(config, seed=0, **options):
 
 def _classes(kind):
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
+        raise InputError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
     return tuple(imported(place) for place in KINDS[kind])
 
 

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.backend import array_namespace
+from minitransformer.errors import InputError
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -175,7 +176,7 @@ class RecurrentTranslator(EncoderDecoder):
 
     def cross_attention(self, decode_cache):
         if not self.attention:
-            raise ValueError(
+            raise InputError(
                 "a recurrent model with attention='none' has no attention to look into: "
                 "its decoder knows one vector of the whole source"
             )

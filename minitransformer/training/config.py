@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from minitransformer.errors import InputError
 from minitransformer.training import schedule
 
 MOST_SHARDS = 1024  # threads; machines have fewer cores
@@ -67,24 +68,24 @@ class TrainingConfig:
         positive = ("epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         for name in (*positive, "save_every", "average", "peak_learning_rate"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
+                raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
         for name in ("consistency", "clip_norm", "patience", "shards", "seed"):
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be >= 0")
+                raise InputError(f"{name}={getattr(self, name)!r} must be >= 0")
         if self.shards > MOST_SHARDS:
-            raise ValueError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
+            raise InputError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
         for name in ("peak_learning_rate", "consistency"):
             if math.isinf(getattr(self, name)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be finite")
+                raise InputError(f"{name}={getattr(self, name)!r} must be finite")
         for name in ("label_smoothing", "subword_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
+                raise InputError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
         if self.matmul_precision not in PRECISIONS:
-            raise ValueError(
+            raise InputError(
                 f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
             )
         if self.schedule not in ("linear", "inverse-sqrt", "noam"):
-            raise ValueError(
+            raise InputError(
                 f"schedule={self.schedule!r}; choose 'linear', 'inverse-sqrt' or 'noam'"
             )
 

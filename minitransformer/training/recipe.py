@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
+from minitransformer.errors import InputError
 from minitransformer.models.kinds import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 
@@ -30,7 +31,7 @@ PATHS = (
 UNBOUND = (*PATHS, "log_every", "save_every")
 
 
-class RecipeError(ValueError):
+class RecipeError(InputError):
     """No such recipe, or a field of it does not exist or has a value that makes no sense."""
 
 
@@ -97,14 +98,14 @@ class DataConfig:
 
     def __post_init__(self):
         if self.corpus not in CORPORA:
-            raise ValueError(f"corpus={self.corpus!r}; choose {_listed(CORPORA)}")
+            raise InputError(f"corpus={self.corpus!r}; choose {_listed(CORPORA)}")
         if self.unit not in UNITS:
-            raise ValueError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
+            raise InputError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
         for name in ("vocabulary_size", "max_tokens"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be > 0")
+                raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
         if not 0 < self.labelled_share <= 1:
-            raise ValueError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
+            raise InputError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
 
 
 def _listed(names):

@@ -3,6 +3,7 @@
 from minitransformer.data.corpus import read_parallel
 from minitransformer.data.multi30k import load_multi30k
 from minitransformer.data.toy import toy_corpus
+from minitransformer.errors import InputError
 from minitransformer.training.recipe import DataConfig, RecipeError
 
 TEST_SPLITS = {"toy": "test", "multi30k": "test_2016_flickr", "files": "validation"}
@@ -43,7 +44,7 @@ def load_split(data, split, *, strict=True):
         "validation": (data.validation_source, data.validation_target),
     }
     if split not in files:
-        raise ValueError(f"there is no split {split!r}; choose one of {', '.join(files)}")
+        raise InputError(f"there is no split {split!r}; choose one of {', '.join(files)}")
     if not all(files[split]):
         raise RecipeError(
             f"corpus='files' needs two text files: set {split}_source and {split}_target"
@@ -53,10 +54,10 @@ def load_split(data, split, *, strict=True):
 
 def _load_toy(split, languages):
     if languages not in ("de-en", "en-de"):
-        raise ValueError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
+        raise InputError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
     corpus = toy_corpus()
     if split not in corpus:
-        raise ValueError(
+        raise InputError(
             f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
         )
     if languages == "de-en":

@@ -22,6 +22,7 @@ from functools import lru_cache
 
 from minitransformer.data.toy.german import NONE
 from minitransformer.data.toy.sentences import Writer
+from minitransformer.errors import InputError
 
 SIZES = {"train": 12000, "validation": 500, "test": 1000}
 MAX_WORDS = 14  # of a German sentence
@@ -57,7 +58,7 @@ def labelled_toy_corpus(kind, seed=0):
         ValueError: there is no such kind.
     """
     if kind not in LABELS:
-        raise ValueError(f"labels={kind!r}; the toy corpus has {', '.join(map(repr, LABELS))}")
+        raise InputError(f"labels={kind!r}; the toy corpus has {', '.join(map(repr, LABELS))}")
     field = kind.replace("-", "_")
     corpus = _made_up(seed, tuple(SIZES.items()))
     return {
