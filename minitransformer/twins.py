@@ -23,6 +23,8 @@ from functools import wraps
 from importlib import import_module
 from typing import NamedTuple
 
+from minitransformer.errors import InputError
+
 _awake = ContextVar("twins are awake", default=False)
 _own = ContextVar("who knows a learner's functions", default=None)
 
@@ -33,14 +35,16 @@ class Twin(NamedTuple):
     Attributes:
         forward: what runs in place of the reference.
         backward: what takes the cache of ``forward``; None for a function that has no backward.
+        weights: of an attention, what reads its weights in the cache of ``forward``.
     """
 
     forward: Callable
     backward: Callable | None = None
+    weights: Callable | None = None
 
 
 class TwinCache(NamedTuple):
-    """The cache of a twin, and the only backward that can read it.
+    """The cache of a twin, which alone can read it.
 
     Attributes:
         of: the name of the backward that it is to be given to. A reference may hand on the cache
@@ -48,7 +52,7 @@ class TwinCache(NamedTuple):
     """
 
     of: str
-    backward: Callable
+    twin: Twin
     cache: object
 
 
@@ -109,8 +113,8 @@ def twinned(reference):
         if "cache" in kwargs:  # of a backward, given by its name
             args = *args, kwargs.pop("cache")
         if args and isinstance(args[-1], TwinCache) and args[-1].of == name:
-            *gradients, (_, backward, cache) = args
-            return backward(*gradients, cache)
+            *gradients, (_, twin, cache) = args
+            return twin.backward(*gradients, cache)
         if (own := _own.get()) is not None:
             twin = own.twin_of(call)
         else:
@@ -120,10 +124,34 @@ def twinned(reference):
         if twin.backward is None:
             return twin.forward(*args, **kwargs)
         y, cache = twin.forward(*args, **kwargs)
-        return y, TwinCache(backward_name, twin.backward, cache)
+        return y, TwinCache(backward_name, twin, cache)
 
     call.twins = {}
     return call
+
+
+def reads_weights(reference):
+    """Mark a function, or a method of a Module, that reads attention weights in a cache.
+
+    In that of a twin the twin itself reads them.
+
+    Raises:
+        InputError: in a call of it, the twin does not tell them, as a learner's function does not.
+    """
+
+    @wraps(reference)
+    def read(*args):
+        *_, cache = args
+        if not isinstance(cache, TwinCache):
+            return reference(*args)
+        if cache.twin.weights is None:
+            raise InputError(
+                "where a function of yours looks is known to it alone; look with the package's: "
+                "cross_attention(model, source, target) of minitransformer.decoding"
+            )
+        return cache.twin.weights(cache.cache)
+
+    return read
 
 
 def _library(x):

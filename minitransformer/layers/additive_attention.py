@@ -93,3 +93,8 @@ class AdditiveAttention(Module):
         dkey = self.of_key.backward(dk, k_cache)
         dquery = self.of_query.backward(dq, q_cache)
         return dquery, dkey, dvalue
+
+    def weights(self, cache):
+        """Where the queries looked, in the forward that gave the cache: (B, T, S)."""
+        *_, (*_, weights) = cache
+        return weights

@@ -23,7 +23,7 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.module import Module, Parameter
-from minitransformer.twins import twinned
+from minitransformer.twins import reads_weights, twinned
 
 
 @twinned
@@ -59,6 +59,12 @@ def scaled_dot_product_attention_backward(dy, cache):
     dkey = dscores.swapaxes(-1, -2) @ query  # (B, H, S, K)
     dquery = dscores @ key  # (B, H, T, K)
     return dquery, dkey, dvalue
+
+
+@reads_weights
+def scaled_dot_product_attention_weights(cache):
+    """Where the queries looked: weights (B, H, T, S), after dropout, from the cache."""
+    return cache[-1]
 
 
 @twinned
@@ -113,6 +119,13 @@ def multi_head_attention_backward(dy, cache):
     return dquery, dkey, dvalue, dw_query, dw_key, dw_value, dw_output
 
 
+@reads_weights
+def multi_head_attention_weights(cache):
+    """As those of :func:`scaled_dot_product_attention_weights`."""
+    *_, attention_cache, _ = cache
+    return scaled_dot_product_attention_weights(attention_cache)
+
+
 class MultiHeadAttention(Module):
     """Multi-head attention with its own weights, drawn by :func:`glorot_uniform`.
 
@@ -152,3 +165,7 @@ class MultiHeadAttention(Module):
         self.w_value.grad += dw_value
         self.w_output.grad += dw_output
         return tuple(dinputs)
+
+    def weights(self, cache):
+        """Where the queries looked, in the forward that gave the cache: (B, H, T, S)."""
+        return multi_head_attention_weights(cache)

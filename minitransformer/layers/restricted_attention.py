@@ -27,6 +27,7 @@ from minitransformer.layers.attention import (
     merge_heads,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+    scaled_dot_product_attention_weights,
     split_heads,
 )
 from minitransformer.layers.convolution import windows, windows_backward
@@ -215,3 +216,8 @@ class RestrictedSelfAttention(MultiHeadAttention):
         self.w_value.grad += dw_value
         self.w_output.grad += dw_output
         return tuple(dinputs)
+
+    def weights(self, cache):
+        """Where the queries looked, within their blocks: (B N, H, C, 3 C) or, of one, C."""
+        *_, (*_, attention_cache), _ = cache
+        return scaled_dot_product_attention_weights(attention_cache)

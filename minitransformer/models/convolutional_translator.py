@@ -168,10 +168,8 @@ class ConvolutionalTranslator(EncoderDecoder):
 
     def cross_attention(self, decode_cache):
         _, caches, _ = decode_cache
-        weights = []
-        for _, attention_cache in caches:
-            *_, attended, _ = attention_cache
-            weights.append(attended[-1])  # (B, 1, T, S)
+        pairs = zip(self.attention, caches, strict=True)
+        weights = [attention.weights(cache) for attention, (_, cache) in pairs]  # (B, 1, T, S)
         return array_namespace(weights[0]).stack(weights)  # (layers, B, 1, T, S)
 
     def _embed(self, embedding, positions, ids, rng):

@@ -181,7 +181,7 @@ class RecurrentTranslator(EncoderDecoder):
                 "its decoder knows one vector of the whole source"
             )
         *_, attention_cache, _, _ = decode_cache
-        *_, (*_, weights) = attention_cache  # (B, T, S)
+        weights = self.attention.weights(attention_cache)  # (B, T, S)
         return weights[None, :, None]  # (1, B, 1, T, S)
 
     def _embed(self, embedding, ids, rng):

@@ -11,7 +11,7 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.module import Module
-from minitransformer.twins import twinned
+from minitransformer.twins import reads_weights, twinned
 
 
 class EncoderLayer(Module):
@@ -110,6 +110,12 @@ class DecoderLayer(Module):
         dh = dquery + dkey + dvalue
         dx = dx + self.self_attention_residual.enter_backward(dh, enter_cache)
         return dx, dmemory
+
+    @reads_weights
+    def weights(self, cache):
+        """Where the targets looked in the source, in the forward that gave the cache."""
+        _, (_, cross_cache, _), _ = cache
+        return self.cross_attention.weights(cross_cache)  # (B, H, T, S)
 
 
 def _attention(config, rng):

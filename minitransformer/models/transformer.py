@@ -52,10 +52,8 @@ class Transformer(EncoderDecoder):
 
     def cross_attention(self, decode_cache):
         _, (layer_caches, _) = decode_cache
-        weights = []
-        for _, (_, cross_attention_cache, _), _ in layer_caches:
-            *_, attention_cache, _ = cross_attention_cache
-            weights.append(attention_cache[-1])  # (B, H, T, S)
+        pairs = zip(self.decoder.layers, layer_caches, strict=True)
+        weights = [layer.weights(cache) for layer, cache in pairs]  # (B, H, T, S)
         return array_namespace(weights[0]).stack(weights)  # (layers, B, H, T, S)
 
     def _embed(self, embedding, ids, rng):

@@ -24,7 +24,11 @@ from minitransformer.gradcheck.cases import (
     TARGET_MASK,
     small_config,
 )
-from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
+from minitransformer.layers.attention import (
+    multi_head_attention,
+    multi_head_attention_backward,
+    multi_head_attention_weights,
+)
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -171,6 +175,19 @@ def cast(arguments, dtype):
         if isinstance(x, np.ndarray):
             x.flags.writeable = False
     return arguments
+
+
+@pytest.mark.parametrize(
+    "case", [case for case, (pair, _) in ARGUMENTS.items() if pair == "multi_head_attention"]
+)
+def test_attention_weights_are_read_in_the_cache_of_a_twin(case):
+    _, build = ARGUMENTS[case]
+    found = []
+    for awake in (True, False):
+        with accelerated(awake):
+            _, cache = multi_head_attention(*cast(build(), np.float64))
+        found.append(multi_head_attention_weights(cache))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)
 
 
 def outputs_and_gradients(case, dtype, awake):

@@ -15,6 +15,7 @@ from minitransformer.gradcheck.cases import BATCH, CASES, small_config
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,
+    multi_head_attention_weights,
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
@@ -101,6 +102,18 @@ LAYERS = [case for case in CASES if not case.name.startswith("model,")]
 def test_every_layer_gives_what_its_reference_gives(gpu, case, dtype):
     forward, backward, inputs, _ = case.build(np.random.default_rng(0))
     compare(gpu, forward, backward, inputs, dtype)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_attention_weights_are_read_in_the_cache_of_a_twin(gpu, p, normal):
+    x, weights = normal(2, 5, 6), [normal(6, 6) / 3 for _ in range(4)]
+    found = []
+    for awake, device in ((True, gpu.device), (False, CPU)):
+        arrays = [on(device, x, np.float32)] * 3 + [on(device, w, np.float32) for w in weights]
+        with accelerated(awake):
+            _, cache = multi_head_attention(*arrays, 2, None, p, generator_of(arrays[0]))
+        found.append(multi_head_attention_weights(cache))
+    assert_close(*found)
 
 
 # --- Shapes: rows and widths around 4 entries a thread, 32 threads a warp, 256 a block

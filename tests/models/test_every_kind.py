@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
 
+from minitransformer import accelerated
 from minitransformer.backend import Device, to_host
 from minitransformer.data.batches import Labelled
 from minitransformer.data.vocabulary import BOS
+from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
+from minitransformer.errors import InputError
 from minitransformer.gradcheck.cases import BATCH, LABELS, SOURCE, TARGET, B, V
 from minitransformer.models.kinds import KINDS, config_class, config_of, new_model
 
@@ -109,6 +113,23 @@ def test_no_position_sees_what_is_said_after_it(model):
 def test_it_looks_at_the_source(model):
     other = np.where(SOURCE == 7, 10, SOURCE)
     assert (model.forward(other, TARGET)[0] != model.forward(SOURCE, TARGET)[0]).any()
+
+
+@of_translators
+@pytest.mark.parametrize("awake", [False, True])
+def test_where_it_looked_is_read_in_the_caches_of_references_and_twins(model, awake):
+    with accelerated(awake):
+        _, (_, cache) = model.features(SOURCE, TARGET)
+    try:
+        expected = cross_attention(model, SOURCE, TARGET)
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            model.cross_attention(cache)
+        return
+    weights = model.cross_attention(cache)  # (layers, B, H, T, S)
+    np.testing.assert_allclose(weights, expected, atol=1e-12)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1)
+    assert not (weights * (SOURCE == 0)[:, None, None]).any()
 
 
 def test_its_gradient_is_the_slope_of_its_loss(model, batch):

@@ -23,6 +23,7 @@ from training_in_miniature import batch, tiny_model, train
 from minitransformer.accelerate.cpu.layer_norm import layer_norm as layer_norm_twin
 from minitransformer.backend import to_host
 from minitransformer.decoding import beam_search, greedy, translate_ids
+from minitransformer.errors import InputError
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -162,6 +163,15 @@ def test_attention_can_be_looked_at():
     for hypothesis, right in zip(found[:2], expected, strict=True):
         np.testing.assert_allclose(hypothesis.attention, right.attention, atol=1e-6)
     assert found[2][0][0].attention is not None
+
+
+@pytest.mark.parametrize("name", ["decoder_layer", "multi_head_attention"])
+def test_where_a_learners_function_looked_is_not_guessed_from_its_cache(name, tmp_path):
+    model, data = tiny_model(), batch()
+    with own(solution_of_only(tmp_path / "own.py", name)):
+        _, (_, cache) = model.features(data.source, data.target)
+    with pytest.raises(InputError, match="look with the package's: cross_attention"):
+        model.cross_attention(cache)
 
 
 NUMPY_ALONE = """

@@ -69,6 +69,12 @@ def multi_head_attention_backward(dy, cache):
     return dquery, dkey, dvalue, dw_query, dw_key, dw_value, dw_output
 
 
+def multi_head_attention_weights(cache):
+    """As the reference."""
+    _, (_, scale), *_, (*_, dropped), _ = cache
+    return dropped * scale
+
+
 def _softmax(scores, mask):
     """Softmax over the last axis, in place of the scores where there is no mask."""
     if mask is not None:
@@ -85,5 +91,6 @@ def _softmax(scores, mask):
 
 
 reference.multi_head_attention.twins.setdefault(
-    "numpy", Twin(multi_head_attention, multi_head_attention_backward)
+    "numpy",
+    Twin(multi_head_attention, multi_head_attention_backward, multi_head_attention_weights),
 )

@@ -53,6 +53,12 @@ def scaled_dot_product_attention_backward(dy, cache):
     return dquery, dkey, dvalue
 
 
+def scaled_dot_product_attention_weights(cache):
+    """As the reference."""
+    *_, dropped, _ = cache
+    return dropped
+
+
 def multi_head_attention(
     query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None
 ):
@@ -79,6 +85,12 @@ def multi_head_attention_backward(dy, cache):
     return dquery, dkey, dvalue, dw_query, dw_key, dw_value, dw_output
 
 
+def multi_head_attention_weights(cache):
+    """As the reference."""
+    *_, attention_cache, _, _ = cache
+    return scaled_dot_product_attention_weights(attention_cache)
+
+
 def _project(x, weight, num_heads):
     """The heads of x (B, T, D) times weight."""
     rows = matrix(x)  # (tokens, D)
@@ -98,8 +110,14 @@ def _split(x, num_heads):
 
 
 reference.scaled_dot_product_attention.twins.setdefault(
-    "cupy", Twin(scaled_dot_product_attention, scaled_dot_product_attention_backward)
+    "cupy",
+    Twin(
+        scaled_dot_product_attention,
+        scaled_dot_product_attention_backward,
+        scaled_dot_product_attention_weights,
+    ),
 )
 reference.multi_head_attention.twins.setdefault(
-    "cupy", Twin(multi_head_attention, multi_head_attention_backward)
+    "cupy",
+    Twin(multi_head_attention, multi_head_attention_backward, multi_head_attention_weights),
 )
