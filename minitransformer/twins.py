@@ -98,7 +98,7 @@ def stands_in():
 def twinned(reference):
     """Mark a function ``f`` or its ``f_backward``, or the two methods of a Module, for twins.
 
-    The package calls them by position: the names of arguments are the learner's own.
+    They are called by position, as far as that goes: names of arguments are the learner's own.
 
     Attribute ``twins``: a Twin for each array library that has one, by the library's name; that of
     the first argument counts.
@@ -108,10 +108,12 @@ def twinned(reference):
     if name.endswith(".forward"):
         backward_name = name.removesuffix("forward") + "backward"
 
+    names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
+
     @wraps(reference)
     def call(*args, **kwargs):
-        if "cache" in kwargs:  # of a backward, given by its name
-            args = *args, kwargs.pop("cache")
+        if kwargs:
+            args = _by_position(names, args, kwargs)
         if args and isinstance(args[-1], TwinCache) and args[-1].of == name:
             *gradients, (_, twin, cache) = args
             return twin.backward(*gradients, cache)
@@ -128,6 +130,16 @@ def twinned(reference):
 
     call.twins = {}
     return call
+
+
+def _by_position(names, args, kwargs):
+    """``args`` and those that follow by their names, which are taken out of ``kwargs``."""
+    args = list(args)
+    for name in names[len(args) :]:
+        if name not in kwargs:
+            break
+        args.append(kwargs.pop(name))
+    return args
 
 
 def reads_weights(reference):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer.twins import Twin, accelerated, twinned
+from minitransformer.twins import Twin, accelerated, standing_in, twinned
 
 X = np.arange(3.0)
 
@@ -116,6 +116,31 @@ def test_a_twin_gets_all_the_arguments_of_its_reference():
     with accelerated():
         np.testing.assert_array_equal(square(X, 3)[0], 3 * X**2 + 100)
         np.testing.assert_array_equal(square(X, times=3)[0], 3 * X**2 + 100)
+
+
+def test_a_twin_gets_arguments_that_are_given_by_their_names():
+    with accelerated():
+        np.testing.assert_array_equal(square(x=X, times=3)[0], 3 * X**2 + 100)
+        np.testing.assert_array_equal(square(times=3, x=X)[0], 3 * X**2 + 100)
+        _, cache = square(x=X)
+    for gradients in (square_backward(dy=1.0, cache=cache), square_backward(cache=cache, dy=1.0)):
+        assert gradients[0] == "twin"
+
+
+def test_a_learners_function_gets_them_by_position():
+    class Own:
+        def twin_of(self, function):
+            return Twin(lambda mine, often: (often * mine, None), None)
+
+    with standing_in(Own()):
+        np.testing.assert_array_equal(square(times=2, x=X)[0], 2 * X)
+
+
+def test_what_is_given_twice_or_unknown_is_refused_as_by_the_reference():
+    with accelerated():
+        for wrong in (dict(x=X), dict(rate=1), dict(cache=None)):
+            with pytest.raises(TypeError, match=r"argument '?(x|rate|cache)'?"):
+                square(X, **wrong)
 
 
 @pytest.mark.parametrize("awake_later", [True, False])
