@@ -1,5 +1,7 @@
 """What the errors of the package have in common that a user, not a programmer, can mend."""
 
+from numbers import Integral
+
 
 class ExplainedError(Exception):
     """Its message says what is wrong and what to do.
@@ -14,3 +16,9 @@ class InputError(ExplainedError, ValueError):
 
 class DivergedError(ExplainedError, FloatingPointError):
     """The model gives NaN or infinite numbers."""
+
+
+def require_whole(name, value, least=1):
+    """Raise an InputError unless ``value`` is a whole number, ``least`` or more."""
+    if not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name}={value!r} must be a whole number, {least} or more")

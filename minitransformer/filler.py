@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.backend import to_host
 from minitransformer.data.batches import framed
 from minitransformer.data.vocabulary import BLANK, GAP, MASK, UNK, require_mask
-from minitransformer.errors import DivergedError, InputError
+from minitransformer.errors import DivergedError, InputError, require_whole
 from minitransformer.trained import Trained
 
 
@@ -63,10 +63,11 @@ class Filler(Trained):
             Filling.
 
         Raises:
-            ValueError: there is no gap, or the text is longer than the model takes; or the
-                vocabulary has no piece that begins a word, or none that does not.
+            ValueError: there is no gap, or the text is longer than the model takes; the vocabulary
+                has no piece that begins a word, or none that does not; or ``top`` is less than 1.
             FloatingPointError: the model gives NaN.
         """
+        require_whole("top", top)
         longest = self.model.config.max_length - 2  # and BOS and EOS
         if self.vocabulary.surely_has_more(GAP.sub("_", text), longest):
             self._refuse(f"more than {longest}", longest)

@@ -7,6 +7,7 @@ from minitransformer.data.characters import load_vocabulary
 from minitransformer.data.vocabulary import EOS, UNK
 from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.decoding.sampling import check_sampling, sample
+from minitransformer.errors import require_whole
 from minitransformer.trained import Trained
 
 
@@ -51,6 +52,7 @@ class TextGenerator(Trained):
             ValueError: one of them is out of range.
             FloatingPointError: the model gives NaN.
         """
+        require_whole("length", length, least=0)
         check_sampling(temperature, top_k, top_p)
         return self._stream(prompt, length, temperature, top_k, top_p, seed)
 

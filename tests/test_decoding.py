@@ -564,15 +564,21 @@ def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(beam_size=0), "n_best=1 and beam_size=0 must obey 1 <= n_best <= beam_size"),
-        (dict(beam_size=2, n_best=3), "n_best=3 and beam_size=2"),
+        (dict(beam_size=0), "beam_size=0 must be a whole number, 1 or more"),
+        (
+            dict(beam_size=2, n_best=3),
+            "n_best=3 and beam_size=2 must obey 1 <= n_best",
+        ),
         (dict(beam_size=1, n_best=2), "n_best=2 and beam_size=1"),
-        (dict(n_best=0), "n_best=0 and beam_size=4"),
+        (dict(n_best=0), "n_best=0 must be a whole number, 1 or more"),
         (dict(alpha=-0.1), "alpha=-0.1 must be 0"),
         (dict(alpha=float("nan")), "alpha=nan must be 0"),
         (dict(alpha=-0.1, beam_size=1), "alpha=-0.1 must be 0"),
-        (dict(max_length=0), "max_length=0 must be 1 or more"),
-        (dict(max_length=0, beam_size=1), "max_length=0 must be 1 or more"),
+        (dict(beam_size=2.5), "beam_size=2.5 must be a whole number, 1 or more"),
+        (dict(beam_size=4, n_best=1.5), "n_best=1.5 must be a whole number, 1 or more"),
+        (dict(max_length=0), "max_length=0 must be a whole number, 1 or more"),
+        (dict(max_length=0, beam_size=1), "max_length=0 must be a whole number, 1 or more"),
+        (dict(max_length=2.5, beam_size=1), "max_length=2.5 must be a whole number, 1 or more"),
     ],
 )
 def test_an_option_out_of_range_is_refused(options, message):

@@ -31,7 +31,7 @@ from minitransformer.decoding.hypothesis import (
     word_scores,
 )
 from minitransformer.decoding.states import decoder_for
-from minitransformer.errors import InputError
+from minitransformer.errors import InputError, require_whole
 from minitransformer.twins import twinned
 
 # Where a translation ends in the tree of prefixes: after ``length`` tokens, at place ``slot`` of
@@ -71,7 +71,9 @@ def beam_search(
         ValueError, TypeError, FloatingPointError: as for :func:`greedy`, or an option is out of
             range.
     """
-    if not 1 <= n_best <= beam_size:
+    require_whole("n_best", n_best)
+    require_whole("beam_size", beam_size)
+    if n_best > beam_size:
         raise InputError(
             f"n_best={n_best} and beam_size={beam_size} must obey 1 <= n_best <= beam_size"
         )

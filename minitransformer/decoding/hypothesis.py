@@ -8,7 +8,7 @@ import numpy as np
 
 from minitransformer.backend import array_namespace, to_host
 from minitransformer.data.vocabulary import BOS, EOS, PAD
-from minitransformer.errors import DivergedError, InputError
+from minitransformer.errors import DivergedError, InputError, require_whole
 
 DIVERGED = (
     "the model's probabilities are NaN; its weights may be damaged or its training have diverged, "
@@ -85,8 +85,8 @@ def length_limits(model, source, max_length=None):
     """
     if source.ndim != 2:
         raise ValueError(f"source must be (B, S), one row a sentence; its shape is {source.shape}")
-    if max_length is not None and max_length < 1:
-        raise ValueError(f"max_length={max_length} must be 1 or more: the end symbol counts")
+    if max_length is not None:
+        require_whole("max_length", max_length)
     lengths = (source != PAD).sum(axis=1)  # (B,)
     if not lengths.all():
         raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from minitransformer.data.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.hypothesis import DIVERGED
-from minitransformer.errors import DivergedError, InputError
+from minitransformer.errors import DivergedError, InputError, require_whole
 
 
 def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0):
@@ -64,7 +64,6 @@ def check_sampling(temperature, top_k, top_p):
     """Raise a ValueError unless these make sense; says what to choose."""
     if not 0 <= temperature < np.inf:
         raise InputError(f"temperature={temperature} must be a number, 0 or more")
-    if top_k < 0:
-        raise InputError(f"top_k={top_k} must be 1 or more, or 0 for all tokens")
+    require_whole("top_k", top_k, least=0)
     if not 0 < top_p <= 1:
         raise InputError(f"top_p={top_p} must lie in 0 < top_p <= 1")

@@ -7,6 +7,7 @@ import numpy as np
 from minitransformer.data.vocabulary import PAD
 from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
+from minitransformer.errors import require_whole
 from minitransformer.workers import ONE_WORKER
 
 # Each of several workers has at least so many batches, which do not all take the same time; but no
@@ -47,6 +48,7 @@ def translate_ids(
     Raises:
         ValueError, TypeError, FloatingPointError: as for :func:`beam_search`.
     """
+    require_whole("beam_size", beam_size)
     options = dict(alpha=alpha, max_length=max_length, attention=attention)
 
     def search(batch):
@@ -58,7 +60,7 @@ def translate_ids(
                 return [[h] for h in greedy(model, source, **options)]
             return beam_search(model, source, beam_size=beam_size, n_best=n_best, **options)
 
-    smallest, largest = (size // max(1, beam_size) for size in (SMALLEST_BATCH, max_tokens))
+    smallest, largest = (size // beam_size for size in (SMALLEST_BATCH, max_tokens))
     if workers.count > 1:
         largest = _even_size(sources, smallest, largest, workers.count)
     batches = _batches(sources, largest)

@@ -8,6 +8,7 @@ import pytest
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.vocabulary import BOS, EOS, MASK, UNK, Vocabulary, VocabularyError
+from minitransformer.errors import InputError
 from minitransformer.filler import Filler
 
 TEXT = "".join(
@@ -100,6 +101,12 @@ def test_probabilities_are_those_of_the_model_among_the_pieces_that_may_stand_th
     words = [i for i, piece in enumerate(pieces) if piece.startswith("\u2581") and piece[1:]]
     assert dict(gap) == pytest.approx({pieces[i][1:]: p[i] / p[words].sum() for i in words})
     assert [p for _, p in gap] == sorted((p for _, p in gap), reverse=True)
+
+
+@pytest.mark.parametrize("top", [0, -1, 2.5, "3", None])
+def test_how_many_pieces_are_wanted_must_be_a_number_of_them(filler, top):
+    with pytest.raises(InputError, match=f"top={top!r} must be a whole number, 1 or more"):
+        filler.fill("a ___ runs", top)
 
 
 def test_a_gap_within_a_word_takes_what_begins_none(filler):

@@ -8,6 +8,7 @@ import pytest
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.cli import main
 from minitransformer.data.vocabulary import EOS
+from minitransformer.errors import InputError
 from minitransformer.generator import TextGenerator
 from minitransformer.translator import Translator
 
@@ -93,6 +94,12 @@ def test_what_is_shown_is_what_recomputing_every_step_says(run):
         seen = [*seen, token] if len(seen) < 16 else ids[-9:]
     assert text == vocabulary.decode(ids[1:])
     assert len(text) > 30
+
+
+@pytest.mark.parametrize("length", [-1, 2.5, "9"])
+def test_a_length_that_is_none_is_refused(run, length):
+    with pytest.raises(InputError, match=f"length={length!r} must be a whole number, 0 or more"):
+        TextGenerator.load(run, "cpu").generate("a cat", length)
 
 
 def test_an_empty_prompt_begins_a_text(run, monkeypatch, capsys):

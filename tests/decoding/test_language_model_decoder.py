@@ -7,6 +7,7 @@ from minitransformer.backend import to_host
 from minitransformer.data.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sample, sampling_probabilities
+from minitransformer.errors import InputError
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
 V, LONGEST = 9, 6
@@ -98,11 +99,18 @@ def test_the_fewest_are_left_that_have_so_much_together(top_p, left):
 
 
 @pytest.mark.parametrize(
-    "wrong", [dict(temperature=-1), dict(temperature=np.nan), dict(top_k=-1), dict(top_p=0)]
+    "wrong",
+    [
+        dict(temperature=-1),
+        dict(temperature=np.nan),
+        dict(top_k=-1),
+        dict(top_k=2.5),
+        dict(top_p=0),
+    ],
 )
 def test_what_makes_no_sense_is_refused(wrong):
     (name,) = wrong
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(InputError, match=name):
         sampling_probabilities(LOGITS, **wrong)
 
 
