@@ -78,6 +78,7 @@ def test_ctrl_c_saves_once(recipe, tmp_path):
         2, "train", recipe, "--save-every", 1000, "--epochs", 50, "--run-folder", folder, entries=2
     )
     assert said.count("stopped after step") == 1
+    assert f"; go on: mpiexec -n 2 minitransformer train --resume {folder}\n" in said
     saved = [int(path.stem.removeprefix("step-")) for path in checkpoints(folder / "checkpoints")]
     (stopped,) = re.findall(r"stopped after step (\d+)", said)
     assert saved == [0, int(stopped)]
