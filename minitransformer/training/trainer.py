@@ -154,7 +154,7 @@ class Trainer:
         keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
-        scores, score = self.task.validate(self.model), self.task.score
+        scores, score = self._validate(), self.task.score
         counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
         entry = {"kind": "validation", **counters, **scores}
         if left_out:
@@ -166,6 +166,11 @@ class Trainer:
         self.processes.first(self.run.save_epoch, self.model, self.epoch)
         self.save()
         self.processes.first(self.run.prune_epochs, keep | self._epochs_needed())
+
+    def _validate(self):
+        """The first process's scores, for all: others may round otherwise, and decide otherwise."""
+        scores = self.task.validate(self.model)
+        return self.processes.first(lambda: scores)
 
     def _elapsed(self):
         now = time.monotonic()
@@ -195,7 +200,7 @@ class Trainer:
         if len(last) > 1:
             mean = self._average(last)
             load_model_arrays(self.model, mean)
-            value_of_mean = self.task.validate(self.model)[score.name]
+            value_of_mean = self._validate()[score.name]
             if score.better(value_of_mean, value):
                 origin, value = f"mean of epochs {last[0]} to {last[-1]}", value_of_mean
                 chosen = mean

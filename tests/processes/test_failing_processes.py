@@ -12,7 +12,7 @@ import time
 import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
 
-from minitransformer.checkpoint import checkpoints
+from minitransformer.checkpoint import checkpoint_path, checkpoints
 from minitransformer.run_folder import RunFolder
 
 SECONDS = 10  # in which all are at an end
@@ -99,6 +99,30 @@ def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
     assert "no room for a gradient" in said
     assert "has died" not in said
     assert time.monotonic() - start < 3 * SECONDS
+
+
+def test_processes_that_part_ways_are_told_at_once(recipe, tmp_path):
+    """Each would wait for what the other never sends."""
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble="part:1", status=1)
+    assert said.count("parted ways: rank 1 gathers, where rank 0 adds up gradients") == 1
+
+
+def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
+    """After the second step is saved nobody looks for signals before the end of the third one."""
+    folder = tmp_path / "run"
+    command = words(2, ("train", recipe, "--run-folder", folder), trouble="hang:1")
+    with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
+        while not checkpoint_path(folder / "checkpoints", 2).exists():
+            time.sleep(0.01)
+        job.send_signal(signal.SIGTERM)
+        try:
+            said = job.communicate(timeout=60)[1]
+        finally:
+            job.kill()
+    assert job.returncode == 143, said
+    assert said.count("stopped; go on from the last checkpoint: mpiexec -n 2 minitransformer") == 1
+    assert "rank 0 of 2 waits for others in vain and ends all." in said
 
 
 def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
