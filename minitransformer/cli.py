@@ -8,6 +8,7 @@ import shlex
 import sys
 import warnings
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import minitransformer
@@ -112,6 +113,11 @@ def _parse(arguments):
     if not arguments:
         parser.print_help(sys.stderr)
         parser.exit(2)
+    command = arguments[0]
+    if not command.startswith("-") and command not in COMMANDS:
+        alike = get_close_matches(command, COMMANDS, 1)
+        hint = f"did you mean {alike[0]}?" if alike else f"the commands are {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {command!r}; {hint}")
     try:
         options, rest = parser.parse_known_args(_marked(arguments))
     finally:
