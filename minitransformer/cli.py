@@ -52,7 +52,10 @@ def _main(arguments):
         interrupts.importing_is_over()
         _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
-        if all_processes().rank and not options.shared:
+        processes = all_processes()
+        if processes.count > 1:
+            processes.require_same(**_asked(options))
+        if processes.rank and not options.shared:
             return 0  # the first process does it
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _say(message)
@@ -133,6 +136,22 @@ def _parse(arguments):
         setattr(options, name, _unmarked(value))
     options.command = shlex.join(["minitransformer", *arguments])
     return options
+
+
+def _asked(options):
+    """What several processes have to be asked alike, by name.
+
+    Of files no more than whether there is one, for on each machine they may lie elsewhere.
+    """
+    from minitransformer.training.recipe import PATHS  # one process does without
+
+    places = {"recipe", "resume", "run_folder", "beginning", "text", *PATHS}
+    asked = {"the command": options.command.split()[1]}
+    for name, value in vars(options).items():
+        if value is not None and name != "command" and not callable(value):
+            is_place = name in places or isinstance(value, Path)
+            asked[name] = "given" if is_place else value
+    return asked
 
 
 def _marked(arguments):

@@ -119,7 +119,6 @@ class Mpi(Alone):
         return self._threads
 
     def device(self, name):
-        self.require_same(**{"--device": name})
         return own_device(name, self)
 
     def connect(self, device):

@@ -153,19 +153,39 @@ def test_processes_of_two_releases_are_refused(recipe, tmp_path):
 
 
 def of_two(first, second):
-    """What is printed where two processes train with different arguments."""
-    one, two = (words(2, ("train", *arguments)) for arguments in (first, second))
+    """What is printed where two processes are asked for two things, and fail."""
+    one, two = (words(2, arguments) for arguments in (first, second))
     mpiexec, _, _, *job = one
     done = finished([mpiexec, "-n", "1", *job, ":", "-n", "1", *two[3:]])
     assert done.returncode == 1, done.stderr
     return done.stderr
 
 
-def test_processes_with_two_recipes_are_refused_and_no_run_is_made(recipe, tmp_path):
-    arguments = recipe, "--run-folder", tmp_path / "run"
-    said = of_two(arguments, (*arguments, "--clip-norm", 2))
-    assert said.count("clip_norm is 2.0 in rank 1 on") == 1
+@pytest.mark.parametrize(
+    ("second", "difference"),
+    [
+        ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
+        ("train --resume RUN", "recipe is not there in rank 1 on"),
+        ("evaluate RUN", "the command is evaluate in rank 1 on"),
+    ],
+)
+def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
+    recipe, tmp_path, second, difference
+):
+    placed = {"RECIPE": recipe, "RUN": tmp_path / "run"}
+    first, second = (
+        [placed.get(word, word) for word in words.split()]
+        for words in ("train RECIPE --run-folder RUN", second)
+    )
+    assert of_two(first, second).count(difference) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_processes_with_two_runs_are_refused(recipe, whole, tmp_path):
+    """In folders that may lie elsewhere on each machine, and are to be the same run."""
+    run(1, "train", recipe, "--seed", 1, "--epochs", 1, "--run-folder", tmp_path / "run")
+    said = of_two(("translate", whole, "bao"), ("translate", tmp_path / "run", "bao"))
+    assert re.search(r"parameters is of checksum \w+ in rank 1 on", said)
 
 
 def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_path):
@@ -174,7 +194,7 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
     text = tmp_path / "other" / "corpus" / "train.source"
     text.write_text(text.read_text().upper())
     folder = "--run-folder", tmp_path / "run"
-    said = of_two((recipe, *folder), (other, *folder))
+    said = of_two(("train", recipe, *folder), ("train", other, *folder))
     assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
     assert not (tmp_path / "run").exists()
 
