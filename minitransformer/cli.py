@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import minitransformer
@@ -52,7 +53,10 @@ def _main(arguments):
         interrupts.importing_is_over()
         _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
-        if all_processes().rank and not options.shared:
+        processes = all_processes()
+        if processes.count > 1:
+            processes.require_same(**_asked(options))
+        if processes.rank and not options.shared:
             return 0  # the first process does it
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: _say(message)
@@ -116,6 +120,11 @@ def _parse(arguments):
     if not arguments:
         parser.print_help(sys.stderr)
         parser.exit(2)
+    command = arguments[0]
+    if not command.startswith("-") and command not in COMMANDS:
+        alike = get_close_matches(command, COMMANDS, 1)
+        hint = f"did you mean {alike[0]}?" if alike else f"the commands are {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {command!r}; {hint}")
     try:
         options, rest = parser.parse_known_args(_marked(arguments))
     finally:
@@ -131,6 +140,22 @@ def _parse(arguments):
         setattr(options, name, _unmarked(value))
     options.command = shlex.join(["minitransformer", *arguments])
     return options
+
+
+def _asked(options):
+    """What several processes have to be asked alike, by name.
+
+    Of files no more than whether there is one, for on each machine they may lie elsewhere.
+    """
+    from minitransformer.training.recipe import PATHS  # one process does without
+
+    places = {"recipe", "resume", "run_folder", "beginning", "text", *PATHS}
+    asked = {"the command": options.command.split()[1]}
+    for name, value in vars(options).items():
+        if value is not None and name != "command" and not callable(value):
+            is_place = name in places or isinstance(value, Path)
+            asked[name] = "given" if is_place else value
+    return asked
 
 
 def _marked(arguments):

@@ -51,6 +51,9 @@ def interrupts_raised():
         yield
 
 
+_noted = []  # the list of each interrupts_noted that is under way, the innermost one last
+
+
 @contextmanager
 def interrupts_noted():
     """Yields a list to which each signal adds its number, for who looks at it between two steps.
@@ -58,15 +61,24 @@ def interrupts_noted():
     A second request raises an Interrupt if it is Ctrl-C, whose user cannot wait. Other senders
     repeat themselves, such as a shell and the system when a terminal is closed.
     """
-    noted = []
+    signals = []
 
     def note(signum, frame):
-        if noted and signum == signal.SIGINT:
+        if signals and signum == signal.SIGINT:
             raise Interrupt(signum)
-        noted.append(signum)
+        signals.append(signum)
 
     with _handled_by(note):
-        yield noted
+        _noted.append(signals)
+        try:
+            yield signals
+        finally:
+            _noted.pop()
+
+
+def noted():
+    """The signals that an :func:`interrupts_noted` has noted, if one is under way, as a list."""
+    return _noted[-1] if _noted else []
 
 
 @contextmanager

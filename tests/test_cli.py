@@ -32,6 +32,16 @@ def test_no_command_is_an_error_that_lists_the_commands(capsys):
 
 
 @pytest.mark.parametrize(
+    ("command", "hint"),
+    [("trian", "did you mean train?"), ("sing", "the commands are train, translate, generate, ")],
+)
+def test_a_mistyped_command_is_an_error_with_a_hint(command, hint, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([command, "toy"])
+    assert f"error: there is no command {command!r}; {hint}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "command", ["train", "translate", "evaluate", "plot", "explore", "gradcheck", "check", "info"]
 )
 def test_help_tells_of_every_command(command, capsys):

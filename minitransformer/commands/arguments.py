@@ -134,6 +134,7 @@ def translator_of(options):
     processes = all_processes()
     device = processes.device(options.device)
     translator = Translator.load(options.run_folder, device, accelerate=options.accelerate)
+    processes.require_same(parameters=translator.model.flat.data)
     translator.workers = processes.shared(translator.workers)
     if options.accelerate and translator.model.device == CPU:
         keep_freed_memory()

@@ -179,10 +179,10 @@ def _train(recipe, run_folder, device, progress, own, processes, beginning):
         with explained(own) if own else nullcontext():
             trainer.train()
     except Stopped as stop:
-        progress.say(f"stopped after step {trainer.step}; go on: {run_folder.resume_command()}")
+        progress.say(f"stopped after step {trainer.step}; go on: {_go_on(run_folder)}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        progress.say(f"stopped; go on from the last checkpoint: {run_folder.resume_command()}")
+        progress.say(f"stopped; go on from the last checkpoint: {_go_on(run_folder)}")
         return exit_status(interrupt)
     finally:
         progress.close()
@@ -200,13 +200,19 @@ def _end(run_folder, recipe, device, progress, own):
             with explained(own):
                 print(certify(own, run_folder, recipe, device, progress))
         except KeyboardInterrupt:
-            progress.say(f"the training is whole; its certificate: {run_folder.resume_command()}")
+            progress.say(f"the training is whole; its certificate: {_go_on(run_folder)}")
             raise
         _draw(run_folder, progress)  # with the curve of the package's
     folder = shlex.quote(str(run_folder.path))
     with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
     command = task_class(trained).command
     progress.say(f"done; try it: minitransformer {command} {folder}{with_own}")
+
+
+def _go_on(run_folder):
+    """What to type to go on with the run in as many processes."""
+    count = all_processes().count
+    return f"{f'mpiexec -n {count} ' if count > 1 else ''}{run_folder.resume_command()}"
 
 
 def _draw(run_folder, progress):
@@ -280,7 +286,7 @@ def _require_free(run_folder):
         run_folder.require_free()
     except CheckpointError as error:
         unfinished = run_folder.config.exists() and not run_folder.model.exists()
-        go_on = f"go on with it: {run_folder.resume_command()}, or " if unfinished else ""
+        go_on = f"go on with it: {_go_on(run_folder)}, or " if unfinished else ""
         free = shlex.quote(str(_free(run_folder.path)))
         raise CheckpointError(
             f"{error}; {go_on}choose another folder: --run-folder {free}"

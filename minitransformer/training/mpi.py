@@ -12,10 +12,12 @@ which is what is sent, in numbers, by each process. With one shard a process tha
 any all-reduce sends; with several, 1. sends each of them. The faster order adds up the shards of a
 process first, and leaves the rest to MPI.
 
-Waiting is polite: where there are more processes than cores, one that waits lets others run.
+Waiting is polite: where there are more processes than cores, one that waits lets others run. Before
+anything is sent all say which call they make, so that none waits for what the others never send.
 """
 
 import io
+import math
 import os
 import socket
 import subprocess
@@ -30,6 +32,7 @@ import numpy as np
 from minitransformer.backend import CPU, array_namespace, is_array, to_host
 from minitransformer.blas_threads import limit_blas_threads
 from minitransformer.errors import ExplainedError
+from minitransformer.interrupts import Interrupt, noted
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.training import watcher
 from minitransformer.training.gpus import own_device
@@ -37,6 +40,8 @@ from minitransformer.training.processes import SIZES, Alone, add_up
 from minitransformer.workers import Workers, available_cores, cores_of_affinity
 
 PATIENCE = 2.0  # seconds in which all processes come to the same end, if they do
+LAST_WAIT = 60.0  # seconds that one which was asked to stop waits for another; it may be saving
+CALLS = ADDS, GATHERS, IS_TOLD = "adds up gradients", "gathers", "is told what the first one found"
 
 let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # which Windows lacks
 
@@ -97,6 +102,7 @@ class Mpi(Alone):
         self._ends = self._world.Dup()  # where nothing can be under way when a process fails
         self._here = self._world.Split_type(MPI.COMM_TYPE_SHARED)  # those on this machine
         self._waits = False
+        self._calls = np.empty((2, self.count), np.int8)  # what _meet sends and receives
         self._rows = None  # what _add_in_order receives
         self._nccl = None  # what adds where gradients are on GPUs
         mine = cores_of_affinity()
@@ -113,7 +119,6 @@ class Mpi(Alone):
         return self._threads
 
     def device(self, name):
-        self.require_same(**{"--device": name})
         return own_device(name, self)
 
     def connect(self, device):
@@ -138,7 +143,7 @@ class Mpi(Alone):
                 value = function(*arguments)
             except BaseException as error:  # Ctrl-C, too: nobody is to wait for what never comes
                 failure = error
-        self._meet()
+        self._meet(IS_TOLD)
         value, problem = self._world.bcast((value, _told(failure)))
         if failure:
             raise failure
@@ -150,7 +155,7 @@ class Mpi(Alone):
         return [value for part in self._gather(values) for value in part]
 
     def _gather(self, value):
-        self._meet()
+        self._meet(GATHERS)
         return self._world.allgather(value)
 
     def shared(self, workers):
@@ -216,20 +221,42 @@ class Mpi(Alone):
             return self._nccl.norm(total)
         return self.first(super().norm, total)
 
-    def _meet(self):
-        """Wait until all processes are here, ever less eagerly, so that they get the cores."""
-        start, self._waits = time.perf_counter(), True
-        request = self._world.Ibarrier()
-        while not request.Test():
-            time.sleep(min(0.02, (time.perf_counter() - start) / 20))
-        self._waits = False
+    def _meet(self, call=ADDS):
+        """Wait until all processes are here, ever less eagerly, so that they get the cores.
+
+        Raises:
+            ProcessError: one of them makes another call.
+        """
+        start = time.perf_counter()
+        mine, theirs = self._calls
+        mine.fill(CALLS.index(call))
+        request = self._world.Iallgather(mine[:1], theirs)
+        self._wait(request.Test, lambda waited: time.sleep(min(0.02, waited / 20)))
         self.seconds_waiting += time.perf_counter() - start
+        if other := next((rank for rank in range(self.count) if theirs[rank] != theirs[0]), None):
+            raise ProcessError(
+                f"the processes have parted ways: rank {other} {CALLS[theirs[other]]}, where rank "
+                f"0 {CALLS[theirs[0]]}; that is an error in this program, which should be reported"
+            )
 
     def _complete(self, requests):
         """Wait until what was begun is done, to which all processes have to contribute."""
-        self._waits = True
-        while not self._mpi.Request.Testall(requests):
-            let_others_run()
+        self._wait(lambda: self._mpi.Request.Testall(requests), lambda waited: let_others_run())
+
+    def _wait(self, is_over, pause):
+        """Call ``pause(waited)``, with the seconds so far, until ``is_over()``.
+
+        Raises:
+            Interrupt: this process was asked to stop, and the others do not come to that.
+        """
+        start, asked, self._waits = time.perf_counter(), math.inf, True
+        while not is_over():
+            now = time.perf_counter()
+            if signals := noted():
+                asked = min(asked, now)
+            if now - asked > LAST_WAIT:
+                raise Interrupt(signals[0])
+            pause(now - start)
         self._waits = False
 
     # The end
@@ -237,8 +264,9 @@ class Mpi(Alone):
     def run(self, main):
         """As that of Alone; the others than the first process print nothing.
 
-        Where one alone fails it says so and ends all of them; where one is killed, mpiexec ends
-        them, and on each machine the one is named that was the first to go.
+        Where one alone fails it says so and ends all of them, and so does one that was asked to
+        stop and waits in vain for the others. Where one is killed, mpiexec ends them, and on each
+        machine the one is named that was the first to go.
         """
         limit_blas_threads(self.threads)  # or else each process would have some for all cores
         words = ""
@@ -257,11 +285,9 @@ class Mpi(Alone):
         try:
             status = self._agreed(status, words, watched)
         except KeyboardInterrupt:
-            os.write(watched, watcher.TOLD)
-            self._world.Abort(130)
+            self._end_all(130, watched)
         if self._waits:  # interrupted amid what the others may wait for, too
-            os.write(watched, watcher.TOLD)
-            self._world.Abort(status)
+            self._end_all(status, watched)
         if self._nccl:
             self._nccl.close(status)
         self._mpi.Finalize()
@@ -273,15 +299,20 @@ class Mpi(Alone):
         arrival, start = self._ends.Ibarrier(), time.monotonic()
         while not arrival.Test():
             if status and time.monotonic() - start > PATIENCE:
-                os.write(watched, watcher.TOLD)
-                self._say(f"rank {self.rank} of {self.count} has failed and ends all. {words}")
-                self._world.Abort(status)
+                what = "waits for others in vain" if self._waits else "has failed"
+                self._say(f"rank {self.rank} of {self.count} {what} and ends all. {words}")
+                self._end_all(status, watched)
             time.sleep(0.001)
         statuses = self._ends.allgather(status)
         failed = next((rank for rank, status in enumerate(statuses) if status), None)
         if failed == self.rank != 0:
             self._say(f"rank {self.rank} of {self.count} has failed. {words}")
         return 0 if failed is None else statuses[failed]
+
+    def _end_all(self, status, watched):
+        os.write(watched, watcher.TOLD)
+        time.sleep(0.2)  # mpiexec prints what was said, or loses it when it has to end all
+        self._world.Abort(status)
 
     def _watched(self):
         """Start the watcher of this machine; the pipe that this process has open for it."""

@@ -92,9 +92,11 @@ def validated(run, recipe, device, processes=ALONE):
         CheckpointError, VocabularyError, OSError, DeviceError: as for
             :meth:`RunFolder.load_trained`; or the text has other labels than in the training.
         CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
+        ProcessError: the processes have other parameters.
     """
     run.bind(recipe.identity())
     model, vocabulary, origin = run.load_trained(device)
+    processes.require_same(parameters=model.flat.data)
     task, silent = task_class(model.config), Progress(io.StringIO())
     examples, validation = task.read(recipe, silent)
     _require_same(task.of_data(examples, validation), model.config, run)

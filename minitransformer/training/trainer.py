@@ -167,9 +167,10 @@ class Trainer:
         self.processes.first(self.run.prune_epochs, keep | self._epochs_needed())
 
     def _validate(self):
-        """The scores of the model, as fast as its steps are."""
+        """The first process's scores, for all: others may round otherwise, and decide otherwise."""
         with accelerated(self.config.accelerate), self.workers.one_blas_thread():
-            return self.task.validate(self.model)
+            scores = self.task.validate(self.model)
+        return self.processes.first(lambda: scores)
 
     def _elapsed(self):
         now = time.monotonic()

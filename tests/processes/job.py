@@ -6,8 +6,12 @@ TROUBLE is ``-`` for none, or one of these with the rank that has it:
 
     nan:1      a gradient becomes NaN in the third step
     fail:1     the third step raises a MemoryError
+    hang:1     the third step never ends; others wait for a second when they are asked to stop
+    part:1     it takes the training for done after an epoch
+    round:1    it finds a better score in every epoch, as by rounding
     version:1  it is of another release
     slow:0     each shard takes a fiftieth of a second more, in every process
+    count:FILE each process adds a byte to the file for each batch that it validates
     pids:DIR   each process writes its number, as PID, into the file DIR/RANK, and when it is
                watched makes the file DIR/RANK-watched, and when it is through DIR/RANK-through
 """
@@ -19,7 +23,9 @@ from pathlib import Path
 
 from minitransformer import cli
 from minitransformer.commands import plot
-from minitransformer.training import session
+from minitransformer.training import mpi, session
+from minitransformer.training.language_modelling import LanguageModelling
+from minitransformer.training.masked_language_modelling import MaskedLanguageModelling
 from minitransformer.training.processes import Alone, all_processes
 from minitransformer.training.trainer import Trainer
 
@@ -34,8 +40,12 @@ def job(threads, trouble, *arguments):
     kind, _, where = trouble.partition(":")
     if kind == "pids":
         _write_pids(Path(where), processes.rank)
+    elif kind == "count":
+        _count_batches(Path(where))
     elif kind == "slow" or where == str(processes.rank):
         _make(kind)
+    elif kind == "hang":
+        mpi.LAST_WAIT = 1.0
     return cli.main(arguments)
 
 
@@ -54,9 +64,38 @@ def _write_pids(folder, rank):
     cli._main = watched
 
 
+def _count_batches(path):
+    validate = LanguageModelling.validate
+
+    def counted(self, model):
+        logits = model.logits
+
+        def counted_logits(*inputs):
+            with path.open("ab") as file:
+                file.write(b".")
+            return logits(*inputs)
+
+        model.logits = counted_logits
+        scores = validate(self, model)
+        model.logits = logits
+        return scores
+
+    LanguageModelling.validate = counted
+
+
 def _make(trouble):
     if trouble == "version":
         session.__version__ = "0.0.9"
+        return
+    if trouble == "part":
+        Trainer._trained = lambda self: self.epoch > 0
+        return
+    if trouble == "round":
+        validate = MaskedLanguageModelling.validate
+        MaskedLanguageModelling.validate = lambda self, model: {
+            **validate(self, model),
+            "perplexity": -time.monotonic(),
+        }
         return
     forward_backward = Trainer._forward_backward
 
@@ -66,6 +105,8 @@ def _make(trouble):
             time.sleep(0.02)
         elif self.step == 3 and trouble == "nan":
             replica.flat.grad[0] = float("nan")
+        elif self.step == 3 and trouble == "hang":
+            time.sleep(1000)
         elif self.step == 3:
             raise MemoryError("no room for a gradient")
         return losses

@@ -35,10 +35,27 @@ def test_processes_beyond_the_shards_change_nothing(recipe, tmp_path):
 
 
 def test_a_language_model_has_the_same_bits_too(tmp_path):
+    """And processes share the batches that validate: together they have as many as one has."""
     recipe = written(tmp_path, kind="language-model", num_layers=1, subword_dropout=0.0)
+    validated = []
     for processes in (1, 2):
-        run(processes, "train", recipe, "--run-folder", tmp_path / str(processes))
+        count = tmp_path / f"batches-{processes}"
+        arguments = "train", recipe, "--run-folder", tmp_path / str(processes)
+        run(processes, *arguments, trouble=f"count:{count}")
+        validated.append(count.stat().st_size)
     assert loaded(tmp_path / "2") == loaded(tmp_path / "1")
+    assert validated[0] == validated[1] > 0
+
+
+def test_the_first_process_decides_which_epoch_is_the_best_and_when_all_stop(tmp_path):
+    """Epochs tie but for rounding, and in the second process each is better than those before."""
+    sizes = dict(kind="masked-language-model", num_layers=1, subword_dropout=0.0)
+    recipe = written(tmp_path, **sizes, peak_learning_rate=3e-9, epochs=5, patience=1)
+    for processes, trouble in ((1, "-"), (2, "round:1")):
+        arguments = "train", recipe, "--run-folder", tmp_path / str(processes)
+        run(processes, *arguments, trouble=trouble)
+    assert loaded(tmp_path / "2") == loaded(tmp_path / "1")
+    assert loaded(tmp_path / "1")[0][-1]["epoch"] == 2
 
 
 def test_another_order_of_the_sums_rounds_otherwise_and_no_more(recipe, whole, tmp_path):

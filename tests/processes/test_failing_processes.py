@@ -12,7 +12,7 @@ import time
 import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
 
-from minitransformer.checkpoint import checkpoints
+from minitransformer.checkpoint import checkpoint_path, checkpoints
 from minitransformer.run_folder import RunFolder
 
 SECONDS = 10  # in which all are at an end
@@ -78,6 +78,7 @@ def test_ctrl_c_saves_once(recipe, tmp_path):
         2, "train", recipe, "--save-every", 1000, "--epochs", 50, "--run-folder", folder, entries=2
     )
     assert said.count("stopped after step") == 1
+    assert f"; go on: mpiexec -n 2 minitransformer train --resume {folder}\n" in said
     saved = [int(path.stem.removeprefix("step-")) for path in checkpoints(folder / "checkpoints")]
     (stopped,) = re.findall(r"stopped after step (\d+)", said)
     assert saved == [0, int(stopped)]
@@ -98,6 +99,30 @@ def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
     assert "no room for a gradient" in said
     assert "has died" not in said
     assert time.monotonic() - start < 3 * SECONDS
+
+
+def test_processes_that_part_ways_are_told_at_once(recipe, tmp_path):
+    """Each would wait for what the other never sends."""
+    arguments = "train", recipe, "--run-folder", tmp_path / "run"
+    _, said = run(2, *arguments, trouble="part:1", status=1)
+    assert said.count("parted ways: rank 1 gathers, where rank 0 adds up gradients") == 1
+
+
+def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
+    """After the second step is saved nobody looks for signals before the end of the third one."""
+    folder = tmp_path / "run"
+    command = words(2, ("train", recipe, "--run-folder", folder), trouble="hang:1")
+    with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
+        while not checkpoint_path(folder / "checkpoints", 2).exists():
+            time.sleep(0.01)
+        job.send_signal(signal.SIGTERM)
+        try:
+            said = job.communicate(timeout=60)[1]
+        finally:
+            job.kill()
+    assert job.returncode == 143, said
+    assert said.count("stopped; go on from the last checkpoint: mpiexec -n 2 minitransformer") == 1
+    assert "rank 0 of 2 waits for others in vain and ends all." in said
 
 
 def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
@@ -128,19 +153,39 @@ def test_processes_of_two_releases_are_refused(recipe, tmp_path):
 
 
 def of_two(first, second):
-    """What is printed where two processes train with different arguments."""
-    one, two = (words(2, ("train", *arguments)) for arguments in (first, second))
+    """What is printed where two processes are asked for two things, and fail."""
+    one, two = (words(2, arguments) for arguments in (first, second))
     mpiexec, _, _, *job = one
     done = finished([mpiexec, "-n", "1", *job, ":", "-n", "1", *two[3:]])
     assert done.returncode == 1, done.stderr
     return done.stderr
 
 
-def test_processes_with_two_recipes_are_refused_and_no_run_is_made(recipe, tmp_path):
-    arguments = recipe, "--run-folder", tmp_path / "run"
-    said = of_two(arguments, (*arguments, "--clip-norm", 2))
-    assert said.count("clip_norm is 2.0 in rank 1 on") == 1
+@pytest.mark.parametrize(
+    ("second", "difference"),
+    [
+        ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
+        ("train --resume RUN", "recipe is not there in rank 1 on"),
+        ("evaluate RUN", "the command is evaluate in rank 1 on"),
+    ],
+)
+def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
+    recipe, tmp_path, second, difference
+):
+    placed = {"RECIPE": recipe, "RUN": tmp_path / "run"}
+    first, second = (
+        [placed.get(word, word) for word in words.split()]
+        for words in ("train RECIPE --run-folder RUN", second)
+    )
+    assert of_two(first, second).count(difference) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_processes_with_two_runs_are_refused(recipe, whole, tmp_path):
+    """In folders that may lie elsewhere on each machine, and are to be the same run."""
+    run(1, "train", recipe, "--seed", 1, "--epochs", 1, "--run-folder", tmp_path / "run")
+    said = of_two(("translate", whole, "bao"), ("translate", tmp_path / "run", "bao"))
+    assert re.search(r"parameters is of checksum \w+ in rank 1 on", said)
 
 
 def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_path):
@@ -149,7 +194,7 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
     text = tmp_path / "other" / "corpus" / "train.source"
     text.write_text(text.read_text().upper())
     folder = "--run-folder", tmp_path / "run"
-    said = of_two((recipe, *folder), (other, *folder))
+    said = of_two(("train", recipe, *folder), ("train", other, *folder))
     assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
     assert not (tmp_path / "run").exists()
 
