@@ -68,6 +68,9 @@ def check_pair(
     start = time.perf_counter()
     if directions is not None and directions < 1:
         raise CheckError(f"directions={directions}; choose 1 or more, or None for every entry")
+    for called, function in (("forward", forward), ("backward", backward)):
+        if not callable(function):
+            raise CheckError(f"{called} is {function!r}; hand over a function")
     inputs = inputs if isinstance(inputs, tuple | list) else (inputs,)
     inputs = tuple(map(read_only, inputs))
     names = each_once(names or argument_names(forward, len(inputs)))

@@ -1,8 +1,9 @@
-"""What a backward may not do although its gradients are right: rely on anything but its cache.
+"""What a backward may not do although its gradients are right: rely on more than dy and its cache.
 
 A layer is used at several places of a model, and all their forwards run before their backwards.
 What was left in a global or on ``self`` is by then another call's; a cache or a y that backward
-wrote to is no longer there for who needs it next.
+wrote to is no longer there for who needs it next. And what is right for the inputs and the dy of
+a check alone, such as what reads a notebook's arrays or clips dy, is wrong in every training.
 """
 
 import contextlib
@@ -11,6 +12,8 @@ import numpy as np
 
 from minitransformer.gradcheck.pair import arrays_in, read_only, unheard
 from minitransformer.gradcheck.report import CheckError
+from minitransformer.gradcheck.variations import in_another_order, of_other_sizes, of_other_values
+from minitransformer.gradcheck.verdict import Probe
 
 UNSTEADY = "backward is not deterministic: two calls with the same dy and cache differ"
 CACHE_WRITTEN = (
@@ -24,6 +27,18 @@ STATE_READ = (
     "it is another once forward has been called on other inputs: backward must read its cache "
     "alone, no global and nothing on self, and no later forward may write to that cache"
 )
+NOT_LINEAR = (
+    "it is right for a dy of this size and sign, but not in proportion to dy: of 4096 times less, "
+    "or as many times more and of the other sign, it is another; is dy clipped, made positive, or "
+    "part of a condition?"
+)
+RIGHT_HERE = (
+    "it is right for these inputs, and wrong for others, such as their rows in another order: "
+    "either these hide a mistake, or backward uses an array from outside, as of a notebook, where "
+    "it must use its cache"
+)
+FACTORS = -(2.0**12), 2.0**-12  # of dy: powers of two, which add no rounding
+PLAIN = 1e-3  # relative difference that is no rounding of any kind
 
 
 def gradients_and_faults(pair, inputs, dy, result, rng):
@@ -53,26 +68,75 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
             _, (_, another) = pair.forward(inputs)
             unsteady = _differing(gradients, pair, dy, another)
             return gradients, dict.fromkeys(differing, UNSTEADY if unsteady else CACHE_WRITTEN)
-        for others in (_near, _reversed):
-            with contextlib.suppress(CheckError):  # it may not be defined on these
-                pair.forward(_changed(others, pair, inputs, rng))
-        return gradients, dict.fromkeys(_differing(gradients, pair, dy, cache), STATE_READ)
+        return gradients, {
+            **dict.fromkeys(_wrong_elsewhere(pair, inputs, dy, rng), RIGHT_HERE),
+            **dict.fromkeys(_not_in_proportion(gradients, pair, dy, cache), NOT_LINEAR),
+            **dict.fromkeys(_of_the_last_call(gradients, pair, inputs, dy, cache, rng), STATE_READ),
+        }
 
 
-def _changed(change, pair, inputs, rng):
-    """The inputs, with those that are checked made other ones by ``change``."""
-    return tuple(
-        read_only(change(x, rng)) if i in pair.checked else x for i, x in enumerate(inputs)
-    )
+def _of_the_last_call(gradients, pair, inputs, dy, cache, rng):
+    """The names of those that are others once forward has been called on other inputs."""
+    for variations in (of_other_values(inputs, rng), of_other_sizes(inputs)):
+        found = []
+        for alternatives in variations:
+            _first_defined(pair, alternatives)
+            found += _differing(gradients, pair, dy, cache)
+        if found:  # other sizes are looked at where nothing is: there all gradients may fail
+            break
+    return found
 
 
-def _near(x, rng):
-    return x * rng.uniform(0.9, 1.1, x.shape)
+def _first_defined(pair, alternatives):
+    """The first of the inputs that forward is defined on, and what it returned; None for none."""
+    for inputs in alternatives:
+        with contextlib.suppress(CheckError):
+            return inputs, pair.forward(inputs)
+    return None
 
 
-def _reversed(x, rng):
-    """Where entries near each other take the same branch, a mask or an index is another here."""
-    return x.reshape(-1)[::-1].reshape(x.shape)
+def _not_in_proportion(gradients, pair, dy, cache):
+    """The names of those that do not grow and turn with dy; all if backward fails."""
+    found = []
+    for factor in FACTORS:
+        try:
+            scaled = pair.backward(read_only(factor * dy), cache)
+        except CheckError:
+            return list(gradients)
+        found += [
+            name
+            for name, gradient in gradients.items()
+            if gradient is not None and _unlike(factor * gradient, scaled[name])
+        ]
+    return found
+
+
+def _unlike(a, b):
+    """Whether two arrays differ plainly; what is too large to be told is not."""
+    if b is None or a.shape != b.shape:
+        return True
+    return bool(np.abs(a - b).max(initial=0) > PLAIN * np.abs(a).max(initial=0))
+
+
+def _wrong_elsewhere(pair, inputs, dy, rng):
+    """The names of those that are wrong for other inputs, along a random direction of each."""
+    found = _first_defined(pair, in_another_order(inputs, rng))
+    if not found:
+        return []
+    inputs, (y, (_, cache)) = found
+    dy = dy if y.shape == dy.shape else read_only(rng.standard_normal(y.shape))
+    try:
+        gradients = pair.backward(dy, cache)
+    except CheckError:
+        return []
+    wrong = []
+    for i in pair.checked:
+        gradient, x = gradients[pair.names[i]], inputs[i]
+        direction = rng.standard_normal(x.shape)
+        probe = Probe(pair.output(inputs, i), x, y, dy, [direction / np.linalg.norm(direction)])
+        if gradient is not None and gradient.shape == x.shape and probe.refutes(gradient, PLAIN):
+            wrong.append(pair.names[i])
+    return wrong
 
 
 def _differing(gradients, pair, dy, cache):

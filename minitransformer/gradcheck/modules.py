@@ -1,6 +1,7 @@
 """Check a module, which owns its parameters, as a pair of functions of inputs and parameters."""
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from minitransformer.backend import array_namespace
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.diagnosis import REPLACED
-from minitransformer.gradcheck.pair import argument_names
+from minitransformer.gradcheck.pair import argument_names, call
 from minitransformer.gradcheck.report import WRONG, CheckError
 from minitransformer.gradcheck.trial import gradient_name
 from minitransformer.module import Module
@@ -27,10 +28,19 @@ def check_module(module, *inputs, seed=0, **options):
     """
     if not isinstance(module, Module):
         raise CheckError(f"expected a Module, an instance of one, and got {module!r}")
-    module = moved_from_start(copy.deepcopy(module), np.random.default_rng(seed))
-    forward, backward, values, names = module_pair(module, inputs)
+    for method in ("forward", "backward"):
+        if not callable(getattr(module, method, None)):
+            raise CheckError(f"{type(module).__name__} has no method {method}")
+    module = call("copying it", copy.deepcopy, module)
+    moved_from_start(module, np.random.default_rng(seed))
+    forward, backward, values, names = module_pair(copy.deepcopy(module), inputs)
     report = check_pair(forward, backward, values, names=names, seed=seed, **options)
-    replaced = {gradient_name(path) for path in _replaced_gradients(module, inputs)}
+    try:
+        replaced = {gradient_name(path) for path in _replaced_gradients(module, inputs)}
+    except CheckError:
+        if report.verdict != WRONG:
+            raise
+        return report
     tensors = [
         replace(tensor, verdict=WRONG, diagnosis=REPLACED) if tensor.name in replaced else tensor
         for tensor in report.tensors
@@ -43,13 +53,13 @@ def _replaced_gradients(module, inputs):
     named = list(module.named_parameters())
     results = []
     for start in (0.0, 1.0):
-        y, cache = module.forward(*inputs)
+        y, cache = call("forward", module.forward, *inputs)
         given = [np.full_like(parameter.data, start) for _, parameter in named]
         for (_, parameter), grad in zip(named, given, strict=True):
             parameter.grad = grad
-        module.backward(np.ones_like(y), cache)
+        call("backward", module.backward, np.ones(np.shape(y)), cache)
         kept = [p.grad is grad for (_, p), grad in zip(named, given, strict=True)]
-        results.append((kept, [p.grad - start for _, p in named]))
+        results.append((kept, [grad - start for grad in given]))
     (_, alone), (kept, added) = results
     return [
         path
@@ -100,6 +110,8 @@ def module_pair(module, inputs):
         for _, parameter in named:
             parameter.grad = array_namespace(parameter.data).zeros_like(parameter.data)
         dinputs = module.backward(dy, cache)
+        if isinstance(dinputs, dict | Iterator):
+            return dinputs  # which is then said to be wrong
         dinputs = tuple(dinputs) if isinstance(dinputs, tuple | list) else (dinputs,)
         dinputs += (None,) * (len(inputs) - len(dinputs))
         return *dinputs, *(parameter.grad for _, parameter in named)

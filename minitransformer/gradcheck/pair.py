@@ -13,6 +13,7 @@ import re
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,11 @@ class Pair:
         """Call backward; returns the gradients of the checked inputs by name, None for none."""
         gradients = call("backward", self._backward, dy, cache)
         count = len(self.names)
+        if isinstance(gradients, dict | Iterator):
+            raise CheckError(
+                f"backward returned a {type(gradients).__name__}; return the gradients as a tuple, "
+                "in the order of the inputs"
+            )
         if gradients is None:
             gradients = (None,) * count
         gradients = tuple(gradients) if isinstance(gradients, tuple | list) else (gradients,)
@@ -87,7 +93,7 @@ def call(what, function, *arguments):
     """``function(*arguments)``, with anything it raises turned into a CheckError."""
     try:
         return function(*arguments)
-    except (Exception, SystemExit) as error:  # a learner's function may fail in any way
+    except (Exception, SystemExit, GeneratorExit) as error:  # it may fail in any way
         written = "read-only" in str(error)
         hint = "; a pair must not write to its inputs or to dy" if written else _shapes(error)
         raise CheckError(
@@ -128,7 +134,10 @@ def read_only(value):
 def argument_names(function, count):
     """The names of the first ``count`` arguments; ``input_1`` where the signature has too few."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some functions that are written in C
+        parameters = ()
     names = [parameter.name for parameter in parameters if parameter.kind in kinds]
     names += [f"input_{i}" for i in range(len(names), count)]
     return names[:count]
@@ -230,9 +239,10 @@ def _shapes(error):
 
 def _frame(error):
     """The innermost frame in the called file, and the line it was at; None and 0 for none."""
-    frames = list(traceback.walk_tb(error.__traceback__))[1:]  # the first is the call above
+    frames = list(traceback.walk_tb(error.__traceback__))
     files = [frame.f_code.co_filename for frame, _ in frames]
-    called = next((file for file in files if not file.startswith("<frozen")), None)  # the import
+    ours = (str(Path(__file__).parent), "<frozen")  # the calls of this package, and the import
+    called = next((file for file in files if not file.startswith(ours)), None)
     found = [at for at, file in zip(frames, files, strict=True) if file == called]
     return found[-1] if found else (None, 0)
 

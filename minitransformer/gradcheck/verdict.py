@@ -72,6 +72,25 @@ class Probe:
         direction, size = self._direction(index), self._size(index)
         return refined_slope(self.output, self.x, direction, self.dy, size, enough)
 
+    def refutes(self, gradient, tolerance):
+        """Whether slopes along the directions contradict it, beyond all rounding and kinks."""
+        finding = Finding(self.projected(gradient), self.numeric(), self.floor(), tolerance)
+        for index in map(tuple, np.argwhere(finding.wrong())):
+            finding.numeric[index], finding.floor[index] = self.refined(index, tolerance / 10)
+            if np.isfinite(finding.difference()[index]) and finding.wrong()[index]:
+                return not self._between(index, finding.analytic[index], tolerance)
+        return False
+
+    def _between(self, index, value, tolerance):
+        """Whether ``value`` lies between the slopes before and after x, or one of them is none."""
+        direction, step = self._direction(index), step_for(self._size(index))
+        try:
+            slopes = one_sided_slopes(self.output, self.x, direction, self.dy, step)
+        except CheckError:
+            return True
+        margin = tolerance * np.abs(slopes).max()
+        return min(slopes) - margin < value < max(slopes) + margin
+
     def kink(self, name, index, value):
         """In words, if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
 

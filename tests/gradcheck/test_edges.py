@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck import CheckError, check_module, check_pair
+from minitransformer.gradcheck import CheckError, check_module, check_pair, diagnosis
 from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.module import Module, Parameter
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 
@@ -56,6 +57,19 @@ def no_return(*arguments):
             "backward returned RefusesToBeAnArray where a gradient, an array of real numbers, "
             "should be: no",
         ),
+        (3, square_backward, (X,), "forward is 3; hand over a function"),
+        (
+            square,
+            lambda dy, x: {"x": 2 * x * dy},
+            (X,),
+            "backward returned a dict; return the gradients as a tuple, in the order of the inputs",
+        ),
+        (
+            square,
+            lambda dy, x: (2 * x * part for part in dy),
+            (X,),
+            "backward returned a generator; return the gradients as a tuple, in the order of",
+        ),
         (
             lambda x, w: (x * w[0] + w[1], (x, w)),
             lambda dy, c: (dy * c[1][0], [dy * c[0], dy]),
@@ -76,7 +90,30 @@ def test_a_forgotten_return_of_backward_is_told_as_that():
     assert report.tensors[0].diagnosis.endswith("depends on it: is a `return` missing?")
 
 
-@pytest.mark.parametrize("other", [HasDtype(np.dtype("f8")), HasDtype("f8"), [[1, 2], [3]], None])
+OTHERS = [
+    HasDtype(np.dtype("f8")),
+    HasDtype("f8"),
+    [[1, 2], [3]],
+    None,
+    np.array([-1, 0, -2]),
+    np.array([], dtype=int),
+    np.array(3),
+    np.bool_(True),
+    np.array(["a", "b", "c"]),
+    np.array([None, 1, "x"], dtype=object),
+    np.array(["2017-06-12"], dtype="M8[D]"),
+    np.zeros(3, dtype=[("a", int), ("b", float)]),
+    np.ma.masked_array([1, 2, 3], [False, True, False]),
+    (np.array([1, 0, 2]), {"mask": np.array([True, False, True]), "rate": 0.1}),
+    np.random.default_rng(0),
+    True,
+    "relu",
+    slice(1, 2),
+    float("nan"),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=lambda other: type(other).__name__)
 @pytest.mark.parametrize("factor", [2, 3])
 def test_other_inputs_pass_through_whatever_they_are(other, factor):
     report = check_pair(
@@ -84,6 +121,42 @@ def test_other_inputs_pass_through_whatever_they_are(other, factor):
     )
     assert report.right == (factor == 2)
     assert report.unchecked == ["other"]
+
+
+def gathered(table, ids):
+    return table[ids], (table.shape, ids)
+
+
+def gathered_backward(dy, cache):
+    shape, ids = cache
+    dtable = np.zeros(shape)
+    np.add.at(dtable, ids, dy)
+    return dtable
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [[-1, 0, -1], [[-3, 2], [2, -1]], [True, False, True], 2, -1, [], (slice(0, 2),)],
+    ids=str,
+)
+def test_a_table_may_be_indexed_by_anything(ids):
+    ids = np.array(ids, dtype=None if ids else int) if isinstance(ids, list | int) else ids
+    if np.size(ids):
+        assert check_pair(gathered, gathered_backward, (X, ids)).right
+    report = check_pair(gathered, lambda dy, cache: gathered_backward(dy, cache) + 1, (X, ids))
+    assert report.verdict == "wrong"
+
+
+def test_what_a_mark_does_not_understand_is_wrong_without_a_cause(monkeypatch):
+    def fails(evidence):
+        raise IndexError
+
+    monkeypatch.setattr(diagnosis, "MARKS", [fails])
+    with pytest.raises(IndexError):  # as in all tests, which would not see it otherwise
+        check_pair(square, lambda dy, x: 3 * x * dy, (X,))
+    monkeypatch.setattr(diagnosis, "TOLERATED", Exception)
+    report = check_pair(square, lambda dy, x: 3 * x * dy, (X,))
+    assert report.tensors[0].diagnosis == "its values are wrong"
 
 
 def test_each_input_has_a_name():
@@ -161,6 +234,61 @@ def test_a_module_may_return_a_list():
             return [super().backward(dy, cache)]
 
     assert check_module(Norm(4), X).right
+
+
+class Scale(Module):
+    """Its backward adds whatever the function ``gradient`` makes."""
+
+    def __init__(self, gradient):
+        self.gain = Parameter(np.ones(4))
+        self.gradient = gradient
+
+    def forward(self, x):
+        return x * self.gain.data, x
+
+    def backward(self, dy, x):
+        self.gain.grad = self.gradient(self.gain.grad, dy * x)
+        return dy * self.gain.data
+
+
+@pytest.mark.parametrize(
+    ("gradient", "cause"),
+    [
+        (lambda grad, dgain: np.add(grad, dgain.mean(0), out=grad), "it is 3 times too small"),
+        (lambda grad, dgain: dgain.sum(0), "backward replaces what was in the gradient"),
+        (lambda grad, dgain: dgain, "backward replaces what was in the gradient"),
+        (lambda grad, dgain: dgain.sum(0).tolist(), "backward replaces what was in the gradient"),
+        (lambda grad, dgain: None, "backward replaces what was in the gradient"),
+    ],
+    ids=["mean", "assigned", "another shape", "list", "None"],
+)
+def test_whatever_a_module_makes_of_a_gradient_is_wrong_in_words(gradient, cause):
+    dx, dgain = check_module(Scale(gradient), X).tensors
+    assert dx.right
+    assert dgain.diagnosis.startswith(cause)
+
+
+def test_a_module_that_fails_later_is_wrong_all_the_same():
+    calls = []
+
+    def gradient(grad, dgain):
+        calls.append(1)
+        if (dgain == X).all():  # where dy is 1, which it is where gradients are to be added to
+            raise KeyError("late")
+        grad += 2 * dgain.sum(0)
+        return grad
+
+    assert check_module(Scale(gradient), X).verdict == "wrong"
+
+
+def test_what_a_module_lacks_is_said():
+    with pytest.raises(CheckError, match="LayerNorm has no method backward"):
+        check_module(type("LayerNorm", (LayerNorm,), {"backward": None})(4), X)
+
+
+def test_the_line_in_which_a_module_fails_is_its_own():
+    with pytest.raises(CheckError, match=r"backward raised KeyError: 'gain' \(test_edges.py, line"):
+        check_module(Scale(lambda grad, dgain: {}["gain"]), X)
 
 
 def test_a_report_is_true_where_every_gradient_is_right():

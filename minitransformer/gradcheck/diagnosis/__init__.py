@@ -53,6 +53,7 @@ from minitransformer.gradcheck.diagnosis.where import counted, repeated_ids, whe
 
 REPLACED = "backward replaces what was in the gradient; it must add to it in place, with +="
 NONE_RETURNED = "backward returned None for it, but the output depends on it"
+TOLERATED = Exception  # of marks, to which inputs may be strange; nothing while they are tested
 ROUNDING = 1e-12  # of the right gradient: what is left of a sum whose terms cancel
 
 
@@ -64,7 +65,15 @@ def diagnose(evidence):
     """
     evidence = with_bounded_trials(evidence)
     with np.errstate(all="ignore"):
-        return next(filter(None, (mark(evidence) for mark in MARKS)))
+        return next(filter(None, (_said(mark, evidence) for mark in MARKS)), "its values are wrong")
+
+
+def _said(mark, evidence):
+    """What a mark says; nothing where it fails, because what is wrong is wrong without a cause."""
+    try:
+        return mark(evidence)
+    except TOLERATED:
+        return ""
 
 
 def _not_finite(evidence):

@@ -135,7 +135,7 @@ def _sizes(evidence):
                 quotient = f"{size.name} over {other.name}"
                 yield Size(
                     quotient,
-                    lambda e, a=of, b=other.of: a(e) / b(e),
+                    lambda e, a=of, b=other.of: a(e) / (b(e) or math.nan),  # of none of them
                     (*size.axes, *other.axes),
                     False,
                 )

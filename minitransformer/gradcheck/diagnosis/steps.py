@@ -44,7 +44,8 @@ def overwritten(evidence):
     """
     if evidence.slopes or time_axis(evidence) is not None:
         return ""
-    masks = {n: np.roll(x, 1, axis=0) for n, x in arrays(evidence).items() if x.dtype == bool}
+    given = arrays(evidence).items()
+    masks = {n: np.roll(x, 1, axis=0) for n, x in given if x.dtype == bool and x.ndim}
     moved = trial(evidence, **masks) if masks else evidence
     return _overwritten(evidence) if moved is None or _overwritten(moved) else ""
 

@@ -76,9 +76,8 @@ def only_some_of_dy(evidence):
 
 def _with_other_masks(evidence, axis, place, without=False):
     """Whether that is so, too, where masks and ids, which may have the same effect, are moved."""
-    moved = {
-        name: np.roll(x, 1, axis=0) for name, x in arrays(evidence).items() if x.dtype.kind in "iub"
-    }
+    given = arrays(evidence).items()
+    moved = {n: np.roll(x, 1, axis=0) for n, x in given if x.dtype.kind in "iub" and x.ndim}
     if not moved:
         return True
     whole = trial(evidence, **moved)

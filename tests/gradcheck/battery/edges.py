@@ -230,6 +230,21 @@ def counts_its_calls(dy, cache):
     return dy * cache[0] * (len(cache) - 1)
 
 
+def masked(x, mask):
+    LATEST["mask"] = mask
+    return x * mask, mask
+
+
+def masked_backward(dy, mask):
+    return dy * mask
+
+
+def ones_and_zeros(rng):
+    return rng.standard_normal((3, 5)), rng.permutation(15).reshape(3, 5) < 8
+
+
+GIVEN = np.random.default_rng(1).standard_normal((3, 5))
+MASKED = Right("a mask", masked, masked_backward, ones_and_zeros)
 MEMORY = Right("square, its slope kept", square, square_backward, normal((3, 5)))
 EXP = Right("exp, y kept", exp, exp_backward, normal((2, 6)))
 HELD = Right("square, its slope in a list", lambda x: (x * x, [2 * x]),
@@ -242,6 +257,11 @@ PAIRS += [
     Wrong(REMEMBERS, REMEMBERING.backward, "dx", "state", "backward reads self"),
     Wrong(MEMORY, global_square_backward, "dx", "state", "backward reads a global",
           forward=global_square),
+    MASKED,
+    Wrong(MASKED, {"dy * mask": 'dy * LATEST["mask"]'}, "dx", "state", "a global mask is read"),
+    Wrong(MEMORY, {"slope\n": "2 * GIVEN\n"}, "dx", "state of a notebook",
+          "backward reads the array that the check was given", inputs=lambda rng: (GIVEN,)),
+    Wrong(MEMORY, {"dy * slope": "np.clip(dy, -5, 5) * slope"}, "dx", "clipped", "dy is clipped"),
     Wrong(MEMORY, writes_to_cache, "dx", "overwrites", "backward writes to its cache"),
     Wrong(MEMORY, clears_its_cache, "dx", "overwrites", "backward clears its cache"),
     Wrong(EXP, writes_to_y, "dx", "overwrites", "backward writes to the y that forward returned"),

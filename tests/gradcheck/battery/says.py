@@ -194,6 +194,8 @@ SAYS = {
     "index of the maximum": (r"maxim|largest|another entry", MOVED),
     # What is not in the numbers
     "state": (r"\bself\b|global|\bcache\b|another call",),
+    "state of a notebook": (r"for these inputs.*from outside",),
+    "clipped": (r"in proportion to dy.*clipped",),
     "overwrites": (r"writes|overwr|destroy|changed?s?\b|second (time|call)|called again",),
     "float32": (r"float32|single precision",),
 }
