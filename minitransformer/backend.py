@@ -1,11 +1,13 @@
 """NumPy on a CPU, CuPy on a CUDA GPU: the only module that knows one from the other.
 
-All other code asks an array for its namespace, ``xp = array_namespace(x)``, and calls what both
-libraries spell the same way. The device is chosen once, at run time, by the user; nothing moves
-between host and device unless a function of this module is called to move it.
+(But for the twins for CuPy, ``accelerate/cuda/``.) All other code asks an array for its namespace,
+``xp = array_namespace(x)``, and calls what both libraries spell the same way. The device is chosen
+once, at run time, by the user; nothing moves between host and device unless a function of this
+module is called to move it.
 """
 
 import sys
+import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import ModuleType
@@ -14,6 +16,7 @@ import numpy as np
 
 from minitransformer.counter_generator import CounterGenerator
 from minitransformer.errors import ExplainedError, InputError
+from minitransformer.libraries import library_if_there
 
 INSTALL_HINT = (
     "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
@@ -57,6 +60,10 @@ class Device:
         """Wait until all work queued on this device is done."""
         if self.xp is not np:
             self.xp.cuda.Device(self.index).synchronize()
+
+    def queue(self):
+        """Where CUDA finds the queue that work of this thread for this GPU goes to, an address."""
+        return self.xp.cuda.get_current_stream().ptr
 
     def as_current(self):
         """Inside, this thread computes and makes new arrays here.
@@ -122,6 +129,14 @@ def visible_gpus():
         return []
 
 
+def nccl():
+    """CuPy's module for NCCL, by which GPUs of several processes meet, or None without NCCL."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CuPy's, that NCCL could not be loaded
+        module = library_if_there("cupy.cuda.nccl")
+    return module if module and module.available else None
+
+
 def _cuda_device(index):
     import cupy
 
@@ -155,6 +170,11 @@ def _cuda_problem(index):
 def is_array(x):
     """Whether ``x`` is an array or scalar of NumPy, CuPy or a library with an array namespace."""
     return _is_numpy(x) or _is_cupy(x) or hasattr(x, "__array_namespace__")
+
+
+def on_host(x):
+    """Whether the array ``x`` is NumPy's."""
+    return array_namespace(x) is np
 
 
 def array_namespace(x):

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from minitransformer.backend import CPU, array_namespace
+from minitransformer.backend import on_host
 
 _checked = ContextVar("ids on a device have been checked", default=False)
 
@@ -28,7 +28,7 @@ def check_token_ids(ids, vocabulary_size):
         TypeError: the dtype is not an integer one.
         ValueError: an id is out of range.
     """
-    if _checked.get() and array_namespace(ids) is not CPU.xp:
+    if _checked.get() and not on_host(ids):
         return
     if ids.dtype.kind not in "iu":
         raise TypeError(f"token ids must be integers; their dtype is {ids.dtype}")

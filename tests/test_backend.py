@@ -1,12 +1,16 @@
 """Devices are chosen at run time, say what is wrong with them, and exchange arrays on request."""
 
+import ast
+import re
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from strict_cupy import strict
 
+import minitransformer
 from minitransformer.backend import (
     CPU,
     Device,
@@ -18,6 +22,7 @@ from minitransformer.backend import (
     to_host,
 )
 
+PACKAGE = Path(minitransformer.__file__).parent
 STAND_IN = Device("stand-in", strict)
 
 
@@ -227,3 +232,26 @@ def test_scatter_add_counts_an_index_as_often_as_it_occurs(device):
     assert scatter_add(target, indices, values) is None
     expected = [[10 + 2, 10 + 3], [10, 10], [10 + 0 + 4 + 6, 10 + 1 + 5 + 7], [10, 10]]
     assert np.array_equal(to_host(target), expected)
+
+
+def knowledge_of_cupy(path):
+    """What the code in a file does that only one who knows NumPy from CuPy can do."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                found += [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(name)) | ast.Constant(value=str(name)):
+                found.append(name)
+            case ast.Attribute(attr="cuda"):
+                found.append("cupy.cuda")
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()], comparators=[library]):
+                found += ["cupy or not"] * (ast.unparse(library).split(".")[-1] in ("np", "xp"))
+    return [name for name in found if re.match(r"cupy\b|cupy_", name)]
+
+
+def test_nobody_but_the_backend_and_the_twins_for_cupy_knows_numpy_from_cupy():
+    knows = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if knowledge_of_cupy(path)}
+    assert Path("backend.py") in knows
+    others = knows - {Path("backend.py")}
+    assert {path.parts[:2] for path in others} == {("accelerate", "cuda")}

@@ -29,7 +29,7 @@ import zlib
 
 import numpy as np
 
-from minitransformer.backend import CPU, array_namespace, is_array, to_host
+from minitransformer.backend import CPU, is_array, on_host, to_host
 from minitransformer.blas_threads import limit_blas_threads
 from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import Interrupt, noted
@@ -176,7 +176,7 @@ class Mpi(Alone):
     # The sum of gradients
 
     def add(self, total, gradients, shards, workers, ordered=True):
-        if array_namespace(total) is not np:
+        if not on_host(total):
             self.bytes_sent += self._nccl.add(total, gradients, shards, workers, ordered)
             return
         if ordered:
@@ -217,7 +217,7 @@ class Mpi(Alone):
         self.bytes_sent += length * (self.count - 1) * total.itemsize
 
     def norm(self, total):
-        if array_namespace(total) is not np:
+        if not on_host(total):
             return self._nccl.norm(total)
         return self.first(super().norm, total)
 

@@ -7,22 +7,14 @@ No process waits here. Each call puts work on the queue of the GPU, CuPy's curre
 returns; what waits there until all processes have come to the same call is the GPU.
 """
 
-import warnings
 from contextlib import contextmanager
 
-from minitransformer.libraries import MissingLibraryError, library_if_there
+from minitransformer.backend import nccl
+from minitransformer.libraries import MissingLibraryError
 from minitransformer.training.clipping import gradient_norm
 from minitransformer.training.mpi import ProcessError
 from minitransformer.training.processes import add_up
 from minitransformer.workers import Workers
-
-
-def nccl():
-    """CuPy's module for NCCL, or None where there is no NCCL."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CuPy's, that NCCL could not be loaded
-        module = library_if_there("cupy.cuda.nccl")
-    return module if module and module.available else None
 
 
 def nccl_version():
@@ -47,7 +39,7 @@ class Nccl:
     """
 
     def __init__(self, device, processes):
-        self._xp, self._nccl = device.xp, nccl()
+        self._device, self._nccl = device, nccl()
         versions = {"CuPy": device.xp.__version__, "NCCL": nccl_version() or "not there"}
         processes.require_same(**versions)
         if not self._nccl:
@@ -86,7 +78,7 @@ class Nccl:
         parts = [slice(rank * each, end) for rank, end in enumerate(ends)]
         mine = total[parts[self._rank]]
         if self._rows is None:
-            self._rows = [self._xp.empty(len(mine), total.dtype) for _ in range(shards)]
+            self._rows = [self._device.xp.empty(len(mine), total.dtype) for _ in range(shards)]
         shards_of = Workers(self._count).ranges(shards)  # as Mpi.part deals them out
         with self._group():
             for peer, part in enumerate(parts):  # this process itself is one of the peers
@@ -131,4 +123,4 @@ class Nccl:
     def _of(self, x, *choice):
         """The last arguments of a call: the type of ``x``, the choice of the call, the stream."""
         kind = getattr(self._nccl, f"NCCL_{x.dtype.name.upper()}")  # NCCL_FLOAT32
-        return kind, *choice, self._xp.cuda.get_current_stream().ptr
+        return kind, *choice, self._device.queue()
