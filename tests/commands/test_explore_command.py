@@ -99,7 +99,7 @@ def test_of_a_damaged_run_nothing_is_written(run_copy, opened, name):
     ("change", "message"),
     [
         ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
-        ({"d_model": 1024, "d_ff": 4096}, "and 6,000,000 are the most"),
+        ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
     ],
 )
 def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):
