@@ -11,6 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from minitransformer import CPU, Device
+from minitransformer import blas_threads as blas_module
 from minitransformer import workers as workers_module
 from minitransformer.workers import Workers, available_cores, default_shards
 
@@ -192,6 +193,17 @@ def test_the_blas_has_all_its_threads_again_when_the_last_of_several_callers_is_
         caller.join(10)
     assert seen == [{1}] * 3
     assert blas_threads() == {2}
+
+
+def test_without_threadpoolctl_the_blas_of_a_process_keeps_its_threads(
+    blas_of_two_threads, without, monkeypatch
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # or there is a warning
+    monkeypatch.setattr(blas_module, "_threadpoolctl", blas_module._threadpoolctl.__wrapped__)
+    before = blas_threads()
+    without("threadpoolctl")
+    blas_module.limit_blas_threads(1)
+    assert blas_threads() == before
 
 
 def in_a_fork(function):

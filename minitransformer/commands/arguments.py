@@ -82,14 +82,21 @@ def own_functions(options):
             )
             yield
         return
-    kept = RunFolder(options.run_folder).own
-    if kept.exists():
+    run_folder = RunFolder(options.run_folder)
+    note_own(
+        run_folder,
+        f"here the package's run, and with --own FILE those of a file, such as {run_folder.own}",
+    )
+    yield
+
+
+def note_own(run_folder, what):
+    """Say of a run that was trained on other functions than the package's what runs here."""
+    if run_folder.own.exists():
         print(
-            f"minitransformer: this run was trained on functions of a learner's; here the "
-            f"package's run, and with --own FILE those of a file, such as {kept}",
+            f"minitransformer: this run was trained on functions of a learner's; {what}",
             file=sys.stderr,
         )
-    yield
 
 
 def require_task(run_folder, command):

@@ -5,7 +5,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from minitransformer.commands.arguments import add_run_folder, new_file
+from minitransformer.commands.arguments import add_run_folder, new_file, note_own
 from minitransformer.data.corpus import read_text
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.explorer.page import explorer_page, require_explorable
@@ -48,6 +48,7 @@ def add(parser):
 def run(options):
     """Write the page, print where, and open it; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
+    note_own(run_folder, "the page computes with the package's")
     page = page_of(run_folder, options.sentences)
     path = options.output or run_folder.path / "explorer.html"
     with written_whole(path) as file:

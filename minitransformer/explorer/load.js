@@ -9,7 +9,7 @@ export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
   const { config, pieces, shapes, numbers, ...others } = contents;
   const vocabulary = new Vocabulary(pieces, config.max_length);
-  const model = new Transformer(config, named_arrays(shapes, from_float16(numbers)));
+  const model = new Transformer(config, named_arrays(shapes, from_float32(numbers)));
   return { config, vocabulary, model, ...others };
 }
 
@@ -24,21 +24,12 @@ function named_arrays(shapes, data) {
   return Object.fromEntries(arrays);
 }
 
-// The numbers in base64 of little-endian float16: a bit for the sign, 5 for the exponent and 10 for
-// the fraction, which has a 1 in front of it unless the number is very small.
-function from_float16(base64) {
+// The numbers in base64 of little-endian float32.
+function from_float32(base64) {
   const text = atob(base64);
   const bytes = new DataView(new ArrayBuffer(text.length));
   for (let i = 0; i < text.length; i++) {
     bytes.setUint8(i, text.charCodeAt(i));
   }
-  const powers = Array.from({ length: 32 }, (_, exponent) => 2 ** (Math.max(exponent, 1) - 25));
-  const numbers = new Float64Array(text.length / 2);
-  for (let i = 0; i < numbers.length; i++) {
-    const bits = bytes.getUint16(2 * i, true);
-    const exponent = (bits >> 10) & 31;
-    const fraction = (bits & 1023) + (exponent > 0 ? 1024 : 0);
-    numbers[i] = (bits >> 15 ? -fraction : fraction) * powers[exponent];
-  }
-  return numbers;
+  return Float64Array.from({ length: text.length / 4 }, (_, i) => bytes.getFloat32(4 * i, true));
 }

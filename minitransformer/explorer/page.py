@@ -4,10 +4,9 @@ A page that is opened by a double click may not fetch modules from beside it. So
 after the other, each after those that it imports, and lose their ``import`` and ``export``; names
 at the top of a module are therefore unique among all of them.
 
-The parameters are stored as float16, half the size of float32, and computed with in float64. In a
-trained toy model that moved no logit of a hundred sentences by more than 0.01, and changed none of
-500 greedy translations. Text from outside, the vocabulary and the sentences, enters as JSON without
-any ``<``, so that it can end no script.
+The parameters are stored as they were trained, in float32, and computed with in float64. Text from
+outside, the vocabulary and the sentences, enters as JSON without any ``<``, so that it can end no
+script.
 """
 
 import base64
@@ -21,7 +20,7 @@ from minitransformer.backend import to_host
 from minitransformer.checkpoint import CheckpointError
 
 FOLDER = Path(__file__).parent
-LARGEST = 6_000_000  # bytes of a page
+LARGEST = 12_000_000  # bytes of a page
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(function|class|const|let)\b)", re.MULTILINE)
@@ -40,14 +39,14 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
 
     Raises:
         CheckpointError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
-            parameter is no number that float16 has.
+            parameter is NaN or infinite.
     """
     require_explorable(model.config)
     contents = {
         "config": model.config.as_dict(),
         "pieces": vocabulary.pieces(range(len(vocabulary))),
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
-        "numbers": base64.b64encode(_float16(model)).decode(),
+        "numbers": base64.b64encode(_float32(model)).decode(),
         "examples": list(examples),
         "languages": languages,
         "lessons": lessons or {},
@@ -75,7 +74,7 @@ def require_explorable(config):
             f"'transformer' alone; train one: minitransformer train toy"
         )
     count = config.num_parameters()
-    _require_fits(count * 8 // 3, f"a page with the {count:,} parameters of this model")
+    _require_fits(count * 16 // 3, f"a page with the {count:,} parameters of this model")
 
 
 def script(main):
@@ -102,22 +101,20 @@ def escaped_json(value):
     return json.dumps(value, separators=(",", ":")).replace("<", r"\u003c")
 
 
-def _float16(model):
-    numbers = to_host(model.flat.data)
-    with np.errstate(over="ignore"):
-        rounded = numbers.astype("<f2")
-    if not np.isfinite(rounded).all():
+def _float32(model):
+    numbers = to_host(model.flat.data).astype("<f4")
+    if not np.isfinite(numbers).all():
         raise CheckpointError(
-            "a parameter of this model is NaN or larger than 65,504, the largest number of "
-            "float16; its training has diverged, so train again with a lower learning rate"
+            "a parameter of this model is NaN or infinite; its training has diverged, so train "
+            "again with a lower learning rate"
         )
-    return rounded.tobytes()
+    return numbers.tobytes()
 
 
 def _require_fits(size, what):
     if size > LARGEST:
         raise CheckpointError(
             f"{what} has {size:,} bytes, and {LARGEST:,} are the most: that is a model of about "
-            f"{LARGEST * 3 // 8 // 100_000 / 10} million parameters, with few sentences; "
+            f"{LARGEST * 3 // 16 // 100_000 / 10} million parameters, with few sentences; "
             "explore a smaller one, as minitransformer train toy makes it, or give fewer sentences"
         )

@@ -6,7 +6,6 @@
 //   const run = model.forward(source, target, { off });    target: ids, BOS first
 //   const gradient = model.gradient(run, position, piece);
 //   for (const step of translate(model, source, { forced, off })) …          see translate.js
-//   likeliest(run.logits, position, 10)
 //
 // `off` is a Set of heads that give zeros, by names such as "encoder.0.self.2" (its third head).
 //

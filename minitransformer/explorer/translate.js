@@ -1,6 +1,6 @@
 // Greedy search, one piece at a time, over a cache of keys and values (decoding/incremental.py).
 
-import { array, row, transposed, zeros } from "./arrays.js";
+import { row, transposed, zeros } from "./arrays.js";
 import { Run } from "./boxes.js";
 import {
   merge_heads,
@@ -13,10 +13,9 @@ import { softmax } from "./layers/softmax.js";
 import { BOS, EOS, PAD } from "./subwords.js";
 import { Transformer } from "./transformer.js";
 
-// The pieces that most probably follow, { id, probability }, the likeliest first: at a position
-// of logits (T, V). Padding and start symbol are never said.
-export function likeliest(logits, position, count = 10) {
-  const [probabilities] = softmax(array([1, logits.shape[1]], row(logits, position))); // (1, V)
+// The pieces that most probably follow, { id, probability }, the likeliest first, by the
+// probabilities (1, V) of all. Padding and start symbol are never said.
+function likeliest(probabilities, count = 10) {
   return Array.from(probabilities.data, (probability, id) => ({ id, probability }))
     .filter(({ id }) => id !== PAD && id !== BOS)
     .sort((a, b) => b.probability - a.probability || a.id - b.id)
@@ -24,17 +23,18 @@ export function likeliest(logits, position, count = 10) {
 }
 
 // The translation of source ids, piece by piece. Each step is
-//   { position, id, forced, candidates }
+//   { position, id, probability, forced, candidates }
 // with what `likeliest` gives as candidates, and id the first of them or, as long as there are
 // any, the next of the `forced` ids. It ends after EOS or the most pieces that are allowed.
 export function* translate(model, source_ids, { forced = [], off = new Set() } = {}) {
   const decoder = new IncrementalDecoder(model, source_ids, off);
   const most = Math.min(2 * source_ids.length + 10, model.config.max_length);
   for (let position = 0, id = BOS; position < most && id !== EOS; position++) {
-    const candidates = likeliest(decoder.step(id), 0);
+    const [probabilities] = softmax(decoder.step(id)); // (1, V)
+    const candidates = likeliest(probabilities);
     const is_forced = position < forced.length;
     id = is_forced ? forced[position] : candidates[0].id;
-    yield { position, id, forced: is_forced, candidates };
+    yield { position, id, probability: probabilities.data[id], forced: is_forced, candidates };
   }
 }
 

@@ -30,6 +30,15 @@ def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, ca
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
 
 
+def test_of_a_run_on_a_learner_s_functions_it_says_that_the_page_has_the_package_s(
+    run_copy, capsys
+):
+    (run_copy / "own.py").write_text("def relu(x):\n    return x, None\n")
+    assert main(["explore", str(run_copy)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("on functions of a learner's; the page computes with the package's") == 1
+
+
 def no_browser_found(address):
     return False
 
@@ -99,7 +108,7 @@ def test_of_a_damaged_run_nothing_is_written(run_copy, opened, name):
     ("change", "message"),
     [
         ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
-        ({"d_model": 1024, "d_ff": 4096}, "and 6,000,000 are the most"),
+        ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
     ],
 )
 def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):

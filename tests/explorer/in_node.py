@@ -63,11 +63,11 @@ def small_vocabulary():
 
 
 def small_model(vocabulary, **changes):
-    """A Transformer in float64 whose parameters float16 has, none of them 0 or 1 on purpose."""
+    """A Transformer in float64 whose parameters float32 has, none of them 0 or 1 on purpose."""
     fields = SIZES | dict(max_length=40) | changes
     model = Transformer(TransformerConfig.of_vocabulary(len(vocabulary), **fields), seed=1)
     drawn = np.random.default_rng(0).normal(scale=0.3, size=model.flat.data.shape)
-    model.flat.data[:] = (model.flat.data + drawn).astype(np.float16)
+    model.flat.data[:] = model.flat.data + drawn
     return model.to(dtype=np.float64)
 
 

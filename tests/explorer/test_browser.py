@@ -207,6 +207,23 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     assert page.all(".changed") == []
 
 
+def test_a_chosen_piece_that_is_no_longer_likely_has_its_probability(page):
+    """The one that the gradients begin with; without two heads others are likelier."""
+    page.open("#example=1&step=1&attention=encoder")
+    page.click("#candidate-9")
+    (chosen,) = page.texts("#steps .chosen")
+    page.click("#view-attention")
+    page.click("#switch-0")
+    page.click("#switch-1")
+    page.click("#view-next")
+    assert chosen not in page.texts(".bar-row .piece")
+    (shown,) = page.texts(".end.is-next")
+    page.click("#view-gradients")
+    assert shown.split(" · ")[1] in page.one("#view-shown p").text
+    assert shown.split(" · ")[1] in page.one("#steps .chosen").get_attribute("aria-label")
+    assert numbers(shown.split(" · ")[1])[0] > 0
+
+
 def numbers_in(text):
     """Those with three digits after the point."""
     return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3}", text)]

@@ -157,6 +157,7 @@ def test_it_goes_on_from_a_piece_that_is_forced(vocabulary):
         logits, _ = model.forward(np.array([source]), np.array([[BOS, *ids[:-1]]]))
         for step, row in zip(steps, logits[0], strict=True):
             p, _ = softmax(row)
+            assert step["probability"] == pytest.approx(p[step["id"]])  # also beyond the likeliest
             p[[0, BOS]] = 0  # never said
             likeliest = np.argsort(-p)[:10]
             assert [c["id"] for c in step["candidates"]] == likeliest.tolist()

@@ -1,11 +1,12 @@
 """translate, evaluate and info with several processes; and what one process imports of all this."""
 
 import json
+import shlex
 import subprocess
 import sys
 
 import pytest
-from jobs import environment, run, words
+from jobs import MPIEXEC, environment, finished, run, words
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,17 @@ def test_a_file_is_translated_in_its_order(whole, sentences, options):
     best = 2 if "--n-best" in options else 1
     assert len(alone.splitlines()) == best * len(sentences.splitlines())
     assert together == alone
+
+
+def test_a_file_that_mpiexec_would_not_pass_on_is_given_to_each_process(whole, tmp_path):
+    text = f"bao\n{'bao ' * 250_000}\nbi\n"  # of more than a pipe holds
+    (tmp_path / "text").write_text(text)
+    translate = shlex.join(words(1, ("translate", whole)))
+    given = f"{translate} < {shlex.quote(str(tmp_path / 'text'))}"
+    done = finished([MPIEXEC, "-n", "2", "sh", "-c", given])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run(1, "translate", whole, input=text)[0]
+    assert len(done.stdout.splitlines()) == 3
 
 
 def test_texts_that_are_given_are_translated_once(whole):

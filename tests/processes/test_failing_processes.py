@@ -131,6 +131,7 @@ def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
 
 
 def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tmp_path):
+    """Here a SIGHUP that mpiexec does not pass on: it dies, and with it all."""
     folder = tmp_path / "run"
     arguments = "train", recipe, "--epochs", 20, "--run-folder", folder
     command = words(2, arguments, trouble="slow:0")
@@ -138,7 +139,7 @@ def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tm
         while not RunFolder(folder).log.entries():
             time.sleep(0.01)
         _, said = run(2, "train", "--resume", folder, status=1)
-        job.kill()  # mpiexec, with which all end
+        job.send_signal(signal.SIGHUP)
     assert said.count("is under way") == 1
     run(2, "train", "--resume", folder)
 

@@ -115,6 +115,10 @@ def test_where_one_process_has_no_gpu_auto_is_the_cpu_and_cuda_is_refused():
     assert re.match("none; rank 1 on node1: .* no CUDA device answers", told["GPU"])
 
 
+def test_where_processes_share_a_gpu_info_says_why_they_have_no_device():
+    assert info(2, "1")["device"].startswith("none; 2 processes on node0 see 1 GPU, and each needs")
+
+
 def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
     def broken(name):
         raise DeviceError("its driver is too old")

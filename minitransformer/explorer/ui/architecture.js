@@ -210,8 +210,7 @@ function ends(state, { decoder }) {
   if (!steps) {
     return bottom;
   }
-  const { id, candidates } = selected(state);
-  const probability = candidates.find((candidate) => candidate.id === id)?.probability ?? 0;
+  const { id, probability } = selected(state);
   const next = `${piece_text(state, id)} · ${percent(probability)}`;
   return [
     ...bottom,

@@ -61,7 +61,7 @@ function source_pieces(state) {
 function target_pieces(state, update, fresh) {
   const { say, steps, step, page, undo } = state;
   const delay = Math.min(60, 700 / steps.length); // milliseconds
-  const items = steps.map(({ id, candidates, position }, i) => ({
+  const items = steps.map(({ id, probability, position }, i) => ({
     value: i,
     class: `chip ${joint(state, id, i)} ${fresh ? "appears" : ""} ${
       state.forced[i]?.chosen ? "chosen" : ""
@@ -70,7 +70,7 @@ function target_pieces(state, update, fresh) {
     label: say("piece_label", {
       piece: piece_text(state, id),
       number: position + 1,
-      percent: percent(candidates.find((candidate) => candidate.id === id)?.probability ?? 0),
+      percent: percent(probability),
     }),
     content: [piece_text(state, id)],
   }));
