@@ -12,7 +12,7 @@ from pathlib import Path
 
 import minitransformer
 from minitransformer import interrupts
-from minitransformer.errors import ExplainedError
+from minitransformer.errors import ExplainedError, in_words
 from minitransformer.training.processes import all_processes
 
 COMMANDS = {
@@ -66,8 +66,7 @@ def _main(arguments):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except OSError as error:
-        problem = f"{error.filename}: {error.strerror}" if error.filename else error
-        _say(problem)
+        _say(in_words(error))
         return FAILED
     except MemoryError as error:
         _say(f"there is not enough memory. {error}".rstrip())

@@ -20,6 +20,7 @@ from minitransformer.commands.arguments import (
     translator_of,
 )
 from minitransformer.commands.terminal import shown
+from minitransformer.regular_file import errors_named
 from minitransformer.training.processes import all_processes
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -175,7 +176,9 @@ def _draw(translation, options, number):
     if translation.attention is None:
         _note(f"text {number} is blank; there is nothing to draw")
         return
-    plots.attention_map(translation.attention, translation.source_pieces, translation.pieces, path)
+    pieces = translation.source_pieces, translation.pieces
+    with errors_named(path):
+        plots.attention_map(translation.attention, *pieces, path)
     _note(f"attention drawn: {path}")
 
 
