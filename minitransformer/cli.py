@@ -7,12 +7,13 @@ import os
 import shlex
 import sys
 import warnings
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 
 import minitransformer
 from minitransformer import interrupts
 from minitransformer.errors import ExplainedError, in_words
+from minitransformer.terminal import bare, readable, readable_streams
 from minitransformer.training.processes import all_processes
 
 COMMANDS = {
@@ -38,18 +39,19 @@ PLAIN = "\0"  # before what follows "--" and is no option though it begins with 
 
 def main(arguments=None):
     """Run the command line, with all processes that mpiexec started; returns the exit status."""
-    try:
-        processes = all_processes()
-    except ExplainedError as error:
-        _say(error)
-        return FAILED
-    return processes.run(lambda: _main(arguments))
+    _mend_streams()
+    with readable_streams():
+        try:
+            processes = all_processes()
+        except ExplainedError as error:
+            _say(error)
+            return FAILED
+        return processes.run(lambda: _main(arguments))
 
 
 def _main(arguments):
     try:
         interrupts.importing_is_over()
-        _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         if all_processes().rank and not options.shared:
             return 0  # the first process does it
@@ -76,7 +78,18 @@ def _main(arguments):
         return FAILED
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """Whose help and usage, which some Pythons colour, go to the terminal as they are."""
+
+    def print_help(self, file=None):
+        super().print_help(bare(file or sys.stdout))
+
+    def error(self, message):
+        with redirect_stderr(bare(sys.stderr)):
+            super().error(readable(message))
+
+
+class _Command(_Parser):
     """The parser of one command, which learns what the command takes when it is to parse that."""
 
     def parse_known_args(self, args=None, namespace=None):
@@ -100,7 +113,7 @@ def _mend_streams():
 
 
 def _parse(arguments):
-    parser = argparse.ArgumentParser(prog="minitransformer", description=minitransformer.__doc__)
+    parser = _Parser(prog="minitransformer", description=minitransformer.__doc__)
     parser.set_defaults(shared=False)
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
