@@ -8,13 +8,14 @@ import shlex
 import sys
 import traceback
 import warnings
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
 import minitransformer
 from minitransformer import interrupts
-from minitransformer.errors import ExplainedError
+from minitransformer.errors import ExplainedError, in_words
+from minitransformer.terminal import bare, readable, readable_streams
 from minitransformer.training.processes import all_processes
 
 COMMANDS = {
@@ -41,17 +42,18 @@ PLAIN = "\0"  # before what follows "--" and is no option though it begins with 
 
 def main(arguments=None):
     """Run the command line, with all processes that mpiexec started; returns the exit status."""
-    try:
-        processes = all_processes()
-    except ExplainedError as error:
-        return _failed(error, error)
-    return processes.run(lambda: _main(arguments))
+    _mend_streams()
+    with readable_streams():
+        try:
+            processes = all_processes()
+        except ExplainedError as error:
+            return _failed(error, error)
+        return processes.run(lambda: _main(arguments))
 
 
 def _main(arguments):
     try:
         interrupts.importing_is_over()
-        _mend_streams()
         options = _parse(sys.argv[1:] if arguments is None else arguments)
         processes = all_processes()
         if processes.count > 1:
@@ -71,8 +73,7 @@ def _main(arguments):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except OSError as error:
-        problem = f"{error.filename}: {error.strerror}" if error.filename else error
-        return _failed(error, problem)
+        return _failed(error, in_words(error))
     except MemoryError as error:
         return _failed(error, f"there is not enough memory. {error}".rstrip())
     except ExplainedError as error:
@@ -81,7 +82,18 @@ def _main(arguments):
         return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """Whose help and usage, which some Pythons colour, go to the terminal as they are."""
+
+    def print_help(self, file=None):
+        super().print_help(bare(file or sys.stdout))
+
+    def error(self, message):
+        with redirect_stderr(bare(sys.stderr)):
+            super().error(readable(message))
+
+
+class _Command(_Parser):
     """The parser of one command, which learns what the command takes when it is to parse that."""
 
     def parse_known_args(self, args=None, namespace=None):
@@ -105,7 +117,7 @@ def _mend_streams():
 
 
 def _parse(arguments):
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="minitransformer",
         description=minitransformer.__doc__,
         epilog=f"Where an error comes from is shown with {TRACEBACK}=1 in the environment.",

@@ -3,6 +3,13 @@
 from numbers import Integral
 
 
+def in_words(error):
+    """What an exception says; of an OSError which file, if that is known, and what is wrong."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 class ExplainedError(Exception):
     """Its message says what is wrong and what to do.
 

@@ -7,9 +7,11 @@ first, which takes the name, from whatever had it, when it is whole.
 """
 
 import errno
+import math
 import os
 import stat
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 
@@ -17,14 +19,14 @@ class IrregularFileError(OSError):
     """What has the name of a file is something else, or larger than such a file may be."""
 
 
-def open_regular(path):
-    """A regular file, or what a link to one leads to, opened to read bytes.
+def open_regular(path, most=math.inf):
+    """A regular file, or what a link to one leads to, opened to read bytes, ``most`` at most.
 
     Raises:
-        IrregularFileError: it is a folder, a pipe, a socket or a device.
+        IrregularFileError: there are more, or it is a folder, a pipe, a socket or a device.
         OSError: it does not exist or may not be opened.
     """
-    return open(path, "rb", opener=_regular)
+    return open(path, "rb", opener=partial(_regular, most))
 
 
 def read_regular(path, most):
@@ -34,13 +36,8 @@ def read_regular(path, most):
         IrregularFileError: there are more, or it is no regular file.
         OSError: it does not exist or may not be opened.
     """
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise IrregularFileError(
-                errno.EFBIG, f"such a file has {most:,} bytes at most, and this one more", str(path)
-            )
-        return file.read(size)
+    with open_regular(path, most) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
 
 
 @contextmanager
@@ -51,25 +48,40 @@ def written_whole(path):
     that a process killed in between leaves.
 
     Raises:
-        OSError: it cannot be written. What was there before is untouched.
+        OSError: it cannot be written; names ``path``. What was there before is untouched.
     """
     path = Path(path)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
+    with errors_named(path):
+        temporary.unlink(missing_ok=True)
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)  # it is there only after a failure
+
+
+@contextmanager
+def errors_named(path):
+    """Inside, an OSError is of the file at ``path``: that of a full disk comes without a name."""
     try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)  # it is there only after a failure
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
-def _regular(path, flags):
+def _regular(most, path, flags):
     # Without O_NONBLOCK opening a pipe would wait for a writer. Windows has neither.
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
+    status = os.fstat(descriptor)
+    number, problem = errno.EINVAL, "this is no regular file"
+    if stat.S_ISREG(status.st_mode):
+        if status.st_size <= most:
+            return descriptor
+        number, problem = errno.EFBIG, f"such a file has {most:,} bytes at most, and this one more"
     os.close(descriptor)
-    raise IrregularFileError(errno.EINVAL, "this is no regular file", str(path))
+    raise IrregularFileError(number, problem, str(path))

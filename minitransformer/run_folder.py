@@ -65,7 +65,7 @@ NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 # What a process killed while it writes leaves, in the folders that it leaves it in.
 LEFTOVERS = {
     "": r"(config\.json|vocabulary\.model|own\.py|beginning\.npz|metrics\.jsonl|model\.npz|"
-    r"package\.jsonl|certificate\.md)\.\d+\.tmp",
+    r"package\.jsonl|certificate\.md|loss\.png|learning_rate\.png|explorer\.html)\.\d+\.tmp",
     "checkpoints": r"step-\d{8,}\.npz\.\d+\.tmp",
     "epochs": r"epoch-\d{4,}\.npz\.\d+\.tmp",
 }
@@ -99,8 +99,12 @@ class RunFolder:
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
 
-    def require_free(self):
+    def require_free(self, own=None, beginning=None):
         """Let a new run begin here only if nothing is there, or what one that was killed left.
+
+        Args:
+            own, beginning: the learner's functions and the Beginning that the run is to keep, if
+                any; of a run with none, none may be left.
 
         Raises:
             CheckpointError: something else is there; says what.
@@ -122,19 +126,38 @@ class RunFolder:
                 "If it is a run, put its config.json back; if not, a new run would mix its files "
                 "with these"
             )
+        for path, kept, option in ((self.own, own, "--own"), (self.beginning, beginning, "--from")):
+            if path.exists() and not kept:
+                raise CheckpointError(
+                    f"{path} is there already, and a run begun without {option} would take it for "
+                    "its own when it is resumed: move it away"
+                )
 
     def resume_command(self):
         """What to type to go on with the run."""
         own = f" --own {shlex.quote(str(self.own))}" if self.own.exists() else ""
         return f"minitransformer train --resume {shlex.quote(str(self.path))}{own}"
 
+    def is_unfinished(self):
+        """Whether a training was begun here and has not come to its end."""
+        ends = [self.model, *([self.certificate] if self.own.exists() else [])]
+        return self.config.exists() and not all(path.exists() for path in ends)
+
+    def leftovers(self):
+        """The files that processes killed while they wrote them have left half written."""
+        return [
+            path
+            for folder, leftover in LEFTOVERS.items()
+            for path in (self.path / folder).glob("*.tmp")
+            if re.fullmatch(leftover, path.name) and path.is_file()
+        ]
+
     def create(self):
         """Make the folder and those in it, where missing; remove what a killed process left."""
-        for folder, leftover in LEFTOVERS.items():
+        for folder in LEFTOVERS:
             (self.path / folder).mkdir(parents=True, exist_ok=True)
-            for path in (self.path / folder).iterdir():
-                if re.fullmatch(leftover, path.name) and path.is_file():
-                    path.unlink()
+        for path in self.leftovers():
+            path.unlink()
 
     def save_config(self, model_config, recipe, begun_on="cpu"):
         """Write the configuration of the model, the recipe, a dict, and ``"cpu"`` or ``"cuda"``."""
@@ -245,6 +268,10 @@ class RunFolder:
     def save_checkpoint(self, arrays, state):
         """Write all that a resume needs, then remove all checkpoints but the newest two."""
         self._save(checkpoint_path(self.checkpoints, state["step"]), arrays, state)
+        self.prune_checkpoints()
+
+    def prune_checkpoints(self):
+        """Remove all checkpoints but the newest two."""
         prune(self.checkpoints, keep=checkpoints(self.checkpoints)[-2:])
 
     def load_newest_checkpoint(self):
@@ -280,7 +307,7 @@ class RunFolder:
 
     def prune_epochs(self, keep):
         """Remove the parameters after the epochs before the last in ``keep`` that are not in it."""
-        for epoch in set(range(1, max(keep))) - set(keep):
+        for epoch in set(range(1, max(keep, default=1))) - set(keep):
             path = self.epoch_file(epoch)
             if path.is_file():
                 path.unlink()
@@ -391,7 +418,7 @@ class RunFolder:
             CheckpointError: which says what is left, and how to begin again.
         """
         found = [*checkpoints(self.checkpoints), *self.epoch_files()]
-        if self.log.entries():
+        if next(iter(self.log), None):
             found.insert(0, self.log.path)
         if found:
             left = ", ".join(str(path.relative_to(self.path)) for path in found)
@@ -415,8 +442,8 @@ class RunFolder:
         paths = (self.path / f"before-{number}" for number in itertools.count(1))
         aside = RunFolder(next(path for path in paths if not path.exists()))
         aside.path.mkdir()
-        aside.config.write_bytes(self._config_content())
-        aside.vocabulary.write_bytes(self._vocabulary_content())
+        _write_whole(aside.config, self._config_content())
+        _write_whole(aside.vocabulary, self._vocabulary_content())
         if self.beginning.exists():
             with open_regular(self.beginning) as file, written_whole(aside.beginning) as copy:
                 shutil.copyfileobj(file, copy)

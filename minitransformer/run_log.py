@@ -7,11 +7,12 @@ worse; where a run goes on, what it will log again is dropped first. Each entry 
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 from minitransformer.checkpoint import CheckpointError
 from minitransformer.checkpoint.fields import count, number, require_fields
-from minitransformer.regular_file import read_regular, written_whole
+from minitransformer.regular_file import errors_named, open_regular, written_whole
 
 MOST = 10**9  # bytes; a million steps have 300 MB
 KINDS = {"train": {"step": count}, "validation": dict(step=count, epoch=count)}
@@ -30,27 +31,44 @@ class RunLog:
 
     def append(self, entry):
         """Write one entry, a dict, as the last."""
-        with self.path.open("a", encoding="utf-8") as file:
+        with errors_named(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry, allow_nan=False) + "\n")
 
     def write(self, entries):
-        """Make these all that there is, a list of dicts."""
+        """Make these all that there is, dicts."""
         with written_whole(self.path) as file:  # in the place of a link, too: we append to it
-            file.write("".join(json.dumps(entry) + "\n" for entry in entries).encode())
+            for entry in entries:
+                file.write(json.dumps(entry).encode() + b"\n")
 
     def entries(self):
-        """All entries, as a list of dicts; a last line cut short is left out.
+        """All entries as a list, which takes far more memory than :meth:`__iter__` with them."""
+        return list(self)
 
-        One of kind "train" has a step, one of kind "validation" a step, an epoch and a score.
+    def __iter__(self):
+        """Yield each entry, a dict, as it is read; a last line cut short is left out.
+
+        One of kind "train" has a step, one of kind "validation" a step, an epoch and a score. Where
+        the first entries are missing, a warning says so.
 
         Raises:
             CheckpointError: another line is damaged.
-            OSError: it is no file to be read: see :func:`read_regular`.
+            OSError: it is no file to be read: see :func:`open_regular`.
         """
         if not self.path.exists():
-            return []
-        lines = read_regular(self.path, MOST).split(b"\n")[:-1]
-        return [self._entry(line, line_number) for line_number, line in enumerate(lines, start=1)]
+            return
+        with open_regular(self.path, MOST) as file:
+            for line_number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                entry = self._entry(line, line_number)
+                if line_number == 1 and entry["step"] > 1:  # and the first step is always logged
+                    warnings.warn(
+                        f"{self.path} has lost its beginning: its first entry is of step "
+                        f"{entry['step']}. What was before is not known here; take the file from "
+                        "a copy of the run",
+                        stacklevel=2,
+                    )
+                yield entry
 
     def _entry(self, line, line_number):
         where = f"{self.path}, line {line_number}"
@@ -77,9 +95,9 @@ class RunLog:
         if not os.path.lexists(self.path):
             return
         done = {"train": ("step", step), "validation": ("epoch", epoch)}
-        kept = []
-        for entry in self.entries():
+
+        def is_done(entry):
             counter, last = done[entry["kind"]]
-            if entry[counter] <= last:
-                kept.append(entry)
-        self.write(kept)
+            return entry[counter] <= last
+
+        self.write(filter(is_done, self))

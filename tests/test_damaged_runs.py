@@ -5,9 +5,11 @@ much memory. ``pytest tests/test_damaged_runs.py --fuzz 600`` goes on for ten mi
 """
 
 import json
+import os
 import random
 import shutil
 import signal
+import sys
 import warnings
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,6 +19,7 @@ import pytest
 from tiny_run import tiny_recipe, tiny_trainer, trained
 
 from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.cli import main
 from minitransformer.commands.info import run_facts
 from minitransformer.data.corpus import CorpusError
 from minitransformer.data.vocabulary import VocabularyError
@@ -24,6 +27,7 @@ from minitransformer.filler import Filler
 from minitransformer.generator import TextGenerator
 from minitransformer.labeller import Labeller
 from minitransformer.run_folder import RunFolder
+from minitransformer.terminal import OBEYED, readable
 from minitransformer.training.beginning import Beginning
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.translator import Translator
@@ -289,3 +293,115 @@ def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, tmp_path, fuzz_case
             assert not problem, told
         shutil.rmtree(run)
     assert all(refused.values()), refused  # each of them does harm
+
+
+# What a terminal is told of them
+
+HOSTILE = "\x1b]0;x\x07\x1b[2J\r\x9b1m\x7f\u202e\u2066"
+TRIED = {"transformer": "translate", "language-model": "generate", "tagger": "tag"}
+
+
+def taint(rng, record):
+    """Put control characters into a value or a name somewhere in a dict of dicts."""
+    name = rng.choice(sorted(record))
+    if isinstance(record[name], dict) and record[name] and rng.random() < 0.8:
+        taint(rng, record[name])
+    elif rng.random() < 0.3:
+        record[f"{name}{HOSTILE}"] = record.pop(name)
+    elif rng.random() < 0.3:
+        record[HOSTILE] = rng.choice([1, "x"])
+    else:
+        record[name] = f"{record[name]}{HOSTILE}"
+
+
+def hostile_configuration(rng, run):
+    sections = json.loads((run / "config.json").read_text())
+    taint(rng, sections)
+    (run / "config.json").write_text(json.dumps(sections))
+
+
+def hostile_log(rng, run):
+    first, *others = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    entry = json.loads(first)
+    taint(rng, entry)
+    (run / "metrics.jsonl").write_text("".join([f"{json.dumps(entry)}\n", *others]))
+
+
+def hostile_state(rng, run):
+    path = rng.choice(sorted(run.rglob("*.npz")))
+    arrays, state = load_checkpoint(path)
+    taint(rng, state)
+    save_checkpoint(path, arrays, state)
+
+
+def hostile_origin(rng, run):
+    for name in ("model.npz", "beginning.npz"):
+        if (run / name).exists():
+            arrays, state = load_checkpoint(run / name)
+            save_checkpoint(run / name, arrays, state | {"origin": HOSTILE})
+
+
+def hostile_array(rng, run):
+    for path in run.rglob("*.npz"):
+        arrays, state = load_checkpoint(path)
+        name = rng.choice(sorted(arrays))
+        arrays[f"{name}{HOSTILE}"] = arrays.pop(name)
+        save_checkpoint(path, arrays, state)
+
+
+def hostile_vocabulary(rng, run):
+    """As in a folder of an older release, which notes no checksum of it."""
+    content = (run / "vocabulary.model").read_bytes()
+    (run / "vocabulary.model").write_bytes(content.replace("▁b".encode(), "▁\x1b".encode()))
+    for path in run.rglob("*.npz"):
+        arrays, state = load_checkpoint(path)
+        state.pop("bound", None)
+        save_checkpoint(path, arrays, state)
+
+
+def hostile_functions(rng, run):
+    content = rng.choice([f"raise ValueError({HOSTILE!r})", f"print({HOSTILE!r})", "1 +" + HOSTILE])
+    (run / "own.py").write_text(content)
+
+
+def hostile_name(rng, run):
+    (run / HOSTILE).write_text("")
+    (run / "config.json").unlink()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere no file has such a name")
+@pytest.mark.filterwarnings("default")
+def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
+    runs, kind, tmp_path, fuzz_cases, capfd, monkeypatch
+):
+    """Whatever command of a user's looks at it, in both streams."""
+    original, _ = runs
+    harms = [harm for name, harm in globals().items() if name.startswith("hostile_")]
+    escaped = 0
+    for seed in fuzz_cases(len(harms)):
+        rng = random.Random(seed)
+        run = shutil.copytree(original, tmp_path / f"run{HOSTILE}")
+        if rng.random() < 0.5:
+            (run / "model.npz").unlink()
+        harm = harms[seed % len(harms)]
+        harm(rng, run)
+        for command in (
+            ["info", run],
+            ["plot", run],
+            [TRIED.get(kind, "fill"), run, "bao ___"],
+            ["evaluate", run],
+            ["explore", run, "--no-open"],
+            ["check", "own", "--file", run / "own.py"],
+            ["train", "tagger", "--from", run, "--epochs", 0],
+            ["train", "toy", "--run-folder", run],
+            ["train", "--resume", run, "--own", run / "own.py"],
+            ["train", "--resume", run],
+        ):
+            monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+            with suppress(SystemExit):
+                main([*map(str, command)])
+            said = "".join(capfd.readouterr())
+            assert not OBEYED.search(said), (seed, harm.__name__, command[0], said)
+            escaped += readable(HOSTILE) in said.replace(readable(str(run)), "")
+        shutil.rmtree(run)
+    assert escaped

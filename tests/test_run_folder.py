@@ -1,11 +1,11 @@
 import json
-import os
 
 import numpy as np
 import pytest
 
 from minitransformer import Transformer
 from minitransformer.checkpoint import CheckpointError, checkpoints, load_checkpoint, model_arrays
+from minitransformer.commands.plot import draw
 from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.run_folder import RunFolder
@@ -57,21 +57,30 @@ def test_a_damaged_configuration_is_an_error_that_names_it(run, text):
         run.load_config()
 
 
-@pytest.mark.parametrize("write", [
-    lambda run: run.save_config(small_config(), {"new": 1}),
-    lambda run: run.log.forget_after(1, 0),
+@pytest.mark.parametrize(("name", "write"), [
+    ("config.json", lambda run: run.save_config(small_config(), {"new": 1})),
+    ("own.py", lambda run: run.save_own(b"pass")),
+    ("metrics.jsonl", lambda run: run.log.forget_after(1, 0)),
+    ("metrics.jsonl", lambda run: run.log.append(TRAIN[0])),
+    ("loss.png", lambda run: draw(run)),
+    ("before-1/config.json", lambda run: run.set_aside()),
 ])  # fmt: skip
-def test_a_write_that_fails_leaves_the_file_as_it_was(logged, monkeypatch, write):
+def test_a_write_that_fails_leaves_the_file_as_it_was_and_names_it(logged, name, write):
+    """A limit on the size of files stands for the disk."""
+    resource = pytest.importorskip("resource")
     logged.save_config(small_config(), {"old": 1})
-    before = logged.config.read_bytes(), logged.log.path.read_bytes()
-
-    def full(descriptor):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write(logged)
-    assert (logged.config.read_bytes(), logged.log.path.read_bytes()) == before
+    put(logged.vocabulary)
+    before = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            write(logged)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert raised.value.filename == str(logged.path / name)
+    after = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
+    assert after == before
 
 
 def test_the_log_is_one_json_line_an_entry(logged):
@@ -98,6 +107,18 @@ def test_a_last_line_cut_short_is_left_out_and_then_forgotten(logged):
     logged.log.forget_after(4, 2)
     logged.log.append(TRAIN[0])
     assert logged.log.entries() == [*LOG, TRAIN[0]]
+
+
+@pytest.mark.parametrize(("missing", "begins"), [(1, 2), (3, 3), (5, 4)])
+def test_a_log_that_has_lost_its_beginning_says_so_whoever_reads_it(logged, missing, begins):
+    lines = logged.log.path.read_bytes().splitlines(keepends=True)
+    logged.log.path.write_bytes(b"".join(lines[missing:]))
+    logged.save_config(small_config(), {})
+    for read in (logged.log.entries, lambda: logged.log.forget_after(4, 2), lambda: draw(logged)):
+        words = rf"metrics\.jsonl has lost its beginning: its first entry is of step {begins}\."
+        with pytest.warns(UserWarning, match=words):
+            read()
+    assert logged.log.path.read_bytes() == b"".join(lines[missing:])
 
 
 def test_another_damaged_line_is_an_error_that_names_it(logged):
@@ -222,6 +243,20 @@ def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
     for name in ("training.lock", "vocabulary.model", *leftovers):
         put(run.path / name)
     run.require_free()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "option"),
+    [("own.py", "own", "--own"), ("beginning.npz", "beginning", "--from")],
+)
+def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
+    run, name, given, option
+):
+    put(run.path / name)
+    run.require_free(**{given: "one of its own"})
+    words = f"{name} is there already, and a run begun without {option} would take it for its own"
+    with pytest.raises(CheckpointError, match=words):
+        run.require_free()
 
 
 def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):

@@ -59,10 +59,11 @@ def save_checkpoint(path, arrays, state):
         with written_whole(path) as file:
             _write(file, manifest, arrays)
     except OSError as error:
-        size = sum(array.nbytes for array in arrays.values()) / 1e6
+        size = sum(array.nbytes for array in arrays.values())
+        takes = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size:,} bytes"
         raise CheckpointError(
-            f"{path} could not be written: {error}; what was there before is untouched. "
-            f"It takes {size:.1f} MB: make room for it, or choose another folder"
+            f"{path} could not be written: {error.strerror or error}; what was there before is "
+            f"untouched. It takes {takes}: make room for it, or choose another folder"
         ) from error
     _flush_folder(path.parent)
 

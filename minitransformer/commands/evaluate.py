@@ -15,6 +15,7 @@ from minitransformer.commands.arguments import (
     translator_of,
 )
 from minitransformer.evaluation import sacrebleu_metrics, score, table
+from minitransformer.regular_file import errors_named
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.processes import all_processes
 from minitransformer.training.recipe import Recipe
@@ -119,7 +120,8 @@ def _score(options):
     if all_processes().rank:
         return 0
     if options.output:
-        options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
+        with errors_named(options.output):
+            options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
     if options.json:
         content = {
             "command": options.command,
@@ -133,5 +135,6 @@ def _score(options):
             "device": str(translator.model.device),
             "scores": {name: scores.as_dict() for name, scores in rows.items()},
         }
-        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        with errors_named(options.json):
+            options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -1,5 +1,7 @@
 """``minitransformer fill``: what might stand in the gaps of a text."""
 
+import sys
+
 from minitransformer.commands.arguments import (
     add_device,
     add_run_folder,
@@ -8,8 +10,8 @@ from minitransformer.commands.arguments import (
     require_task,
     text_of,
 )
-from minitransformer.commands.terminal import shown
 from minitransformer.filler import Filler
+from minitransformer.terminal import exact
 
 
 def add(parser):
@@ -38,9 +40,10 @@ def run(options):
     text = text_of(options)
     filling = filler.fill(text, options.top)
     note_unknown(filler.unknown(text))
-    print(shown(filling.text))
+    out = exact(sys.stdout)
+    print(filling.text, file=out)
     for number, gap in enumerate(filling.gaps, start=1):
-        print(f"\ngap {number}" if len(filling.gaps) > 1 else "")
+        print(f"\ngap {number}" if len(filling.gaps) > 1 else "", file=out)
         for piece, probability in gap:
-            print(f"{probability:7.1%}  {shown(piece)}")
+            print(f"{probability:7.1%}  {piece}", file=out)
     return 0

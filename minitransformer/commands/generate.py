@@ -13,8 +13,8 @@ from minitransformer.commands.arguments import (
     require_task,
     text_of,
 )
-from minitransformer.commands.terminal import shown
 from minitransformer.generator import TextGenerator
+from minitransformer.terminal import exact
 
 
 def add(parser):
@@ -80,11 +80,12 @@ def _run(options):
         top_p=options.top_p,
         seed=options.seed,
     )
-    sys.stdout.write(shown(prompt))
+    out = exact(sys.stdout)
+    out.write(prompt)
     for bit in bits:
-        sys.stdout.write(shown(bit))
-        sys.stdout.flush()
-    print()
+        out.write(bit)
+        out.flush()
+    print(file=out)
     return 0
 
 

@@ -129,13 +129,13 @@ def run_facts(run_folder):
     recipe = Recipe.of_run(run_folder)
     run_folder.bind(recipe.identity())
     score = task_class(config).score
-    entries = run_folder.log.entries()
-    validations = [
-        require_fields(run_folder.log.path, entry, **{score.name: number})
-        for entry in entries
-        if entry["kind"] == "validation"
-    ]
-    best = score.best(validations)
+    logged, best = 0, None
+    for entry in run_folder.log:  # which may be long: none of them is kept
+        logged = max(logged, entry["step"])
+        if entry["kind"] == "validation":
+            require_fields(run_folder.log.path, entry, **{score.name: number})
+            if best is None or score.better(entry[score.name], best[score.name]):
+                best = entry
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     beginning = Beginning.kept(run_folder)
     facts = {
@@ -143,7 +143,7 @@ def run_facts(run_folder):
         "kind": config.kind,
         **({"began with": beginning.origin} if beginning else {}),
         "parameters": f"{config.num_parameters():,}",
-        "steps": max(state["step"] for state in [newest, *entries]),
+        "steps": max(newest["step"], logged),
         f"best validation {score.label}": (
             f"{score.shown(best[score.name])}, epoch {best['epoch']}" if best else "none"
         ),

@@ -9,6 +9,8 @@ from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.task import task_class
 
+PICTURES = ("loss.png", "learning_rate.png")
+
 
 def add(parser):
     parser.description = (
@@ -35,11 +37,14 @@ def draw(run_folder):
     entries = run_folder.log.entries()
     logged = {entry["step"] for entry in entries}
     package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
-    pictures = {
-        "loss.png": partial(plots.loss_curves, score=task_class(config).score, package=package),
-        "learning_rate.png": plots.learning_rate,
-    }
-    for name, picture in pictures.items():
-        with written_whole(run_folder.path / name) as file:
-            picture(entries, file)
-    return [run_folder.path / name for name in pictures]
+    loss_curves = partial(plots.loss_curves, score=task_class(config).score, package=package)
+    paths = pictures(run_folder)
+    for path, draw_curves in zip(paths, (loss_curves, plots.learning_rate), strict=True):
+        with written_whole(path) as file:
+            draw_curves(entries, file)
+    return paths
+
+
+def pictures(run_folder):
+    """Where a RunFolder has its pictures, a list of paths."""
+    return [run_folder.path / name for name in PICTURES]

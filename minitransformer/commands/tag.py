@@ -8,8 +8,8 @@ from minitransformer.commands.arguments import (
     note_unknown,
     require_task,
 )
-from minitransformer.commands.terminal import shown
 from minitransformer.labeller import Labeller
+from minitransformer.terminal import exact
 
 
 def add(parser):
@@ -38,5 +38,6 @@ def run(options):
             file=sys.stderr,
         )
     for word, label, probability in said:
-        print(shown(word) + ("" if label is None else f"\t{label}\t{probability:.3f}"))
+        says = "" if label is None else f"\t{label}\t{probability:.3f}"
+        print(f"{word}{says}", file=exact(sys.stdout))
     return 0

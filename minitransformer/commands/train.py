@@ -16,12 +16,14 @@ from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.commands.fields import add_fields, chosen_fields
+from minitransformer.errors import in_words
 from minitransformer.interrupts import exit_status, interrupts_raised
 from minitransformer.libraries import MissingLibraryError
 from minitransformer.own.layers import require_paper_layers
 from minitransformer.own.training import certify, checked, explained
 from minitransformer.run_folder import RUNS, RunFolder
 from minitransformer.training.beginning import Beginning
+from minitransformer.training.lock import NAME as LOCK
 from minitransformer.training.lock import only_training
 from minitransformer.training.processes import all_processes
 from minitransformer.training.progress import Progress
@@ -110,7 +112,7 @@ def run(options):
         run_folder, recipe = processes.first(_resumed, options)
     else:
         recipe = _new_recipe(options, beginning)
-        run_folder = processes.first(_new_folder, options, recipe)
+        run_folder = processes.first(_new_folder, options, recipe, progress)
     if options.own:
         require_paper_layers(recipe.model["kind"])
     with interrupts_raised():
@@ -131,13 +133,20 @@ def _run(options, run_folder, recipe, device, progress, own, processes, beginnin
 
 
 def _end_again(run_folder, recipe, device, progress, own):
-    """What is left to do for a training that is at its end."""
-    if own and not run_folder.certificate.exists():
+    """What is left to do for a training that is at its end, if it was killed thereafter."""
+    undrawn = not all(path.exists() for path in plot.pictures(run_folder))
+    uncertified = own and not run_folder.certificate.exists()
+    lock = run_folder.path / LOCK
+    if undrawn or uncertified or lock.exists() or run_folder.leftovers():
         with only_training(run_folder.path):
-            run_folder.require_kept(own)
-            _end(run_folder, recipe, device, progress, own)
-    else:
-        progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+            run_folder.create()  # without the leftovers
+            if uncertified:
+                run_folder.require_kept(own)
+                _end(run_folder, recipe, device, progress, own)
+                return
+            if undrawn:
+                _draw(run_folder, progress)
+    progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
 
 
 def _begin(options, held, run_folder, progress, own):
@@ -145,7 +154,7 @@ def _begin(options, held, run_folder, progress, own):
     held.enter_context(_made(run_folder.path))
     held.enter_context(only_training(run_folder.path))
     if not options.resume:
-        _require_free(run_folder)  # still: another training may have begun and ended
+        _require_free(run_folder, options)  # still: another training may have begun and ended
     if options.start_over:
         progress.say(f"what was trained is now in {run_folder.set_aside()}")
         if own:
@@ -218,8 +227,8 @@ def _go_on(run_folder):
 def _draw(run_folder, progress):
     try:
         plot.draw(run_folder)
-    except MissingLibraryError as error:  # plot can still draw it, any time
-        progress.say(f"no picture of it was made: {error}")
+    except (MissingLibraryError, OSError) as error:  # plot can still draw it, any time
+        progress.say(f"no picture of it was made: {in_words(error)}")
 
 
 @contextmanager
@@ -272,31 +281,39 @@ def _new_recipe(options, beginning):
     return recipe
 
 
-def _new_folder(options, recipe):
-    usual = _free(RUNS / "own") if options.own else RUNS / Path(options.recipe).stem
+def _new_folder(options, recipe, progress):
+    usual = RUNS / Path(options.recipe).stem
+    if options.own:
+        *others, usual = _to_free(RUNS / "own")
+        for other in map(RunFolder, [] if options.run_folder else others):
+            if other.is_unfinished():
+                progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
     run_folder = RunFolder(options.run_folder or usual)
     recipe.data.require_text()
     if not options.dry_run:
-        _require_free(run_folder)
+        _require_free(run_folder, options)
     return run_folder
 
 
-def _require_free(run_folder):
+def _require_free(run_folder, options):
     try:
-        run_folder.require_free()
+        run_folder.require_free(options.own, options.beginning)
     except CheckpointError as error:
-        unfinished = run_folder.config.exists() and not run_folder.model.exists()
-        go_on = f"go on with it: {_go_on(run_folder)}, or " if unfinished else ""
-        free = shlex.quote(str(_free(run_folder.path)))
+        go_on = f"go on with it: {_go_on(run_folder)}, or " if run_folder.is_unfinished() else ""
+        *_, free = _to_free(run_folder.path)
+        free = shlex.quote(str(free))
         raise CheckpointError(
             f"{error}; {go_on}choose another folder: --run-folder {free}"
         ) from error
 
 
-def _free(path):
-    """``path``, or the first of path-2, path-3, … where there is nothing."""
+def _to_free(path):
+    """Yield ``path``, path-2, path-3, … up to the first where there is nothing."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(p for p in itertools.chain([path], numbered) if not os.path.lexists(p))
+    for candidate in itertools.chain([path], numbered):
+        yield candidate
+        if not os.path.lexists(candidate):
+            return
 
 
 def _toml(recipe):

@@ -19,7 +19,8 @@ from minitransformer.commands.arguments import (
     require_task,
     translator_of,
 )
-from minitransformer.commands.terminal import shown
+from minitransformer.regular_file import errors_named
+from minitransformer.terminal import bare, exact
 from minitransformer.training.processes import all_processes
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -90,7 +91,7 @@ def _inputs(texts):
     """
     if not texts and sys.stdin.isatty():
         return _prompted()
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(bare(sys.stdout), io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     if not texts:
         return _piped(sys.stdin.buffer)
@@ -162,7 +163,7 @@ def _translate(translator, texts, options, first):
             _note(f"text {number} is too long for this model; its end was left out")
         for translation in best:
             fields = f"{number}\t{translation.score:.4f}\t" if options.n_best > 1 else ""
-            print(fields + shown(translation.text))
+            print(f"{fields}{translation.text}", file=exact(sys.stdout))
         if options.attention and all_processes().rank == 0:
             _draw(best[0], options, number)
     sys.stdout.flush()
@@ -175,7 +176,9 @@ def _draw(translation, options, number):
     if translation.attention is None:
         _note(f"text {number} is blank; there is nothing to draw")
         return
-    plots.attention_map(translation.attention, translation.source_pieces, translation.pieces, path)
+    pieces = translation.source_pieces, translation.pieces
+    with errors_named(path):
+        plots.attention_map(translation.attention, *pieces, path)
     _note(f"attention drawn: {path}")
 
 

@@ -9,11 +9,13 @@ import hashlib
 import os
 import sys
 import warnings
+from contextlib import redirect_stderr
 from pathlib import Path
 
 from minitransformer.data.corpus import CorpusError, read_parallel
 from minitransformer.errors import InputError
 from minitransformer.libraries import library
+from minitransformer.terminal import bare
 
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 URL = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}/data/task1/raw/"
@@ -161,7 +163,8 @@ def _downloaded_files(names):
         retry_if_failed=2,
     )
     try:
-        return [store.fetch(name, progressbar=sys.stderr.isatty()) for name in names]
+        with redirect_stderr(bare(sys.stderr)):  # which has the bars
+            return [store.fetch(name, progressbar=sys.stderr.isatty()) for name in names]
     except (OSError, ValueError) as error:  # no network, no such file, no disk; a wrong checksum
         raise CorpusError(
             f"cannot download {' and '.join(names)} from {URL}; fetch them on a machine that can, "

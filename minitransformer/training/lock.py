@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
+from minitransformer.regular_file import errors_named
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -44,6 +46,10 @@ def only_training(folder):
     file = _locked(path)
     _held.add(file)
     try:
+        now = datetime.now().isoformat(" ", "seconds")
+        with errors_named(path):
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}\n".encode())
         yield
     finally:
         _held.discard(file)
@@ -55,7 +61,7 @@ def only_training(folder):
 
 
 def _locked(path):
-    """The file at ``path``, open, locked, and saying who holds the lock."""
+    """The file at ``path``, open and locked."""
     deadline = time.monotonic() + PATIENCE
     while True:
         file = _opened(path)
@@ -77,9 +83,6 @@ def _locked(path):
                 stacklevel=2,
             )
         if _is_at(path, file):
-            file.truncate(0)
-            now = datetime.now().isoformat(" ", "seconds")
-            file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}\n".encode())
             return file
         file.close()  # it was removed, by a training that ended between our opening and locking
 

@@ -34,6 +34,7 @@ from minitransformer.blas_threads import limit_blas_threads
 from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import Interrupt, noted
 from minitransformer.libraries import MissingLibraryError
+from minitransformer.terminal import readable
 from minitransformer.training import watcher
 from minitransformer.training.gpus import own_device
 from minitransformer.training.processes import SIZES, Alone, add_up
@@ -333,7 +334,8 @@ class Mpi(Alone):
         return os.open(pipe, os.O_RDWR)  # which does not wait for a reader
 
     def _say(self, text):
-        print(f"minitransformer: {text}".rstrip(), file=sys.__stderr__, flush=True)
+        text = readable(f"minitransformer: {text}".rstrip())
+        print(text, file=sys.__stderr__, flush=True)
 
 
 class SharedWorkers(Workers):

@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 
 from minitransformer.libraries import library_if_there
+from minitransformer.terminal import bare, readable
 
 SECONDS_BETWEEN_LINES = 10
 
@@ -31,7 +32,7 @@ class Progress:
         if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
             options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")
             with self._read_or_not():
-                self.bar = tqdm.tqdm(**options, file=self.stream)
+                self.bar = tqdm.tqdm(**options, file=bare(self.stream))
         if self.bar is not None:
             with self._read_or_not():
                 self.bar.set_postfix_str(values, refresh=False)
@@ -55,7 +56,7 @@ class Progress:
         """A line of text, above the bar if there is one."""
         write = print if self.bar is None else self.bar.write
         with self._read_or_not():
-            write(text, file=self.stream)
+            write(readable(text), file=bare(self.stream))
 
     def close(self):
         """Leave the bar as it is and end its line."""

@@ -39,7 +39,7 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
         ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
             come together.
     """
-    processes.first(_require_usable, run, own)
+    processes.first(_require_usable, run, own, beginning)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},
         **{"--own": own.fingerprint if own else "not there"},
@@ -117,11 +117,11 @@ def _require_same(of_data, config, run):
         )
 
 
-def _require_usable(run, own):
+def _require_usable(run, own, beginning):
     if run.config.exists():
         run.require_kept(own)
     else:
-        run.require_free()
+        run.require_free(own, beginning)
 
 
 def _shards(recipe, run, device, processes):

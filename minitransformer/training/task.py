@@ -44,14 +44,6 @@ class Score:
         """Whether ``value`` is better than ``other``."""
         return value > other if self.more_is_better else value < other
 
-    def best(self, entries):
-        """The first of the dicts with the best score, or None of none."""
-        best = None
-        for entry in entries:
-            if best is None or self.better(entry[self.name], best[self.name]):
-                best = entry
-        return best
-
     def shown(self, value):
         """``value`` as it is printed."""
         return f"{value:.{self.digits}f}"

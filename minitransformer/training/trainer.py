@@ -18,7 +18,9 @@ from minitransformer.backend import CPU, array_namespace, to_host
 from minitransformer.checkpoint import (
     CheckpointError,
     average,
+    checkpoints,
     load_model_arrays,
+    load_state,
     model_arrays,
     newest_checkpoint,
 )
@@ -150,7 +152,6 @@ class Trainer:
     def _finish_epoch(self):
         self._raise_if_lost()
         left_out = self.task.left_out(self.epoch)
-        keep = self._epochs_needed()  # by the checkpoint that one may have to go back to
         self.epoch += 1
         self.position = 0
         scores, score = self._validate(), self.task.score
@@ -164,7 +165,7 @@ class Trainer:
         self.progress.validated(entry, self.best, score)
         self.processes.first(self.run.save_epoch, self.model, self.epoch)
         self.save()
-        self.processes.first(self.run.prune_epochs, keep | self._epochs_needed())
+        self.processes.first(self._prune_epochs)
 
     def _validate(self):
         """The first process's scores, for all: others may round otherwise, and decide otherwise."""
@@ -184,19 +185,31 @@ class Trainer:
         impatient = patience and self.best and self.epoch - self.best["epoch"] >= patience
         return self.epoch >= self.config.epochs or impatient
 
-    def _epochs_to_average(self):
-        return range(max(1, self.epoch - self.config.average + 1), self.epoch + 1)
+    def _prune_epochs(self):
+        """Remove the epochs that no checkpoint needs, not the one to go back to either."""
+        needed = set()
+        for path in checkpoints(self.run.checkpoints):
+            try:
+                state = load_state(path)
+                require_sense(path, state, self.config.epochs, self.task.score.name)
+            except CheckpointError:
+                return  # what a damaged one needs is not known
+            needed |= self._epochs_needed(state["epoch"], state["best"])
+        self.run.prune_epochs(needed)
 
-    def _epochs_needed(self):
-        """The epochs whose parameters the end of the training may ask for, as a set."""
-        return {*self._epochs_to_average(), *([self.best["epoch"]] if self.best else [])}
+    def _epochs_to_average(self, epoch):
+        return range(max(1, epoch - self.config.average + 1), epoch + 1)
+
+    def _epochs_needed(self, epoch, best):
+        """The epochs whose parameters a training at its end, after ``epoch``, asks for, a set."""
+        return {*self._epochs_to_average(epoch), *([best["epoch"]] if best else [])}
 
     def _choose(self):
         """Write the best epoch's parameters, or the mean of the last ones' if it scores better."""
         score = self.task.score
         origin, value = f"epoch {self.best['epoch']}", self.best[score.name]
         chosen = self._average([self.best["epoch"]])
-        last = self._epochs_to_average()
+        last = self._epochs_to_average(self.epoch)
         if len(last) > 1:
             mean = self._average(last)
             load_model_arrays(self.model, mean)
@@ -365,10 +378,17 @@ class Trainer:
             self.step, self.epoch = state["step"], state["epoch"]
             self.position, self.best = state["position"], state["best"]
             self.seconds = state["seconds"]
-            for epoch in self._epochs_needed():
+            for epoch in self._epochs_needed(self.epoch, self.best):
                 self.processes.first(self._require_epoch, epoch)
+            self.processes.first(self._prune)
         self.processes.first(self.run.log.forget_after, self.step, self.epoch)
         return loaded is not None
+
+    def _prune(self):
+        """Remove what a process has left that was killed before it did."""
+        if len(checkpoints(self.run.checkpoints)) > 2:
+            self.run.prune_checkpoints()
+        self._prune_epochs()
 
     def _require_epoch(self, epoch):
         self.run.load(self.run.epoch_file(epoch))

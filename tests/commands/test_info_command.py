@@ -1,6 +1,7 @@
 import json
 import platform
 import shutil
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,8 @@ import minitransformer
 from minitransformer.backend import CPU, Device, DeviceError
 from minitransformer.cli import main
 from minitransformer.commands import hints
+from minitransformer.commands.info import run_facts
+from minitransformer.run_folder import RunFolder
 from minitransformer.training import processes
 from minitransformer.translator import Translator
 from minitransformer.workers import available_cores
@@ -93,7 +96,8 @@ def test_the_best_validation_is_the_highest_not_the_last(run_copy, capsys):
         {"kind": "validation", "step": step, "epoch": epoch, "bleu": bleu}
         for step, epoch, bleu in [(9, 1, 20.0), (18, 2, 30.04), (27, 3, 10.0)]
     ]
-    (run_copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    log = [{"kind": "train", "step": 1}, *lines]
+    (run_copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
     assert facts(capsys, run_copy)["best validation BLEU"] == "30.0, epoch 2"
 
 
@@ -106,8 +110,23 @@ def test_a_run_that_has_only_begun_is_shown_with_how_to_go_on(unfinished, capsys
     assert shown["steps"] == "0"
     assert shown["best validation BLEU"] == "none"
     assert shown["finished"] == f"no; go on: minitransformer train --resume '{unfinished}'"
-    (unfinished / "metrics.jsonl").write_text('{"kind": "train", "step": 7}\n')  # none saved yet
+    entries = ({"kind": "train", "step": step} for step in (1, 7))  # none saved yet
+    RunFolder(unfinished).log.write(entries)
     assert facts(capsys, unfinished)["steps"] == "7"
+
+
+def test_a_long_log_takes_no_more_memory_than_a_short_one(run_copy):
+    run = RunFolder(run_copy)
+    first, *_, last = run.log.entries()
+    most = []
+    for length in (1000, 20_000):
+        run.log.write([first, *[first | {"step": 2}] * length, last])
+        tracemalloc.start()
+        run_facts(run)
+        most.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert most[1] < 1.05 * most[0]
+    assert most[1] < run.log.path.stat().st_size
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.npz"])

@@ -1,5 +1,7 @@
+import errno
 import json
 import math
+import os
 import re
 import shlex
 import signal
@@ -210,7 +212,7 @@ def refused(recipe, path, capsys):
     assert train(recipe, "--run-folder", path) == 1
     assert contents(path.parent) == before
     said = capsys.readouterr().err
-    assert said.endswith(f"; choose another folder: --run-folder '{path}-2'\n")
+    assert said.endswith(f"; choose another folder: --run-folder {shlex.quote(f'{path}-2')}\n")
     return said
 
 
@@ -221,6 +223,14 @@ def test_the_checkpoints_of_a_run_without_its_configuration_are_not_taken(
     said = refused(recipe, unfinished, capsys)
     assert "neither empty nor a run: it holds checkpoints, epochs, learning_rate.png, " in said
     assert "put its config.json back" in said
+
+
+def test_functions_that_it_does_not_train_on_stop_a_new_run(recipe, tmp_path, capsys):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "own.py").write_text("raise SystemExit")
+    said = f"{run / 'own.py'} is there already, and a run begun without --own would take it"
+    assert said in refused(recipe, run, capsys)
 
 
 def test_a_new_run_goes_neither_into_files_nor_into_links_to_nothing(recipe, tmp_path, capsys):
@@ -348,6 +358,39 @@ def test_a_run_that_is_over_says_so(run_copy, capsys):
     assert capsys.readouterr().err == (
         f"{run_copy} is trained to its end; there is nothing to go on with\n"
     )
+    assert contents(run_copy) == before
+
+
+@pytest.mark.parametrize(
+    "left", ["training.lock", "loss.png.12345.tmp", "epochs/epoch-0003.npz.12345.tmp"]
+)
+def test_what_a_training_killed_after_its_end_has_left_is_removed(run_copy, left):
+    before = contents(run_copy)
+    (run_copy / left).write_bytes(b"half")
+    assert train("--resume", run_copy) == 0
+    assert contents(run_copy) == before
+
+
+def test_the_pictures_of_a_training_killed_before_they_were_drawn_are_drawn(run_copy):
+    before = contents(run_copy)
+    (run_copy / "learning_rate.png").unlink()
+    assert train("--resume", run_copy) == 0
+    assert contents(run_copy).keys() == before.keys()
+
+
+def test_on_a_full_disk_a_training_at_its_end_says_which_picture_was_not_drawn(
+    run_copy, monkeypatch, capsys
+):
+    def full(figure, file, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    picture = run_copy / "loss.png"
+    picture.unlink()
+    before = contents(run_copy)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    assert train("--resume", run_copy) == 0
+    said = f"no picture of it was made: {picture}: No space left on device\n"
+    assert said in capsys.readouterr().err
     assert contents(run_copy) == before
 
 

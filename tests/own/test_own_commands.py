@@ -426,7 +426,17 @@ def test_what_calls_a_half_written_function_is_right(tmp_path, capsys):
 
 def test_each_training_gets_a_folder_of_its_own(run, capsys):
     assert train("captions.toml", "--own", "mine.py", *SMALL) == 0
-    assert "minitransformer translate runs/own-2 --own runs/own-2/own.py" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "minitransformer translate runs/own-2 --own runs/own-2/own.py" in said
+    assert "is not finished" not in said
+
+
+@pytest.mark.parametrize("missing", ["model", "certificate"])
+def test_who_begins_anew_is_told_how_to_go_on_with_what_was_cut_off(run, missing, capsys):
+    getattr(run, missing).unlink()
+    assert train("captions.toml", "--own", "mine.py", *SMALL) == 0
+    said = capsys.readouterr().err
+    assert f"{run.path} is not finished; go on: {run.resume_command()}\n" in said
 
 
 def test_one_function_can_be_asked_for(tmp_path, capsys):

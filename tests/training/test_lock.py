@@ -66,6 +66,19 @@ def test_the_message_names_the_process_that_trains(tmp_path):
     )
 
 
+def test_on_a_full_disk_the_message_names_the_lock_and_none_is_left(tmp_path):
+    resource = pytest.importorskip("resource")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            hold(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert raised.value.filename == str(tmp_path / lock.NAME)
+    assert not list(tmp_path.iterdir())
+
+
 def test_at_its_end_a_training_leaves_neither_lock_nor_file(tmp_path):
     with holder(tmp_path) as process:
         process.stdin.close()
