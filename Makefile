@@ -7,6 +7,9 @@ INSTALLED := .venv/installed
 TOY := runs/toy/model.npz
 PACKAGE := build/package
 ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
+# Each process takes a run of tests that stand together, which share trained models and devices, and
+# gives some of them to one that has none left.
+SIDE_BY_SIDE := -n auto --dist worksteal
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
@@ -28,10 +31,10 @@ site: $(TOY) ## build the site of lessons, explorer and API reference: build/sit
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 test-all: $(INSTALLED) ## run all tests, whole lessons among them, and measure coverage
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov
 
 lint: $(INSTALLED) ## check style and formatting
 	$(BIN)/ruff check .

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with, written
 from rounding import additions_of, assert_but_for_rounding
+from tiny_run import resize_toy_corpus
 
 from minitransformer.cli import main
-from minitransformer.data import toy
 from minitransformer.data.batches import Labelled
 from minitransformer.data.characters import CharacterVocabulary
 from minitransformer.decoding.language_model import text_decoder_for
@@ -231,7 +231,7 @@ def test_the_masked_language_model_is_of_the_papers_layers():
 
 def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):
     monkeypatch.chdir(trained)
-    monkeypatch.setattr(toy, "SIZES", {"train": 120, "validation": 12, "test": 12})
+    resize_toy_corpus(monkeypatch, {"train": 120, "validation": 12, "test": 12})
     assert command("train", "bert", "--text", "text.txt", "--vocabulary-size", 40, *SMALL) == 0
     options = "--own", "mine.py", "--log-every", 1, "--epochs", 1, "--run-folder", "runs/tagger"
     assert command("train", "tagger", "--from", "runs/bert", "--batch-tokens", 64, *options) == 0
