@@ -6,11 +6,15 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TOY := runs/toy/model.npz
 PACKAGE := build/package
+LOWEST := build/lowest
 ELSEWHERE := cd $(PACKAGE)/empty && ../environment/bin/
+# Each process takes a run of tests that stand together, which share trained models and devices, and
+# gives some of them to one that has none left.
+SIDE_BY_SIDE := -n auto --dist worksteal
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test test-all lint format gradcheck test-gpu gpu-report package clean
+.PHONY: help demo lessons site test test-all test-kernels test-lowest lint format gradcheck test-gpu gpu-report package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -28,10 +32,21 @@ site: $(TOY) ## build the site of lessons, explorer and API reference: build/sit
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 test-all: $(INSTALLED) ## run all tests, whole lessons among them, and measure coverage
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov
+
+test-kernels: $(INSTALLED) ## run make test's with each set of kernels of OpenBLAS, on one thread and two
+	$(BIN)/python tests/with_kernels.py
+
+test-lowest: $(INSTALLED) ## run make test's in an environment with the lowest versions that setup.cfg allows
+	rm -rf $(LOWEST)
+	$(BIN)/python -m venv $(LOWEST)
+	$(BIN)/python tests/lowest_versions.py test > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --only-binary :all: -r $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --no-deps --editable .
+	$(LOWEST)/bin/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 lint: $(INSTALLED) ## check style and formatting
 	$(BIN)/ruff check .

@@ -137,13 +137,16 @@ class Looks:
         self._thread.join()
 
     def _look(self):
-        own = threading.get_ident()
         while not self._done.wait(SECONDS_BETWEEN_LOOKS):
-            frames = sys._current_frames().items()
-            kinds = [kind_of(frame) for thread, frame in frames if thread != own]
-            working = [kind for kind in kinds if kind is not None]
-            self.counts.update(working)
-            self.counts[WAITING] += max(0, self.workers - len(working))
+            self.look()
+
+    def look(self):
+        own = threading.get_ident()
+        frames = sys._current_frames().items()
+        kinds = [kind_of(frame) for thread, frame in frames if thread != own]
+        working = [kind for kind in kinds if kind is not None]
+        self.counts.update(working)
+        self.counts[WAITING] += max(0, self.workers - len(working))
 
 
 def kind_of(frame):

@@ -1,11 +1,17 @@
 """What all tests share: devices, property tests that repeat themselves, and how long to fuzz."""
 
 import itertools
+import os
 import signal
 import sys
 import time
 
 import pytest
+
+# Before NumPy is there. More threads would wait for each other at matrices this small, the more so
+# beside other processes that test. What several threads promise is tested with two all the same.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from strict_cupy import strict
 
 import minitransformer.accelerate  # noqa: F401  # or else a twin that a test replaces is not put back
@@ -47,12 +53,27 @@ def fuzz_cases(request):
     return seeds
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """Stops the clock, which says the sum of the seconds that time.sleep was asked for since.
+
+    Nobody sleeps, and nothing takes any time.
+    """
+    slept = [0.0]
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "perf_counter", lambda: sum(slept))
+    return lambda: sum(slept)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _interrupts_arrive():
-    """Tests that a shell runs in the background inherit from it that interrupts are ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _signals_arrive():
+    """From a shell's background or nohup tests inherit that interrupts or hang-ups are ignored."""
+    handlers = {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}
+    handlers = {getattr(signal, name): h for name, h in handlers.items() if hasattr(signal, name)}
+    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for signum, handler in before.items():
+        signal.signal(signum, handler)
 
 
 @pytest.fixture(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 
 from minitransformer import CPU, Device, Transformer, TransformerConfig
@@ -30,6 +31,7 @@ LIMITS = [20, 16, 12]  # 2 S + 10
 
 STAND_IN = Device("stand-in", strict)
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
+both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def small_model(norm="pre", seed=0, *, words=V, device=CPU, dtype=np.float32, max_length=40):
@@ -105,15 +107,16 @@ def plain_beam_search(model, source, limit, beam_size, alpha, n_best):
     return (ranked(finished) + ranked(beam))[:n_best]
 
 
-def assert_close(x, expected, tolerance):
-    np.testing.assert_allclose(x, expected, rtol=0, atol=tolerance)
-
-
-def assert_found(hypotheses, expected, tolerance=1e-10):
+def assert_found(model, hypotheses, expected):
     """That hypotheses say what [(words, score)] says."""
     assert [said(h) for h in hypotheses] == [words for words, _ in expected]
-    scores = [h.score for h in hypotheses]
-    assert_close(scores, [score for _, score in expected], tolerance)
+    scores = [h.score for h in hypotheses], [score for _, score in expected]
+    assert_but_for_rounding(*as_of(model, *scores), additions_of(model))
+
+
+def as_of(model, *numbers):
+    """Numbers of Python in the type in which the model computed them."""
+    return [np.array(each, model.flat.data.dtype) for each in numbers]
 
 
 def test_the_models_of_these_tests_end_at_many_lengths_or_not_at_all():
@@ -131,8 +134,8 @@ def test_the_models_of_these_tests_end_at_many_lengths_or_not_at_all():
 
 
 @both_norms
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)])
-def test_a_step_gives_what_decoding_the_whole_prefix_gives(norm, dtype, tolerance, device):
+@both_types
+def test_a_step_gives_what_decoding_the_whole_prefix_gives(norm, dtype, device):
     model = small_model(norm, device=device, dtype=dtype)
     target = np.random.default_rng(1).integers(1, V, (3, 2 * BLOCK + 2))
     expected = to_host(model.forward(SOURCE, target)[0])
@@ -141,12 +144,12 @@ def test_a_step_gives_what_decoding_the_whole_prefix_gives(norm, dtype, toleranc
     for t in range(target.shape[1]):
         logits = decoder.step(target[:, t : t + 1])
         assert logits.dtype == dtype
-        assert_close(to_host(logits)[:, 0], expected[:, t], tolerance)
+        assert_but_for_rounding(to_host(logits)[:, 0], expected[:, t], additions_of(model))
 
 
 @both_norms
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)])
-def test_so_does_a_step_of_hypotheses_chosen_at_random(norm, dtype, tolerance, device):
+@both_types
+def test_so_does_a_step_of_hypotheses_chosen_at_random(norm, dtype, device):
     model = small_model(norm, device=device, dtype=dtype)
     decoder = IncrementalDecoder(model, SOURCE)
     rng = np.random.default_rng(2)
@@ -158,7 +161,7 @@ def test_so_does_a_step_of_hypotheses_chosen_at_random(norm, dtype, tolerance, d
         logits = to_host(decoder.step(device.asarray(ids)))
         for w in range(prefixes.shape[1]):
             expected = to_host(model.forward(SOURCE[rows], prefixes[:, w])[0])[:, -1]
-            assert_close(logits[:, w], expected, tolerance)
+            assert_but_for_rounding(logits[:, w], expected, additions_of(model))
 
         parents = rng.integers(0, prefixes.shape[1], (len(rows), width))
         prefixes = np.take_along_axis(prefixes, parents[..., None], axis=1)
@@ -182,7 +185,8 @@ def test_sources_encoded_some_at_a_time_are_the_same_memory(together, monkeypatc
     monkeypatch.setattr(Transformer, "encode", counting)
     expected = IncrementalDecoder(model, SOURCE).step(start)
     monkeypatch.setattr(incremental, "ENCODED_TOGETHER", together)
-    assert_close(IncrementalDecoder(model, SOURCE).step(start), expected, 1e-12)
+    found = IncrementalDecoder(model, SOURCE).step(start)
+    assert_but_for_rounding(found, expected, additions_of(model))
     assert lengths == ([3, 2, 1] if together >= 10 else [3, 1, 1, 1])
 
 
@@ -206,13 +210,12 @@ def test_the_cache_moves_once_in_a_block_of_positions():
 def test_greedy_search_finds_what_recomputing_every_prefix_finds(norm, seed, device):
     model = small_model(norm, seed, device=device)
     found = greedy(model, SOURCE)
-    for hypothesis, source, limit in zip(found, SENTENCES, LIMITS, strict=True):
-        words = plain_greedy(model, source, limit)
-        assert said(hypothesis) == words
-        expected = log_p_of(model, source, words)
-        assert hypothesis.log_probability == pytest.approx(expected, abs=1e-5)
-        score = expected / ((5 + len(words)) / 6) ** 0.6
-        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+    expected = [plain_greedy(model, *of_one) for of_one in zip(SENTENCES, LIMITS, strict=True)]
+    totals = [log_p_of(model, *of_one) for of_one in zip(SENTENCES, expected, strict=True)]
+    penalties = [((5 + len(words)) / 6) ** 0.6 for words in expected]
+    log_p_found = as_of(model, [h.log_probability for h in found], totals)
+    assert_but_for_rounding(*log_p_found, additions_of(model))
+    assert_found(model, found, list(zip(expected, np.divide(totals, penalties), strict=True)))
 
 
 @both_norms
@@ -232,7 +235,7 @@ def test_beam_search_finds_what_its_definition_says(norm, alpha, beam_size, n_be
     found = beam_search(model, SOURCE, **options)
     for hypotheses, source, limit in zip(found, SENTENCES, LIMITS, strict=True):
         expected = plain_beam_search(model, source, limit, **options)
-        assert_found(hypotheses, expected, tolerance=1e-5)
+        assert_found(model, hypotheses, expected)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
@@ -255,7 +258,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all_sequences(alpha, seed):
                 for words in kind
             ]
             expected += sorted(scored, key=lambda end: -end[1])
-        assert_found(hypotheses, expected[:every])
+        assert_found(model, hypotheses, expected[:every])
 
 
 @pytest.mark.parametrize(("alpha", "length"), [(0.0, 0), (0.6, 0), (3.0, LIMITS[0] - 1)])
@@ -266,8 +269,8 @@ def test_a_large_alpha_makes_long_translations_the_best(alpha, length):
     scores = [totals[n] / ((6 + n) / 6) ** alpha for n in range(LIMITS[0])]
     assert scores[length] == max(scores)
     assert best.ids == [4] * length
-    assert best.score == pytest.approx(scores[length], abs=1e-5)
-    assert best.log_probability == pytest.approx(totals[length], abs=1e-5)
+    found = as_of(model, [best.score, best.log_probability], [scores[length], totals[length]])
+    assert_but_for_rounding(*found, additions_of(model))
 
 
 def test_the_length_penalty_is_that_of_equation_14():
@@ -309,7 +312,8 @@ def test_no_more_tokens_are_chosen_than_allowed(beam_size, asked_for, of_model, 
     for (hypothesis,), limit in zip(best, limits, strict=True):
         assert hypothesis.ids == [4] * limit
         assert not hypothesis.finished
-        assert hypothesis.log_probability == pytest.approx(limit * np.log(0.9), abs=1e-5)
+        found = as_of(model, hypothesis.log_probability, limit * np.log(0.9))
+        assert_but_for_rounding(*found, additions_of(model))
 
 
 def test_the_end_symbol_may_be_the_last_token_allowed():
@@ -391,7 +395,7 @@ def test_attention_is_that_of_the_step_that_chose_the_token(norm, monkeypatch):
     assert length > 2
     in_cross_attention = np.stack(used[1::2]).reshape(length, 2, 2, 5)  # (T, layers, H, S)
     expected = in_cross_attention.transpose(1, 2, 0, 3)
-    assert_close(hypothesis.attention, expected, 1e-6)
+    assert_but_for_rounding(hypothesis.attention, expected, additions_of(model))
 
 
 def test_every_hypothesis_has_its_own_attention_without_padding(device):
@@ -403,8 +407,9 @@ def test_every_hypothesis_has_its_own_attention_without_padding(device):
             target = [[BOS, *said(hypothesis)[:-1]]]
             expected = cross_attention(model, np.array([source]), np.array(target))[:, 0]
             assert hypothesis.attention.shape == (2, 2, len(said(hypothesis)), len(source))
-            assert_close(hypothesis.attention, expected, 1e-6)
-            assert_close(hypothesis.attention.sum(axis=-1), 1, 1e-6)
+            assert_but_for_rounding(hypothesis.attention, expected, additions_of(model))
+            sums = hypothesis.attention.sum(axis=-1)
+            assert_but_for_rounding(sums, np.ones_like(sums), len(source))
 
 
 def test_attention_is_only_there_if_asked_for():
@@ -428,7 +433,7 @@ def test_many_sentences_are_translated_as_each_alone_and_in_their_order(beam_siz
     found = translate_ids(model, sources, beam_size=beam_size, n_best=beam_size, max_tokens=60)
     for hypotheses, source in zip(found, sources, strict=True):
         (alone,) = beam_search(model, np.array([source]), beam_size=beam_size, n_best=beam_size)
-        assert_found(hypotheses, [(said(h), h.score) for h in alone])
+        assert_found(model, hypotheses, [(said(h), h.score) for h in alone])
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -462,7 +467,7 @@ def test_workers_and_the_size_of_batches_change_no_translation(norm, beam_size, 
     expected = [[(said(h), h.score) for h in best] for best in translated()]
     for cut in (dict(max_tokens=40), dict(workers=Workers(2)), dict(workers=Workers(3))):
         for hypotheses, expected_ones in zip(translated(**cut), expected, strict=True):
-            assert_found(hypotheses, expected_ones, tolerance=1e-5)
+            assert_found(model, hypotheses, expected_ones)
 
 
 @pytest.fixture
@@ -544,7 +549,7 @@ def test_unknown_words_and_nothing_but_the_end_symbol_are_sources_like_any_other
         for beam_size in (1, 3):
             ((found,),) = translate_ids(model, [source], beam_size=beam_size)
             expected = plain_beam_search(model, source, 2 * len(source) + 10, beam_size, 0.6, 1)
-            assert_found([found], expected)
+            assert_found(model, [found], expected)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_translator import captions, train_once
+from waiting import HANGS
 
 from minitransformer import CPU, Device, TransformerConfig
 from minitransformer import translator as translator_module
@@ -163,7 +164,7 @@ def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeyp
     def wait(model, sources, **options):
         number = len(sources) - 1
         begun[number].set()
-        assert go_on[number].wait(10)
+        assert go_on[number].wait(HANGS)
         return [[None]] * len(sources)
 
     monkeypatch.setattr(translator_module, "translate_ids", wait)
@@ -176,14 +177,14 @@ def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeyp
     ]
     for number, caller in enumerate(callers):
         caller.start()
-        assert begun[number].wait(10)
+        assert begun[number].wait(HANGS)
     for number, caller in enumerate(callers):
         go_on[number].set()
-        caller.join(10)
+        caller.join(HANGS)
     assert threadpool_info() == before
 
 
-FORK = """
+FORK = f"""
 import os, signal, sys, warnings
 from minitransformer.translator import Translator
 
@@ -191,7 +192,7 @@ translator = Translator.load(sys.argv[1], "cpu", threads=2)
 print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
 warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks with threads
 if os.fork() == 0:
-    signal.alarm(10)  # rather than hang for ever
+    signal.alarm({HANGS})  # rather than hang for ever
     print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
     os._exit(0)
 sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))

@@ -130,10 +130,11 @@ def test_a_text_that_is_no_regular_file_is_refused_at_once(unfinished, replace, 
     assert error == f"minitransformer: {tmp_path / 'text'}: this is no regular file"
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", f"metrics.jsonl.{os.getpid()}.tmp"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "metrics.jsonl.{process}.tmp"])
 def test_a_training_writes_nothing_to_where_a_link_leads(unfinished, name, tmp_path):
-    (unfinished.path / name).unlink(missing_ok=True)
-    (unfinished.path / name).symlink_to(tmp_path / "elsewhere")
+    link = unfinished.path / name.format(process=os.getpid())
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path / "elsewhere")
     unfinished.log.forget_after(0, 0)
     unfinished.log.append({"kind": "train", "step": 1})
     assert not (tmp_path / "elsewhere").exists()

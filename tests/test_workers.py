@@ -9,6 +9,7 @@ from contextvars import ContextVar
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
+from waiting import HANGS
 
 from minitransformer import CPU, Device
 from minitransformer import blas_threads as blas_module
@@ -27,7 +28,7 @@ def test_results_come_in_the_order_of_the_arguments_whoever_is_done_first(count)
 
 
 def test_as_many_calls_as_workers_run_side_by_side():
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=HANGS)
     numbers = Workers(3).map(lambda _: together.wait(), range(3))
     assert sorted(numbers) == [0, 1, 2]
 
@@ -179,7 +180,7 @@ def test_the_blas_has_all_its_threads_again_when_the_last_of_several_callers_is_
     def call(number, begun):
         with workers.one_blas_thread():
             begun.set()
-            go_on[number].wait(10)
+            go_on[number].wait(HANGS)
             seen.append(blas_threads())
 
     callers = []
@@ -187,10 +188,10 @@ def test_the_blas_has_all_its_threads_again_when_the_last_of_several_callers_is_
         begun = threading.Event()
         callers.append(threading.Thread(target=call, args=(number, begun)))
         callers[-1].start()
-        assert begun.wait(10)
+        assert begun.wait(HANGS)
     for caller, event in zip(callers, go_on, strict=True):
         event.set()
-        caller.join(10)
+        caller.join(HANGS)
     assert seen == [{1}] * 3
     assert blas_threads() == {2}
 
@@ -217,13 +218,11 @@ def in_a_fork(function):
             os._exit(0)
         except BaseException:
             os._exit(1)
-    for _ in range(500):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(child, 9)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    alarm = threading.Timer(HANGS, os.kill, (child, 9))
+    alarm.start()
+    status = os.waitpid(child, 0)[1]
+    alarm.cancel()
+    return os.waitstatus_to_exitcode(status)
 
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
@@ -250,7 +249,7 @@ def test_a_process_forked_off_amid_the_work_of_another_thread_has_the_whole_blas
     def work():
         with workers.one_blas_thread():
             begun.set()
-            go_on.wait(10)
+            go_on.wait(HANGS)
 
     def see():
         assert blas_threads() == {2}
@@ -260,12 +259,12 @@ def test_a_process_forked_off_amid_the_work_of_another_thread_has_the_whole_blas
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(HANGS)
     try:
         assert in_a_fork(see) == 0
     finally:
         go_on.set()
-        thread.join(10)
+        thread.join(HANGS)
     assert blas_threads() == {2}
 
 

@@ -6,11 +6,13 @@ A sentence is translated by saying its words in reverse order.
 import io
 import json
 import random
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
 
 from minitransformer.backend import CPU
+from minitransformer.data import toy
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.lock import only_training
 from minitransformer.training.progress import Progress
@@ -72,6 +74,12 @@ def tiny_recipe_of(kind, path, content, **fields):
     for name, value in (COMMON | dict(num_layers=1, label_smoothing=0.0) | fields).items():
         recipe = recipe.with_value(name, value)
     return recipe
+
+
+def resize_toy_corpus(monkeypatch, sizes):
+    """Give the toy corpus other sizes; the whole one is kept for the tests to come."""
+    monkeypatch.setattr(toy, "SIZES", sizes)
+    monkeypatch.setattr(toy, "_made_up", lru_cache(maxsize=1)(toy._made_up.__wrapped__))
 
 
 class AlwaysSays:

@@ -3,8 +3,8 @@ import json
 import fine_tuning
 import pytest
 from report import page
+from tiny_run import resize_toy_corpus
 
-from minitransformer.data import toy
 from minitransformer.training.recipe import Recipe
 
 SIZES = ["--d-model", "8", "--num-heads", "2", "--d-ff", "16", "--num-layers", "1"]
@@ -24,7 +24,7 @@ def tuned(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patched:
         fine_tuning._corpus.cache_clear()
-        patched.setattr(toy, "SIZES", {"train": 120, "validation": 12, "test": 12})
+        resize_toy_corpus(patched, {"train": 120, "validation": 12, "test": 12})
         patched.setattr(fine_tuning, "minitransformer", of_few_sizes)
         options = ["--runs", folder / "runs", "--json", folder / "fine_tuning.json"]
         options += ["--shares", "0.1", "1", "--seeds", "1", "2"]

@@ -10,8 +10,7 @@ from _our_side import OurSide
 from _settings import Settings
 from profile_step import WAITING, Looks, kind_of, profile
 from tiny_workload import tiny_workload
-
-from minitransformer.workers import Workers
+from waiting import until
 
 
 def kind_when_called(monkeypatch, holder, name, act):
@@ -82,25 +81,39 @@ def test_products_within_the_loss_are_those_of_the_logits():
     assert projected_loss(1, 2)[1] == profile_step.LOGITS
 
 
-def adam_update(seconds):
-    time.sleep(seconds)
+def adam_update(begun, over):
+    begun.append("Adam")
+    while not over:
+        time.sleep(0.001)
 
 
-def layer_norm(seconds):
-    time.sleep(seconds)
+def layer_norm(begun, over):
+    begun.append("LayerNorm")
+    while not over:
+        time.sleep(0.001)
 
 
-def test_shares_are_those_of_the_time_of_all_workers():
-    """One of two workers is at LayerNorm for three units of time and the other at Adam for one."""
-    workers = Workers(2)
-    workers.map(time.sleep, (0.01, 0.01))
-    with Looks(workers.count) as looks:
-        workers.map(lambda work, seconds: work(seconds), (layer_norm, adam_update), (0.3, 0.1))
-    total = looks.counts.total()
-    shares = {kind: count / total for kind, count in looks.counts.items()}
-    assert shares["LayerNorm"] == pytest.approx(1 / 2, abs=0.08)
-    assert shares["Adam"] == pytest.approx(1 / 6, abs=0.08)
-    assert shares[WAITING] == pytest.approx(1 / 3, abs=0.08)
+def test_each_look_sees_what_each_worker_is_at(monkeypatch):
+    """One of two workers is at LayerNorm for three looks and the other at Adam for one."""
+    begun, ends = [], ([], [])
+    works = zip((layer_norm, adam_update), ends, strict=True)
+    workers = [threading.Thread(target=work, args=(begun, over)) for work, over in works]
+    look_at_all, looks = sys._current_frames, Looks(len(workers))
+
+    def look_at_workers():  # pytest has threads, too
+        ours = {worker.ident for worker in workers}
+        return {thread: frame for thread, frame in look_at_all().items() if thread in ours}
+
+    monkeypatch.setattr(sys, "_current_frames", look_at_workers)
+    for worker in workers:
+        worker.start()
+    until(lambda: len(begun) == 2)
+    for worker, over, times in zip(reversed(workers), reversed(ends), (1, 2), strict=True):
+        for _ in range(times):
+            looks.look()
+        over.append(True)
+        worker.join()
+    assert looks.counts == {"LayerNorm": 3, "Adam": 1, WAITING: 2}
 
 
 def test_a_waiting_thread_does_nothing():

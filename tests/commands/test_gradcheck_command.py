@@ -191,6 +191,7 @@ def test_directions_and_seconds_are_1_or_more(flag, value, capsys):
     assert f"{value!r} is no whole number, 1 or more" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_check_may_take_so_many_seconds(pair, tmp_path, capsys):
     place = pair("2 * dy")
     path = tmp_path / "mine.py"

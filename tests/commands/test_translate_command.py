@@ -169,9 +169,9 @@ def test_a_line_of_megabytes_arrives_whole(run_folder, monkeypatch, capsys):
     """However small the parts: put together one by one, they would be copied again and again."""
     parts = [f"{GERMAN[0]} ".encode(), *[b" " * 2**16] * 1000, f"\n{GERMAN[1]}\n".encode()]
     monkeypatch.setattr("sys.stdin", arriving(parts))
-    began = time.perf_counter()
+    began = time.process_time()
     assert main(["translate", str(run_folder)]) == 0
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert capsys.readouterr().out == f"{ENGLISH[0]}\n{ENGLISH[1]}\n"
 
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tiny_run import resize_toy_corpus
 
 from minitransformer.data import toy
 from minitransformer.data.toy import MAX_WORDS, SIZES, __main__, toy_corpus
@@ -68,7 +69,7 @@ def test_adjectives_and_nouns_of_a_held_out_combination_meet_in_no_training_sent
 
 
 def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(monkeypatch):
-    monkeypatch.setattr(toy, "SIZES", {split: size // 10 for split, size in SIZES.items()})
+    resize_toy_corpus(monkeypatch, {split: size // 10 for split, size in SIZES.items()})
     corpus = toy_corpus()
     toy._made_up.cache_clear()
     assert toy_corpus() == corpus

@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from tiny_run import resize_toy_corpus
 
-from minitransformer.data import toy
 from minitransformer.data.toy import LABELS, SIZES, labelled_toy_corpus, toy_corpus
 from minitransformer.data.toy.inflection import ARTICLES
 
@@ -144,5 +144,5 @@ def test_a_kind_of_labels_that_there_is_not_is_refused():
 
 
 def test_a_corpus_holds_plain_strings(monkeypatch):
-    monkeypatch.setattr(toy, "SIZES", {"train": 5})
+    resize_toy_corpus(monkeypatch, {"train": 5})
     assert {type(text) for pair in toy_corpus()["train"] for text in pair} == {str}

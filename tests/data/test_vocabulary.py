@@ -133,9 +133,9 @@ def test_marks_put_in_order_make_the_same_text(text):
 
 @pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0f73", "\u0344\u0323"], ids=ascii)
 def test_100000_marks_on_a_letter_take_no_minute(vocabulary, marks):
-    began = time.perf_counter()
+    began = time.process_time()
     assert vocabulary.encode("a" + marks * 100_000)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_all_texts_at_once_are_the_same_as_one_by_one(vocabulary):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rounding import additions_of, assert_but_for_rounding
 
 from minitransformer import CPU
 from minitransformer.backend import to_host
@@ -42,9 +43,7 @@ every_model = pytest.mark.parametrize(("state", "kind", "fields", "moved"), MODE
 with_positions = pytest.mark.parametrize(
     ("state", "kind", "fields", "moved"), MODELS[2:], ids=NAMES[2:]
 )
-both_types = pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(np.float32, 1e-5), (np.float64, 1e-12)]
-)
+both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def small_model(kind, fields, moved, seed=0, *, device=CPU, dtype=np.float32):
@@ -56,16 +55,19 @@ def small_model(kind, fields, moved, seed=0, *, device=CPU, dtype=np.float32):
     return model.to(device, dtype)
 
 
-def assert_steps_as_if_worked_out_anew(state, model, tolerance):
-    """Hypotheses chosen at random; sentences leave, first one and then another."""
-    decoders = [each(model, SOURCE) for each in (state, WholeDecoder)]
+def assert_steps_as_if_worked_out_anew(state, model, reference=None):
+    """Hypotheses chosen at random; sentences leave, first one and then another.
+
+    ``reference`` is the model that works everything out anew, ``model`` by default.
+    """
+    decoders = [state(model, SOURCE), WholeDecoder(reference or model, SOURCE)]
     rng = np.random.default_rng(2)
     sentences, width = 3, 1
     for t, next_width in enumerate([3, 2, 4, 4, 1, 4] * 4):
         ids = model.device.asarray(rng.integers(1, V, (sentences, width)))
         ours, expected = (decoder.step(ids) for decoder in decoders)
         assert ours.dtype == model.flat.data.dtype
-        np.testing.assert_allclose(to_host(ours), to_host(expected), rtol=0, atol=tolerance)
+        assert_but_for_rounding(to_host(ours), to_host(expected), additions_of(model))
         parents = model.device.asarray(rng.integers(0, width, (sentences, next_width)))
         width = next_width
         for decoder in decoders:
@@ -80,10 +82,21 @@ def assert_steps_as_if_worked_out_anew(state, model, tolerance):
 @every_model
 @both_types
 def test_hypotheses_chosen_at_random_go_on_as_if_worked_out_anew(
-    state, kind, fields, moved, dtype, tolerance, device
+    state, kind, fields, moved, dtype, device
 ):
     model = small_model(kind, fields, moved, device=device, dtype=dtype)
-    assert_steps_as_if_worked_out_anew(state, model, tolerance)
+    assert_steps_as_if_worked_out_anew(state, model)
+
+
+@every_model
+def test_a_thousandth_too_much_in_one_weight_is_no_rounding(state, kind, fields, moved):
+    """The comparison in float32 is as tight as that."""
+    model, wrong = (small_model(kind, fields, moved) for _ in range(2))
+    weights = [p.data for name, p in wrong.named_parameters() if name.startswith("decoder.")]
+    largest = max(weights, key=lambda x: x.ndim)  # a matrix, or the kernel of a convolution
+    largest.flat[abs(largest).argmax()] *= 1.001
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        assert_steps_as_if_worked_out_anew(state, wrong, model)
 
 
 @pytest.mark.parametrize("kernel_width", [3, 5])
@@ -92,7 +105,7 @@ def test_so_they_do_where_convolutions_have_a_dilation(kernel_width):
     model = small_model("convolution", fields, 0.3, dtype=np.float64)
     for layer, dilation in zip(model.decoder, (2, 3), strict=True):
         layer.convolution.dilation = dilation
-    assert_steps_as_if_worked_out_anew(ConvolutionalDecoder, model, 1e-12)
+    assert_steps_as_if_worked_out_anew(ConvolutionalDecoder, model)
 
 
 @every_model

@@ -25,7 +25,6 @@ DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
 if not (DRIVER and BROWSER):
     pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
 
-SENTENCES = [german for german, _ in corpus()["validation"][:4]]
 ROOT = Path(__file__).parents[2]
 LESSONS = {f"{number:02}": f"lessons/{number:02}.html" for number in range(12)}
 HTML = "<b>fett</b><img src=x onerror=alert(1)></script>"
@@ -88,6 +87,10 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
+def sentences():
+    return [german for german, _ in corpus()["validation"][:4]]
+
+
 @pytest.fixture(scope="module")
 def driver():
     options = webdriver.ChromeOptions()
@@ -110,7 +113,7 @@ def model():
 @pytest.fixture(scope="module")
 def path(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "explorer.html"
-    path.write_bytes(explorer_page(model, small_vocabulary(), SENTENCES, ("de", "en"), LESSONS))
+    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), ("de", "en"), LESSONS))
     return path
 
 
@@ -138,11 +141,11 @@ def greedy_translation(model, text):
 
 def test_what_is_typed_is_translated_as_the_package_does(page, model):
     page.open()
-    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[0])
+    assert page.one("#sentence").text == greedy_translation(model, sentences()[0])
     box = page.one("#text")
     box.clear()
-    box.send_keys(SENTENCES[1], Keys.ENTER)
-    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[1])
+    box.send_keys(sentences()[1], Keys.ENTER)
+    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
     assert page.texts("#source li")[-1] == "‹end›"
 
 
@@ -171,8 +174,8 @@ def test_choices_are_taken_back_one_by_one_and_end_with_the_sentence(page, model
     page.click("#undo")
     assert page.texts("#steps button") == before
     page.click("#candidate-3")
-    page.translate(SENTENCES[1])
-    assert page.one("#sentence").text == greedy_translation(model, SENTENCES[1])
+    page.translate(sentences()[1])
+    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
 
 
 def test_bars_are_as_long_as_a_piece_is_likely(page):
@@ -231,7 +234,7 @@ def numbers_in(text):
 
 @pytest.mark.parametrize("head", [1, 2])
 def test_the_matrix_of_a_head_is_that_of_the_package(page, model, monkeypatch, head):
-    source = [*small_vocabulary().encode(SENTENCES[0]), EOS]
+    source = [*small_vocabulary().encode(sentences()[0]), EOS]
     request = dict(source=source, target=[BOS], position=0, piece=EOS, off=[])
     weights = Watched(monkeypatch, model, request).states["weights"][0]  # (H, S, S)
     page.open(f"#example=1&view=attention&attention=encoder&layer=1&head={head}&drawn=matrix")
@@ -348,7 +351,7 @@ def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
     page.open("#example=1&box=source.embedding")
     page.run("document.getElementById('numbers').focus()")
     page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
-    (piece, *_) = small_vocabulary().encode(SENTENCES[0])[1:]
+    (piece, *_) = small_vocabulary().encode(sentences()[0])[1:]
     expected = model.source_embedding.weight.data[piece, 2] * np.sqrt(model.config.d_model)
     found = page.one(".readout").text.split(": ")[-1]
     assert float(found.replace("−", "-")) == pytest.approx(expected, rel=0.01, abs=0.01)
@@ -384,7 +387,7 @@ def test_keys_alone_are_enough(page):
     page.open("#example=1&step=1")
     page.tab_to("text")
     page.press(Keys.CONTROL, "a")
-    page.press(SENTENCES[1], Keys.ENTER)
+    page.press(sentences()[1], Keys.ENTER)
     page.tab_to("steps-1")
     page.press(Keys.ARROW_RIGHT)
     assert page.focused() == "steps-2"
@@ -547,7 +550,7 @@ def test_where_a_browser_keeps_nothing_the_page_works(page):
 
 def test_what_is_no_code_of_a_language_is_shown_as_it_is(driver, page, model, tmp_path):
     path = tmp_path / "page.html"
-    path.write_bytes(explorer_page(model, small_vocabulary(), SENTENCES, ("<b>", "toki_pona!")))
+    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), ("<b>", "toki_pona!")))
     other = Page(driver, path)
     other.open()
     assert "from <b> into toki_pona!" in other.one("header").text
@@ -562,6 +565,6 @@ def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed
     post_norm = Page(driver, path)
     post_norm.open("#view=gradients")
     assert post_norm.all("#steps") == []
-    post_norm.translate(SENTENCES[0])
+    post_norm.translate(sentences()[0])
     assert len(post_norm.all("[id^=flow-]")) == 10
     assert post_norm.all("[id='box-decoder.norm']") == []

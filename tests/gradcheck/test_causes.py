@@ -4,8 +4,6 @@ A row is a forward, a backward with one slip, the inputs, the gradient looked at
 says of it, and what it must not say.
 """
 
-import time
-
 import numpy as np
 import pytest
 
@@ -621,13 +619,17 @@ def test_a_size_that_cannot_be_changed_is_one_of_several_causes():
     assert "several causes fit: 4 is the batch size or" in report.tensors[0].diagnosis
 
 
-def test_a_diagnosis_takes_less_than_a_second_though_it_tries_much():
-    """A recurrent cell's, the slowest: every step of every trial is a loop in Python."""
-    forward, backward = rnn, rnn_backward(tanh=lambda h: 1 - h**3)
-    start = time.perf_counter()
-    report = check_pair(forward, backward, RNN)
+def test_a_diagnosis_calls_forward_less_than_10000_times_a_gradient_though_it_tries_much():
+    """A recurrent cell's, the slowest: every step of every call is a loop in Python."""
+    calls = []
+
+    def forward(*inputs):
+        calls.append(1)
+        return rnn(*inputs)
+
+    report = check_pair(forward, rnn_backward(tanh=lambda h: 1 - h**3), RNN)
     assert not report.right
-    assert time.perf_counter() - start < 1.0 * len(report.tensors)
+    assert len(calls) < 10_000 * len(report.tensors)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])

@@ -322,6 +322,7 @@ def test_a_scalar_input_can_be_checked():
     assert not check_pair(square, lambda dy, x: 5 * x * dy, (np.array(3.0),)).right
 
 
+@pytest.mark.usefixtures("clock")
 def test_a_check_that_would_take_too_long_is_refused_with_a_way_out():
     def slow(x):
         time.sleep(0.01)

@@ -11,7 +11,6 @@ from own_files import FUNCTIONS, SOLUTION, STUBS, TEXT, solution_of_only, text_w
 from tiny_translator import write_recipe
 
 from minitransformer.cli import main
-from minitransformer.own import check
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.trainer import Trainer
 
@@ -338,9 +337,16 @@ def test_prints_are_counted(tmp_path, capsys):
     assert said.err.count("x: 2") == 4  # those that call it, too
 
 
-def test_a_loop_that_never_ends_is_ended(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(check, "LONGEST", 0.5)
-    endless = text_with(("noam", "return", "while True:\n        pass\n    return"))
+ENDLESS = """
+    import signal
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0.01)  # or else the test would take a minute
+    while left > 0:
+        pass
+    return"""
+
+
+def test_a_loop_that_never_ends_is_ended(tmp_path, capsys):
+    endless = text_with(("noam", "\n    return", ENDLESS))
     assert command("check", written(tmp_path / "own.py", endless)) == 1
     said = capsys.readouterr().out
     assert re.search(r"WRONG +noam .*\n.*is there a loop that never ends", said)

@@ -17,6 +17,7 @@ from own_files import (
     text_with,
     written,
 )
+from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 from training_in_miniature import batch, tiny_model, train
 
@@ -141,7 +142,8 @@ def test_translations_are_those_of_the_package_with_any_batches():
         for best, right in zip(found, expected, strict=True):
             assert [h.ids for h in best] == [h.ids for h in right]
             assert [h.finished for h in best] == [h.finished for h in right]
-            np.testing.assert_allclose([h.score for h in best], [h.score for h in right], rtol=1e-5)
+            scores = ([h.score for h in hypotheses] for hypotheses in (best, right))
+            assert_but_for_rounding(*map(np.float32, scores), additions_of(model))
 
 
 def test_the_packages_searches_run_on_a_learners_layers(tmp_path):
@@ -161,7 +163,7 @@ def test_attention_can_be_looked_at():
     with own(SOLUTION):
         found = [*greedy(model, source, attention=True), beam_search(model, source, attention=True)]
     for hypothesis, right in zip(found[:2], expected, strict=True):
-        np.testing.assert_allclose(hypothesis.attention, right.attention, atol=1e-6)
+        assert_but_for_rounding(hypothesis.attention, right.attention, additions_of(model))
     assert found[2][0][0].attention is not None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from jobs import MPIEXEC, run, written
+from waiting import HANGS
 
 
 def pytest_collection_modifyitems(items):
@@ -24,7 +25,7 @@ def what_is_missing():
     if not MPIEXEC:
         return "no mpiexec: python -m pip install mpi4py mpich"
     command = [MPIEXEC, "-n", "2", sys.executable, "-c", meet]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     return f"MPI starts no two processes: {done.stderr[-200:]}" if done.returncode else None
 
 

@@ -5,10 +5,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tiny_run import record, tiny_recipe
+from waiting import HANGS, until
 
 from minitransformer.commands.train import _toml
 from minitransformer.run_folder import RunFolder
@@ -47,7 +47,7 @@ def environment():
 def finished(command, **options):
     """The CompletedProcess of a command, its output as text."""
     return subprocess.run(
-        command, env=environment(), capture_output=True, text=True, timeout=100, **options
+        command, env=environment(), capture_output=True, text=True, timeout=HANGS, **options
     )
 
 
@@ -75,10 +75,9 @@ def interrupted(processes, *arguments, entries, trouble="slow:0", gpus=None):
     command = words(processes, arguments, trouble=trouble, gpus=gpus)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as job:
-        while len(log.entries()) < entries:
-            assert job.poll() is None, job.stderr.read()
-            time.sleep(0.01)
+        until(lambda: len(log.entries()) >= entries or job.poll() is not None)
+        assert job.poll() is None, job.stderr.read()
         job.send_signal(signal.SIGINT)
-        said = job.communicate(timeout=60)[1]
+        said = job.communicate(timeout=HANGS)[1]
     assert job.returncode == 130, said
     return said

@@ -11,19 +11,19 @@ import time
 
 import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
+from waiting import HANGS, until
 
 from minitransformer.checkpoint import checkpoint_path, checkpoints
 from minitransformer.run_folder import RunFolder
 
-SECONDS = 10  # in which all are at an end
 PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def killed_often(recipe, folder, processes, kills):
     """Kill random processes of trainings at random moments, until there were so many kills.
 
-    Each has to end all within SECONDS, and to be named but where not all were watched yet or the
-    process was through and only had to end. All runs are brought to their ends, in FOLDER/run-0,
+    Each has to end all, and to be named but where not all were watched yet or the process was
+    through and only had to end. All runs are brought to their ends, in FOLDER/run-0,
     FOLDER/run-1, …
     """
     rng, killed, runs = random.Random(kills), 0, 0
@@ -32,21 +32,18 @@ def killed_often(recipe, folder, processes, kills):
         pids.mkdir()
         command = words(processes, _go_on(recipe, run_folder), trouble=f"pids:{pids}")
         with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
-            while len(list(pids.glob("?"))) < processes:
-                time.sleep(0.01)
+            until(lambda pids=pids: len(list(pids.glob("?"))) == processes)
             time.sleep(rng.expovariate(1.0))
             rank = rng.randrange(processes)
             victim = int((pids / str(rank)).read_text())
             watched = len(list(pids.glob("*-watched"))) == processes
             with contextlib.suppress(ProcessLookupError):  # it has come to its end
                 os.kill(victim, signal.SIGKILL)
-            start = time.monotonic()
-            said = job.communicate(timeout=60)[1]
+            said = job.communicate(timeout=HANGS)[1]
         if job.returncode == 0:
             runs += 1
             continue
         killed += 1
-        assert time.monotonic() - start < SECONDS
         named = f"rank {rank} of {processes}, process {victim} on " in said
         assert named or not watched or (pids / f"{rank}-through").exists()
     if not (folder / f"run-{runs}" / "model.npz").exists():
@@ -93,12 +90,10 @@ def test_a_nan_in_one_process_stops_all(recipe, tmp_path):
 
 def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
     arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    start = time.monotonic()
     _, said = run(3, *arguments, trouble="fail:2", status=1)
     assert "rank 2 of 3 has failed and ends all. " in said
     assert "no room for a gradient" in said
     assert "has died" not in said
-    assert time.monotonic() - start < 3 * SECONDS
 
 
 def test_processes_that_part_ways_are_told_at_once(recipe, tmp_path):
@@ -136,8 +131,7 @@ def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tm
     arguments = "train", recipe, "--epochs", 20, "--run-folder", folder
     command = words(2, arguments, trouble="slow:0")
     with subprocess.Popen(command, env=environment(), **PIPES) as job:
-        while not RunFolder(folder).log.entries():
-            time.sleep(0.01)
+        until(RunFolder(folder).log.entries)
         _, said = run(2, "train", "--resume", folder, status=1)
         job.send_signal(signal.SIGHUP)
     assert said.count("is under way") == 1

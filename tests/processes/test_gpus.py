@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, written
+from waiting import HANGS
 
 from minitransformer.backend import CPU, DeviceError
 from minitransformer.training.gpus import own_device
@@ -175,4 +176,4 @@ def test_processes_on_cpus_import_nothing_of_nccl(of_gpus, tmp_path):
         "assert not {'cupy', 'minitransformer.training.nccl'} & set(sys.modules)\n"
     )
     command = [MPIEXEC, "-n", "2", sys.executable, "-c", program]
-    subprocess.run(command, env=environment(), check=True, timeout=100)
+    subprocess.run(command, env=environment(), check=True, timeout=HANGS)

@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import HANGS, until
 
 from minitransformer.training import watcher
 
@@ -37,7 +37,7 @@ class Watched:
 
     def said(self):
         """What the watcher says, who has ended and left nothing behind."""
-        _, said = self.watcher.communicate(timeout=20)
+        _, said = self.watcher.communicate(timeout=HANGS)
         assert self.watcher.returncode == 0
         assert not self.folder.exists()
         return said
@@ -52,8 +52,8 @@ def watched(tmp_path):
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_the_first_to_die_is_named_though_all_have_died_when_it_looks(watched, order):
     process = watched.watcher.pid
-    while Path(f"/proc/{process}/stat").read_text().split()[2] != "S":  # it waits, all pipes open
-        time.sleep(0.001)
+    state = Path(f"/proc/{process}/stat")
+    until(lambda: state.read_text().split()[2] == "S")  # it waits, all pipes open
     os.kill(process, signal.SIGSTOP)
     for number in order:
         watched.end(number)

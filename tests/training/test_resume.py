@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
+from waiting import HANGS
 
 from minitransformer.checkpoint import checkpoints
 from minitransformer.training.trainer import Stopped
@@ -45,7 +46,7 @@ def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANGS,
     )
     assert result.returncode == 0, result.stderr
     runs = sorted(tmp_path.glob("killed-*"))
@@ -195,14 +196,13 @@ def test_a_training_in_another_thread_runs_and_leaves_ctrl_c_alone(corpus, whole
 
 def test_ctrl_c_from_outside_stops_a_process_that_can_be_resumed(corpus, whole, tmp_path):
     code = """if True:
-        import sys, time
+        import sys
         from pathlib import Path
         from tiny_run import tiny_recipe, tiny_trainer
         from minitransformer.training.trainer import Stopped
 
         trainer = tiny_trainer(tiny_recipe(Path(sys.argv[1])), sys.argv[2])
-        step, trainer.take_step = trainer.take_step, lambda *a: (step(*a), time.sleep(0.05))
-        trainer.progress.stepped = lambda *a: print("step", flush=True)
+        trainer.progress.stepped = lambda *a: (print("step", flush=True), sys.stdin.readline())
         try:
             trainer.train()
         except Stopped:
@@ -212,12 +212,13 @@ def test_ctrl_c_from_outside_stops_a_process_that_can_be_resumed(corpus, whole, 
     process = subprocess.Popen(
         [sys.executable, "-c", code, folder, tmp_path],
         cwd=TESTS,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline() == "step\n"
+    assert process.stdout.readline() == "step\n"  # and it waits for a line
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate("\n", timeout=HANGS)
     assert process.returncode == 0
     assert output.endswith("stopped\n")
     trainer = tiny_trainer(corpus, tmp_path)

@@ -147,10 +147,10 @@ def test_a_word_of_100000_letters_is_dropped_before_it_is_cut_at_random(tmp_path
     for side in ("source", "target"):
         path = tmp_path / "corpus" / f"train.{side}"
         path.write_text(path.read_text() + "bao" * 33_334 + "\n")
-    began = time.perf_counter()
+    began = time.process_time()
     trainer = tiny_trainer(recipe, tmp_path / "run")
     assert sum(len(batch.source) for batch in trainer.task.batches(0)) == 40
-    assert time.perf_counter() - began < 10  # and not a minute
+    assert time.process_time() - began < 10  # and not a minute
     assert "41 pairs encoded, 1 dropped for a side" in trainer.progress.stream.getvalue()
 
 
