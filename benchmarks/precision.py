@@ -82,7 +82,7 @@ def round_products(models, rounding):
 
     for model in models:
         for parameter in model.parameters():
-            parameter.hold(parameter.data.view(Rounding), parameter.grad, model.flat)
+            parameter.hold(parameter.data.view(Rounding), parameter.grad, parameter.flat)
 
 
 def _plain(x):

@@ -178,6 +178,7 @@ class FlatParameters:
     """
 
     def __init__(self, module):
+        self._parameters = []
         self.gather(module)
 
     def gather(self, module):
@@ -185,6 +186,9 @@ class FlatParameters:
         named = dict(module.named_parameters())
         if not named:
             raise ValueError(f"{module!r} has no parameters to store")
+        for parameter in self._parameters:
+            if parameter.flat is self:  # it may be no part of the module any more
+                parameter.hold(parameter.data, parameter.grad)
         self._gather(named)
 
     def _gather(self, named):

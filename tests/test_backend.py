@@ -1,6 +1,7 @@
 """Devices are chosen at run time, say what is wrong with them, and exchange arrays on request."""
 
 import ast
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -127,6 +128,19 @@ def test_the_gpu_asked_for_is_tried_and_made_current(install):
     assert str(select_device("cuda:1")) == "cuda:1"
     assert cupy.computed_on == [1]
     assert cupy.current == 1
+
+
+def test_a_device_in_another_process_is_the_one_of_its_name(install):
+    cupy = FakeCupy(count=2)
+    install(cupy)
+    stored = pickle.dumps(select_device("cuda:1"))
+    cupy.current = 0
+    assert str(pickle.loads(stored)) == "cuda:1"
+    assert cupy.current == 1
+    install(None)
+    with pytest.raises(DeviceError, match="CuPy does not import"):
+        pickle.loads(stored)
+    assert pickle.loads(pickle.dumps(CPU)) is CPU
 
 
 @pytest.mark.parametrize(

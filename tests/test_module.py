@@ -199,6 +199,14 @@ def test_what_was_in_a_flat_storage_that_is_gone_may_be_moved():
     assert tree.to(dtype=np.float64).gain.data.dtype == np.float64
 
 
+def test_what_was_taken_out_of_a_model_may_be_moved():
+    model = Transformer(small_config())
+    taken, model.decoder.layers = model.decoder.layers[1], model.decoder.layers[:1]
+    model.flat.gather(model)
+    assert taken.to(dtype=np.float64).feed_forward.w_1.data.dtype == np.float64
+    assert model.flat.data.size == model.num_parameters()
+
+
 def test_a_module_around_a_model_moves_its_flat_storage_with_it():
     around = Module()
     around.model = Transformer(small_config())

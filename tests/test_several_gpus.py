@@ -51,13 +51,13 @@ def test_all_arrays_of_a_model_are_where_it_is(made):
 
 def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkeypatch):
     monkeypatch.setattr(translation, "staged", upload)
-    threads = []
+    threads, translate = [], Translator.translate
 
-    def translator(*args, **options):
-        threads.append(options["threads"])
-        return Translator(*args, **options)
+    def noted(self, *args, **options):
+        threads.append(self.workers.threads)
+        return translate(self, *args, **options)
 
-    monkeypatch.setattr(translation, "Translator", translator)
+    monkeypatch.setattr(Translator, "translate", noted)
     recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)
 
     def prepared():
