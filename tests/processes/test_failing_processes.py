@@ -108,7 +108,7 @@ def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
     folder = tmp_path / "run"
     command = words(2, ("train", recipe, "--run-folder", folder), trouble="hang:1")
     with subprocess.Popen(command, **PIPES, env=environment(), text=True) as job:
-        while not checkpoint_path(folder / "checkpoints", 2).exists():
+        while job.poll() is None and not checkpoint_path(folder / "checkpoints", 2).exists():
             time.sleep(0.01)
         job.send_signal(signal.SIGTERM)
         try:
@@ -169,8 +169,8 @@ def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
 ):
     placed = {"RECIPE": recipe, "RUN": tmp_path / "run"}
     first, second = (
-        [placed.get(word, word) for word in words.split()]
-        for words in ("train RECIPE --run-folder RUN", second)
+        [placed.get(word, word) for word in asked.split()]
+        for asked in ("train RECIPE --run-folder RUN", second)
     )
     assert of_two(first, second).count(difference) == 1
     assert not (tmp_path / "run").exists()
