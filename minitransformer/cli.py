@@ -1,6 +1,7 @@
 """The command line: each command is a file in ``commands/``, imported when it is asked for."""
 
 import argparse
+import functools
 import importlib
 import io
 import os
@@ -99,7 +100,22 @@ class _Command(_Parser):
     def parse_known_args(self, args=None, namespace=None):
         command = self.prog.split()[-1]
         importlib.import_module(f"minitransformer.commands.{command}").add(self)
+        for action in self._actions:
+            if action.nargs not in ("*", "+"):  # those are texts, and a text may be blank
+                action.type = _not_empty(action.type or str)
         return super().parse_known_args(args, namespace)
+
+
+def _not_empty(convert):
+    """``convert``, refusing what a shell makes of a variable that is not set."""
+
+    @functools.wraps(convert)
+    def converted(text):
+        if not text:
+            raise argparse.ArgumentTypeError("'' is empty; give a value, or leave it out")
+        return convert(text)
+
+    return converted
 
 
 def _mend_streams():

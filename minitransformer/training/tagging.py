@@ -51,6 +51,21 @@ class Tagging(Task):
             f"{len(self.batches(0)):,} batches; {cut_off:,} words are beyond the context; "
             f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} labels"
         )
+        self._note_unlearnable(progress)
+
+    def _note_unlearnable(self, progress):
+        """Say which labels validate that no training sentence has: no model learns to say them."""
+        learned = {label for _, labels in self.rows for label in labels}
+        asked = [i for batch in self.validation_batches for i in batch.labels[batch.labels != PAD]]
+        never = [i for i in asked if i not in learned]
+        if never:
+            names = ", ".join(self.names[i - 1] for i in sorted(set(never))[:5])
+            progress.say(
+                f"{len(never):,} of the {len(asked):,} labels of the validation are ones that no "
+                f"sentence to train on has ({names}): they cannot be learned, and the accuracy is "
+                f"{1 - len(never) / len(asked):.4f} at most; train on such sentences, too, for "
+                "example by shuffling the file"
+            )
 
     @staticmethod
     def read(recipe, progress):

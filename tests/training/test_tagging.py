@@ -25,10 +25,10 @@ def recipe_for(folder, content=WORDS, **changes):
     return tiny_recipe_of("tagger", path, content, **fields)
 
 
-def task_of(recipe):
+def task_of(recipe, out=None):
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
     vocabulary = Vocabulary.train(Tagging.texts(examples), 40)
-    return Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
+    return Tagging(recipe, vocabulary, examples, validation, Progress(out or io.StringIO()))
 
 
 def rows_of(task):
@@ -67,6 +67,19 @@ def test_the_last_tenth_validates(tmp_path):
     examples, validation = Tagging.read(recipe_for(tmp_path), Progress(io.StringIO()))
     assert (len(examples), len(validation)) == (43, 5)
     assert validation[-1] == ("the cow waits .", "D N V S")
+
+
+@pytest.mark.parametrize(("label", "told"), [("w", False), ("x", True)])
+def test_a_label_that_only_the_validation_has_is_said_to_be_out_of_reach(label, told, tmp_path):
+    last = "\tthe cow waits.\n"
+    out = io.StringIO()
+    task_of(recipe_for(tmp_path, f"{WHOLE.removesuffix(f'w{last}')}{label}{last}"), out)
+    said = (
+        "1 of the 5 labels of the validation are ones that no sentence to train on has (x): they "
+        "cannot be learned, and the accuracy is 0.8000 at most; "
+    )
+    assert (said in out.getvalue()) == told
+    assert ("at most" in out.getvalue()) == told
 
 
 def with_labels(recipe):
