@@ -14,7 +14,8 @@ SIDE_BY_SIDE := -n auto --dist worksteal
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test test-all test-kernels test-lowest lint format gradcheck test-gpu gpu-report package clean
+.PHONY: help demo lessons site test test-all test-kernels test-lowest lint format gradcheck test-gpu \
+	gpu-report package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18

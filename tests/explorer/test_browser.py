@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from in_node import corpus, small_model, small_vocabulary
 from in_numpy import Watched
+from waiting import HANGS
 
 from minitransformer.data.vocabulary import BOS, EOS, UNK, Vocabulary
 from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium")
-waiting = pytest.importorskip("selenium.webdriver.support.wait")
+wait = pytest.importorskip("selenium.webdriver.support.wait")
 Keys = webdriver.Keys
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
 if not (DRIVER and BROWSER):
@@ -55,7 +56,7 @@ class Page:
         return self.driver.find_element(CSS, selector)
 
     def until(self, selector):
-        waiting.WebDriverWait(self.driver, 10).until(lambda _: self.all(selector))
+        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.all(selector))
 
     def click(self, selector):
         self.one(selector).click()
