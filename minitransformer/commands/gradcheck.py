@@ -1,15 +1,17 @@
 """``minitransformer gradcheck``: is every gradient right?"""
 
 import argparse
-import contextlib
+import dataclasses
 import json
 import math
 import sys
 from collections import Counter
 
+from minitransformer.apart import OutOfTimeError, run_apart
+from minitransformer.errors import ExplainedError
 from minitransformer.gradcheck import CheckError, report
 from minitransformer.gradcheck.cases import CASES
-from minitransformer.gradcheck.check import LONGEST
+from minitransformer.gradcheck.check import LONGEST, WAYS_OUT
 from minitransformer.gradcheck.learner import check_file, did_you_mean
 from minitransformer.twins import accelerated
 
@@ -76,12 +78,16 @@ def _layers():
 def run(options):
     """Check what ``options.what`` names; returns the exit status."""
     try:
-        checks = _checks(options.what, directions=options.directions, timeout=options.timeout)
-        printed = contextlib.redirect_stdout(sys.stderr)  # whatever a learner's file prints
-        with printed, accelerated(options.accelerate):
+        checks = _checks(
+            options.what,
+            accelerate=options.accelerate,
+            directions=options.directions,
+            timeout=options.timeout,
+        )
+        with accelerated(options.accelerate):
             reports = [(name, check(options.seed)) for name, check in checks]
         return _print_json(reports) if options.json else _print_table(reports)
-    except CheckError as error:
+    except ExplainedError as error:
         if options.json:
             print(json.dumps({"right": None, "error": str(error)}))
         else:
@@ -92,7 +98,7 @@ def run(options):
 def _checks(what, **options):
     """What to check, as (name, function from a seed to a Report); options for a learner's pair."""
     if ":" in what:
-        return [(what, lambda seed: check_file(what, seed, **options))]
+        return [(what, lambda seed: _check_file_apart(what, seed, **options))]
     checks = [
         (case.name, case.check) for case in CASES if what in ("all", case.name.partition(",")[0])
     ]
@@ -104,6 +110,24 @@ def _checks(what, **options):
             f"{', '.join(_layers())}, or my_file.py:my_function for your own"
         )
     return checks
+
+
+def _check_file_apart(place, seed, timeout, **options):
+    """As :func:`check_file`, in a process of its own, which the file may crash or never leave."""
+    options = dict(place=place, seed=seed, timeout=timeout, **options)
+    try:
+        return report.Report.from_dict(run_apart(check_file_as_dict, timeout, **options))
+    except OutOfTimeError as error:
+        raise CheckError(
+            f"this takes more than {timeout} s{error}: is there a loop that never ends? "
+            f"Otherwise {WAYS_OUT}"
+        ) from error
+
+
+def check_file_as_dict(accelerate, **options):
+    """What :func:`check_file` finds, as a dict."""
+    with accelerated(accelerate):
+        return dataclasses.asdict(check_file(**options))
 
 
 def _print_table(named_reports):

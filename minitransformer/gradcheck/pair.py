@@ -94,10 +94,11 @@ def call(what, function, *arguments):
     try:
         return function(*arguments)
     except (Exception, SystemExit, GeneratorExit) as error:  # it may fail in any way
-        written = "read-only" in str(error)
+        words = _words(error)
+        written = "read-only" in words
         hint = "; a pair must not write to its inputs or to dy" if written else _shapes(error)
         raise CheckError(
-            f"{what} raised {type(error).__name__}: {error}{_place(error)}{hint}"
+            f"{what} raised {type(error).__name__}: {words}{_place(error)}{hint}"
         ) from error
 
 
@@ -213,6 +214,14 @@ def _as_array(value, who, what):
         f"{who} returned {described(value)} where {what}, an array of real numbers, should be: "
         f"{problem}"
     )
+
+
+def _words(error):
+    """What the error says; nothing where saying it fails."""
+    try:
+        return str(error)
+    except Exception:  # of a class of the learner's
+        return ""
 
 
 def _place(error):

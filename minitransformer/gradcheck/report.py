@@ -72,6 +72,15 @@ class Report:
     unchecked: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
+    @classmethod
+    def from_dict(cls, values):
+        """The Report that ``dataclasses.asdict`` made the dict of, even if it went through JSON."""
+        tensors = [
+            TensorReport(**{**tensor, "index": tensor["index"] and tuple(tensor["index"])})
+            for tensor in values["tensors"]
+        ]
+        return cls(**{**values, "tensors": tensors})
+
     @property
     def verdict(self):
         """WRONG if anything is, RIGHT if all is, else UNTOLD."""

@@ -1,5 +1,8 @@
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -120,11 +123,11 @@ def test_directions_make_a_large_check_short(pair, capsys):
     assert "it is 1.5 times too large" in capsys.readouterr().out
 
 
-def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capsys):
+def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capfd):
     place = pair("2 * dy")
     (tmp_path / "mine.py").write_text("print('hello')\n" + (tmp_path / "mine.py").read_text())
     assert main(["gradcheck", place, "--json"]) == 0
-    captured = capsys.readouterr()
+    captured = capfd.readouterr()
     assert json.loads(captured.out)["right"] is True
     assert captured.err == "hello\n"
 
@@ -200,6 +203,87 @@ def test_a_check_may_take_so_many_seconds(pair, tmp_path, capsys):
     assert main(["gradcheck", place, "--timeout", "1"]) == 2
     assert re.search(r"would take about \d s, one of 0.1", capsys.readouterr().err)
     assert main(["gradcheck", place, "--timeout", "60"]) == 0
+
+
+# What stands in place of the gradient, and what is then said.
+HOSTILE = {
+    "[time.sleep(0.1) for _ in iter(int, 1)]": r"takes more than 1 s \(mine.py, line 6\): is there",
+    "time.sleep(1e6)": r"takes more than 1 s \(mine.py, line 6\): is there",
+    "sum(iter(int, 1))": r"takes more than 1 s \(mine.py, line 6\): is there",
+    "os._exit(0)": "its process ended with exit status 0 before the check was over",
+    "os.kill(os.getpid(), signal.SIGSEGV)": r"ended by SIGSEGV .* \(mine.py, line 6\)",
+    "os.kill(os.getpid(), signal.SIGKILL)": "ended by SIGKILL",
+    "sys.exit(0)": r"backward raised SystemExit: 0 \(mine.py, line 6\)",
+    "double_backward(dy, cache)": "backward raised RecursionError",
+    "thrown(KeyboardInterrupt)": r"KeyboardInterrupt \(mine.py, line 14\)",
+    "thrown(GeneratorExit)": "backward raised GeneratorExit",
+    "thrown(MemoryError)": "backward raised MemoryError",
+    "thrown(Unspeakable)": "backward raised Unspeakable",
+    "{'dx': dy}": "backward returned a dict; return the gradients as a tuple",
+    "(yield dy)": "backward returned a generator; return the gradients as a tuple",
+}
+THROWN = """
+class Unspeakable(Exception):
+    def __str__(self):
+        raise ValueError
+def thrown(error):
+    raise error
+"""
+
+
+@pytest.fixture
+def hostile(pair, tmp_path):
+    """What a process says of a file with that gradient, and with these lines at its head."""
+
+    def answer(gradient, *lines, flags=("--timeout", "1")):
+        place = pair(gradient)
+        path = tmp_path / "mine.py"
+        text = path.read_text().lstrip()
+        path.write_text("; ".join(lines) + "\nimport signal, sys, time, os\n" + text + THROWN)
+        command = [sys.executable, "-m", "minitransformer", "gradcheck", place, "--json", *flags]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+    return answer
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
+@pytest.mark.parametrize("gradient", HOSTILE)
+def test_whatever_a_file_does_to_the_process_it_is_said(hostile, gradient):
+    answer = hostile(gradient)
+    assert answer.returncode == 2
+    said = json.loads(answer.stdout)
+    assert said["right"] is None
+    assert re.search(HOSTILE[gradient], said["error"])
+
+
+@pytest.mark.parametrize("line", ["time.sleep(1e6)", "os._exit(0)", "raise KeyboardInterrupt"])
+def test_so_it_is_while_the_file_is_imported(hostile, line):
+    answer = hostile("2 * dy", "import os, time", line)
+    assert answer.returncode == 2
+    assert json.loads(answer.stdout)["right"] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "os.write(1, b'{}')",
+        "os.close(1)",
+        "sys.stdout.close()",
+        "subprocess.run([sys.executable, '-c', 'print([])'])",
+        "threading.Thread(target=threading.Event().wait).start()",
+        "atexit.register(os._exit, 1)",
+    ],
+)
+def test_nothing_that_a_file_does_beside_spoils_the_json(hostile, line):
+    answer = hostile("2 * dy", "import atexit, os, subprocess, sys, threading", line, flags=())
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["right"] is True
+
+
+def test_what_a_file_has_started_ends_with_the_check(hostile, tmp_path):
+    """Its reader would wait for ever: what was started holds standard error open."""
+    line = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1e6)'])"
+    assert hostile("2 * dy", "import subprocess, sys", line).returncode == 0
 
 
 @pytest.mark.parametrize(("flags", "status"), [([], 0), (["--accelerate"], 1)])

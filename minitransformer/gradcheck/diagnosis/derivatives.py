@@ -63,7 +63,9 @@ def known_functions(evidence):
         found["softmax"] = p = p / p.sum(axis=-1, keepdims=True)
         found |= {"(1 − softmax)": 1 - p, "log softmax": np.log(p)}
         for name, ids in arrays(evidence).items():
-            if ids.dtype.kind in "iu" and ids.shape == x.shape[:-1] and ids.max() < x.shape[-1]:
+            if ids.dtype.kind not in "iu" or ids.shape != x.shape[:-1]:
+                continue
+            if ((ids >= 0) & (ids < x.shape[-1])).all():
                 one_hot = np.eye(x.shape[-1])[ids]
                 found |= {f"one-hot({name})": one_hot, f"(softmax − one-hot({name}))": p - one_hot}
         for name, a in list(arguments.items())[1:]:
