@@ -20,8 +20,8 @@ and then renamed, or, as the metrics are, only ever grows; and config.json, whic
 run, comes after the vocabulary and own.py.
 
 What a user keeps in the folder is the user's: a run begins in no folder that holds anything else
-than what a run killed before its config.json leaves, and it only ever removes files of exactly the
-names that it writes.
+than what a run killed before its config.json leaves, nor beside an own.py or a beginning.npz where
+it has none itself, and it only ever removes files of exactly the names that it writes.
 """
 
 import hashlib
