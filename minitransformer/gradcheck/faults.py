@@ -132,7 +132,9 @@ def _wrong_elsewhere(pair, inputs, dy, rng):
     wrong = []
     for i in pair.checked:
         gradient, x = gradients[pair.names[i]], inputs[i]
-        direction = rng.standard_normal(x.shape)
+        direction = rng.standard_normal(x.shape) * np.where(
+            x, np.abs(x), 1
+        )  # no large step for small ones
         probe = Probe(pair.output(inputs, i), x, y, dy, [direction / np.linalg.norm(direction)])
         if gradient is not None and gradient.shape == x.shape and probe.refutes(gradient, PLAIN):
             wrong.append(pair.names[i])
