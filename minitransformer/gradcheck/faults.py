@@ -12,7 +12,12 @@ import numpy as np
 
 from minitransformer.gradcheck.pair import arrays_in, read_only, unheard
 from minitransformer.gradcheck.report import CheckError
-from minitransformer.gradcheck.variations import in_another_order, of_other_sizes, of_other_values
+from minitransformer.gradcheck.variations import (
+    in_another_order,
+    of_a_smaller_size,
+    of_other_values,
+    sizes_of,
+)
 from minitransformer.gradcheck.verdict import Probe
 
 UNSTEADY = "backward is not deterministic: two calls with the same dy and cache differ"
@@ -77,14 +82,15 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
 
 def _of_the_last_call(gradients, pair, inputs, dy, cache, rng):
     """The names of those that are others once forward has been called on other inputs."""
-    for variations in (of_other_values(inputs, rng), of_other_sizes(inputs)):
-        found = []
-        for alternatives in variations:
-            _first_defined(pair, alternatives)
-            found += _differing(gradients, pair, dy, cache)
-        if found:  # other sizes are looked at where nothing is: there all gradients may fail
-            break
-    return found
+    found = []
+    for alternatives in of_other_values(inputs, rng):
+        _first_defined(pair, alternatives)
+        found += _differing(gradients, pair, dy, cache)
+    if found:
+        return found
+    for size in sizes_of(inputs):  # last, for here all gradients may fail
+        inputs, _ = _first_defined(pair, of_a_smaller_size(inputs, size)) or (inputs, None)
+    return _differing(gradients, pair, dy, cache)
 
 
 def _first_defined(pair, alternatives):
@@ -133,6 +139,7 @@ def _wrong_elsewhere(pair, inputs, dy, rng):
     for i in pair.checked:
         gradient, x = gradients[pair.names[i]], inputs[i]
         direction = rng.standard_normal(x.shape)
+        direction *= np.where(x, np.abs(x), 1)  # small ones are not moved far
         probe = Probe(pair.output(inputs, i), x, y, dy, [direction / np.linalg.norm(direction)])
         if gradient is not None and gradient.shape == x.shape and probe.refutes(gradient, PLAIN):
             wrong.append(pair.names[i])

@@ -21,11 +21,15 @@ from minitransformer.gradcheck.report import CheckError
 
 STEP = 1e-5
 SHORTEST = 1e-9  # a shorter one can only be needed near 0
+BITS = 64  # of the last place of x, in the shortest step
 EPS = np.finfo(np.float64).eps
 GROWTH = 5**0.5  # of steps; not 2, for rounding then often repeats itself and looks like none
 ORDERS = 4  # of Richardson's extrapolation: powers of h² that are removed
 STILL = 1 / 32  # of the size of x: where such a step does not change the output, none does nearby
-HALVINGS = 12  # to find where an output begins to change
+TOUCH = 0.37  # of the size of x: a long step, of a length that is no period
+HALVINGS = 24  # to find where an output begins to change
+BENDING = 4  # how much farther apart slopes, times the step, are with each step where it does
+SMOOTH = 1e-6  # of what an output changes by, where it begins to change little by little
 FIRST_LOOK = 7  # shortest steps, from whose scatter the rounding noise inside forward is told
 
 
@@ -88,7 +92,7 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     entries' distance says what is left of it. What rounding adds is seen from the outputs' sizes
     and, where forward rounds more inside, as ``(1e5 + tanh(x)) - 1e5`` does, from the scatter of
     the shortest steps. A longer step is believed as long as it agrees with the shorter ones.
-    Where the shortest ones change nothing, the slope is 0 if the function is flat there.
+    Where the shortest ones change nothing, the slope is too small for them to show it.
 
     Args:
         size: of the entry of x that is moved, or of all.
@@ -97,24 +101,29 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     Returns:
         slope, error: NaN and infinity where the function is not defined on both sides.
     """
+    dy = dy * _touched(function, x, direction, _scale(size))
     rows = _extrapolations(function, x, direction, dy, size)
     first = list(islice(rows, 1))
+    best, error = np.nan, np.inf
     if first:
-        step, rounded, _ = first[0]
+        step, rounded, (best,) = first[0]
+        hidden = _hidden_before(step, rounded, function, x, direction, dy, _scale(size))
+        if hidden < np.inf:
+            best, error = 0.0, hidden
         if step > STILL * _scale(size):
-            return 0.0, 2 * rounded / step
-        if _flat_before(step, function, x, direction, dy):
-            return 0.0, 2 * rounded / (step / GROWTH)
+            return best, error
     first += islice(rows, FIRST_LOOK - 1)
     scatter = [
-        abs(row[order] - earlier[order]) * first[i - order][0]
+        max(abs(row[n] - earlier[n]) * first[i - n][0] for n in range(2, len(earlier)))
         for i, ((_, _, earlier), (_, _, row)) in enumerate(pairwise(first))
-        for order in range(2, len(earlier))
+        if len(earlier) > 2
     ]
     if not scatter:
-        return np.nan, np.inf
-    inside = 10 * max(scatter)  # of few samples, which may all be small by chance
-    best, error = first[0][2][0], np.inf
+        return (best, error) if error < np.inf else (np.nan, np.inf)
+    # What grows with each step is no rounding, but the function that bends; and rounding of few
+    # samples may always be small by chance.
+    bends = scatter[0] > 0 and all(later > BENDING * s for s, later in pairwise(scatter))
+    inside = 10 * (scatter[0] if bends else max(scatter))
     earlier, steps = [], []
     for step, rounded, row in chain(first, rows):
         steps.append(step)
@@ -132,65 +141,75 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     return best, error
 
 
-def _flat_before(step, function, x, direction, dy):
-    """Whether shorter steps change nothing because the function is flat there.
+def _touched(function, x, direction, scale):
+    """Which outputs a long step changes: the rounding of others does not matter; or all."""
+    try:
+        here, *there = (function(moved(x, direction, by * scale)) for by in (0, -TOUCH, TOUCH))
+    except CheckError:
+        return True
+    touched = (there[0] != here) | (there[1] != here)
+    return touched if touched.any() else True
 
-    So is ReLU up to its kink, from where it changes little by little. Where rounding hides small
-    changes, the first that is seen is a jump, and one in the last bits of an output.
+
+def _hidden_before(step, rounded, function, x, direction, dy, scale):
+    """Bound for a slope of which steps shorter than ``step`` show nothing; infinite if they do.
+
+    So flat is ReLU up to its kink, from where it changes little by little; and whatever is hidden
+    by rounding, where the first change that is seen is as large as the rounding inside forward.
     """
 
-    def outputs(by):
-        return [function(moved(x, direction, sign * by)) for sign in (1, -1)]
-
     def change(by):
-        ahead, behind = outputs(by)
-        return np.abs((ahead - behind) * dy).max()
+        ahead, behind = (function(moved(x, direction, sign * by)) for sign in (1, -1))
+        return np.abs((ahead - behind) * dy).sum()
 
+    low, high = step / GROWTH, step
     try:
-        if change(step / GROWTH):
-            return False
-        low, high = step / GROWTH, step
+        if change(low):
+            return np.inf
         first = change(high)
-        for _ in range(HALVINGS):
+        for _ in range(HALVINGS if first else 0):
             middle = (low + high) / 2
             if nearer := change(middle):
                 high, first = middle, nearer
             else:
                 low = middle
-        ahead, behind = outputs(high)
-        jump = np.abs(ahead - behind)
-        in_last_bits = (jump > 0) & (jump <= 8 * EPS * np.maximum(np.abs(ahead), np.abs(behind)))
-        return not in_last_bits.any() and first < 1e-2 * change(2 * step)
+        jumps = step > STILL * scale and first > SMOOTH * change(scale)
     except CheckError:
-        return False
+        return np.inf
+    return 2 * (rounded + (0 if jumps else first)) / low
 
 
 def _extrapolations(function, x, direction, dy, size):
     """Yield for growing steps (step, rounding of the outputs, slopes of growing order).
 
-    Starts where a step changes the output at all, or is as long as STILL, and ends where it is no
-    longer defined.
+    Starts where a step changes the output at all, or with the longest if none does, and ends where
+    it is no longer defined.
     """
     scale = _scale(size)
-    step = SHORTEST * scale
+    step = max(SHORTEST, BITS * EPS * scale)
     if size:
         step = min(step, 1e-4 * abs(float(size)))
-    earlier = []
+    earlier, unchanged = [], None
     while step < 2 * scale:
         ahead, behind = moved(x, direction, step), moved(x, direction, -step)
         width = distance(ahead, behind, direction)
         try:
             ahead, behind = function(ahead), function(behind)
         except CheckError:
-            return
+            break
         difference = ahead - behind
-        if earlier or step > STILL * scale or difference.any():
+        rounded = rounding(np.maximum(np.abs(ahead), np.abs(behind)), dy)
+        if earlier or difference.any():
             row = [float((difference * dy).sum() / width)]
             for power, shorter in enumerate(earlier[:ORDERS], start=1):
                 row.append(shorter + (shorter - row[-1]) / (GROWTH ** (2 * power) - 1))
-            yield step, rounding(np.maximum(np.abs(ahead), np.abs(behind)), dy), row
+            yield step, rounded, row
             earlier = row
+        else:
+            unchanged = step, rounded, [0.0]
         step *= GROWTH
+    if unchanged and not earlier:
+        yield unchanged
 
 
 def step_for(size):

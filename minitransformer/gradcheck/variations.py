@@ -28,14 +28,18 @@ def of_other_values(inputs, rng):
         yield [settings]
 
 
-def of_other_sizes(inputs):
-    """Yield, as lists of alternatives, inputs of which a size, as that of the batch, is 1 less."""
+def sizes_of(inputs):
+    """The sizes of all axes, each once, that can be made smaller."""
     shapes = [x.shape for x in inputs if is_array(x)]
-    for size in dict.fromkeys(size for shape in shapes for size in shape if size > 1):
-        yield [
-            _each(inputs, lambda x, size=size: _shorter(x, size, x.ndim)),
-            _each(inputs, lambda x, size=size: _shorter(x, size, 1)),
-        ]
+    return dict.fromkeys(size for shape in shapes for size in shape if size > 1)
+
+
+def of_a_smaller_size(inputs, size):
+    """A list of alternatives: inputs of which a size, as that of the batch, is 1 less."""
+    return [
+        _each(inputs, lambda x: _shorter(x, size, x.ndim)),
+        _each(inputs, lambda x: _shorter(x, size, 1)),
+    ]
 
 
 def in_another_order(inputs, rng):

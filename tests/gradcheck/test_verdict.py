@@ -252,11 +252,65 @@ def test_a_gradient_of_fewer_bits_than_its_input_is_wrong(dtype):
         (lambda x: np.sin(1e6 * x), 0.7, 1e6 * np.cos(7e5)),
         (lambda x: np.maximum(x, 0), -5e-6, 0),
         (lambda x: 1e5 + np.maximum(x, 0), -5e-6, 0),
+        (lambda x: 100 + np.logaddexp(0, 3000 * x) / 12, -0.0125, 250 * np.exp(-37.5)),
+        (lambda x: 100 + np.logaddexp(0, 3000 * x) / 12, -0.02, 250 * np.exp(-60)),
+        (lambda x: 3 + np.expm1(x), -36.0, np.exp(-36.0)),
+        (lambda x: np.tanh(10 * x) + 1, -2.0, 10 / np.cosh(20) ** 2),
+        (np.sin, 1e8, np.cos(1e8)),
+        (lambda x: np.sin(1e5 * x), 640.0, 1e5 * np.cos(6.4e7)),
     ],
 )
 def test_a_slope_is_never_farther_off_than_its_bound(function, x, slope):
     found, error = refined_slope(function, np.array([x]), (0,), np.ones(1), x)
     assert abs(found - slope) <= error
+
+
+def sigmoid(x):
+    return np.exp(-np.logaddexp(0, -x))
+
+
+SHARP = {
+    "softplus": (lambda x: np.logaddexp(0, 3000 * x), lambda x: 3000 * sigmoid(3000 * x)),
+    "sigmoid": (lambda x: sigmoid(300 * x), lambda x: 300 * sigmoid(300 * x) * sigmoid(-300 * x)),
+    "bump": (lambda x: np.exp(-1e3 * x * x), lambda x: -2e3 * x * np.exp(-1e3 * x * x)),
+    "hyperbola": (lambda x: np.sqrt(x * x + 1e-6), lambda x: x / np.sqrt(x * x + 1e-6)),
+    "elu": (
+        lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+        lambda x: np.exp(np.minimum(x, 0)),
+    ),
+    "square of a ReLU": (lambda x: np.maximum(x, 0) ** 2, lambda x: 2 * np.maximum(x, 0)),
+}
+
+
+@pytest.mark.parametrize(
+    "x",
+    [X, X / 100, X / 1000, [-36, -30.5, 3, 0.7, 0.01]],
+    ids=["ordinary", "small", "tiny", "far"],
+)
+@pytest.mark.parametrize("made", [np.asarray, np.mean], ids=["each", "mean"])
+@pytest.mark.parametrize("name", SHARP)
+def test_where_a_function_turns_sharply_right_is_right_and_wrong_is_wrong(name, made, x):
+    function, derivative = SHARP[name]
+    x = np.array(x, dtype=float)
+    share = made(np.ones(x.shape)) / (x.size if made is np.mean else 1)
+
+    def forward(x):
+        return made(function(x)), x
+
+    report = check_pair(forward, lambda dy, x: share * derivative(x) * dy, (x,))
+    assert report.right, report
+    report = check_pair(forward, lambda dy, x: 1.01 * share * derivative(x) * dy, (x,))
+    assert report.verdict == "wrong"
+
+
+def test_at_a_kink_of_the_slope_the_slope_is_known():
+    function, derivative = SHARP["square of a ReLU"]
+    for seed in SEEDS:
+        x = np.array([[0.0, 1.2, -0.7], [0.0, 0.4, -2.0]])
+        report = check_pair(
+            lambda x: (function(x), x), lambda dy, x: derivative(x) * dy, (x,), seed=seed
+        )
+        assert report.right, report
 
 
 def test_nor_is_it_for_any_of_many_draws_of_rounding_inside_of_forward():
