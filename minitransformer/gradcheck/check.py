@@ -114,7 +114,7 @@ def _check(pair, inputs, tolerance, directions, seed, timeout):
         along = unit_directions(pair, inputs, directions, rng)
         trial = Trial(pair, inputs, y, dy, gradients, along, faults)
         tensors = trial.compare(tolerance)
-    return tensors, [*warned, *warnings_about(trial.named(), y, gradients)]
+        return tensors, [*warned, *warnings_about(trial)]
 
 
 def _refuse_to_take_long(seconds, evaluations, timeout):

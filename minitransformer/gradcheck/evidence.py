@@ -20,6 +20,8 @@ class Evidence:
         analytics: what backward returned for every input that is checked, by name, None for None.
         numerics: the right gradients of the same inputs.
         slopes: whether slopes along directions stand for entries.
+        found: what a diagnosis of one gradient found that may be asked of the next, too.
+        forward: from all inputs by name to y, for experiments with forward alone.
         again: ``again(inputs, dy=None)``, the Evidence for the same pair and the same input on
             other inputs and, if given, another dy; None where forward or backward fails there. Its
             numerics hold this one input alone. This is how a cause is put to the test.
@@ -35,4 +37,6 @@ class Evidence:
     analytics: dict[str, np.ndarray | None]
     numerics: dict[str, np.ndarray]
     slopes: bool
+    found: dict
+    forward: Callable
     again: Callable

@@ -1,49 +1,143 @@
-"""Inputs that prove nothing: on which a common mistake gives the right gradient."""
+"""Inputs that prove nothing: on which a common mistake gives the right gradient.
+
+Where it depends on forward whether an input hides anything, forward is asked: a symmetric matrix
+hides nothing from a function that takes a matrix and its transpose for the same.
+"""
 
 import numpy as np
 
 from minitransformer.backend import is_array
+from minitransformer.gradcheck.pair import OutOfTime, read_only
+from minitransformer.gradcheck.report import CheckError
+
+NEAR = 1e-5  # of 0, where a kink there is looked for
 
 
-def warnings_about(inputs, y, checked):
-    """What inputs would hide, a line for each.
-
-    Args:
-        inputs: all of a pair's, by name.
-        y: the output.
-        checked: the names of those whose gradients are checked.
-    """
-    hiding = ((name, _hides(name, inputs[name])) for name in checked)
-    found = [f"{name} {hidden}" for name, hidden in hiding if hidden]
-    first = next(iter(inputs.items()))
-    return [*found, *_batch_of_one(*first, y)]
+def warnings_about(trial):
+    """What the inputs of a Trial would hide, a line for each."""
+    inputs = trial.named()
+    found = []
+    for name, x in inputs.items():
+        if is_array(x):
+            kind = _hides if name in trial.gradients else _hides_as_constant
+            found += [f"{name} {hidden}" for hidden in [kind(name, x, trial)] if hidden]
+    first = next(iter(inputs))
+    return [*found, *_axes_of_one(first, inputs[first], trial)]
 
 
-def _hides(name, x):
+def _hides(name, x, trial):
+    """What a checked input hides."""
     shape = ", ".join(map(str, x.shape))
     if x.ndim == 2 and len(x) > 1 and np.array_equal(x, np.eye(*x.shape)):
         return (
             "is the identity matrix: a product with it that is missing, or with its transpose, "
             f"would not show; draw it, as with rng.standard_normal(({shape}))"
         )
-    if x.size == 1 or (x != x.flat[0]).any():
+    if x.size == 1:
         return ""
-    value = float(x.flat[0])
-    if value == 1:
+    if (x == x.flat[0]).all():
+        value = float(x.flat[0])
+        if value == 1:
+            return (
+                "is 1 everywhere: a product with it that is missing or misplaced, as a gain may "
+                f"be, would not show; draw it, as with rng.uniform(0.5, 1.5, ({shape}))"
+            )
+        hidden = "what is multiplied by it" if value == 0 else "which entry stands where"
         return (
-            "is 1 everywhere: a product with it that is missing or misplaced, as a gain may be, "
-            f"would not show; draw it, as with rng.uniform(0.5, 1.5, ({shape}))"
+            f"is {value:g} everywhere: {hidden} would not show; draw it, as with "
+            f"rng.standard_normal(({shape}))"
         )
-    hidden = "what is multiplied by it" if value == 0 else "which entry stands where"
-    return (
-        f"is {value:g} everywhere: {hidden} would not show; draw it, as with "
-        f"rng.standard_normal(({shape}))"
-    )
+    if x.ndim == 2 and np.array_equal(x, x.T) and _told_from_its_transpose(name, x, trial):
+        return (
+            "is symmetric: its transpose in its place would not show; draw it, as with "
+            f"rng.standard_normal(({shape}))"
+        )
+    if ((x > 0).all() or (x < 0).all()) and _bends_at_0(name, x, trial):
+        sign = "positive" if x.flat[0] > 0 else "negative"
+        return (
+            f"is {sign} everywhere: what forward does on the other side of 0 would not show; draw "
+            f"it, as with rng.standard_normal(({shape}))"
+        )
+    return ""
 
 
-def _batch_of_one(name, x, y):
-    if is_array(x) and x.ndim > 1 and len(x) == 1 and y.shape[:1] in ((), (1,)):
-        yield (
-            f"{name} is a batch of 1: a sum over the batch that is missing or is a mean would not "
-            "show; take 2 or more"
+def _hides_as_constant(name, x, trial):
+    """What a mask or ids hide."""
+    if x.dtype == bool and x.size > 1 and (x == x.flat[0]).all():
+        return (
+            f"is {x.flat[0]} everywhere: a mask that is forgotten would not show; let some of it "
+            f"be {not x.flat[0]}"
         )
+    if x.dtype.kind in "iu" and x.size > 1 and len(np.unique(x)) == x.size:
+        for table, gradient in trial.gradients.items():
+            if _is_indexed(gradient, x):
+                return (
+                    f"has no number twice: rows of d{table} that are overwritten where they have "
+                    "to be added to would not show; let one come more than once"
+                )
+    return ""
+
+
+def _is_indexed(gradient, ids):
+    """Whether just the rows of those numbers, and not all, have a gradient."""
+    if gradient is None or gradient.ndim < 2 or not 0 <= ids.min() <= ids.max() < len(gradient):
+        return False
+    rows = np.flatnonzero(gradient.reshape(len(gradient), -1).any(axis=-1))
+    return len(rows) < len(gradient) and np.array_equal(rows, np.unique(ids))
+
+
+def _told_from_its_transpose(name, x, trial):
+    """Whether forward tells a matrix that is not symmetric from its transpose."""
+    other = x + 0.1 * np.triu(np.abs(x) + 1, 1)
+    y, turned = (_output(trial, {name: value}) for value in (other, other.T))
+    if y is None or turned is None:
+        return False
+    return not np.array_equal(y, turned) and not np.array_equal(y.T, turned)  # as entry by entry
+
+
+def _bends_at_0(name, x, trial):
+    """Whether forward has a kink where this input is 0: what bends there does so by steps' size."""
+    direction = np.abs(x)
+    bends = []
+    for step in (NEAR, NEAR / 8):
+        ys = [_output(trial, {name: by * direction}) for by in (step, 0, -step)]
+        if any(y is None or y.shape != trial.y.shape for y in ys):
+            return False
+        bends.append(np.abs(ys[0] - 2 * ys[1] + ys[2]).max(initial=0))
+    return bends[1] > bends[0] / 16 > 1e-3 * NEAR * np.abs(direction).max()
+
+
+def _axes_of_one(name, x, trial):
+    """Axes of the first input that could be longer, and hide what is summed or carried along."""
+    for axis in range(x.ndim - 1) if is_array(x) and x.dtype.kind == "f" else ():
+        if x.shape[axis] == 1 and _could_be_longer(axis, x, trial):
+            if axis == 0 and trial.y.shape[:1] in ((), (1,)):
+                yield (
+                    f"{name} is a batch of 1: a sum over the batch that is missing or is a mean "
+                    "would not show; take 2 or more"
+                )
+            else:
+                yield (
+                    f"{name} has 1 entry on axis {axis}: a sum over it that is missing or is a "
+                    "mean, or what is carried along it, would not show; take 2 or more"
+                )
+
+
+def _could_be_longer(axis, x, trial):
+    """Whether forward takes two entries on that axis, there alone or wherever there is one."""
+    alike = {
+        name: value.repeat(2, axis)
+        for name, value in trial.named().items()
+        if is_array(value) and value.ndim > axis and value.shape[axis] == 1
+    }
+    first = next(iter(trial.named()))
+    return any(_output(trial, changed) is not None for changed in ({first: alike[first]}, alike))
+
+
+def _output(trial, changed):
+    """y for other values of some inputs; None where forward is not defined there."""
+    inputs = {**trial.named(), **changed}
+    try:
+        return trial.pair.forward(tuple(map(read_only, inputs.values())))[0]
+    except (CheckError, OutOfTime):
+        return None

@@ -31,6 +31,7 @@ class Trial:
         gradients: what backward returned, by name, None for None.
         along: unit directions by name; empty where every entry is compared.
         faults: what is wrong with how a gradient came about, in words, by name.
+        found: as in an Evidence.
     """
 
     pair: Pair
@@ -40,6 +41,7 @@ class Trial:
     gradients: dict[str, np.ndarray | None]
     along: dict[str, list[np.ndarray]]
     faults: dict[str, str] = field(default_factory=dict)
+    found: dict = field(default_factory=dict)
 
     def named(self):
         """The inputs by name."""
@@ -152,8 +154,13 @@ class Trial:
             self.gradients,
             {other: finding.numeric for other, finding in findings.items()},
             bool(self.along),
+            self.found,
+            self._forward,
             partial(self._again, name),
         )
+
+    def _forward(self, inputs):
+        return self.pair.forward(tuple(inputs[name] for name in self.pair.names))[0]
 
     def _again(self, name, inputs, dy=None):
         """The Evidence on the same gradient for other inputs; None where forward or backward fails.

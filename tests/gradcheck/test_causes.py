@@ -336,7 +336,7 @@ CAUSES = [
         slip(lambda x, y: sigmoid(x)),
         (X,),
         "dx",
-        "the term y (1 − σ(x)), times dy, is missing",
+        "in `sigmoid(x)`",
         "",
     ),
     (
@@ -391,7 +391,7 @@ CAUSES = [
         lambda dy, x: dy @ x,
         (X,),
         "dx",
-        "its second use is forgotten",
+        "the path through `x.T` in `x @ x.T`",
         "times too",
     ),
     (
@@ -418,7 +418,16 @@ CAUSES = [
         assigned,
         (rng.standard_normal((6, 3)), np.array([1, 4, 1, 5])),
         "dtable",
-        "which occur more than once in ids",
+        "entries come more than once, and only one of them counts",
+        "",
+    ),
+    (
+        "the mean of dy for each row's own",
+        lambda x: (np.log(x).sum(axis=1, keepdims=True), x),
+        lambda dy, x: dy.mean() / x,
+        (POSITIVE,),
+        "dx",
+        "each row is off by a factor of its own: dy is summed or averaged over them",
         "",
     ),
     # Softmax and norms
@@ -437,7 +446,7 @@ CAUSES = [
         lambda dy, p: p * (1 - p) * dy,
         (X,),
         "dx",
-        "it is dy times y (1 − y), entry by entry",
+        "is taken to be h (1 − h), where z goes in and h comes out",
         "",
     ),
     (
@@ -446,7 +455,7 @@ CAUSES = [
         batch_norm_backward,
         (ROWS, GAIN, SHIFT),
         "dx",
-        "a constant along axis 0, such as mean(dx̂) in batch norm, is missing",
+        "the path through `x.mean(axis=0)`",
         "LayerNorm",
     ),
     (
@@ -473,7 +482,7 @@ CAUSES = [
         lambda dy, c: (dy, (dy * c[0]).sum(axis=(0, 2, 3))),
         (IMAGES, GAIN[:3]),
         "dx",
-        "each channel is off",
+        "dy is handed on as it is, the derivative is left out",
         "head",
     ),
     # Inside
@@ -483,7 +492,7 @@ CAUSES = [
         two_layers_backward,
         TWO,
         "dw",
-        "such as tanh′ = 1 − h²",
+        "the derivative of `np.tanh(x @ w)`",
         "",
     ),
     # Time
@@ -493,7 +502,7 @@ CAUSES = [
         rnn_backward(count=lambda t, last: t == last),
         RNN,
         "dw",
-        "only the last step is counted",
+        "at the last of 5 times only: are the others left out",
         "mask",
     ),
     (
@@ -502,7 +511,7 @@ CAUSES = [
         rnn_backward(count=lambda t, last: t > 0),
         RNN,
         "db",
-        "the first step is left out",
+        "is missing at the first of 5 times",
         "mask",
     ),
     (
@@ -511,7 +520,7 @@ CAUSES = [
         rnn_backward(carried=0),
         RNN,
         "dx",
-        "not carried back from step to step",
+        "what is carried from step to step through `states[-1]` in `states[-1] @ u`",
         "mask",
     ),
     (
@@ -523,15 +532,15 @@ CAUSES = [
         "carried back from step to step",
         "",
     ),
-    ("a gate", gates, gates_backward(1), CELL, "dw", "at 2, 3 on axis 1", "dropout"),
+    ("a gate", gates, gates_backward(1), CELL, "dw", "the path through `b` in `a * b`", "dropout"),
     (
         "weights not transposed",
         lambda q, v: ((p := softmax(q @ q.swapaxes(1, 2))[0]) @ v, p),
         lambda dy, p: (None, p @ dy),
         (SEQUENCE, SEQUENCE[::-1] ** 2),
         "dv",
-        "the mistake lies in what is computed with it",
-        "path",
+        "has to be transposed, or must not be",
+        "is missing",
     ),
     # Taps and windows
     (
@@ -558,7 +567,7 @@ CAUSES = [
         convolution_backward(left_out=0),
         TAPS,
         "dx",
-        "index 0 on axis 0 of w, a tap or a gate",
+        "`x[:, k : k + length] @ w[k]`",
         "",
     ),
     (
@@ -567,7 +576,7 @@ CAUSES = [
         convolution_backward(left_out=2),
         TAPS,
         "dw",
-        "at 2 on axis 0, the last: is a gate or a tap left out",
+        "is missing at the last of 3 times",
         "dropout",
     ),
     (

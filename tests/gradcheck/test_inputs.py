@@ -52,3 +52,115 @@ def test_a_number_that_is_1_and_a_vector_are_not(inputs):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_no_case_of_ours_is_warned_of(case):
     assert case.check().warnings == []
+
+
+def doubled(x):
+    return 2 * np.abs(x), x
+
+
+def masked(x, mask):
+    return np.where(mask, 3 * x, 0.0), mask
+
+
+def gather(table, ids):
+    return table[ids] ** 2, (table, ids)
+
+
+def gather_backward(dy, cache):
+    table, ids = cache
+    dtable = np.zeros_like(table)
+    np.add.at(dtable, ids, 2 * table[ids] * dy)
+    return dtable
+
+
+def scores(x, labels):
+    return x[np.arange(len(x)), labels] ** 2, (x, labels)
+
+
+def scores_backward(dy, cache):
+    x, labels = cache
+    dx = np.zeros_like(x)
+    rows = np.arange(len(x))
+    dx[rows, labels] = 2 * x[rows, labels] * dy
+    return dx
+
+
+def product(x, w):
+    return x @ w, (x, w)
+
+
+def product_backward(dy, cache):
+    x, w = cache
+    return dy @ w.T, x.T @ dy
+
+
+def mean_of_rows(x):
+    return (x**2).mean(axis=0), x
+
+
+def carried(x, u):
+    """h_t = x_t + h_{t−1} u over (B, T, D)."""
+    states = [x[:, 0]]
+    for t in range(1, x.shape[1]):
+        states.append(x[:, t] + states[-1] @ u)
+    return np.stack(states, axis=1), (states, u)
+
+
+def carried_backward(dy, cache):
+    states, u = cache
+    dx, du, dh = np.zeros_like(dy), np.zeros_like(u), np.zeros_like(states[0])
+    for t in reversed(range(dy.shape[1])):
+        dx[:, t] = dh = dy[:, t] + dh
+        if t:
+            du += states[t - 1].T @ dh
+        dh = dh @ u.T
+    return dx, du
+
+
+POSITIVE = np.abs(X) + 0.3
+SYMMETRIC = X[:, :3] + X[:, :3].T
+ABSOLUTE = doubled, lambda dy, x: 2 * dy * np.sign(x)
+MASKED = masked, lambda dy, mask: np.where(mask, 3 * dy, 0.0)
+GATHER = gather, gather_backward
+PRODUCT = product, product_backward
+SQUARES = lambda x: (x**2, x), lambda dy, x: 2 * x * dy
+MEAN = mean_of_rows, lambda dy, x: 2 * x * dy / len(x)
+
+
+@pytest.mark.parametrize(
+    ("pair", "inputs", "says"),
+    [
+        (ABSOLUTE, (POSITIVE,), "x is positive everywhere: what forward does on the other side"),
+        (ABSOLUTE, (-POSITIVE,), "x is negative everywhere"),
+        (MASKED, (X, X < 9), "mask is True everywhere: a mask that is forgotten would not show"),
+        (GATHER, (X, np.array([2, 0])), "ids has no number twice: rows of dtable"),
+        (PRODUCT, (X[:, :3], SYMMETRIC), "w is symmetric: its transpose in its place"),
+        (MEAN, (X[:1],), "x has 1 entry on axis 0: a sum over it that is missing or is a mean"),
+        (
+            (carried, carried_backward),
+            (X[:, None], rng.standard_normal((4, 4))),
+            "x has 1 entry on axis 1: a sum over it",
+        ),
+    ],
+)
+def test_what_forward_would_show_on_other_inputs_is_said(pair, inputs, says):
+    report = check_pair(*pair, inputs)
+    assert says in " ".join(report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("pair", "inputs"),
+    [
+        (ABSOLUTE, (X,)),
+        (SQUARES, (POSITIVE,)),
+        ((lambda x: (np.log(x), x), lambda dy, x: dy / x), (POSITIVE,)),
+        (MASKED, (X, X < 0)),
+        (GATHER, (X, np.array([2, 0, 2]))),
+        ((scores, scores_backward), (X, np.array([2, 0, 1]))),
+        (PRODUCT, (X, rng.standard_normal((4, 4)))),
+        (SQUARES, (SYMMETRIC,)),
+        (((lambda x: (x.T @ x, x)), lambda dy, x: x @ (dy + dy.T)), (X,)),
+    ],
+)
+def test_inputs_that_hide_nothing_from_such_a_forward_are_not_warned_of(pair, inputs):
+    assert check_pair(*pair, inputs).warnings == []

@@ -207,7 +207,7 @@ MUTANTS = [
         lambda dy, weights: weights * dy,
         (X,),
         {"dx"},
-        "a multiple of y in each row",
+        "`weights.sum(axis=-1, keepdims=True)`",
     ),
     Mutant(
         "softmax: divided by the batch size",
@@ -275,7 +275,7 @@ MUTANTS = [
         layer_norm_without("mean"),
         NORM[1],
         {"dx"},
-        "a constant in each row, such as mean(dx̂) in LayerNorm, is missing",
+        "the path through `x.mean(axis=-1, keepdims=True)`",
     ),
     Mutant(
         "layer_norm: no x_hat mean(dx_hat x_hat)",
@@ -283,7 +283,7 @@ MUTANTS = [
         layer_norm_without("sigma"),
         NORM[1],
         {"dx"},
-        "a multiple of x̂ in each row",
+        "the path through `(centred * centred).mean(axis=-1, keepdims=True)`",
     ),
     Mutant(
         "layer_norm: neither mean term",
@@ -291,7 +291,7 @@ MUTANTS = [
         layer_norm_without("mean", "sigma"),
         NORM[1],
         {"dx"},
-        "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm, are missing",
+        "are taken for constants: the paths through them are missing",
     ),
     Mutant(
         "layer_norm: no gamma",
@@ -299,7 +299,7 @@ MUTANTS = [
         layer_norm_missing_gamma,
         NORM[1],
         {"dx"},
-        "it is that of a gain of 1",
+        "the factor `gamma` is forgotten",
     ),
     Mutant(
         "layer_norm: no 1/sigma",
@@ -315,7 +315,7 @@ MUTANTS = [
         layer_norm_dgamma_from_x,
         NORM[1],
         {"dgamma"},
-        "it is the sum of dy times (x − mean); it should be that of dy times x̂",
+        "in place of `x_hat`",
     ),
     Mutant(
         "gain: not applied",
@@ -323,7 +323,7 @@ MUTANTS = [
         lambda dy, cache: (dy, (dy * cache[0]).sum((0, 1))),
         (X, GAMMA),
         {"dx"},
-        "each feature is off by a factor of its own",
+        "it should be dy times gamma: dy is handed on as it is",
     ),
     Mutant(
         "gates of heads: not applied",
@@ -331,7 +331,7 @@ MUTANTS = [
         lambda dy, cache: (dy, (dy * cache[0]).sum((0, 2, 3))),
         (rng.standard_normal((2, 3, 4, 5)), rng.uniform(0.5, 1.5, 3)),
         {"dheads"},
-        "each head is off by a factor of its own",
+        "dy is handed on as it is",
     ),
     Mutant(
         "dropout: mask drawn again",
@@ -355,7 +355,7 @@ MUTANTS = [
         dropped_twice_backward,
         (X,),
         {"dx"},
-        "not zero where it should be: a mask is missing or misplaced",
+        "the factor `keep` is forgotten",
     ),
     Mutant(
         "relu: mask forgotten",
@@ -363,7 +363,7 @@ MUTANTS = [
         lambda dy, cache: dy,
         (X,),
         {"dx"},
-        "not zero where it should be: a mask is missing",
+        "where x is negative it is 1 dy and should be 0 dy",
     ),
     Mutant(
         "linear: weight gradient transposed",
@@ -387,7 +387,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dy @ cache[1], dw, db)),
         (X, SQUARE, BETA),
         {"dx"},
-        "multiplied by the weight as it is; it has to be by its transpose",
+        "`weight` has to be transposed",
     ),
     Mutant(
         "linear: bias gradient a mean",
@@ -459,7 +459,7 @@ MUTANTS = [
         embedding_last_one_wins,
         (IDS, TABLE),
         {"dweight"},
-        "all of them at 2, 3, 4, 7 on axis 0",
+        "entries come more than once",
     ),
     Mutant(
         "embedding: scale forgotten",
@@ -491,7 +491,7 @@ MUTANTS = [
         rms_norm_without_mean,
         (X,),
         {"dx"},
-        "a multiple of x in each row, such as x mean(dy x) in RMSNorm",
+        "the path through `x * x`",
     ),
     Mutant(
         "linear: weight decay slipped in",
@@ -523,7 +523,7 @@ MUTANTS = [
         lambda dloss, cache: projected_loss_backward(dloss, (*cache[:-1], 1.0)),
         (np.concatenate([X, X[::-1]]), TABLE, LABELS),
         {"dx", "dweight"},
-        "entries are wrong",
+        "is 3 times too small",
     ),
 ]
 

@@ -197,7 +197,7 @@ MUTANTS = [
         lambda dy, y: dy * (1 - y * y),
         (X,),
         {"dx"},
-        "is it the derivative of another function?",
+        "is taken to be 1 − h²",
     ),
     Mutant(
         "sigmoid: derivative at y, not at x",
@@ -213,7 +213,7 @@ MUTANTS = [
         gate_with(lambda dy, a, gate: (dy * gate, dy * a * gate)),
         (HALVES,),
         {"dx"},
-        "the factor (1 − σ(x)) is missing",
+        "in `sigmoid(b)`",
     ),
     Mutant(
         "gated_linear_unit: halves exchanged",
@@ -221,7 +221,7 @@ MUTANTS = [
         gate_with(lambda dy, a, gate: (dy * a * gate * (1 - gate), dy * gate)),
         (HALVES,),
         {"dx"},
-        "is it the derivative of another function?",
+        "it is the right gradient shifted along axis 2",
     ),
     Mutant(
         "gated_linear_unit: gate without what it gates",
@@ -229,7 +229,7 @@ MUTANTS = [
         gate_with(lambda dy, a, gate: (dy * gate, dy * gate * (1 - gate))),
         (HALVES,),
         {"dx"},
-        "the factor z is missing",
+        "the factor `a` is forgotten",
     ),
     Mutant(
         "gated_linear_unit: gradient of the gated half not gated",
@@ -237,7 +237,7 @@ MUTANTS = [
         gate_with(lambda dy, a, gate: (dy, dy * a * gate * (1 - gate))),
         (HALVES,),
         {"dx"},
-        "dy is handed on as it is, the derivative is left out",
+        "the factor `gate` is forgotten",
     ),
     Mutant(
         "restricted_attention: gradients of keys not summed over blocks",

@@ -96,7 +96,7 @@ LAST = "dh = np.where(real, dnew * f + da @ w_hidden.T, dh)"
         (" * mask[:, :, None]  # (B, T, D)", "", "y is not 0 at padding"),
         (LAST, LAST.replace(", dh)", ", 0)"), "WRONG  dh0"),
         (LAST, LAST.replace("dnew * f + ", ""), "WRONG  dh0"),
-        (LAST, LAST.replace(" + da @ w_hidden.T", ""), "what is carried back from step to step"),
+        (LAST, LAST.replace(" + da @ w_hidden.T", ""), "what is carried from step to step through"),
         ("dh + dy[:, t], 0)", "dy[:, t], 0)", "step to step"),
         ("dw_hidden += h.T @ da", "dw_hidden = h.T @ da", "Only dw_hidden is wrong"),
     ],

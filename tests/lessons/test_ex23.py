@@ -186,5 +186,5 @@ def test_a_backward_without_the_path_through_the_query_is_diagnosed():
         return dx, *others
 
     said = only_wrong("ex23", "first_row_attention", first_row_attention_backward=backward)
-    assert "dx: it is right where w_query is 0 or where w_key is 0" in said
+    assert "dx: the path through `x[:, 0]`" in said
     assert "Only dx is wrong" in said

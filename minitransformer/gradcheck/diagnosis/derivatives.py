@@ -111,14 +111,21 @@ def product_in_words(c, words):
     return f"{sign}{size:.5g}{' ' if words else ''}{words}"
 
 
-def named(evidence, known, places):
-    """What the derivative is and what it should be, what it lacks, or what it has too much."""
+def named(evidence, known, places, plainly=True):
+    """What the derivative is and what it should be, what it lacks, or what it has too much.
+
+    Args:
+        plainly: whether to say formulas, too, that show no slip by themselves.
+    """
     dy, analytic, numeric = evidence.dy, evidence.analytic, evidence.numeric
     is_now = looked_up(analytic, dy, known, places)
     should_be = looked_up(numeric, dy, known, places)
     if is_now and should_be:
         relation = _relation(evidence, is_now, should_be, known, places)
-        return f"it is dy times {is_now}; it should be dy times {should_be}{relation}"
+        if relation or plainly:
+            return f"it is dy times {is_now}; it should be dy times {should_be}{relation}"
+    if not plainly:
+        return ""
     if missing := looked_up(numeric, analytic, known, places):
         return f"the factor {missing} is missing"
     if many := looked_up(analytic, numeric, known, places):
@@ -166,6 +173,4 @@ def _relation(evidence, is_now, should_be, known, places):
         if k in ("1", name, "y", f"{name}²", "y²") or k.startswith(("softmax", "one-hot"))
     }
     term = looked_up(numeric - analytic, dy * ones, simple, places, pairs=False)
-    return (
-        f": the term {term} is missing" if term else ": is it the derivative of another function?"
-    )
+    return f": the term {term} is missing" if term else ""

@@ -65,6 +65,29 @@ def trial(evidence, dy=None, **changed):
     return found if finite else None
 
 
+def redrawn(evidence):
+    """The evidence on other inputs and with another dy, twice; what holds by chance does not there.
+
+    The entries of each input change places, so that they stay as they may be; where forward is not
+    defined then, they change a little.
+    """
+    rng = np.random.default_rng(11)
+    found = []
+    for _ in range(2):
+        dy = rng.standard_normal(evidence.dy.shape)
+        for change in (rng.permutation, lambda x: x * rng.uniform(0.9, 1.1, x.shape)):
+            changed = {
+                name: change(x.ravel()).reshape(x.shape)
+                for name, x in arrays(evidence).items()
+                if x.dtype == np.float64
+            }
+            other = trial(evidence, dy, **changed)
+            if other is not None and other.y.shape == dy.shape:
+                found.append(other)
+                break
+    return found
+
+
 def arrays(evidence):
     """The inputs that are arrays, by name."""
     return {name: np.asarray(x) for name, x in evidence.inputs.items() if is_array(x)}

@@ -6,28 +6,9 @@ from minitransformer.gradcheck.diagnosis.experiments import (
     arrays,
     others,
     right,
-    rows,
     same,
     trial,
 )
-
-
-def weight_not_transposed(evidence):
-    """Both are linear maps of the rows of dy, y = x W gives dy Wᵀ, and one is dy W.
-
-    There have to be more rows than columns: fewer fit any map.
-    """
-    dy, analytic, numeric = evidence.dy, evidence.analytic, evidence.numeric
-    if evidence.slopes or dy.shape != numeric.shape or dy.ndim < 2:
-        return ""
-    if len(rows(dy)) <= dy.shape[-1]:
-        return ""
-    from_dy = np.linalg.pinv(rows(dy))  # (D, N)
-    wrong, true = from_dy @ rows(analytic), from_dy @ rows(numeric)  # (D, D)
-    fits = same(rows(dy) @ wrong, rows(analytic)) and same(rows(dy) @ true, rows(numeric))
-    if not fits or not same(wrong, true.T):
-        return ""
-    return "dy is multiplied by the weight as it is; it has to be by its transpose"
 
 
 def product_transposed(evidence):

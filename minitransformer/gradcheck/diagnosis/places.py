@@ -216,6 +216,7 @@ def _windows(shape, pooled):
 def rearranged(evidence):
     """Every right number is there, in another order: a reshape where a transpose is needed."""
     analytic, numeric = evidence.analytic, evidence.numeric
+    noise = 10 * evidence.noise.max(initial=0)
     if evidence.slopes or numeric.size < 4:
         return ""
     for axis, size in enumerate(numeric.shape):
@@ -223,12 +224,12 @@ def rearranged(evidence):
             if size % count == 0:
                 blocks = [np.split(g, count, axis) for g in (analytic, numeric)]
                 for order in permutations(range(count)):
-                    if all(same(blocks[0][i], blocks[1][j]) for i, j in enumerate(order)):
+                    if all(same(blocks[0][i], blocks[1][j], noise) for i, j in enumerate(order)):
                         return (
                             f"its {name} along axis {axis} are right and in another order, "
                             f"{order}: are they exchanged?"
                         )
-    if same(np.sort(analytic, axis=None), np.sort(numeric, axis=None)):
+    if same(np.sort(analytic, axis=None), np.sort(numeric, axis=None), noise):
         return (
             "it holds the right numbers in another order: is an axis moved by reshape where it "
             "should be by transpose, or an index wrong?"

@@ -18,8 +18,12 @@ from minitransformer.gradcheck.diagnosis.experiments import (
 )
 
 
-def wrong_derivative(evidence):
-    """tanh′, σ′ and the like with a term, a factor or a square missing, or taken at y for x."""
+def wrong_derivative(evidence, plainly=False):
+    """tanh′, σ′ and the like with a term, a factor or a square missing, or taken at y for x.
+
+    Args:
+        plainly: whether to say what it is and should be even if that shows no slip.
+    """
     x = evidence.inputs[evidence.name]
     if evidence.slopes or x.size < FEWEST:
         return ""
@@ -31,17 +35,18 @@ def wrong_derivative(evidence):
     if cause := _two_slopes(evidence) or _in_a_range(evidence, known):
         return cause
     moved = _at_another_place(evidence) if elementwise else ""
-    cause = named(evidence, known, everywhere)
+    cause = named(evidence, known, everywhere, plainly)
     if moved and cause.endswith(UPSIDE_DOWN):
         return f"several causes fit: {moved}; or {cause}"
-    if moved or cause:
+    if moved or cause or not plainly:
         return moved or cause
-    if is_now := looked_up(evidence.analytic, evidence.dy, known, everywhere):
-        return (
-            f"it is dy times {is_now}, which is not the derivative: a term or a factor is missing "
-            "or wrong"
-        )
-    return ""
+    is_now = looked_up(evidence.analytic, evidence.dy, known, everywhere)
+    return f"it is dy times {is_now}, which is not the derivative" if is_now else ""
+
+
+def another_derivative(evidence):
+    """The derivative that is there, and the one that should be."""
+    return wrong_derivative(evidence, plainly=True)
 
 
 def only_the_diagonal(evidence):
@@ -50,7 +55,7 @@ def only_the_diagonal(evidence):
         return ""
     everywhere = np.ones(evidence.y.shape, bool)
     is_now = looked_up(evidence.analytic, evidence.dy, known_functions(evidence), everywhere)
-    if not is_now:
+    if not is_now or not _mixes_entries(evidence):
         return ""
     product = " (* where @ belongs?)" if is_now in evidence.inputs else ""
     return (
@@ -70,6 +75,15 @@ def is_elementwise(evidence):
         if other is None or other.numeric[~places].any() or other.analytic[~places].any():
             return False
     return True
+
+
+def _mixes_entries(evidence):
+    """Whether half of dy reaches, well above all noise, the other half of dx."""
+    half = np.random.default_rng(0).random(evidence.dy.shape) < 0.5
+    other = trial(evidence, dy=evidence.dy * half)
+    return other is not None and bool(
+        np.abs(other.numeric[~half]).max(initial=0) > 1e-3 * np.abs(other.numeric).max()
+    )
 
 
 def _at_another_place(evidence):

@@ -13,21 +13,14 @@ def factor_by_axis(evidence):
     analytic, numeric = evidence.analytic, evidence.numeric
     if evidence.slopes or numeric.ndim < 2:
         return ""
-    causes = [
-        (tuple(range(numeric.ndim - 1)), "feature", "a gain or a scale such as 1/σ"),
-        ((-1,), "row", "a row's scale such as 1/σ"),
-    ]
+    last = numeric.ndim - 1
+    parts = [((*range(last),), "feature"), ((last,), "row")]
     if numeric.ndim == 4:  # before the rows, whose factors are then alike
-        kind = (
-            ("head", "a gate of the heads")
-            if like_attention(evidence, evidence.inputs[evidence.name])
-            else ("channel", "a gain of the channels")
-        )
-        causes.insert(0, ((0, 2, 3), *kind))
+        heads = like_attention(evidence, evidence.inputs[evidence.name])
+        parts.insert(0, ((0, 2, 3), "head" if heads else "channel"))
     if numeric.ndim == 3:
-        causes.insert(1, ((1, 2), "entry of axis 0", "a count that it is divided by, or a scale,"))
-        causes.insert(1, ((0, 2), "entry of axis 1", "a scale or a gate"))
-    for axes, part, misplaced in causes:
+        parts[1:1] = [((0, 2), "entry of axis 1"), ((1, 2), "entry of axis 0")]
+    for axes, part in parts:
         power = (numeric * numeric).sum(axis=axes, keepdims=True)
         overlap = (analytic * numeric).sum(axis=axes, keepdims=True)
         alive = (np.abs(numeric) > 10 * evidence.noise).sum(axis=axes)
@@ -41,9 +34,8 @@ def factor_by_axis(evidence):
                 _only_some(evidence, ratio, part)
                 or gain_missing(evidence)
                 or _known_scale(evidence, ratio)
-                or f"is {misplaced} misplaced?"
             )
-            return f"each {part} is off by a factor of its own: {cause}"
+            return f"each {part} is off by a factor of its own" + (f": {cause}" if cause else "")
     return ""
 
 

@@ -61,12 +61,6 @@ def _repeated(evidence, axis, places):
     return ""
 
 
-def repeated_ids(evidence):
-    """A table's rows assigned and not added to: the last of equal ids wins."""
-    words = where(evidence)
-    return words if "occur more than once" in words else ""
-
-
 def _gate(evidence, wrong):
     """Which of the gates that stand beside one another in a recurrent cell's weights."""
     if not evidence.y.ndim or evidence.y.shape[-1] < 2:

@@ -325,3 +325,58 @@ PAIRS += [
           "every row gets the mean of dy"),
     Wrong(ROWS, {"dy[:, None] / x": "dy / x.T"}, "dx", "shape wrong", "transposed"),
 ]
+
+
+def log_columns(x):
+    return np.log(x).sum(1, keepdims=True), x
+
+
+def log_columns_backward(dy, x):
+    return dy / x
+
+
+COLUMNS = Right("sums of logarithms, axis kept", log_columns, log_columns_backward,
+                uniform(1, 3, (4, 6)))
+PAIRS += [
+    COLUMNS,
+    Wrong(COLUMNS, {"dy / x": "dy.mean() / x"}, "dx", "sum over too much",
+          "every row gets the mean of dy"),
+]
+
+
+def largest_logs(x):
+    """The logarithms of the four largest of a row, and 0 for the others, which are padding."""
+    chosen = x >= np.sort(x, axis=-1)[:, -4:-3]
+    return np.where(chosen, np.log(x), 0), (x, chosen)
+
+
+def largest_logs_backward(dy, cache):
+    x, chosen = cache
+    return dy * chosen / x
+
+
+LARGEST = Right("logarithms of the four largest", largest_logs, largest_logs_backward,
+                uniform(1, 3, (1, 9)))
+PAIRS += [
+    LARGEST,
+    Wrong(LARGEST, {"* chosen": "* np.roll(chosen, 1)"}, "dx", "condition wrong",
+          "another entry's condition"),
+]
+
+
+def spread(x, ids):
+    """x (N,) into the columns (N, 5) that ids say."""
+    one_hot = np.eye(5)[ids]
+    return x[:, None] * one_hot, one_hot
+
+
+def spread_backward(dy, one_hot):
+    return (dy * one_hot).sum(1)
+
+
+SPREAD = Right("one-hot, times a number", spread, spread_backward,
+               lambda rng: (rng.standard_normal(4), np.array([2, 0, 2, 4])))
+PAIRS += [
+    SPREAD,
+    Wrong(SPREAD, {".sum(1)": ".mean(1)"}, "dx", "factor of axis 1 of y", "a mean over classes"),
+]

@@ -21,17 +21,28 @@ SILENT = (
 
 # A place that a trial has shown, and what is there: where to look, but not yet what was done.
 PLACES = (
-    r"^it is right (where|as soon as) .*: (the mistake lies in what is computed with it|"
-    r"the sum over it, or what one entry gives to another, is missing or wrong)$",
-    r"^it is right for one step: what is carried back from step to step, or the sum over the "
-    r"steps, is missing or wrong$",
+    r"^it is right where .*: the mistake lies in what is computed with it$",
     r"^it is right wherever both are not zero, but zero where it should not be\b(?!.*step)",
-    r"^the path through \w+ is missing or wrong: what is wrong is made of \w+$",
+    r"^each (feature|row|entry of axis \d|head|channel) is off by a factor of its own$",
 )
 # What stands there and what should, as formulas that give every entry: true whatever the slip is.
 FORMULAS = (
     r"^(where .* )?it is (the sum of )?dy times .*; it should be (that of )?dy times .*",
     r"^(where .* )?the term .*, times dy, is missing or has a wrong factor or sign",
+    r"^it is dy times .*, which is not the derivative$",
+)
+
+# What was done at an operation of forward: a forward that does so has these gradients.
+WAY = r"(the path|what is carried from step to step) through .*"
+GONE = rf"^{WAY} is missing"
+SCALED = rf"^{WAY} (is .* times too|counts|has the wrong sign)"
+FACTOR = rf"^on {WAY} (the factor|the division by|the product with) .* (is forgotten|comes twice)"
+INSTEAD = rf"^on {WAY} stands .* in place of "
+NO_SLOPE = r"^the derivative of .* is left out$"
+OTHER_SLOPE = r"^the derivative of .* is taken to be "
+CONSTANTS = r"are taken for constants: the paths through them are missing$"
+SOME_TIMES = (
+    r"(at|only) the (first|last).* (of \d+ times|is there)|step by step, the (first|last) step"
 )
 
 # Kinds of which it may also be said that they cannot be checked: what is wrong is not the numbers.
@@ -39,7 +50,6 @@ CANNOT_BE_CHECKED = {"state", "overwrites"}
 
 STEPS = r"step to step|(earlier|later) steps?|steps? (before|after)|carried|recurren|state"
 MOVED = r"\border\b|permut|moved|shifted|another place|other places|exchanged|rearranged"
-INNER = r"is an inner derivative missing or wrong that is 1 there"
 TURNED = r"revers|turned round|flipped|other way round|backwards|forwards"
 
 
@@ -66,10 +76,11 @@ SAYS = {
     "factor": (BARE, HEDGED, r"1.25 is n / \(n − 1\) for n = 5"),
     "factor of the batch": (BARE, rf"{TIMES}.*batch"),
     "factor of a size": (BARE, rf"{TIMES}.*(length|number of|(?<!head )width|size of|\bN\b|steps)"),
+    "factor of axis 1 of y": (rf"{TIMES}.*axis 1 of y",),
     "factor of a root": (BARE, rf"{TIMES}.*(√|root)", rf"{TIMES}.*width"),
     "factor of a window": (BARE, HEDGED),
     "mean in place of sum": (BARE, rf"{TIMES}.*({SIZE})", r"\bmean\b.*\bsum"),
-    "factor in a branch": (TIMES, r"negative|branch|condition|where x"),
+    "factor in a branch": (TIMES, r"negative|branch|condition|where x", SCALED),
     "factor in a part": (
         r"at 0, 1, .* it is 1.41421 times too small, the others are right",
         r"\bpart\b|some of|columns",
@@ -102,11 +113,18 @@ SAYS = {
     "index wrong": (r"index|indices",),
     "repeated index": (r"repeat|more than once|several times|occurs|only one is left, as if",),
     "product wrong": (r"product|@|matrix",),
-    "cache of the other": (r"cache|other input|in place of",),
+    "cache of the other": (r"cache|other input|in place of", INSTEAD),
     # Derivatives
-    "derivative at y": (r"\bat y\b|\bof y\b|y (for|in place of) x|output", INNER),
-    "derivative at x": (r"\bat x\b|\bof x\b|x (for|in place of) y",),
-    "derivative of another function": (r"derivative", r"\bmean\b", r"\bmask is missing"),
+    "derivative at y": (r"\bat y\b|\bof y\b|y (for|in place of) x|output", OTHER_SLOPE),
+    "derivative at x": (r"\bat x\b|\bof x\b|x (for|in place of) y", OTHER_SLOPE),
+    "derivative of another function": (
+        r"derivative",
+        r"\bmean\b",
+        r"\bmask is missing",
+        GONE,
+        OTHER_SLOPE,
+        r"the factor .* is missing",
+    ),
     "derivative left out": (rf"derivative.*{MISSING}", r"handed on|passed on|equals dy|dy itself,"),
     "differentiated twice": (r"differentiated|second derivative|once too often|σ′|1 − [yσ]",),
     "inner derivative missing": (
@@ -115,28 +133,45 @@ SAYS = {
         BARE,
         r"scale such as beta is misplaced, forgotten",
         r"not the derivative: (a term or )?a factor is missing",
+        FACTOR,
+        NO_SLOPE,
     ),
-    "power wrong": (r"square|power|1 − y\b|y²", INNER),
+    "power wrong": (
+        r"square|power|1 − y\b|y²",
+        OTHER_SLOPE, GONE,
+        r"the factor \(y/x\) is missing",
+    ),
     "term missing": (
         r"a 1 is left out of the derivative|the path past w is missing",
         rf"(\bterm\b|product rule|derivative|constant|1 −|α).*{MISSING}",
+        GONE,
+        INSTEAD,
+        OTHER_SLOPE, FACTOR,
     ),
     "term too many": (r"\bterm\b|constant in each row",),
     "term twice": (r"twice|\bdy\b",),
-    "term wrong": (r"wrong factor|\bterms?\b",),
+    "term wrong": (r"wrong factor|\bterms?\b", SCALED, FACTOR),
     "sign of a term": (r"\bsign\b|plus|minus|added|subtracted|wrong factor",),
     "condition wrong": (
-        r"condition|where x|branch|negative|positive|mask is missing|the sign of dy is lost",
+        r"condition|where \|?x|branch|negative|positive|mask is missing|the sign of dy is lost",
+        NO_SLOPE,
+        OTHER_SLOPE,
     ),
     # Norms and softmax
-    "mean term missing": (rf"constant in each (row|column).*{MISSING}", rf"\bmean\b.*{MISSING}"),
-    "sigma term missing": (rf"multiple of (x̂|x|y)\b.*{MISSING}", rf"(sigma|σ).*{MISSING}"),
+    "mean term missing": (
+        rf"constant in each (row|column).*{MISSING}",
+        rf"\bmean\b.*{MISSING}",
+        GONE,
+    ),
+    "sigma term missing": (rf"multiple of (x̂|x|y)\b.*{MISSING}", rf"(sigma|σ).*{MISSING}", GONE),
     "statistics as constants": (
         r"the term with that sum is missing",
         rf"(both mean|multiple of).*{MISSING}",
         r"statistic|as constants?",
+        GONE,
+        CONSTANTS,
     ),
-    "sum term missing": (rf"(multiple of|\bsum\b|Σ).*{MISSING}",),
+    "sum term missing": (rf"(multiple of|\bsum\b|Σ).*{MISSING}", CONSTANTS, OTHER_SLOPE),
     "diagonal only": (r"diagonal|Jacobian|\bsum\b|Σ",),
     "gain misplaced": (r"gain .*(after|outside|misplaced)",),
     "gain missing": (
@@ -144,10 +179,15 @@ SAYS = {
         rf"gain.*({MISSING}|misplaced)",
         r"factor.*forgotten|the factor a is missing",
     ),
-    "gain twice": (r"gain.*(twice|squared|again|once too often)", r"factor of its own"),
+    "gain twice": (
+        r"gain.*(twice|squared|again|once too often)",
+        r"factor of its own",
+        FACTOR,
+        INSTEAD,
+    ),
     "scale forgotten": (r"1/σ|sigma|divided|each (row|feature) is off by a factor",),
-    "input not normalised": (r"x̂|normalis|wrong factor|factor of its own",),
-    "input before activation": (r"before|activation",),
+    "input not normalised": (r"x̂|normalis|wrong factor|factor of its own", FACTOR, INSTEAD),
+    "input before activation": (r"before|activation", INSTEAD),
     "label left out": (r"label|target|one-hot",),
     "smoothing forgotten": (r"smooth|constant in each row|label|target",),
     # Masks, gates and paths
@@ -155,11 +195,20 @@ SAYS = {
     "mask inverted": (r"inverted|(?<!dropout )mask|padding",),
     "mask too strict": (r"(?<!dropout )mask",),
     "mask drawn again": (r"drawn again|another mask",),
-    "path missing": (rf"\bpath|second use|used twice|residual|\bdy itself.*{MISSING}",),
-    "second use forgotten": (r"second use|used (twice|more than once|several times)|\bpath",),
-    "gate left out": (rf"\bgate.*{MISSING}|\bgates?\b|\bpath|second use|half|halves",),
+    "path missing": (rf"\bpath|second use|used twice|residual|\bdy itself.*{MISSING}", GONE),
+    "second use forgotten": (
+        r"second use|used (twice|more than once|several times)|\bpath",
+        GONE,
+        r"has to be transposed, or must not be",
+    ),
+    "gate left out": (
+        rf"\bgate.*{MISSING}|\bgates?\b|\bpath|second use|half|halves",
+        GONE,
+        FACTOR,
+        INSTEAD,
+    ),
     "gates exchanged": (r"exchanged|swapped|\border\b",),
-    "gate derivative": (r"\bgates?\b|quarter|derivative",),
+    "gate derivative": (r"\bgates?\b|quarter|derivative", INSTEAD),
     "sign in a gate": (
         r"at 0 of the gates the sign is wrong",
         r"\bsign\b|\bgates?\b|quarter",
@@ -170,23 +219,38 @@ SAYS = {
         r"only .*last step",
         r"the first index of axis 1 of dy only",
         r"only one is left.*or a path is missing",
+        GONE,
+        SOME_TIMES,
     ),
     "carry wrong": (STEPS,),
     "matrix forgotten": (STEPS, r"matrix|weight"),
-    "factor between steps": (STEPS, r"a is forgotten"),
-    "last step only": (r"last (step|position|index)|only .*\blast\b|(earlier|other) steps",),
+    "factor between steps": (STEPS, r"a is forgotten", FACTOR),
+    "last step only": (
+        r"last (step|position|index)|only .*\blast\b|(earlier|other) steps",
+        SOME_TIMES,
+        GONE,
+    ),
     "first step only": (r"(first|one) (step|position)|overwritten|\+=",),
-    "first step left out": (r"first (step|position)|ends early|stops|step 0|that step left out",),
+    "first step left out": (
+        r"first (step|position)|ends early|stops|step 0|that step left out",
+        SOME_TIMES,
+    ),
     "later steps forgotten": (r"later|steps? after|cumulative|\bsum\b",),
     "shifted": (
-        INNER,
-        r"shifted|one (step|place|position)|neighbour|dy itself.*missing|\btaps?\b",),
+        r"shifted|one (step|place|position)|neighbour|dy itself.*missing|\btaps?\b",
+        INSTEAD,
+    ),
     "time order": (TURNED, r"\border\b|transpos|shifted"),
     "stale cache": (r"cache", STEPS),
     # Windows and indices
     "tap order": (TURNED, r"\border\b|exchanged|transpos"),
     "tap wrong": (r"\btaps?\b",),
-    "tap left out": (r"\btaps?\b", r"zero where it should not be: at 2 on axis 3, the last"),
+    "tap left out": (
+        r"\btaps?\b",
+        r"zero where it should not be: at 2 on axis 3, the last",
+        GONE,
+        SOME_TIMES,
+    ),
     "overwritten": (r"\+=|overwritten|overlap",),
     "dilation ignored": (r"dilat|stride|shifted|\btaps?\b", MOVED),
     "stride ignored": (r"stride|\btaps?\b", MOVED),
@@ -197,5 +261,5 @@ SAYS = {
     "state of a notebook": (r"for these inputs.*from outside",),
     "clipped": (r"in proportion to dy.*clipped",),
     "overwrites": (r"writes|overwr|destroy|changed?s?\b|second (time|call)|called again",),
-    "float32": (r"float32|single precision",),
+    "float32": (r"float32|single precision", r"not exact"),
 }

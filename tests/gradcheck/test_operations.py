@@ -1,0 +1,211 @@
+"""Slips inside a backward are shown at the operation of forward that they belong to."""
+
+import numpy as np
+import pytest
+from battery.table import slipped
+
+from minitransformer.gradcheck import check_pair
+
+rng = np.random.default_rng(3)
+ROWS = rng.standard_normal((4, 5))
+TABLE = rng.standard_normal((6, 4))
+IDS = np.array([1, 4, 0])
+SEQUENCE = rng.standard_normal((3, 5, 4)) / 2
+SQUARE, OTHER, THIRD = rng.standard_normal((3, 4, 4)) / 2
+ANGLES = np.linspace(0.2, 2.0, 5)[:, None] * np.array([1.0, 0.3])
+
+
+def deep(x, u, v, w):
+    a = np.tanh(x @ u)
+    b = np.maximum(a @ v, 0)
+    return b @ w, (x, u, v, w, a, b)
+
+
+def deep_backward(dy, cache):
+    x, u, v, w, a, b = cache
+    db = dy @ w.T
+    dz = db * (b > 0)
+    da = dz @ v.T
+    du = da * (1 - a * a)
+    return du @ u.T, x.T @ du, a.T @ dz, b.T @ dy
+
+
+def tied(table, ids):
+    return np.tanh(table[ids]) @ table.T, (table, ids)
+
+
+def tied_backward(dy, cache):
+    table, ids = cache
+    h = np.tanh(table[ids])
+    dtable = dy.T @ h
+    np.add.at(dtable, ids, dy @ table * (1 - h * h))
+    return dtable
+
+
+def columns(x, w):
+    """Windows of 3 of x (B, T) as rows of a matrix, times w (3, F)."""
+    steps = x.shape[1] - 2
+    windows = np.empty((len(x), steps, 3))
+    for t in range(steps):
+        windows[:, t] = x[:, t : t + 3]
+    return windows @ w, (x, w, windows)
+
+
+def columns_backward(dy, cache):
+    x, w, windows = cache
+    dx, dwindows = np.zeros_like(x), dy @ w.T
+    for t in range(dy.shape[1]):
+        dx[:, t : t + 3] += dwindows[:, t]
+    return dx, np.einsum("btk,btf->kf", windows, dy)
+
+
+def recurrent(x, u):
+    """h_t = tanh(x_t + h_{t−1} u) over (B, T, H), from 0.3 on."""
+    h = np.full_like(x[:, 0], 0.3)
+    states = [h]
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] + h @ u)
+        states.append(h)
+    return np.stack(states[1:], axis=1), (states, u)
+
+
+def recurrent_backward(dy, cache):
+    states, u = cache
+    dx, du, dh = np.zeros_like(dy), np.zeros_like(u), 0 * dy[:, 0]
+    for t in reversed(range(dy.shape[1])):
+        dz = (dy[:, t] + dh) * (1 - states[t + 1] ** 2)
+        du += states[t].T @ dz
+        dx[:, t] = dz
+        dh = dz @ u.T
+    return dx, du
+
+
+def rotated(x):
+    """Pairs of entries of x (B, T, 4) turned by an angle each."""
+    c, s = np.cos(ANGLES), np.sin(ANGLES)
+    a, b = x[..., :2], x[..., 2:]
+    return np.concatenate([a * c - b * s, a * s + b * c], axis=-1), (c, s)
+
+
+def rotated_backward(dy, cache):
+    c, s = cache
+    da, db = dy[..., :2], dy[..., 2:]
+    return np.concatenate([da * c + db * s, db * c - da * s], axis=-1)
+
+
+def leaky(x):
+    return np.where(x > 0, x, 0.1 * x), x
+
+
+def leaky_backward(dy, x):
+    return dy * np.where(x > 0, 1, 0.1)
+
+
+def smooth(x):
+    return 0.5 * x * (1 + np.tanh(0.8 * (x + 0.044715 * x**3))), x
+
+
+def smooth_backward(dy, x):
+    h = np.tanh(0.8 * (x + 0.044715 * x**3))
+    inner = 0.8 * (1 + 3 * 0.044715 * x**2)
+    return dy * (0.5 * (1 + h) + 0.5 * x * (1 - h * h) * inner)
+
+
+def scaled(x, gain):
+    return (x * gain) @ np.ones((4, 4)), (x, gain)
+
+
+def scaled_backward(dy, cache):
+    x, gain = cache
+    d = dy @ np.ones((4, 4))
+    return d * gain, (d * x).sum(axis=(0, 1))
+
+
+DEEP = deep, deep_backward, (ROWS[:, :4], SQUARE, OTHER, THIRD)
+TIED = tied, tied_backward, (TABLE, IDS)
+COLUMNS = columns, columns_backward, (ROWS, rng.standard_normal((3, 2)))
+RECURRENT = recurrent, recurrent_backward, (SEQUENCE, SQUARE)
+ROTATED = rotated, rotated_backward, (SEQUENCE,)
+LEAKY = leaky, leaky_backward, (ROWS,)
+SMOOTH = smooth, smooth_backward, (ROWS,)
+SCALED = scaled, scaled_backward, (SEQUENCE, np.array([1e-3, 1.0, 30.0, 2e4]))
+
+SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and what none is
+    (DEEP, {" * (1 - a * a)": ""}, {"dx": "derivative of `np.tanh(x @ u)`"}, "what is carried"),
+    (DEEP, {"db * (b > 0)": "db"}, {"dx": "the condition, a mask, is forgotten"}, "derivative"),
+    (DEEP, {"dz @ v.T": "dz @ v"}, {"dx": "`v` has to be transposed"}, "symmetric"),
+    (DEEP, {"dz @ v.T": "dz * v"}, {"du": "* where @ belongs"}, "several entries"),
+    (DEEP, {"a.T @ dz": "x.T @ dz"}, {"dv": "stands `x` in place of `a`"}, "derivative"),
+    (
+        TIED,
+        {"np.add.at(dtable, ids, dy @ table * (1 - h * h))": "pass"},
+        {"dtable": "the path through `table[ids]`"},
+        "symmetric",
+    ),
+    (TIED, {"dy.T @ h": "0 * table"}, {"dtable": "the path through `table.T`"}, "symmetric"),
+    (COLUMNS, {"+= dwindows": "= dwindows"}, {"dx": "entries come more than once"}, "mask"),
+    (RECURRENT, {"dz @ u.T": "0 * dz"}, {"dx": "what is carried from step to step"}, "derivative"),
+    (RECURRENT, {"dz @ u.T": "dz @ u.T * (t != 2)"}, {}, "tanh′|derivative"),
+    (RECURRENT, {"du += ": "du = "}, {"du": "overwritten, = for +="}, "carried"),
+    (ROTATED, {"da * c + db * s": "da * c - db * s"}, {"dx": "wrong sign"}, "one entry gives"),
+    (LEAKY, {"1, 0.1": "1, 0"}, {"dx": "it is 0 dy and should be 0.1 dy"}, "mask"),
+    (
+        SMOOTH,
+        {"h = np.tanh(0.8 * (x + 0.044715": "h = np.tanh(0.8 * (x + 0.0447"},
+        {},
+        "Σ|is missing",
+    ),
+    (SCALED, {"d * gain": "d * gain[::-1]"}, {}, "another order|exchanged"),
+]
+
+
+@pytest.mark.parametrize(("pair", "changes", "says", "says_not"), SLIPS)
+def test_a_slip_is_shown_where_it_is(pair, changes, says, says_not):
+    forward, backward, inputs = pair
+    assert check_pair(forward, backward, inputs).right
+    report = check_pair(forward, slipped(backward, changes), inputs)
+    said = {t.name: t.diagnosis for t in report.tensors if not t.right}
+    assert said
+    for name, words in says.items():
+        assert words in said[name]
+    for words in says_not.split("|"):
+        assert not any(words in cause for cause in said.values())
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-4, 1e4])
+def test_numbers_of_any_size_do_not_make_a_function_of_single_entries_mix_them(size):
+    report = check_pair(
+        lambda x: (np.tanh(x / size), x), lambda dy, x: dy / size, (size * (ROWS + 0.1),)
+    )
+    assert "several entries" not in report.tensors[0].diagnosis
+
+
+def test_the_line_and_the_expression_are_those_of_forward():
+    report = check_pair(deep, slipped(deep_backward, {" * (1 - a * a)": ""}), DEEP[2])
+    line = deep.__code__.co_firstlineno + 1
+    assert f"`np.tanh(x @ u)` (line {line})" in report.tensors[0].diagnosis
+
+
+@pytest.mark.parametrize("bits", ["float16", "float32"])
+@pytest.mark.parametrize("what", ["dz = (dy * (1 - y * y)).astype(bits)", "x = x.astype(bits)"])
+def test_fewer_bits_inside_are_known_from_a_constant_that_is_not_exact(bits, what):
+    def backward(dy, cache):
+        x, w, y = cache
+        dz = dy * (1 - y * y)
+        if what.startswith("x"):
+            x = x.astype(bits)
+        else:
+            dz = dz.astype(bits)
+        return dz.astype(float) @ w.T, x.T.astype(float) @ dz
+
+    def forward(x, w):
+        y = np.tanh(x @ w)
+        return y, (x, w, y)
+
+    report = check_pair(forward, backward, (ROWS[:, :4], SQUARE), tolerance=1e-9)
+    assert f"something is rounded to {bits} on the way" in report.tensors[1].diagnosis
+
+
+def test_a_constant_that_is_not_exact_is_not_called_rounding():
+    report = check_pair(lambda x: (x * x / 3, x), lambda dy, x: dy * 2 * x * 0.333333, (ROWS,))
+    assert "a constant not exact" in report.tensors[0].diagnosis
