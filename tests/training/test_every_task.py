@@ -11,9 +11,10 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 from minitransformer import CPU, twins
 from minitransformer.models.token_model import TokenModel
 from minitransformer.run_folder import RunFolder
-from minitransformer.training import processes
+from minitransformer.training import processes, session
+from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
-from minitransformer.training.task import TASKS
+from minitransformer.training.task import TASKS, task_class
 from minitransformer.workers import Workers
 
 RECIPES = {
@@ -71,3 +72,14 @@ def test_a_validation_has_the_same_bits_with_any_number_of_threads(task, tmp_pat
         trainer.task.workers = Workers(3, threads)
         found.append(trainer._validate())
     assert found[0] == found[1] == found[2]
+
+
+@every_task
+def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_path, monkeypatch):
+    """Its batches are not cut."""
+    monkeypatch.setattr(session, "default_shards", lambda *_: 0)
+    trained(RECIPES[task](tmp_path / "corpus", shards=0), tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    scores, _, _ = validated(run, Recipe.of_run(run), CPU)
+    name = task_class(run.load_config()[0]).score.name
+    assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])
