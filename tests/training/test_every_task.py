@@ -65,6 +65,21 @@ def test_a_validation_is_as_fast_as_a_step_and_passes_each_batch_once(task, tmp_
 
 
 @every_task
+def test_all_of_a_validation_is_shared_by_the_workers_of_the_task(task, tmp_path, monkeypatch):
+    """Those of several processes, too."""
+    trainer = tiny_trainer(RECIPES[task](tmp_path / "corpus"), tmp_path / "run")
+    asked, share = set(), Workers.map
+
+    def noted(self, *arguments):
+        asked.add(self)
+        return share(self, *arguments)
+
+    monkeypatch.setattr(Workers, "map", noted)
+    trainer._validate()
+    assert asked == {trainer.task.workers}
+
+
+@every_task
 def test_a_validation_has_the_same_bits_with_any_number_of_threads(task, tmp_path):
     trainer = tiny_trainer(RECIPES[task](tmp_path / "corpus", shards=3), tmp_path / "run")
     found = []
