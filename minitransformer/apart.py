@@ -22,7 +22,7 @@ from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import interrupts_raised
 
 GRACE = 1  # seconds after its time is up in which a function may say so itself
-STARTING = 30  # seconds that a process may take to start, at most; here and there it takes 0.3
+STARTING = 30  # seconds that a process may take to start, at most; mostly it takes 0.3
 JOB, RESULT, TRACES = "job.json", "result.json", "traces.txt"
 
 
@@ -34,12 +34,12 @@ class OutOfTimeError(ApartError):
     """It did not return in time; the message is where it was, `` (my_file.py, line 7)``."""
 
 
-def run_apart(function, seconds=None, **arguments):
+def run_apart(function, seconds, **arguments):
     """What ``function(**arguments)`` returns in a process of its own.
 
     Args:
         function: of a module of this package; it returns what JSON can hold.
-        seconds: that it may take; None for no limit.
+        seconds: that it may take.
         arguments: what JSON can hold.
 
     Raises:
@@ -47,8 +47,9 @@ def run_apart(function, seconds=None, **arguments):
         OutOfTimeError: it took longer.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        job = {"function": [function.__module__, function.__name__], "arguments": arguments}
-        Path(folder, JOB).write_text(json.dumps({**job, "seconds": seconds}), encoding="utf-8")
+        named = [function.__module__, function.__name__]
+        job = {"function": named, "seconds": seconds, "arguments": arguments}
+        Path(folder, JOB).write_text(json.dumps(job), encoding="utf-8")
         status = _run(folder, seconds)
         with contextlib.suppress(FileNotFoundError):
             result = json.loads(Path(folder, RESULT).read_text(encoding="utf-8"))
@@ -76,7 +77,7 @@ def _run(folder, seconds):
     )
     try:
         with interrupts_raised():
-            return process.wait(None if seconds is None else seconds + GRACE + STARTING)
+            return process.wait(seconds + GRACE + STARTING)
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -93,8 +94,8 @@ def serve(folder):
     function = getattr(importlib.import_module(module), name)
     with open(folder / TRACES, "w", encoding="utf-8") as traces:
         faulthandler.enable(traces)
-        if job["seconds"] is not None:  # by a thread that waits for no other, no C code either
-            faulthandler.dump_traceback_later(job["seconds"] + GRACE, exit=True, file=traces)
+        # By a thread that waits for no other, nor for C code.
+        faulthandler.dump_traceback_later(job["seconds"] + GRACE, exit=True, file=traces)
         try:
             result = {"returned": function(**job["arguments"])}
         except ExplainedError as error:

@@ -48,7 +48,7 @@ def main(arguments=None):
         try:
             processes = all_processes()
         except ExplainedError as error:
-            return _failed(error, error)
+            return _failed(error)
         return processes.run(lambda: _main(arguments))
 
 
@@ -78,7 +78,7 @@ def _main(arguments):
     except MemoryError as error:
         return _failed(error, f"there is not enough memory. {error}".rstrip())
     except ExplainedError as error:
-        return _failed(error, error)
+        return _failed(error)
     except (ValueError, FloatingPointError) as error:  # of a model or a text that nobody foresaw
         return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
 
@@ -199,11 +199,11 @@ def _unmarked(value):
     return type(value)(str(value).removeprefix(PLAIN)) if isinstance(value, str | Path) else value
 
 
-def _failed(error, problem):
+def _failed(error, problem=None):
     """Say in one line what went wrong, after where it did if that is asked for; the status."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    _say(problem)
+    _say(problem or error)
     return FAILED
 
 

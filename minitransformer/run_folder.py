@@ -8,6 +8,7 @@ metrics.jsonl       the log, see :class:`RunLog`
 checkpoints/        step-00001234.npz, all that a resume needs, from step 0 on; the newest two
 epochs/             epoch-0003.npz, the parameters after an epoch; the last ones and the best
 model.npz           the chosen parameters, once the training is done
+loss.png, …         the curves of the log, ``pictures``
 package.jsonl       with an own.py: how the package's functions begin, from the same seed
 certificate.md      with an own.py: whose functions ran, and what came of it
 training.lock       while a training is under way; see :mod:`minitransformer.training.lock`
@@ -98,6 +99,7 @@ class RunFolder:
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
+        self.pictures = [self.path / "loss.png", self.path / "learning_rate.png"]
 
     def require_free(self, own=None, beginning=None):
         """Let a new run begin here only if nothing is there, or what one that was killed left.

@@ -41,7 +41,7 @@ class RunLog:
                 file.write(json.dumps(entry).encode() + b"\n")
 
     def entries(self):
-        """All entries as a list, which takes far more memory than :meth:`__iter__` with them."""
+        """All of them as a list: of a long log that takes far more memory than one by one."""
         return list(self)
 
     def __iter__(self):
@@ -90,7 +90,7 @@ class RunLog:
         A validation is told by its epoch: a checkpoint of the same step may come before it.
 
         Raises:
-            CheckpointError, OSError: as for :meth:`entries`.
+            CheckpointError, OSError: as for :meth:`__iter__`.
         """
         if not os.path.lexists(self.path):
             return

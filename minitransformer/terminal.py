@@ -36,8 +36,7 @@ class ReadableStream:
         return len(text)
 
     def writelines(self, lines):
-        for line in lines:
-            self.write(line)
+        self.write("".join(lines))
 
     def __getattr__(self, name):
         return getattr(self.bare, name)

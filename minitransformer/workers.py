@@ -75,8 +75,8 @@ class Workers:
 ONE_WORKER = Workers(1)
 
 
-def workers_for(device, shards, threads=None):
-    """Workers for the shards of batches; a single one on a GPU.
+def workers_for(device, shards, threads):
+    """Workers for so many shards of batches, in so many threads; a single one on a GPU.
 
     Work for a GPU has one queue, and threads would only take turns to fill it.
     """

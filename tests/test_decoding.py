@@ -570,10 +570,7 @@ def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, 
     ("options", "message"),
     [
         (dict(beam_size=0), "beam_size=0 must be a whole number, 1 or more"),
-        (
-            dict(beam_size=2, n_best=3),
-            "n_best=3 and beam_size=2 must obey 1 <= n_best",
-        ),
+        (dict(beam_size=2, n_best=3), "n_best=3 and beam_size=2 must obey 1 <= n_best"),
         (dict(beam_size=1, n_best=2), "n_best=2 and beam_size=1"),
         (dict(n_best=0), "n_best=0 must be a whole number, 1 or more"),
         (dict(alpha=-0.1), "alpha=-0.1 must be 0"),

@@ -15,7 +15,13 @@ import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.cli import main
-from minitransformer.interrupts import SIGNALS, Interrupt, interrupts_noted, interrupts_raised
+from minitransformer.interrupts import (
+    SIGNALS,
+    Interrupt,
+    interrupts_noted,
+    interrupts_raised,
+    noted,
+)
 from minitransformer.training import splits
 from minitransformer.training.trainer import Stopped
 
@@ -158,12 +164,19 @@ def test_each_signal_raises_what_ctrl_c_does():
 
 
 def test_signals_are_noted_in_their_order_and_a_second_one_raises_if_it_is_ctrl_c():
-    with interrupts_noted() as noted:
+    with interrupts_noted() as signals:
         for signum in (signal.SIGTERM, signal.SIGTERM):
             signal.raise_signal(signum)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert noted == [signal.SIGTERM, signal.SIGTERM]
+    assert signals == [signal.SIGTERM, signal.SIGTERM]
+
+
+def test_what_was_noted_is_known_as_long_as_it_is_being_noted():
+    with interrupts_noted(), interrupts_noted() as within:
+        signal.raise_signal(signal.SIGTERM)
+        assert noted() is within
+    assert noted() == []
 
 
 @pytest.mark.parametrize("handled", [interrupts_raised, interrupts_noted])

@@ -1,13 +1,16 @@
 """Replicas of a model share its parameters and collect gradients of their own."""
 
 import copy
+import io
 import multiprocessing
+import pickle
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 
 from minitransformer import Adam, Transformer
+from minitransformer.backend import Device
 from minitransformer.checkpoint import load_model_arrays, model_arrays
 from minitransformer.data.batches import make_batches
 from minitransformer.gradcheck.cases import SOURCE, TARGET, small_config
@@ -96,6 +99,19 @@ def test_a_copy_of_a_replica_is_a_model_of_its_own(model):
     add_gradient(copied, make_batches([([4], [5])], 10)[0])
     assert copied.flat.grad.any()
     assert not model.flat.grad.any()
+
+
+def test_in_another_process_the_device_is_there_before_any_array_comes(model):
+    """Which CuPy puts on whatever device is the current one."""
+    stored = []
+
+    class Noting(pickle.Pickler):
+        def reducer_override(self, thing):
+            stored.append(type(thing))
+            return NotImplemented
+
+    Noting(io.BytesIO()).dump(model)
+    assert stored.index(Device) < stored.index(np.ndarray)
 
 
 def test_a_model_works_in_another_process(model):

@@ -131,7 +131,7 @@ def run_facts(run_folder):
     score = task_class(config).score
     logged, best = 0, None
     for entry in run_folder.log:  # which may be long: none of them is kept
-        logged = max(logged, entry["step"])
+        logged = entry["step"]
         if entry["kind"] == "validation":
             require_fields(run_folder.log.path, entry, **{score.name: number})
             if best is None or score.better(entry[score.name], best[score.name]):

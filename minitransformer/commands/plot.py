@@ -9,8 +9,6 @@ from minitransformer.regular_file import written_whole
 from minitransformer.run_folder import RunFolder
 from minitransformer.training.task import task_class
 
-PICTURES = ("loss.png", "learning_rate.png")
-
 
 def add(parser):
     parser.description = (
@@ -38,13 +36,8 @@ def draw(run_folder):
     logged = {entry["step"] for entry in entries}
     package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
     loss_curves = partial(plots.loss_curves, score=task_class(config).score, package=package)
-    paths = pictures(run_folder)
-    for path, draw_curves in zip(paths, (loss_curves, plots.learning_rate), strict=True):
+    curves = loss_curves, plots.learning_rate
+    for path, draw_curves in zip(run_folder.pictures, curves, strict=True):
         with written_whole(path) as file:
             draw_curves(entries, file)
-    return paths
-
-
-def pictures(run_folder):
-    """Where a RunFolder has its pictures, a list of paths."""
-    return [run_folder.path / name for name in PICTURES]
+    return run_folder.pictures

@@ -134,12 +134,12 @@ def _run(options, run_folder, recipe, device, progress, own, processes, beginnin
 
 def _end_again(run_folder, recipe, device, progress, own):
     """What is left to do for a training that is at its end, if it was killed thereafter."""
-    undrawn = not all(path.exists() for path in plot.pictures(run_folder))
+    undrawn = not all(path.exists() for path in run_folder.pictures)
     uncertified = own and not run_folder.certificate.exists()
     lock = run_folder.path / LOCK
     if undrawn or uncertified or lock.exists() or run_folder.leftovers():
         with only_training(run_folder.path):
-            run_folder.create()  # without the leftovers
+            run_folder.create()  # which removes the leftovers
             if uncertified:
                 run_folder.require_kept(own)
                 _end(run_folder, recipe, device, progress, own)
@@ -282,13 +282,13 @@ def _new_recipe(options, beginning):
 
 
 def _new_folder(options, recipe, progress):
-    usual = RUNS / Path(options.recipe).stem
-    if options.own:
-        *others, usual = _to_free(RUNS / "own")
-        for other in map(RunFolder, [] if options.run_folder else others):
+    path = options.run_folder or RUNS / Path(options.recipe).stem
+    if options.own and not options.run_folder:
+        *others, path = _to_free(RUNS / "own")
+        for other in map(RunFolder, others):
             if other.is_unfinished():
                 progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
-    run_folder = RunFolder(options.run_folder or usual)
+    run_folder = RunFolder(path)
     recipe.data.require_text()
     if not options.dry_run:
         _require_free(run_folder, options)
@@ -300,10 +300,9 @@ def _require_free(run_folder, options):
         run_folder.require_free(options.own, options.beginning)
     except CheckpointError as error:
         go_on = f"go on with it: {_go_on(run_folder)}, or " if run_folder.is_unfinished() else ""
-        *_, free = _to_free(run_folder.path)
-        free = shlex.quote(str(free))
+        *_, free = map(str, _to_free(run_folder.path))
         raise CheckpointError(
-            f"{error}; {go_on}choose another folder: --run-folder {free}"
+            f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
         ) from error
 
 

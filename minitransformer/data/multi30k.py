@@ -163,7 +163,7 @@ def _downloaded_files(names):
         retry_if_failed=2,
     )
     try:
-        with redirect_stderr(bare(sys.stderr)):  # which has the bars
+        with redirect_stderr(bare(sys.stderr)):  # where it draws bars
             return [store.fetch(name, progressbar=sys.stderr.isatty()) for name in names]
     except (OSError, ValueError) as error:  # no network, no such file, no disk; a wrong checksum
         raise CorpusError(

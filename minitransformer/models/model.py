@@ -41,7 +41,7 @@ class Model(Module):
 
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         self.config = config
-        self.device = select_device(device)  # before arrays: so a copy in another process finds it
+        self.device = select_device(device)  # first, so that pickle finds it before any array
         self.build(config, np.random.default_rng(seed))
         self.flat = FlatParameters(self)
         self.to(dtype=dtype)

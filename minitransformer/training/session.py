@@ -101,7 +101,7 @@ def validated(run, recipe, device, processes=ALONE):
     examples, validation = task.read(recipe, silent)
     _require_same(task.of_data(examples, validation), model.config, run)
     task = task(recipe, vocabulary, examples, validation, silent)
-    workers = workers_for(model.device, recipe.training.shards, processes.threads)
+    workers = workers_for(model.device, recipe.training.shards or 1, processes.threads)
     task.workers = processes.shared(workers)
     with model.device.as_current(), workers.one_blas_thread():
         return task.validate(model), task.details(), origin

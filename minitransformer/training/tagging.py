@@ -25,7 +25,8 @@ class Tagging(Task):
     """Learns the labels of words or sentences; is validated by how many it says rightly.
 
     Attributes:
-        counts: how often each label (rows) was said to be each label (columns), at last.
+        counts: how often the last validation said of each label (rows) that it is each label
+            (columns).
 
     Raises:
         VocabularyError: the vocabulary is not one of subwords.

@@ -7,6 +7,7 @@ Adam's moments and three counters, and a resumed run repeats an uninterrupted on
 
 import math
 import time
+from contextlib import suppress
 from functools import cached_property, partial
 from itertools import islice
 
@@ -189,12 +190,10 @@ class Trainer:
         """Remove the epochs that no checkpoint needs, not the one to go back to either."""
         needed = set()
         for path in checkpoints(self.run.checkpoints):
-            try:
+            with suppress(CheckpointError):  # nobody goes on from a damaged one
                 state = load_state(path)
                 require_sense(path, state, self.config.epochs, self.task.score.name)
-            except CheckpointError:
-                return  # what a damaged one needs is not known
-            needed |= self._epochs_needed(state["epoch"], state["best"])
+                needed |= self._epochs_needed(state["epoch"], state["best"])
         self.run.prune_epochs(needed)
 
     def _epochs_to_average(self, epoch):

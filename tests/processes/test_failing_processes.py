@@ -176,10 +176,17 @@ def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
     assert not (tmp_path / "run").exists()
 
 
-def test_processes_with_two_runs_are_refused(recipe, whole, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "command", "texts"),
+    [("transformer", "translate", ["bao"]), ("language-model", "evaluate", [])],
+)
+def test_processes_with_two_runs_are_refused(kind, command, texts, tmp_path):
     """In folders that may lie elsewhere on each machine, and are to be the same run."""
-    run(1, "train", recipe, "--seed", 1, "--epochs", 1, "--run-folder", tmp_path / "run")
-    said = of_two(("translate", whole, "bao"), ("translate", tmp_path / "run", "bao"))
+    layers = {} if kind == "transformer" else dict(num_layers=1, subword_dropout=0.0)
+    recipe, folders = written(tmp_path, kind=kind, **layers), [tmp_path / "0", tmp_path / "1"]
+    for seed, folder in enumerate(folders):
+        run(1, "train", recipe, "--seed", seed, "--epochs", 1, "--run-folder", folder)
+    said = of_two(*((command, folder, *texts) for folder in folders))
     assert re.search(r"parameters is of checksum \w+ in rank 1 on", said)
 
 

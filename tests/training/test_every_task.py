@@ -11,9 +11,10 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 from minitransformer import CPU, twins
 from minitransformer.models.token_model import TokenModel
 from minitransformer.run_folder import RunFolder
-from minitransformer.training import processes
+from minitransformer.training import processes, session
+from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
-from minitransformer.training.task import TASKS
+from minitransformer.training.task import TASKS, task_class
 from minitransformer.workers import Workers
 
 RECIPES = {
@@ -52,15 +53,31 @@ def passes(monkeypatch):
 
 @every_task
 def test_a_validation_is_as_fast_as_a_step_and_passes_each_batch_once(task, tmp_path, passes):
-    recipe = RECIPES[task](tmp_path / "corpus")
+    recipe = RECIPES[task](tmp_path / "corpus", shards=7)  # more than some batches have rows
     trainer = trained(recipe, tmp_path / "run")
     rows = sum(len(batch.labels) for batch in trainer.task.validation_batches)
     validations = trainer.config.epochs + 1  # and of the mean
     assert sum(count for count, _ in passes) == validations * rows
+    assert all(count for count, _ in passes)
     assert {fast for _, fast in passes} == {(True, True)}
     passes.clear()
     validated(RunFolder(tmp_path / "run"), recipe, CPU)
     assert sum(count for count, _ in passes) == rows
+
+
+@every_task
+def test_all_of_a_validation_is_shared_by_the_workers_of_the_task(task, tmp_path, monkeypatch):
+    """Those of several processes, too."""
+    trainer = tiny_trainer(RECIPES[task](tmp_path / "corpus"), tmp_path / "run")
+    asked, share = set(), Workers.map
+
+    def noted(self, *arguments):
+        asked.add(self)
+        return share(self, *arguments)
+
+    monkeypatch.setattr(Workers, "map", noted)
+    trainer._validate()
+    assert asked == {trainer.task.workers}
 
 
 @every_task
@@ -71,3 +88,14 @@ def test_a_validation_has_the_same_bits_with_any_number_of_threads(task, tmp_pat
         trainer.task.workers = Workers(3, threads)
         found.append(trainer._validate())
     assert found[0] == found[1] == found[2]
+
+
+@every_task
+def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_path, monkeypatch):
+    """Its batches are not cut."""
+    monkeypatch.setattr(session, "default_shards", lambda *_: 0)
+    trained(RECIPES[task](tmp_path / "corpus", shards=0), tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    scores, _, _ = validated(run, Recipe.of_run(run), CPU)
+    name = task_class(run.load_config()[0]).score.name
+    assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])
