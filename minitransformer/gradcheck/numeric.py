@@ -14,7 +14,7 @@ result may be.
 """
 
 import contextlib
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, tee
 
 import numpy as np
 
@@ -111,28 +111,35 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     if rounding(here, ~touched * dy) > enough * abs(best) * scale:
         far = _touched(function, x, direction, here, [TOUCH * scale * by for by in FAR])
         if (far & ~touched).any():
-            touched |= far
-            best, error = _extrapolated(function, x, direction, touched * dy, size, enough)
-    if enough * max(1, abs(best)) < error < np.inf:
-        other, bound = _extrapolated(function, x, direction, touched * dy, size, enough, powers=1)
-        if bound < error and abs(other - best) <= error + bound:
-            return other, bound
+            dy = (touched | far) * dy
+            best, error = _extrapolated(function, x, direction, dy, size, enough)
     return best, error
 
 
-def _extrapolated(function, x, direction, dy, size, enough, powers=2):
-    """As :func:`refined_slope`, with all outputs; ``powers`` of h, or every second, are removed."""
-    rows = _extrapolations(function, x, direction, dy, size, powers)
-    first = list(islice(rows, 1))
+def _extrapolated(function, x, direction, dy, size, enough):
+    """As :func:`refined_slope`, with the rounding of all outputs."""
+    slopes = _slopes(function, x, direction, dy, size)
+    first = next(slopes, None)
     best, error = np.nan, np.inf
-    if first and first[0][0] > _shortest(size):
-        step, rounded, (best,) = first[0]
+    if first and first[0] > _shortest(size):
+        step, rounded, best = first
         hidden = _hidden_before(step, rounded, function, x, direction, dy, _scale(size))
         if hidden < np.inf:
             best, error = 0.0, hidden
         if step > STILL * _scale(size):
             return best, error
-    first += islice(rows, FIRST_LOOK - 1)
+    slopes, again = tee(chain([first] if first else [], slopes))
+    smooth, bound = _limit(_table(slopes, powers=2), best, error, enough)
+    if enough * max(1, abs(smooth)) < bound < np.inf:
+        bent, less = _limit(_table(again, powers=1), best, error, enough)
+        if less < bound and abs(bent - smooth) <= less + bound:
+            return bent, less
+    return smooth, bound
+
+
+def _limit(rows, best, error, enough):
+    """The entry of a table that is known best, and a bound for its error, from those so far."""
+    first = list(islice(rows, FIRST_LOOK))
     scatter = [
         max(abs(row[n] - earlier[n]) * first[i - n][0] for n in range(2, len(earlier)))
         for i, ((_, _, earlier), (_, _, row)) in enumerate(pairwise(first))
@@ -199,14 +206,14 @@ def _hidden_before(step, rounded, function, x, direction, dy, scale):
     return 2 * (rounded + (0 if jumps else first)) / low
 
 
-def _extrapolations(function, x, direction, dy, size, powers):
-    """Yield for growing steps (step, rounding of the outputs, slopes of growing order).
+def _slopes(function, x, direction, dy, size):
+    """Yield for growing steps (step, rounding of the outputs, slope).
 
     Starts where a step changes the output at all, or with the longest if none does, and ends where
     it is no longer defined.
     """
     step = _shortest(size)
-    earlier, unchanged = [], None
+    changes, unchanged = False, None
     while step < 2 * _scale(size):
         ahead, behind = moved(x, direction, step), moved(x, direction, -step)
         width = distance(ahead, behind, direction)
@@ -216,17 +223,29 @@ def _extrapolations(function, x, direction, dy, size, powers):
             break
         difference = ahead - behind
         rounded = rounding(np.maximum(np.abs(ahead), np.abs(behind)), dy)
-        if earlier or difference.any():
-            row = [float((difference * dy).sum() / width)]
-            for power, shorter in enumerate(earlier[:ORDERS], start=1):
-                row.append(shorter + (shorter - row[-1]) / (GROWTH ** (powers * power) - 1))
-            yield step, rounded, row
-            earlier = row
+        changes = changes or difference.any()
+        if changes:
+            yield step, rounded, float((difference * dy).sum() / width)
         else:
-            unchanged = step, rounded, [0.0]
+            unchanged = step, rounded, 0.0
         step *= GROWTH
-    if unchanged and not earlier:
+    if unchanged and not changes:
         yield unchanged
+
+
+def _table(slopes, powers):
+    """Yield (step, rounding, slopes of growing order); each order removes the next of the powers.
+
+    Args:
+        powers: of h, 1, or of h², 2.
+    """
+    earlier = []
+    for step, rounded, central in slopes:
+        row = [central]
+        for power, shorter in enumerate(earlier[:ORDERS], start=1):
+            row.append(shorter + (shorter - row[-1]) / (GROWTH ** (powers * power) - 1))
+        yield step, rounded, row
+        earlier = row
 
 
 def step_for(size):
