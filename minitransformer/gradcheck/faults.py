@@ -14,8 +14,8 @@ from minitransformer.gradcheck.pair import arrays_in, read_only, unheard
 from minitransformer.gradcheck.report import CheckError
 from minitransformer.gradcheck.variations import (
     in_another_order,
-    of_a_smaller_size,
     of_other_values,
+    of_smaller_sizes,
     sizes_of,
 )
 from minitransformer.gradcheck.verdict import Probe
@@ -33,16 +33,16 @@ STATE_READ = (
     "alone, no global and nothing on self, and no later forward may write to that cache"
 )
 NOT_LINEAR = (
-    "it is right for a dy of this size and sign, but not in proportion to dy: of 4096 times less, "
-    "or as many times more and of the other sign, it is another; is dy clipped, made positive, or "
-    "part of a condition?"
+    "it is right for a dy of this size and sign, but not in proportion to dy: of a billion "
+    "times less, or as many times more and of the other sign, it is another; is dy clipped, made "
+    "positive, or part of a condition?"
 )
 RIGHT_HERE = (
     "it is right for these inputs, and wrong for others, such as their rows in another order: "
     "either these hide a mistake, or backward uses an array from outside, as of a notebook, where "
     "it must use its cache"
 )
-FACTORS = -(2.0**12), 2.0**-12  # of dy: powers of two, which add no rounding
+FACTORS = -(2.0**30), 2.0**-30  # of dy: powers of two, which add no rounding
 PLAIN = 1e-3  # relative difference that is no rounding of any kind
 
 
@@ -82,15 +82,15 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
 
 def _of_the_last_call(gradients, pair, inputs, dy, cache, rng):
     """The names of those that are others once forward has been called on other inputs."""
-    found = []
-    for alternatives in of_other_values(inputs, rng):
-        _first_defined(pair, alternatives)
-        found += _differing(gradients, pair, dy, cache)
-    if found:
-        return found
-    for size in sizes_of(inputs):  # last, for here all gradients may fail
-        inputs, _ = _first_defined(pair, of_a_smaller_size(inputs, size)) or (inputs, None)
-    return _differing(gradients, pair, dy, cache)
+    others, _ = _first_defined(pair, of_other_values(inputs, rng)) or (inputs, None)
+    shorter, sizes = others, sizes_of(inputs)
+    if not _first_defined(pair, of_smaller_sizes(others, sizes)[:1]):
+        for size in sizes:
+            shorter, _ = _first_defined(pair, of_smaller_sizes(shorter, [size])) or (shorter, None)
+    found = _differing(gradients, pair, dy, cache)
+    if found:  # after other sizes all may fail
+        _first_defined(pair, [others])
+    return found and (_differing(gradients, pair, dy, cache) or found)
 
 
 def _first_defined(pair, alternatives):
@@ -125,7 +125,7 @@ def _unlike(a, b):
 
 
 def _wrong_elsewhere(pair, inputs, dy, rng):
-    """The names of those that are wrong for other inputs, along a random direction of each."""
+    """The names of those that are wrong for other inputs, along a random direction."""
     found = _first_defined(pair, in_another_order(inputs, rng))
     if not found:
         return []
@@ -135,15 +135,29 @@ def _wrong_elsewhere(pair, inputs, dy, rng):
         gradients = pair.backward(dy, cache)
     except CheckError:
         return []
-    wrong = []
+    directions, slopes = {}, {}
     for i in pair.checked:
         gradient, x = gradients[pair.names[i]], inputs[i]
-        direction = rng.standard_normal(x.shape)
-        direction *= np.where(x, np.abs(x), 1)  # small ones are not moved far
-        probe = Probe(pair.output(inputs, i), x, y, dy, [direction / np.linalg.norm(direction)])
-        if gradient is not None and gradient.shape == x.shape and probe.refutes(gradient, PLAIN):
-            wrong.append(pair.names[i])
-    return wrong
+        if gradient is not None and gradient.shape == x.shape:
+            direction = rng.standard_normal(x.shape)
+            direction *= np.where(x, np.abs(x), 1)  # small ones are not moved far
+            slope = float((gradient * direction).sum())
+            size = max(1, abs(slope))  # so that none outweighs the others
+            directions[i], slopes[i] = direction / size, slope / size
+
+    def refuted(moving):
+        def output(by):
+            values = list(inputs)
+            for i in moving:
+                values[i] = read_only(inputs[i] + by[0] * directions[i])
+            return pair.output_of(tuple(values), y.shape)
+
+        together = np.array([sum(slopes[i] for i in moving)])
+        return Probe(output, np.zeros(1), y, dy).refutes(together, PLAIN)
+
+    if not refuted(slopes):
+        return []
+    return [pair.names[i] for i in slopes if refuted([i])]
 
 
 def _differing(gradients, pair, dy, cache):

@@ -13,7 +13,8 @@ looks at the slope with steps of all lengths, at twenty times the cost, and says
 result may be.
 """
 
-from itertools import chain, islice, pairwise
+import contextlib
+from itertools import chain, islice, pairwise, tee
 
 import numpy as np
 
@@ -24,9 +25,10 @@ SHORTEST = 1e-9  # a shorter one can only be needed near 0
 BITS = 64  # of the last place of x, in the shortest step
 EPS = np.finfo(np.float64).eps
 GROWTH = 5**0.5  # of steps; not 2, for rounding then often repeats itself and looks like none
-ORDERS = 4  # of Richardson's extrapolation: powers of h² that are removed
+ORDERS = 4  # of Richardson's extrapolation: powers of h², or of h, that are removed
 STILL = 1 / 32  # of the size of x: where such a step does not change the output, none does nearby
 TOUCH = 0.37  # of the size of x: a long step, of a length that is no period
+FAR = 16, 256, 4096  # times as long ones, which may show what rounding hides nearby
 HALVINGS = 24  # to find where an output begins to change
 BENDING = 4  # how much farther apart slopes, times the step, are with each step where it does
 SMOOTH = 1e-6  # of what an output changes by, where it begins to change little by little
@@ -92,7 +94,8 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     entries' distance says what is left of it. What rounding adds is seen from the outputs' sizes
     and, where forward rounds more inside, as ``(1e5 + tanh(x)) - 1e5`` does, from the scatter of
     the shortest steps. A longer step is believed as long as it agrees with the shorter ones.
-    Where the shortest ones change nothing, the slope is too small for them to show it.
+    Where the shortest ones change nothing, the slope is too small for them to show it. Odd powers
+    of h are removed, too, where that says more, as where the slope itself has a kink.
 
     Args:
         size: of the entry of x that is moved, or of all.
@@ -101,18 +104,42 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     Returns:
         slope, error: NaN and infinity where the function is not defined on both sides.
     """
-    dy = dy * _touched(function, x, direction, _scale(size))
-    rows = _extrapolations(function, x, direction, dy, size)
-    first = list(islice(rows, 1))
+    scale = _scale(size)
+    here = function(x)
+    touched = _touched(function, x, direction, here, [TOUCH * scale])
+    best, error = _extrapolated(function, x, direction, touched * dy, size, enough)
+    if rounding(here, ~touched * dy) > enough * abs(best) * scale:
+        far = _touched(function, x, direction, here, [TOUCH * scale * by for by in FAR])
+        if (far & ~touched).any():
+            dy = (touched | far) * dy
+            best, error = _extrapolated(function, x, direction, dy, size, enough)
+    return best, error
+
+
+def _extrapolated(function, x, direction, dy, size, enough):
+    """As :func:`refined_slope`, with the rounding of all outputs."""
+    slopes = _slopes(function, x, direction, dy, size)
+    first = next(slopes, None)
     best, error = np.nan, np.inf
-    if first:
-        step, rounded, (best,) = first[0]
+    if first and first[0] > _shortest(size):
+        step, rounded, best = first
         hidden = _hidden_before(step, rounded, function, x, direction, dy, _scale(size))
         if hidden < np.inf:
             best, error = 0.0, hidden
         if step > STILL * _scale(size):
             return best, error
-    first += islice(rows, FIRST_LOOK - 1)
+    slopes, again = tee(chain([first] if first else [], slopes))
+    smooth, bound = _limit(_table(slopes, powers=2), best, error, enough)
+    if enough * max(1, abs(smooth)) < bound < np.inf:
+        bent, less = _limit(_table(again, powers=1), best, error, enough)
+        if less < bound and abs(bent - smooth) <= less + bound:
+            return bent, less
+    return smooth, bound
+
+
+def _limit(rows, best, error, enough):
+    """The entry of a table that is known best, and a bound for its error, from those so far."""
+    first = list(islice(rows, FIRST_LOOK))
     scatter = [
         max(abs(row[n] - earlier[n]) * first[i - n][0] for n in range(2, len(earlier)))
         for i, ((_, _, earlier), (_, _, row)) in enumerate(pairwise(first))
@@ -141,18 +168,18 @@ def refined_slope(function, x, direction, dy, size, enough=1e-9):
     return best, error
 
 
-def _touched(function, x, direction, scale):
-    """Which outputs a long step changes: the rounding of others does not matter; or all."""
-    try:
-        here, *there = (function(moved(x, direction, by * scale)) for by in (0, -TOUCH, TOUCH))
-    except CheckError:
-        return True
-    touched = (there[0] != here) | (there[1] != here)
-    return touched if touched.any() else True
+def _touched(function, x, direction, here, lengths):
+    """Which outputs such steps change: the rounding of others does not matter. All, if none is."""
+    touched = np.zeros(np.shape(here), bool)
+    for by in lengths:
+        for sign in (1, -1):
+            with contextlib.suppress(CheckError):
+                touched |= function(moved(x, direction, sign * by)) != here
+    return touched if touched.any() else ~touched
 
 
 def _hidden_before(step, rounded, function, x, direction, dy, scale):
-    """Bound for a slope of which steps shorter than ``step`` show nothing; infinite if they do.
+    """Bound for a slope that shows with ``step``, and not with the next shorter one.
 
     So flat is ReLU up to its kink, from where it changes little by little; and whatever is hidden
     by rounding, where the first change that is seen is as large as the rounding inside forward.
@@ -164,10 +191,10 @@ def _hidden_before(step, rounded, function, x, direction, dy, scale):
 
     low, high = step / GROWTH, step
     try:
-        if change(low):
-            return np.inf
         first = change(high)
-        for _ in range(HALVINGS if first else 0):
+        for _ in range(HALVINGS):
+            if first <= rounded:
+                break
             middle = (low + high) / 2
             if nearer := change(middle):
                 high, first = middle, nearer
@@ -179,18 +206,15 @@ def _hidden_before(step, rounded, function, x, direction, dy, scale):
     return 2 * (rounded + (0 if jumps else first)) / low
 
 
-def _extrapolations(function, x, direction, dy, size):
-    """Yield for growing steps (step, rounding of the outputs, slopes of growing order).
+def _slopes(function, x, direction, dy, size):
+    """Yield for growing steps (step, rounding of the outputs, slope).
 
     Starts where a step changes the output at all, or with the longest if none does, and ends where
     it is no longer defined.
     """
-    scale = _scale(size)
-    step = max(SHORTEST, BITS * EPS * scale)
-    if size:
-        step = min(step, 1e-4 * abs(float(size)))
-    earlier, unchanged = [], None
-    while step < 2 * scale:
+    step = _shortest(size)
+    changes, unchanged = False, None
+    while step < 2 * _scale(size):
         ahead, behind = moved(x, direction, step), moved(x, direction, -step)
         width = distance(ahead, behind, direction)
         try:
@@ -199,22 +223,40 @@ def _extrapolations(function, x, direction, dy, size):
             break
         difference = ahead - behind
         rounded = rounding(np.maximum(np.abs(ahead), np.abs(behind)), dy)
-        if earlier or difference.any():
-            row = [float((difference * dy).sum() / width)]
-            for power, shorter in enumerate(earlier[:ORDERS], start=1):
-                row.append(shorter + (shorter - row[-1]) / (GROWTH ** (2 * power) - 1))
-            yield step, rounded, row
-            earlier = row
+        changes = changes or difference.any()
+        if changes:
+            yield step, rounded, float((difference * dy).sum() / width)
         else:
-            unchanged = step, rounded, [0.0]
+            unchanged = step, rounded, 0.0
         step *= GROWTH
-    if unchanged and not earlier:
+    if unchanged and not changes:
         yield unchanged
+
+
+def _table(slopes, powers):
+    """Yield (step, rounding, slopes of growing order); each order removes the next of the powers.
+
+    Args:
+        powers: of h, 1, or of h², 2.
+    """
+    earlier = []
+    for step, rounded, central in slopes:
+        row = [central]
+        for power, shorter in enumerate(earlier[:ORDERS], start=1):
+            row.append(shorter + (shorter - row[-1]) / (GROWTH ** (powers * power) - 1))
+        yield step, rounded, row
+        earlier = row
 
 
 def step_for(size):
     """The step h for an entry of that size."""
     return STEP * _scale(size)
+
+
+def _shortest(size):
+    """The shortest step for an entry of that size."""
+    step = max(SHORTEST, BITS * EPS * _scale(size))
+    return min(step, 1e-4 * abs(float(size))) if size else step
 
 
 def _scale(size):

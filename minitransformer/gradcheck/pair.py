@@ -79,10 +79,20 @@ class Pair:
             for i in self.checked
         }
 
-    def output(self, inputs, position):
-        """A function from a value of the input at that position to y, the others as they are."""
+    def output(self, inputs, position, shape):
+        """A function from a value of the input at that position to y, the others as they are.
+
+        Where y is not of that shape, forward is not defined.
+        """
         before, after = inputs[:position], inputs[position + 1 :]
-        return lambda value: self.forward((*before, value, *after))[0]
+        return lambda value: self.output_of((*before, value, *after), shape)
+
+    def output_of(self, inputs, shape):
+        """The y of that shape."""
+        y, _ = self.forward(inputs)
+        if y.shape != shape:
+            raise CheckError(f"forward returns a y of shape {y.shape}, and here one of {shape}")
+        return y
 
 
 class OutOfTime(Exception):

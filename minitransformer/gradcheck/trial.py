@@ -100,7 +100,7 @@ class Trial:
 
     def _probe(self, name):
         position = self.pair.names.index(name)
-        output = self.pair.output(self.inputs, position)
+        output = self.pair.output(self.inputs, position, self.y.shape)
         return Probe(output, self.inputs[position], self.y, self.dy, self.along.get(name))
 
     def _given(self, name):

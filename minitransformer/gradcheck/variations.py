@@ -16,16 +16,12 @@ LESS = 0.9  # of a number: what is positive, or a probability, remains so
 
 
 def of_other_values(inputs, rng):
-    """Yield inputs with which forward leaves other values, masks or settings behind.
-
-    Each is a list of alternatives, to be tried in turn.
-    """
-    yield [_each(inputs, lambda x: _near(x, rng))]
+    """A list of alternatives: inputs with which forward leaves other values and masks behind."""
+    near = _each(inputs, lambda x: _near(x, rng))
     # Where entries near each other take the same branch, a mask or an index is another here.
-    yield [_each(inputs, lambda x: x.reshape(-1)[::-1].reshape(x.shape))]
-    settings = tuple(map(_another_setting, inputs))
-    if any(a is not b for a, b in zip(settings, inputs, strict=True)):
-        yield [settings]
+    turned = _each(near, lambda x: x.reshape(-1)[::-1].reshape(x.shape))
+    settings = [tuple(map(_another_setting, values)) for values in (turned, near, inputs)]
+    return [*settings, turned, near]
 
 
 def sizes_of(inputs):
@@ -34,11 +30,11 @@ def sizes_of(inputs):
     return dict.fromkeys(size for shape in shapes for size in shape if size > 1)
 
 
-def of_a_smaller_size(inputs, size):
-    """A list of alternatives: inputs of which a size, as that of the batch, is 1 less."""
+def of_smaller_sizes(inputs, sizes):
+    """A list of alternatives: inputs of which those sizes, as that of the batch, are 1 less."""
     return [
-        _each(inputs, lambda x: _shorter(x, size, x.ndim)),
-        _each(inputs, lambda x: _shorter(x, size, 1)),
+        _each(inputs, lambda x: _shorter(x, sizes, x.ndim)),
+        _each(inputs, lambda x: _shorter(x, sizes, 1)),
     ]
 
 
@@ -70,14 +66,17 @@ def _near(x, rng):
 
 
 def _another_setting(value):
+    """Another flag or number; so is an array of one integer, as of a seed."""
     if isinstance(value, bool):
         return not value
+    if is_array(value) and value.dtype.kind in "iu" and value.size == 1:
+        return read_only(value + 1)
     return value + 1 if isinstance(value, Number) else value
 
 
-def _shorter(x, size, axes):
-    """One entry less along each of the first ``axes`` axes that are of that size."""
-    return x[tuple(slice(size - 1 if s == size else s) for s in x.shape[:axes])]
+def _shorter(x, sizes, axes):
+    """One entry less along each of the first ``axes`` axes that is of one of those sizes."""
+    return x[tuple(slice(size - (size in sizes)) for size in x.shape[:axes])]
 
 
 def _moved(x, rng):

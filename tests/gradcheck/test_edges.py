@@ -164,6 +164,18 @@ def test_each_input_has_a_name():
         check_pair(square, square_backward, (X, X), names=("x",))
 
 
+def test_where_y_has_another_shape_forward_is_not_defined():
+    """A step that changes the sign of an entry changes how many are positive."""
+
+    def backward(dy, x):
+        dx = np.zeros_like(x)
+        dx[x > 0] = 1e-12 * dy
+        return dx
+
+    x = np.array([0.2, -0.3, 0.5, -2])
+    assert check_pair(lambda x: (1 + 1e-12 * x[x > 0], x), backward, (x,)).right
+
+
 @pytest.mark.parametrize("directions", [0, -1])
 def test_there_is_at_least_one_direction(directions):
     with pytest.raises(CheckError, match=f"directions={directions}; choose 1 or more"):

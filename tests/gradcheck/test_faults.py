@@ -136,6 +136,64 @@ def test_a_wrong_value_is_told_before_how_it_came_about():
     assert "no global" not in report.tensors[0].diagnosis
 
 
+class Drawing(Module):
+    """Noise of a seed that comes in with the inputs, and is drawn again in backward."""
+
+    def __init__(self, reads_self):
+        self.gain = Parameter(np.ones(4))
+        self.seeds = []
+        self.reads_self = reads_self
+
+    def noise(self, seed, shape):
+        return np.random.default_rng(np.ravel(seed)).uniform(0.5, 1.5, shape)
+
+    def forward(self, x, seed):
+        self.seeds.append(seed)
+        return x * self.noise(seed, x.shape) * self.gain.data, (x, seed)
+
+    def backward(self, dy, cache):
+        x, seed = cache
+        noise = self.noise(self.seeds[-1] if self.reads_self else seed, x.shape)
+        self.gain.grad += (dy * x * noise).sum(0)
+        return dy * noise * self.gain.data
+
+
+@pytest.mark.parametrize("seed", [17, np.array(17), np.array([17])], ids=repr)
+@pytest.mark.parametrize(("reads_self", "verdict"), [(False, "right"), (True, "wrong")])
+def test_a_seed_that_is_kept_on_self_is_another_call_s(seed, reads_self, verdict):
+    assert check_module(Drawing(reads_self), X, seed).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda dy: 1e4 * np.tanh(dy / 1e4),
+        lambda dy: 1e7 * np.tanh(dy / 1e7),
+        lambda dy: np.where(np.abs(dy) > 1e-5, dy, 0),
+        lambda dy: np.where(np.abs(dy) > 1e-8, dy, 0),
+    ],
+    ids=["squashed", "squashed where huge", "cut off", "cut off where tiny"],
+)
+def test_a_dy_that_is_changed_far_from_1_is_wrong(changed):
+    assert check_pair(square, lambda dy, x: 2 * x * changed(dy), (X,)).verdict == "wrong"
+
+
+def test_a_small_gradient_that_reads_elsewhere_is_wrong_beside_a_large_one():
+    given = 1e5 * X
+    report = check_pair(
+        lambda x, z: (x * z, (x, z)),
+        lambda dy, cache: (dy * cache[1], dy * given),
+        (given, Z),
+    )
+    assert [tensor.verdict for tensor in report.tensors] == ["right", "wrong"]
+    report = check_pair(
+        lambda x, z: (x * z, (x, z)),
+        lambda dy, cache: (dy * given, dy * cache[0]),
+        (X, given),
+    )
+    assert [tensor.verdict for tensor in report.tensors] == ["wrong", "right"]
+
+
 def test_an_output_buffer_that_forward_uses_again_is_right():
     layer = Buffering("x")
     assert check_pair(layer.forward, layer.backward, (X,)).right

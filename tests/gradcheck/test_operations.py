@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from battery.table import slipped
 
-from minitransformer.gradcheck import check_pair
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.layers.linear import linear
+from minitransformer.module import Module, Parameter
 
 rng = np.random.default_rng(3)
 ROWS = rng.standard_normal((4, 5))
@@ -209,3 +211,34 @@ def test_fewer_bits_inside_are_known_from_a_constant_that_is_not_exact(bits, wha
 def test_a_constant_that_is_not_exact_is_not_called_rounding():
     report = check_pair(lambda x: (x * x / 3, x), lambda dy, x: dy * 2 * x * 0.333333, (ROWS,))
     assert "a constant not exact" in report.tensors[0].diagnosis
+
+
+class Dense(Module):
+    """tanh(x w + b), by way of a function that has twins; its backward forgets the tanh."""
+
+    def __init__(self):
+        self.w, self.b = Parameter(SQUARE.copy()), Parameter(np.zeros(4))
+
+    def forward(self, x):
+        z, _ = linear(x, self.w.data, self.b.data)
+        return np.tanh(z), x
+
+    def backward(self, dy, x):
+        self.w.grad += x.T @ dy
+        self.b.grad += dy.sum(0)
+        return dy @ self.w.data.T
+
+
+class Plain(Dense):
+    def forward(self, x):
+        return np.tanh(x @ self.w.data + self.b.data), x
+
+
+@pytest.mark.parametrize("layer", [Dense, Plain])
+def test_a_slip_of_a_module_is_shown_in_its_own_lines(layer):
+    """At its input and at its parameters; no call of the checker's own is shown."""
+    report = check_module(layer(), OTHER)
+    assert [tensor.name for tensor in report.tensors] == ["dx", "dw", "db"]
+    for tensor in report.tensors:
+        assert "the derivative of `np.tanh(" in tensor.diagnosis, tensor
+        assert " in `" not in tensor.diagnosis

@@ -313,6 +313,40 @@ def test_at_a_kink_of_the_slope_the_slope_is_known():
         assert report.right, report
 
 
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("scale", [5, 20, 40, 300])
+@pytest.mark.parametrize("weights", [np.eye(4), np.arange(4.0)], ids=["each", "their mean"])
+def test_an_influence_that_shows_far_away_alone_is_not_taken_for_none(weights, scale, seed):
+    """A score of a tiny probability changes the others in bits that they do not have."""
+
+    def backward(dy, y):
+        dy = dy @ weights.T if weights.ndim == 2 else dy[:, None] * weights
+        return y * (dy - (dy * y).sum(-1, keepdims=True))
+
+    x = scale * np.random.default_rng(seed).standard_normal((2, 4))
+    report = check_pair(lambda x: (softmax(x) @ weights, softmax(x)), backward, (x,), seed=seed)
+    assert report.verdict != "wrong", report
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_at_a_kink_of_the_slope_the_slope_is_known_beside_large_outputs(seed):
+    x = 5 * np.random.default_rng(seed).standard_normal((2, 4))
+    x[0, 0] = x[1, 2] = 1
+    for factor, right in ((2, True), (3, False)):
+        report = check_pair(
+            lambda x: ((np.maximum(0, 1 - x) ** 2).sum(-1), np.maximum(0, 1 - x)),
+            lambda dy, margin, factor=factor: -factor * dy[:, None] * margin,
+            (x,),
+            seed=seed,
+        )
+        assert report.right == right, report
+
+
 def test_nor_is_it_for_any_of_many_draws_of_rounding_inside_of_forward():
     """Rounding to multiples of 1.5e-11, which now and then repeats itself from step to step."""
     x = np.random.default_rng(1).standard_normal(1000)
