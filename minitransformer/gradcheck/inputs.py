@@ -10,7 +10,7 @@ from minitransformer.backend import is_array
 from minitransformer.gradcheck.pair import OutOfTime, read_only
 from minitransformer.gradcheck.report import CheckError
 
-NEAR = 1e-5  # of 0, where a kink there is looked for
+NEAR = 1e-3  # of 0, where a kink there is looked for
 
 
 def warnings_about(trial):
@@ -87,24 +87,45 @@ def _is_indexed(gradient, ids):
 
 
 def _told_from_its_transpose(name, x, trial):
-    """Whether forward tells a matrix that is not symmetric from its transpose."""
+    """Whether forward, or backward where forward does not, tells a matrix from its transpose.
+
+    That of x a x has 2 a x for (a + aᵀ) x: right for a symmetric a alone.
+    """
     other = x + 0.1 * np.triu(np.abs(x) + 1, 1)
     y, turned = (_output(trial, {name: value}) for value in (other, other.T))
     if y is None or turned is None:
         return False
-    return not np.array_equal(y, turned) and not np.array_equal(y.T, turned)  # as entry by entry
+    if not _near(y, turned):
+        return not _near(y.T, turned)  # as entry by entry
+    first, second = (_gradients(trial, {name: value}) for value in (other, other.T))
+    pairs = [(a, second.get(n)) for n, a in first.items() if n != name]
+    return any(a is not None and b is not None and not _near(a, b) for a, b in pairs)
+
+
+def _near(a, b):
+    """Whether they are the same but for rounding."""
+    return np.allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def _bends_at_0(name, x, trial):
-    """Whether forward has a kink where this input is 0: what bends there does so by steps' size."""
+    """Whether forward has a kink or another curvature on each side where this input is 0.
+
+    By the second differences over 0 and beside it: how fast they shrink with the step tells so.
+    """
     direction = np.abs(x)
-    bends = []
+    kinks, jumps = [], []
     for step in (NEAR, NEAR / 8):
-        ys = [_output(trial, {name: by * direction}) for by in (step, 0, -step)]
+        ys = [_output(trial, {name: k * step * direction}) for k in (-2, -1, 0, 1, 2)]
         if any(y is None or y.shape != trial.y.shape for y in ys):
             return False
-        bends.append(np.abs(ys[0] - 2 * ys[1] + ys[2]).max(initial=0))
-    return bends[1] > bends[0] / 16 > 1e-3 * NEAR * np.abs(direction).max()
+        before, over, after = (ys[i] - 2 * ys[i + 1] + ys[i + 2] for i in range(3))
+        kinks.append(np.abs(over).max(initial=0))
+        jumps.append(np.abs(after - before).max(initial=0))
+    size = NEAR * np.abs(direction).max()
+    if not np.isfinite([*kinks, *jumps]).all():
+        return False
+    kink = kinks[1] > kinks[0] / 16 > 1e-3 * size
+    return bool(kink or jumps[1] > jumps[0] / 128 > 1e-3 * NEAR * size)
 
 
 def _axes_of_one(name, x, trial):
@@ -141,3 +162,13 @@ def _output(trial, changed):
         return trial.pair.forward(tuple(map(read_only, inputs.values())))[0]
     except (CheckError, OutOfTime):
         return None
+
+
+def _gradients(trial, changed):
+    """What backward returns for other values of some inputs, by name; nothing where it fails."""
+    inputs = {**trial.named(), **changed}
+    try:
+        _, (_, cache) = trial.pair.forward(tuple(map(read_only, inputs.values())))
+        return trial.pair.backward(read_only(trial.dy), cache)
+    except (CheckError, OutOfTime):
+        return {}

@@ -529,7 +529,7 @@ CAUSES = [
         rnn_backward(carried=0.5),
         RNN,
         "dw",
-        "carried back from step to step",
+        "what is carried from step to step through `states[-1]` in `states[-1] @ u` (line",
         "",
     ),
     ("a gate", gates, gates_backward(1), CELL, "dw", "the path through `b` in `a * b`", "dropout"),
@@ -603,7 +603,7 @@ CAUSES = [
         lambda dy, w: put_back(np.repeat(dy[..., None] / 4, 4, axis=-1)),
         (IMAGES,),
         "dx",
-        "spread over them like that of a mean",
+        "every entry gets its share, and should go to the chosen one",
         "mask",
     ),
 ]

@@ -123,6 +123,15 @@ ABSOLUTE = doubled, lambda dy, x: 2 * dy * np.sign(x)
 MASKED = masked, lambda dy, mask: np.where(mask, 3 * dy, 0.0)
 GATHER = gather, gather_backward
 PRODUCT = product, product_backward
+HALF_SQUARED = (
+    lambda x: (np.maximum(x, 0.2 * x) ** 2, x),
+    lambda dy, x: 2 * dy * np.maximum(x, 0.2 * x),
+)
+FORM = (
+    (lambda x, a: (x @ a @ x, (x, a))),
+    (lambda dy, c: (dy * (c[1] + c[1].T) @ c[0], dy * np.outer(c[0], c[0]))),
+)
+TWICE_A = FORM[0], lambda dy, c: (2 * dy * c[1] @ c[0], dy * np.outer(c[0], c[0]))
 SQUARES = lambda x: (x**2, x), lambda dy, x: 2 * x * dy
 MEAN = mean_of_rows, lambda dy, x: 2 * x * dy / len(x)
 
@@ -134,6 +143,8 @@ MEAN = mean_of_rows, lambda dy, x: 2 * x * dy / len(x)
         (ABSOLUTE, (-POSITIVE,), "x is negative everywhere"),
         (MASKED, (X, X < 9), "mask is True everywhere: a mask that is forgotten would not show"),
         (GATHER, (X, np.array([2, 0])), "ids has no number twice: rows of dtable"),
+        (HALF_SQUARED, (POSITIVE,), "x is positive everywhere"),
+        (TWICE_A, (X[0, :3], SYMMETRIC), "a is symmetric: its transpose in its place"),
         (PRODUCT, (X[:, :3], SYMMETRIC), "w is symmetric: its transpose in its place"),
         (MEAN, (X[:1],), "x has 1 entry on axis 0: a sum over it that is missing or is a mean"),
         (
@@ -159,6 +170,7 @@ def test_what_forward_would_show_on_other_inputs_is_said(pair, inputs, says):
         ((scores, scores_backward), (X, np.array([2, 0, 1]))),
         (PRODUCT, (X, rng.standard_normal((4, 4)))),
         (SQUARES, (SYMMETRIC,)),
+        (FORM, (X[0, :3], SYMMETRIC)),
         (((lambda x: (x.T @ x, x)), lambda dy, x: x @ (dy + dy.T)), (X,)),
     ],
 )

@@ -123,6 +123,81 @@ def scaled_backward(dy, cache):
     return d * gain, (d * x).sum(axis=(0, 1))
 
 
+def by_rows(x, u):
+    """The state that a gated cell ends with, over the rows of x (T, H)."""
+    h, tape = np.zeros(len(u)), []
+    for row in x:
+        z = 1 / (1 + np.exp(-row))
+        n = np.tanh(row + h @ u)
+        tape.append((h, z, n))
+        h = z * h + (1 - z) * n
+    return h, (tape, u)
+
+
+def by_rows_backward(dh, cache):
+    tape, u = cache
+    dx, du = [], 0
+    for h, z, n in reversed(tape):
+        da = dh * (1 - z) * (1 - n * n)
+        dz = dh * (h - n) * z * (1 - z)
+        dx.insert(0, da + dz)
+        du = du + np.outer(h, da)
+        dh = dh * z + da @ u.T
+    return np.array(dx), du
+
+
+def looked_for(query, keys):
+    """One query's mean of the keys, its softmax over a vector."""
+    e = np.tanh(keys @ query)
+    a = np.exp(e - e.max())
+    a /= a.sum()
+    return a @ keys, (query, keys, e, a)
+
+
+def looked_for_backward(dy, cache):
+    query, keys, e, a = cache
+    da = keys @ dy
+    de = a * (da - a @ da) * (1 - e * e)
+    return de @ keys, np.outer(a, dy) + np.outer(de, query)
+
+
+def raised(base, exponent):
+    return base**exponent, (base, exponent)
+
+
+def raised_backward(dy, cache):
+    b, e = cache
+    return dy * e * b ** (e - 1), dy * b**e * np.log(b)
+
+
+def largest(x):
+    return x.max(axis=0), x
+
+
+def largest_backward(dy, x):
+    return dy * (x == x.max(axis=0))
+
+
+def weighted(x, alpha):
+    """A mean of what was before and what comes, alpha one number."""
+    y = [x[0]]
+    for row in x[1:]:
+        y.append((1 - alpha) * y[-1] + alpha * row)
+    return np.array(y), (x, alpha, y)
+
+
+def weighted_backward(dy, cache):
+    x, alpha, y = cache
+    dx, carry, dalpha = np.zeros_like(x), np.zeros_like(x[0]), 0.0
+    for t in range(len(x) - 1, 0, -1):
+        d = dy[t] + carry
+        dalpha = dalpha + d @ (x[t] - y[t - 1])
+        dx[t] = alpha * d
+        carry = (1 - alpha) * d
+    dx[0] = dy[0] + carry
+    return dx, np.asarray(dalpha)
+
+
 DEEP = deep, deep_backward, (ROWS[:, :4], SQUARE, OTHER, THIRD)
 TIED = tied, tied_backward, (TABLE, IDS)
 COLUMNS = columns, columns_backward, (ROWS, rng.standard_normal((3, 2)))
@@ -131,6 +206,12 @@ ROTATED = rotated, rotated_backward, (SEQUENCE,)
 LEAKY = leaky, leaky_backward, (ROWS,)
 SMOOTH = smooth, smooth_backward, (ROWS,)
 SCALED = scaled, scaled_backward, (SEQUENCE, np.array([1e-3, 1.0, 30.0, 2e4]))
+BY_ROWS = by_rows, by_rows_backward, (ROWS[:, :4], SQUARE)
+LOOKED_FOR = looked_for, looked_for_backward, (ROWS[0], rng.standard_normal((4, 5)))
+RAISED = raised, raised_backward, (np.linspace(0.4, 2.5, 5), np.linspace(3.0, 1.2, 5))
+LARGEST = largest, largest_backward, (ROWS,)
+WEIGHTED = weighted, weighted_backward, (ROWS, np.asarray(0.3))
+TO_ALL, AT_A = "every entry gets it all", "`np.tanh(keys @ query)` (line "
 
 SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and what none is
     (DEEP, {" * (1 - a * a)": ""}, {"dx": "derivative of `np.tanh(x @ u)`"}, "what is carried"),
@@ -158,6 +239,16 @@ SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and wh
         "Σ|is missing",
     ),
     (SCALED, {"d * gain": "d * gain[::-1]"}, {}, "another order|exchanged"),
+    (BY_ROWS, {"dh * z + da": "da"}, {"dx": "what is carried from step to step"}, "derivative"),
+    (BY_ROWS, {"(h - n) * z": "(n - h) * z"}, {"dx": "has the wrong sign"}, "is missing"),
+    (BY_ROWS, {"dh * (1 - z) * (1": "dh * z * (1"}, {"dx": "in place of `1 - z`"}, "missing"),
+    (LOOKED_FOR, {"(da - a @ da)": "da"}, {"dkeys": "`a.sum()`", "dquery": "constants"}, "Σ"),
+    (LOOKED_FOR, {"(1 - e * e)": "(1 - np.tanh(a) ** 2)"}, {"dquery": AT_A}, "missing"),
+    (RAISED, {"(e - 1)": "e"}, {"dbase": "lacks the exponent lowered by 1"}, "mask"),
+    (RAISED, {"e * b **": "b **"}, {"dbase": "lacks the exponent as a factor"}, "mask"),
+    (RAISED, {" * np.log(b)": ""}, {"dexponent": "lacks the logarithm of its base"}, "mask"),
+    (LARGEST, {"dy * (x == x.max(axis=0))": "dy + 0 * x"}, {"dx": TO_ALL}, "mask"),
+    (WEIGHTED, {"(x[t] - y[t - 1])": "x[t]"}, {"dalpha": "`alpha` in `1 - alpha`"}, "times too"),
 ]
 
 

@@ -65,22 +65,27 @@ def trial(evidence, dy=None, **changed):
     return found if finite else None
 
 
-def redrawn(evidence):
+def redrawn(evidence, ids=False):
     """The evidence on other inputs and with another dy, twice; what holds by chance does not there.
 
     The entries of each input change places, so that they stay as they may be; where forward is not
     defined then, they change a little.
+
+    Args:
+        ids: whether those of ids and masks change places, too, where forward is defined then.
     """
     rng = np.random.default_rng(11)
+    ways = [
+        *([(lambda x: True, rng.permutation)] if ids else []),
+        (_real, rng.permutation),
+        (_real, lambda x: x * rng.uniform(0.9, 1.1, x.shape)),
+    ]
     found = []
     for _ in range(2):
         dy = rng.standard_normal(evidence.dy.shape)
-        for change in (rng.permutation, lambda x: x * rng.uniform(0.9, 1.1, x.shape)):
-            changed = {
-                name: change(x.ravel()).reshape(x.shape)
-                for name, x in arrays(evidence).items()
-                if x.dtype == np.float64
-            }
+        for chosen, change in ways:
+            given = arrays(evidence).items()
+            changed = {n: change(x.ravel()).reshape(x.shape) for n, x in given if chosen(x)}
             other = trial(evidence, dy, **changed)
             if other is not None and other.y.shape == dy.shape:
                 found.append(other)

@@ -8,7 +8,15 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.experiments import SAME, arrays, resized, rows, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import (
+    SAME,
+    arrays,
+    redrawn,
+    resized,
+    rows,
+    same,
+    trial,
+)
 
 AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
     2: ["the batch size", "the width d"],
@@ -39,12 +47,19 @@ def constant_factor(evidence):
     factor = factor_of(evidence)
     if factor is None:
         return ""
+    times = max(abs(factor), 1 / abs(factor))
+    chance = not math.isclose(times, round(times), rel_tol=SAME)
+    if chance and not all(_near(factor_of(other), factor) for other in redrawn(evidence)):
+        return ""
     if math.isclose(factor, -1, rel_tol=SAME):
         return "its sign is wrong"
-    times = max(abs(factor), 1 / abs(factor))
     text = f"it is {times:.6g} times too {'large' if abs(factor) > 1 else 'small'}"
     text += " and of the wrong sign" if factor < 0 else ""
     return text + _explained(evidence, abs(factor))
+
+
+def _near(other, factor):
+    return other is not None and math.isclose(other, factor, rel_tol=SAME)
 
 
 def factor_of(evidence):

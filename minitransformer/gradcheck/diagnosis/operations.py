@@ -24,7 +24,7 @@ STEP = 1e-7
 FITS = 1e-4  # of what is wrong: what a slope may be off
 NOISE = 10 * STEP  # of a slope: what it may be off besides, because the step is not 0
 DIRECTIONS = 3
-MOST = 100_000  # operations that are made for one pair to find a slip: a second
+MOST = 200_000  # operations that are made for one pair to find a slip: two seconds
 
 
 def at_an_operation(evidence):

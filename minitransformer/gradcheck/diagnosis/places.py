@@ -55,7 +55,8 @@ def reversed_or_moved(evidence):
             from_, to = (slice(abs(by), None), slice(0, kept))
             a, b = (from_, to) if by > 0 else (to, from_)
             index = (slice(None),) * axis
-            if kept < 2 or not numeric[(*index, b)].any():
+            seen = np.count_nonzero(numeric[(*index, b)])
+            if kept < 2 or 2 * seen <= np.count_nonzero(numeric):  # more than is lost
                 continue
             if same(analytic[(*index, a)], numeric[(*index, b)]):
                 step = f"{abs(by)} too {'far' if by > 0 else 'early'}"
@@ -106,6 +107,9 @@ def other_zeros(evidence):
     if only_analytic.any() and only_numeric.any():
         zeros = "it is right wherever both are not zero, but others of its entries are zero"
         if fixed and evidence.y.shape == numeric.shape:
+            masks = [x for x in arrays(evidence).values() if x.dtype.kind in "iub"]
+            if any(mask.shape == numeric.shape for mask in masks):
+                return f"{zeros}: is the mask another one than forward's?"
             return f"{zeros}: was the dropout mask drawn again in backward?"
         return f"{zeros}: is an index or a condition on x wrong?"
     zeros = "it is right wherever both are not zero, but " + (

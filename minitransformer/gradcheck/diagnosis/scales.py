@@ -4,7 +4,6 @@ import numpy as np
 
 from minitransformer.gradcheck.diagnosis.experiments import SAME, others, same
 from minitransformer.gradcheck.diagnosis.factors import like_attention
-from minitransformer.gradcheck.diagnosis.terms import gain_missing
 from minitransformer.gradcheck.diagnosis.where import has_gates
 
 
@@ -30,11 +29,7 @@ def factor_by_axis(evidence):
             analytic, numeric * overlap / np.where(power == 0, 1, power), evidence.noise
         ):
             ratio = (overlap / np.where(power == 0, 1, power)).ravel()
-            cause = (
-                _only_some(evidence, ratio, part)
-                or gain_missing(evidence)
-                or _known_scale(evidence, ratio)
-            )
+            cause = _only_some(evidence, ratio, part) or _known_scale(evidence, ratio)
             return f"each {part} is off by a factor of its own" + (f": {cause}" if cause else "")
     return ""
 

@@ -5,12 +5,12 @@ of them now. Values stay what they are, for nothing moves but by a small step; s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.watched import positions
+from minitransformer.gradcheck.diagnosis.watched import positions, put
 
 LONGEST = 12  # operations of an expression whose derivative may be left out as a whole
 FACTORS = {0: "is missing", -1: "has the wrong sign", 2: "counts twice", 0.5: "counts half"}
@@ -76,8 +76,9 @@ class Use:
 
     @property
     def other(self):
-        """The position of the other factor, where there are two."""
-        return (1 - self.position[0],)
+        """The position of the other factor, where there are two; einsum's come after a text."""
+        total = 3 if self.first.place.name == "einsum" else 1
+        return (total - self.position[0],)
 
     @property
     def path(self):
@@ -123,6 +124,10 @@ def slips(made, moving):
             yield Slip(_result_held(numbers), f"the path through {place} {{}}")
     for use in uses:
         yield from _of_a_factor(use)
+        yield from _of_a_power(use)
+        yield from _of_the_largest(use)
+        for factor in (-1, 2, 0.5) if use.carried else (-1,) if len(use.numbers) > 1 else ():
+            yield Slip(_times(use, factor), f"{use.path} {FACTORS[factor]}")
     wholes = list(_wholes(made, moving))
     for ends in wholes:
         words = f"the derivative of {_whole(ends, made)} is left out"
@@ -143,6 +148,7 @@ def slips(made, moving):
         every.setdefault(one.place, []).append(number)
     for use in uses:
         yield from _another_factor(use, every)
+        yield from _another_argument(use, every)
     for ends in wholes:
         for derivative, formula in DERIVATIVES.items():
             words = f"the derivative of {_whole(ends, made)} is taken to be {derivative}, {WHERE}"
@@ -152,7 +158,7 @@ def slips(made, moving):
 def _of_a_factor(use):
     """The other factor forgotten, twice, upside down, or transposed; or a condition forgotten."""
     first, name = use.first, use.first.place.name
-    if name == "matmul" and _square(first.operands[use.other[0]]):
+    if name in ("matmul", "einsum") and _square(first.operands[use.other[0]]):
         factor = first.part(use.other) or "the other factor"
         words = f"on {use.path} {factor} has to be transposed, or must not be"
         turned = _swapped(use, lambda before, *_: before.operands[use.other[0]].swapaxes(-1, -2))
@@ -161,7 +167,8 @@ def _of_a_factor(use):
         for turned in (False, True):
             yield from _entry_by_entry(use, turned)
     same_shape = first.operand(use.position).shape == np.shape(first.result)
-    if not same_shape or len(first.operands) < 2 or name in LINEAR:
+    broadcast = name in ("multiply", "divide")
+    if not (same_shape or broadcast) or len(first.operands) < 2 or name in LINEAR:
         return
     if name not in TWO_FACTORS:
         words = f"the derivative of {first.place} is left out"
@@ -177,6 +184,30 @@ def _of_a_factor(use):
         words = f"on {use.path} {factor} is upside down: it multiplies where it has to divide, or "
         words += "divides where it has to multiply"
         yield Slip(_sloped(use, lambda z, h: z / h), words)
+
+
+def _of_a_power(use):
+    """``**`` differentiated as if it were something simpler."""
+    first = use.first
+    if first.place.name != "power":
+        return
+    slopes = {"the logarithm of its base": lambda z, e: z**e}
+    if use.position == (0,):
+        slopes = {
+            "the exponent as a factor": lambda z, e: z ** (e - 1),
+            "the exponent lowered by 1": lambda z, e: e * z**e,
+        }
+    for lacking, slope in slopes.items():
+        changed = _swapped(use, lambda one, *_, slope=slope: slope(*one.operands), np.multiply)
+        yield Slip(changed, f"the derivative of {first.place} lacks {lacking}")
+
+
+def _of_the_largest(use):
+    """What belongs to the largest entry goes to all of them."""
+    if use.first.place.name in ("max", "amax", "min", "amin"):
+        words = f"through {use.first.place} every entry gets "
+        yield Slip(_reduced(use, np.sum), words + "it all, not the chosen one alone")
+        yield Slip(_reduced(use, np.mean), words + "its share, and should go to the chosen one")
 
 
 def _entry_by_entry(use, turned):
@@ -292,31 +323,49 @@ def _but_for_one_way(places, made, moving):
 
 def _another_factor(use, places):
     """One factor of a product is taken for another array of the same shape."""
-    first, seen = use.first, set()
-    if first.place.name not in ("multiply", "matmul"):
+    first = use.first
+    if first.place.name in ("multiply", "matmul", "einsum"):
+        factor = first.operands[use.other[0]]
+        for part, array in _like(factor, use, places):
+            words = f"on {use.path} stands {part} in place of "
+            yield Slip(_swapped(use, array), words + (first.part(use.other) or "the other factor"))
+
+
+def _another_argument(use, places):
+    """tanh′ and the like at another array than tanh."""
+    first = use.first
+    of_one = isinstance(first.function, np.ufunc) and len(list(positions(first.operands))) == 1
+    if not of_one or first.place.name in ("multiply", *LINEAR):
         return
-    factor = first.operands[use.other[0]]
+    for part, array in _like(first.operand(use.position), use, places):
+        yield Slip(_elsewhere(use, array), f"the derivative of {first.place} is taken at {part}")
+
+
+def _like(wanted, use, places):
+    """Yield in words, and as a function, the arrays of forward that might stand for this one."""
+    seen = set()
     for place, numbers in places.items():
         if len(numbers) != len(use.numbers):
             continue
         it = use.made[numbers[0]]
         for at, array in [*positions(it.operands), (None, it.result)]:
             key = (numbers[0], (0,)) if at is None else it.keys[at]
-            other = np.shape(array) == np.shape(factor) and not np.array_equal(array, factor)
+            turned = np.ndim(wanted) == 2 and np.shape(array) == np.shape(wanted)[::-1]
+            turned = turned and np.shape(array) != np.shape(wanted)
+            array = array.T if turned else array
+            other = np.shape(array) == np.shape(wanted) and not np.array_equal(array, wanted)
             if other and key not in seen:
                 seen.add(key)
-                words = f"on {use.path} stands {(at and it.part(at)) or place} in place of "
                 there = dict(zip(use.numbers, numbers, strict=True))
-                yield Slip(
-                    _swapped(use, _array_of(there, at)),
-                    words + (first.part(use.other) or "the other factor"),
-                )
+                part = (at and it.part(at)) or str(place)
+                yield part + ", transposed," * turned, _array_of(there, at, turned)
 
 
-def _array_of(there, at):
+def _array_of(there, at, turned):
     def array(before, made, number):
         one = made[there[number]]
-        return one.result if at is None else one.operand(at)
+        found = one.result if at is None else one.operand(at)
+        return found.T if turned else found
 
     return array
 
@@ -426,21 +475,69 @@ def _some_of_the_result(kept):
     )
 
 
-def _swapped(use, array, product=None):
-    """One operand moves the result as if the other factor were another array."""
+def _times(use, factor):
+    """An operand moves the result so many times as much, at every step of a loop anew."""
     numbers = frozenset(use.numbers)
 
     def change(made):
-        def swap(number, operands, options, result):
+        def move(number, operands, options, result):
+            if number not in numbers:
+                return None
+            rest = made[number].again(operands, [use.position])
+            return rest + factor * (result - rest)
+
+        return move
+
+    return change
+
+
+def _swapped(use, array, product=None):
+    """One operand moves the result as if the other factor were another array."""
+
+    def by(before, move, made, number):
+        other = array(before, made, number)
+        if product:
+            return product(move, other)
+        operands = put(put(before.operands, use.position, move), use.other, other)
+        return before.again(operands, [])
+
+    return _moved(use, by)
+
+
+def _elsewhere(use, array):
+    """One operand moves the result as it would where it were another array."""
+
+    def by(before, move, made, number):
+        there = array(before, made, number)
+        near, far = (put(before.operands, use.position, z) for z in (there, there + move))
+        return before.again(far, []) - before.again(near, [])
+
+    return _moved(use, by)
+
+
+def _reduced(use, function):
+    """One operand moves the result as if the operation were another one."""
+    return _moved(
+        use,
+        lambda before, move, *_: replace(before, function=function).again(
+            put(before.operands, use.position, move), []
+        ),
+    )
+
+
+def _moved(use, by):
+    """An operand moves the result by ``by(operation, its move, made, number)``."""
+    numbers = frozenset(use.numbers)
+
+    def change(made):
+        def move(number, operands, options, result):
             if number not in numbers:
                 return None
             before = made[number]
-            pair = [array(before, made, number)] * 2
-            pair[use.position[0]] = dict(positions(operands))[use.position] - before.operand(
-                use.position
-            )
-            return before.again(operands, [use.position]) + (product or before.function)(*pair)
+            now = dict(positions(operands))[use.position]
+            rest = before.again(operands, [use.position])
+            return rest + by(before, now - before.operand(use.position), made, number)
 
-        return swap
+        return move
 
     return change

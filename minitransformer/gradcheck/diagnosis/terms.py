@@ -1,10 +1,24 @@
-"""Terms that a normalisation's or a softmax's gradient needs, and the place of its gain."""
+"""Terms that a normalisation's or a softmax's gradient needs."""
 
 from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.experiments import others, right, rows, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import same
+from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
+
+
+def missing_residual(evidence):
+    """y = x + sublayer(x) sends dy straight to x, whatever the sublayer is."""
+    if evidence.slopes or evidence.dy.shape != evidence.numeric.shape:
+        return ""
+    if same(evidence.numeric - evidence.analytic, evidence.dy):
+        one = ", or a 1 is left out of the derivative" if is_elementwise(evidence) else ""
+        return (
+            "dy itself is missing: the output also depends on this input directly, as past a "
+            "residual connection" + one
+        )
+    return ""
 
 
 def missing_term(evidence):
@@ -83,38 +97,6 @@ def orthogonal_to_mean_and_x(gradient, centred):
     return np.abs(sums).max() <= 1e-3 * np.abs(gradient).max()
 
 
-def sum_of_dy(evidence):
-    """Right as soon as a sum over dy is 0: the term with that sum is missing or wrong.
-
-    This shows a softmax's term wherever the softmax is, in front of y or further inside.
-    """
-    y, dy = evidence.y, evidence.dy
-    if y.ndim == 0 or y.shape[-1] < 2:
-        return ""
-    for vector, words in (
-        (y, "Σ(dy y), as in the backward of a softmax or a norm,"),
-        (np.ones_like(y), "Σ dy"),
-        (np.exp(y - y.max(axis=-1, keepdims=True)), "Σ(dy exp(y))"),
-    ):
-        overlap = (dy * vector).sum(axis=-1, keepdims=True)
-        overlap = overlap / np.maximum((vector * vector).sum(axis=-1, keepdims=True), 1e-30)
-        other = trial(evidence, dy=dy - vector * overlap)
-        if other is not None and right(other):
-            return (
-                f"it is right where the sum {words} over each row is 0: the term with that sum is "
-                "missing or has a wrong factor"
-            )
-    if y.ndim > 1:
-        centred = dy - dy.mean(axis=-1, keepdims=True)
-        other = trial(evidence, dy=centred - centred.mean(axis=0, keepdims=True))
-        if other is not None and right(other):
-            return (
-                "it is right where dy sums to 0 along its first axis and along its last: is a sum "
-                "or a mean taken over the wrong axis?"
-            )
-    return ""
-
-
 def sum_over_wrong_axis(evidence):
     """Softmax's Σ(dy y) taken over another axis than the softmax's."""
     y, dy = evidence.y, evidence.dy
@@ -131,67 +113,3 @@ def sum_over_wrong_axis(evidence):
     if now is None or should_be is None:
         return ""
     return f"the sum Σ(dy y) runs over {_listed(now)}; it has to run over {_listed(should_be)}"
-
-
-def gain_outside(evidence):
-    """A gain multiplied after LayerNorm's two mean terms were taken away, not before.
-
-    Those terms leave a gradient whose rows are orthogonal to 1 and to x̂. The gain destroys that;
-    there is then one vector whose product with each row restores it, the inverse of the gain r:
-    Σ_j a_j r_j = 0 and Σ_j a_j (x_j − μ) r_j = 0 in every row. An input has to be that gain.
-    """
-    x = evidence.inputs[evidence.name]
-    if evidence.slopes or x.ndim < 2:
-        return ""
-    analytic, numeric = rows(evidence.analytic), rows(evidence.numeric)
-    centred = rows(x - x.mean(axis=-1, keepdims=True))
-    constraints = np.concatenate([analytic, analytic * centred])  # (2 rows, D)
-    if len(constraints) < x.shape[-1] or not orthogonal_to_mean_and_x(numeric, centred):
-        return ""
-    _, singular_values, directions = np.linalg.svd(constraints)
-    if singular_values[-1] > 1e-3 * singular_values[0]:
-        return ""
-    for name, gain in others(evidence).items():
-        if gain.size == x.shape[-1]:
-            product = directions[-1] * gain.ravel()
-            if np.abs(product - product.mean()).max() < 1e-2 * np.abs(product).max():
-                return (
-                    f"a gain such as {name} is multiplied after the mean terms; it has to come "
-                    "before them"
-                )
-    return ""
-
-
-def gain_missing(evidence):
-    """The gradient for a gain of 1, or of another power: forgotten, or multiplied twice."""
-    for name, gain in others(evidence).items():
-        if np.array_equal(gain, np.ones_like(gain)):
-            continue
-        if _is_that_of(np.ones_like(gain), name, evidence):
-            x = evidence.inputs[evidence.name]
-            centred = x - x.mean(axis=-1, keepdims=True)
-            if (
-                gain.ndim == 1
-                and x.ndim > 1
-                and orthogonal_to_mean_and_x(rows(evidence.numeric), rows(centred))
-            ):
-                return (
-                    f"it is that of a gain of 1: dy has to be multiplied by the gain, such as "
-                    f"{name}, first"
-                )
-            return f"it is what it would be for a {name} of 1: {name} is forgotten"
-        if _is_that_of(gain * gain, name, evidence):
-            gain = "the gain " if gain.ndim < 2 else ""
-            return f"it is what it would be for {name} squared: {gain}{name} is multiplied twice"
-    return ""
-
-
-def _is_that_of(gain, name, evidence):
-    """Whether the gradient is the right one for this gain, and not for twice as large a one.
-
-    What is the same for both is no factor: a bias of 1, say, with which no ReLU is at 0.
-    """
-    one, two = (trial(evidence, **{name: value}) for value in (gain, 2 * gain))
-    if one is None or not one.numeric.any() or not same(one.numeric, evidence.analytic):
-        return False
-    return two is None or not same(two.numeric, one.numeric)

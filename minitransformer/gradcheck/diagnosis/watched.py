@@ -147,11 +147,11 @@ class Watch:
     def result_of(self, name, function, operands, options):
         if self._first:
             return self._remembered(name, function, operands, options)
+        before = tuple(map(_kept, operands)) if "out" in options else operands
+        result = _called(function, operands, options)  # what fails, as at the end, is not counted
         number, self._count = self._count, self._count + 1
         if number >= len(self._made) or self._made[number].place.name != name:
             raise OtherOperations
-        before = tuple(map(_kept, operands)) if "out" in options else operands
-        result = function(*operands, **options)
         changed = self._change(number, before, options, result)
         if changed is None:
             return result
@@ -172,7 +172,7 @@ class Watch:
             for x in self._inputs
             if np.may_share_memory(array, x)
         }
-        result = function(*operands, **options)
+        result = _called(function, operands, options)
         kept = _kept(result)
         self._entries += sum(array.size for _, array in positions((*before, kept)))
         if self._entries > MOST:
@@ -268,6 +268,12 @@ def put(operands, position, value):
         value = put(operands[first], rest, value)
     operands[first] = value
     return operands
+
+
+def _called(function, operands, options):
+    """The result of an operation; a number as an array without axes, which has an address."""
+    result = function(*operands, **options)
+    return np.asarray(result) if isinstance(result, np.floating) else result
 
 
 def _kept(value):

@@ -40,6 +40,8 @@ FACTOR = rf"^on {WAY} (the factor|the division by|the product with) .* (is forgo
 INSTEAD = rf"^on {WAY} stands .* in place of "
 NO_SLOPE = r"^the derivative of .* is left out$"
 OTHER_SLOPE = r"^the derivative of .* is taken to be "
+ELSEWHERE = r"^the derivative of .* is taken at "
+LACKS = r"^the derivative of .* lacks the (logarithm|exponent)"
 CONSTANTS = r"are taken for constants: the paths through them are missing$"
 SOME_TIMES = (
     r"(at|only) the (first|last).* (of \d+ times|is there)|step by step, the (first|last) step"
@@ -56,7 +58,7 @@ TURNED = r"revers|turned round|flipped|other way round|backwards|forwards"
 def forgotten(name):
     """What may be said where the factor of that name is forgotten."""
     return (
-        rf"\b{name} (is |was )?{MISSING}",
+        rf"\b{name}`? (is |was )?{MISSING}",
         rf"(divided by|multiplied by|factor|factor of) {name}\b",
     )
 
@@ -100,7 +102,7 @@ SAYS = {
     "sum forgotten": (r"\bsum",),
     "sum over too much": (r"\bsum", r"same for|constant over"),
     "sum of products": (r"\bsum",),
-    "axis wrong": (r"\b(axis|axes)\b", r"wrong factor"),
+    "axis wrong": (r"\b(axis|axes)\b", r"a dy that is transposed$"),
     "one row only": (r"\bonly (the|one)\b", r"\bsum"),
     "transposed": (r"transpos",),
     "exchanged": (r"exchanged|swapped",),
@@ -109,18 +111,23 @@ SAYS = {
         r"its thirds .* in another order",
         r"exchanged|swapped|\border\b|half|halves",
     ),
-    "order wrong": (MOVED,),
+    "order wrong": (MOVED, r"a dy that is reversed along"),
     "index wrong": (r"index|indices",),
     "repeated index": (r"repeat|more than once|several times|occurs|only one is left, as if",),
     "product wrong": (r"product|@|matrix",),
     "cache of the other": (r"cache|other input|in place of", INSTEAD),
     # Derivatives
-    "derivative at y": (r"\bat y\b|\bof y\b|y (for|in place of) x|output", OTHER_SLOPE),
+    "derivative at y": (
+        r"\bat y\b|\bof y\b|y (for|in place of) x|output",
+        OTHER_SLOPE,
+        ELSEWHERE,
+    ),
     "derivative at x": (r"\bat x\b|\bof x\b|x (for|in place of) y", OTHER_SLOPE),
     "derivative of another function": (
         r"derivative",
         r"\bmean\b",
         r"\bmask is missing",
+        r"^through .* every entry gets its share",
         GONE,
         OTHER_SLOPE,
         r"the factor .* is missing",
@@ -135,6 +142,7 @@ SAYS = {
         r"not the derivative: (a term or )?a factor is missing",
         FACTOR,
         NO_SLOPE,
+        LACKS,
     ),
     "power wrong": (
         r"square|power|1 − y\b|y²",
@@ -146,14 +154,15 @@ SAYS = {
         rf"(\bterm\b|product rule|derivative|constant|1 −|α).*{MISSING}",
         GONE,
         INSTEAD,
-        OTHER_SLOPE, FACTOR,
+        OTHER_SLOPE,
     ),
     "term too many": (r"\bterm\b|constant in each row",),
     "term twice": (r"twice|\bdy\b",),
-    "term wrong": (r"wrong factor|\bterms?\b", SCALED, FACTOR),
+    "term wrong": (r"wrong factor|\bterms?\b", SCALED, FACTOR, rf"{ELSEWHERE}`x`$"),
     "sign of a term": (r"\bsign\b|plus|minus|added|subtracted|wrong factor",),
     "condition wrong": (
         r"condition|where \|?x|branch|negative|positive|mask is missing|the sign of dy is lost",
+        r"^through .* every entry gets it all",
         NO_SLOPE,
         OTHER_SLOPE,
     ),
@@ -177,7 +186,7 @@ SAYS = {
     "gain missing": (
         r"gain of 1",
         rf"gain.*({MISSING}|misplaced)",
-        r"factor.*forgotten|the factor a is missing",
+        r"factor.*forgotten|the factor [ag] is missing",
     ),
     "gain twice": (
         r"gain.*(twice|squared|again|once too often)",

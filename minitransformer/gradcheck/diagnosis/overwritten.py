@@ -1,39 +1,9 @@
-"""Recurrent functions: which steps are left out, and whether the error is carried back."""
+"""Assigned where it should be added to: what is used more than once, and only one use is left."""
 
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.experiments import arrays, right, same, trial
 from minitransformer.gradcheck.diagnosis.upstream import alone
-
-
-def steps(evidence):
-    """Only the last step, the first step left out, or nothing carried from a step to the one
-    before it: seen with dy at one step alone."""
-    axis = time_axis(evidence)
-    if axis is None:
-        return ""
-    size, dy = evidence.dy.shape[axis], evidence.dy
-    first, before_last, last = (
-        trial(evidence, dy=alone(dy, axis, place)) for place in (0, size - 2, size - 1)
-    )
-    if first is None or before_last is None or last is None:
-        return ""
-    if _nothing(first) and _nothing(before_last):
-        return "it is zero for the dy of all steps but the last: only the last step is counted"
-    if _nothing(first):
-        return "it is zero for the dy of the first step: the first step is left out"
-    if _nothing(last):
-        return "it is zero for the dy of the last step: the last step is left out"
-    if not right(first) or right(last) or not _carries(evidence, axis):
-        return ""
-    text = "it is right for the dy of the first step and wrong for those after it"
-    if last.analytic.ndim > axis and last.analytic.shape[axis] == size and not evidence.slopes:
-        index = (slice(None),) * axis
-        if same(last.analytic[(*index, -1)], last.numeric[(*index, -1)]):
-            text = "the dy of the last step reaches this input rightly at that step, not before it"
-            if not last.analytic[(*index, slice(0, -1))].any():
-                return f"{text}, where it is zero: the error is not carried back from step to step"
-    return f"{text}: what is carried back from step to step is missing or wrong"
 
 
 def overwritten(evidence):
@@ -42,15 +12,15 @@ def overwritten(evidence):
     Seen with dy at one index of an axis alone: the last is right, and of the first all is right but
     what later ones replaced by zeros.
     """
-    if evidence.slopes or time_axis(evidence) is not None:
+    if evidence.slopes or _time_axis(evidence) is not None:
         return ""
     given = arrays(evidence).items()
     masks = {n: np.roll(x, 1, axis=0) for n, x in given if x.dtype == bool and x.ndim}
     moved = trial(evidence, **masks) if masks else evidence
-    return _overwritten(evidence) if moved is None or _overwritten(moved) else ""
+    return _only_one_left(evidence) if moved is None or _only_one_left(moved) else ""
 
 
-def _overwritten(evidence):
+def _only_one_left(evidence):
     dy = evidence.dy
     for axis in range(dy.ndim):
         size = dy.shape[axis]
@@ -79,28 +49,7 @@ def _overwritten(evidence):
     return ""
 
 
-def _carries(evidence, axis):
-    """Whether the order of the first two steps is felt at the last: it is not for attention."""
-    for name, x in arrays(evidence).items():
-        if (
-            x.dtype == np.float64
-            and x.ndim > axis
-            and x.ndim > 1
-            and x.shape[axis] == evidence.y.shape[axis]
-        ):
-            order = np.arange(x.shape[axis])
-            order[[0, 1]] = 1, 0
-            other = trial(evidence, **{name: x.take(order, axis=axis)})
-            if other is not None and other.y.shape == evidence.y.shape:
-                return not same(other.y.take(-1, axis), evidence.y.take(-1, axis))
-    return False
-
-
-def _nothing(evidence):
-    return not evidence.analytic.any() and bool(evidence.numeric.any())
-
-
-def time_axis(evidence):
+def _time_axis(evidence):
     """The axis of y along which a change of an input is felt later and not earlier, or None."""
     y = evidence.y
     for name, x in arrays(evidence).items():
