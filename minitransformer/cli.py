@@ -163,11 +163,20 @@ def _parse(arguments):
     if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
         texts += rest
     elif rest:
-        parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}")
+        _refuse(rest, commands.choices[command])
     for name, value in vars(options).items():
         setattr(options, name, _unmarked(value))
     options.command = shlex.join(["minitransformer", *arguments])
     return options
+
+
+def _refuse(rest, parser):
+    """End with what the parser of a command did not take, and what may have been meant."""
+    named = rest[0].partition("=")[0]
+    options = [option for action in parser._actions for option in action.option_strings]
+    alike = get_close_matches(named, options, 1) if named.startswith("--") else []
+    hint = f"; did you mean {alike[0]}?" if alike else ""
+    parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}{hint}")
 
 
 def _asked(options):

@@ -53,11 +53,21 @@ def test_help_tells_of_every_command(command, capsys):
     assert f"usage: minitransformer {command} " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["info", "--colour"], ["info", "run", "too much"]])
-def test_what_a_command_does_not_take_is_an_error(arguments, capsys):
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["info", "--colour"], "--colour\n"),
+        (["info", "run", "too much"], "too much\n"),
+        (["train", "toy", "--epocs", "1"], "--epocs 1; did you mean --epochs?\n"),
+        (["gradcheck", "--jsn=1"], "--jsn=1; did you mean --json?\n"),
+    ],
+)
+def test_what_a_command_does_not_take_is_an_error_with_its_usage(arguments, says, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
-    assert f"error: unrecognized arguments: {arguments[-1]}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: minitransformer {arguments[0]} ")
+    assert said.endswith(f"error: unrecognized arguments: {says}")
 
 
 @pytest.mark.parametrize(

@@ -188,10 +188,11 @@ def _train(recipe, run_folder, device, progress, own, processes, beginning):
         with explained(own) if own else nullcontext():
             trainer.train()
     except Stopped as stop:
-        progress.say(f"stopped after step {trainer.step}; go on: {_go_on(run_folder)}")
+        progress.say(f"stopped after step {trainer.step}; go on: {_go_on(run_folder, own)}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        progress.say(f"stopped; go on from the last checkpoint: {_go_on(run_folder)}")
+        go_on = _go_on(run_folder, own)
+        progress.say(f"stopped; go on from the last checkpoint: {go_on}")
         return exit_status(interrupt)
     finally:
         progress.close()
@@ -209,7 +210,8 @@ def _end(run_folder, recipe, device, progress, own):
             with explained(own):
                 print(certify(own, run_folder, recipe, device, progress))
         except KeyboardInterrupt:
-            progress.say(f"the training is whole; its certificate: {_go_on(run_folder)}")
+            go_on = _go_on(run_folder, own)
+            progress.say(f"the training is whole; its certificate: {go_on}")
             raise
         _draw(run_folder, progress)  # with the curve of the package's
     folder = shlex.quote(str(run_folder.path))
@@ -218,10 +220,12 @@ def _end(run_folder, recipe, device, progress, own):
     progress.say(f"done; try it: minitransformer {command} {folder}{with_own}")
 
 
-def _go_on(run_folder):
-    """What to type to go on with the run in as many processes."""
+def _go_on(run_folder, own=None):
+    """What to type to go on with the run in as many processes, and with functions as wrong."""
     count = all_processes().count
-    return f"{f'mpiexec -n {count} ' if count > 1 else ''}{run_folder.resume_command()}"
+    processes = f"mpiexec -n {count} " if count > 1 else ""
+    anyway = " --anyway" if own and own.wrong else ""
+    return f"{processes}{run_folder.resume_command()}{anyway}"
 
 
 def _draw(run_folder, progress):

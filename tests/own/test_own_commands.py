@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,21 @@ def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
     assert "wrong, and used anyway: layer_norm\n" in said.err
     assert "| `layer_norm` | yours, wrong | yes |" in said.out
     assert float(re.search(r"by (\S+) of their size at most", said.out)[1]) > 1e-4
+
+
+def test_anyway_is_in_the_command_that_goes_on(recipe, capsys, monkeypatch):
+    wrong = written(Path("mine.py"), WRONG_NORM)
+    save = Trainer.save
+
+    def interrupted(trainer):
+        save(trainer)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "save", interrupted)
+        assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 130
+    _, go_on = capsys.readouterr().err.splitlines()[-1].split("; go on: ")
+    assert command(*shlex.split(go_on)[1:]) == 0
 
 
 @pytest.mark.parametrize(
