@@ -300,3 +300,9 @@ def test_fewer_bits_inside_are_known_from_a_constant_that_is_not_exact(bits, wha
 def test_a_constant_that_is_not_exact_is_not_called_rounding():
     report = check_pair(lambda x: (x * x / 3, x), lambda dy, x: dy * 2 * x * 0.333333, (ROWS,))
     assert "a constant not exact" in report.tensors[0].diagnosis
+
+
+def test_a_cause_is_found_where_no_ids_are_given():
+    ids = np.zeros(0, int)
+    report = check_pair(lambda x, ids: (x * x, x), lambda dy, x: (dy * 2, None), (ROWS, ids))
+    assert "the factor x is missing" in report.tensors[0].diagnosis
