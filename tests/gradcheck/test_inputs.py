@@ -131,6 +131,7 @@ FORM = (
     (lambda x, a: (x @ a @ x, (x, a))),
     (lambda dy, c: (dy * (c[1] + c[1].T) @ c[0], dy * np.outer(c[0], c[0]))),
 )
+TWO_ROWS = lambda x: (x[:2], x), lambda dy, x: np.vstack([dy, np.zeros((1, 3))])
 TWICE_A = FORM[0], lambda dy, c: (2 * dy * c[1] @ c[0], dy * np.outer(c[0], c[0]))
 SQUARES = lambda x: (x**2, x), lambda dy, x: 2 * x * dy
 MEAN = mean_of_rows, lambda dy, x: 2 * x * dy / len(x)
@@ -144,6 +145,7 @@ MEAN = mean_of_rows, lambda dy, x: 2 * x * dy / len(x)
         (MASKED, (X, X < 9), "mask is True everywhere: a mask that is forgotten would not show"),
         (GATHER, (X, np.array([2, 0])), "ids has no number twice: rows of dtable"),
         (HALF_SQUARED, (POSITIVE,), "x is positive everywhere"),
+        (TWO_ROWS, (SYMMETRIC,), "x is symmetric: its transpose in its place"),
         (TWICE_A, (X[0, :3], SYMMETRIC), "a is symmetric: its transpose in its place"),
         (PRODUCT, (X[:, :3], SYMMETRIC), "w is symmetric: its transpose in its place"),
         (MEAN, (X[:1],), "x has 1 entry on axis 0: a sum over it that is missing or is a mean"),

@@ -40,6 +40,7 @@ from minitransformer.gradcheck.diagnosis.rounded import imprecise
 from minitransformer.gradcheck.diagnosis.scales import factor_by_axis
 from minitransformer.gradcheck.diagnosis.shapes import wrong_shape
 from minitransformer.gradcheck.diagnosis.terms import (
+    gain_outside,
     missing_residual,
     missing_term,
     sum_over_wrong_axis,
@@ -119,6 +120,7 @@ MARKS = [  # each may rely on those before it
     another_derivative,
     chosen_entry,
     other_zeros,
+    gain_outside,
     factor_by_axis,
     sum_over_wrong_axis,
     missing_term,

@@ -75,9 +75,13 @@ def redrawn(evidence, ids=False):
         ids: whether those of ids and masks change places, too, where forward is defined then.
     """
     rng = np.random.default_rng(11)
+
+    def mixed(x):
+        return x[rng.permutation(x.size)]
+
     ways = [
-        *([(lambda x: True, rng.permutation)] if ids else []),
-        (_real, rng.permutation),
+        *([(lambda x: True, mixed)] if ids else []),
+        (_real, mixed),
         (_real, lambda x: x * rng.uniform(0.9, 1.1, x.shape)),
     ]
     found = []

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.experiments import same
+from minitransformer.gradcheck.diagnosis.experiments import others, rows, same
 from minitransformer.gradcheck.diagnosis.pointwise import is_elementwise
 
 
@@ -113,3 +113,32 @@ def sum_over_wrong_axis(evidence):
     if now is None or should_be is None:
         return ""
     return f"the sum Σ(dy y) runs over {_listed(now)}; it has to run over {_listed(should_be)}"
+
+
+def gain_outside(evidence):
+    """A gain multiplied after LayerNorm's two mean terms were taken away, not before.
+
+    Those terms leave a gradient whose rows are orthogonal to 1 and to x̂. The gain destroys that;
+    there is then one vector whose product with each row restores it, the inverse of the gain r:
+    Σ_j a_j r_j = 0 and Σ_j a_j (x_j − μ) r_j = 0 in every row. An input has to be that gain.
+    """
+    x = evidence.inputs[evidence.name]
+    if evidence.slopes or x.ndim < 2:
+        return ""
+    analytic, numeric = rows(evidence.analytic), rows(evidence.numeric)
+    centred = rows(x - x.mean(axis=-1, keepdims=True))
+    constraints = np.concatenate([analytic, analytic * centred])  # (2 rows, D)
+    if len(constraints) < x.shape[-1] or not orthogonal_to_mean_and_x(numeric, centred):
+        return ""
+    _, singular_values, directions = np.linalg.svd(constraints)
+    if singular_values[-1] > 1e-3 * singular_values[0]:
+        return ""
+    for name, gain in others(evidence).items():
+        if gain.size == x.shape[-1]:
+            product = directions[-1] * gain.ravel()
+            if np.abs(product - product.mean()).max() < 1e-2 * np.abs(product).max():
+                return (
+                    f"a gain such as {name} is multiplied after the mean terms; it has to come "
+                    "before them"
+                )
+    return ""
