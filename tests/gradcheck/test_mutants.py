@@ -515,7 +515,7 @@ MUTANTS = [
         lambda dloss, cache: np.roll(consistency_backward(dloss, cache), B, axis=0),
         (TWO_PASSES, LABELS),
         {"dlogits"},
-        "it is the right gradient shifted along axis 0, 3 too far",
+        "its halves along axis 0 are right and in another order",
     ),
     Mutant(
         "projected_loss: weight of the consistency forgotten in backward",
@@ -523,7 +523,7 @@ MUTANTS = [
         lambda dloss, cache: projected_loss_backward(dloss, (*cache[:-1], 1.0)),
         (np.concatenate([X, X[::-1]]), TABLE, LABELS),
         {"dx", "dweight"},
-        "is 3 times too small",
+        "the factor `kappa` is forgotten",
     ),
 ]
 

@@ -113,9 +113,9 @@ SLIPS = [  # a function of the solution, what is there, what instead, and what i
     ("layer_norm", "(centred * centred).mean(", "centred.var(ddof=1, ", "not by D − 1"),
     ("layer_norm", "np.sqrt(variance + epsilon)", "variance + epsilon", "divide by σ, the root"),
     ("layer_norm", "gamma * x_hat + beta", "gamma * (x_hat + beta)", "added after the gain"),
-    ("layer_norm_backward", "dx_hat = dy * gamma", "dx_hat = dy", "multiplied by the gain"),
-    ("layer_norm_backward", "dx_hat - through_mean", "dx_hat", "such as mean(dx̂)"),
-    ("layer_norm_backward", " - through_sigma", "", "such as x̂ mean(dx̂ x̂)"),
+    ("layer_norm_backward", "dx_hat = dy * gamma", "dx_hat = dy", "the factor is forgotten"),
+    ("layer_norm_backward", "dx_hat - through_mean", "dx_hat", "the path through `mean`"),
+    ("layer_norm_backward", " - through_sigma", "", "the path through `mean`"),
     ("layer_norm_backward", "dy.sum(axis=rows)", "dy.sum(axis=0)", "over the leading axes"),
     (
         "layer_norm_backward",

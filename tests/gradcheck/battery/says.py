@@ -203,7 +203,7 @@ SAYS = {
     "mask missing": (r"(?<!dropout )mask|padding|forbidden",),
     "mask inverted": (r"inverted|(?<!dropout )mask|padding",),
     "mask too strict": (r"(?<!dropout )mask",),
-    "mask drawn again": (r"drawn again|another mask",),
+    "mask drawn again": (r"drawn again|another mask|mask another one than forward's",),
     "path missing": (rf"\bpath|second use|used twice|residual|\bdy itself.*{MISSING}", GONE),
     "second use forgotten": (
         r"second use|used (twice|more than once|several times)|\bpath",
