@@ -221,7 +221,7 @@ MUTANTS = [
         gate_with(lambda dy, a, gate: (dy * a * gate * (1 - gate), dy * gate)),
         (HALVES,),
         {"dx"},
-        "it is the right gradient shifted along axis 2",
+        "its halves along axis 2 are right and in another order",
     ),
     Mutant(
         "gated_linear_unit: gate without what it gates",
