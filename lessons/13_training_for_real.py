@@ -50,9 +50,9 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.models.transformer import Transformer
+from minitransformer.optim.adam import adam_update
+from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.run_folder import RunFolder
-from minitransformer.training.adam import adam_update
-from minitransformer.training.clipping import clip_scale, gradient_norm
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -508,9 +508,9 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 # | what | how much | where it is kept |
 # |---|---|---|
 # | parameters θ | $P$ numbers | `parameters/…` |
-# | Adam's $m$ and $v$, its count $t$ | $2P + 1$ | `m/…`, `v/…`, `adam_t` |
+# | Adam's $m$ and $v$ | $2P$ numbers | `m/…`, `v/…` |
 # | place in the data | two counters | `epoch`, `position` |
-# | place in the schedule | one counter | `step` |
+# | place in the schedule, and Adam's $t$ | one counter | `step` |
 # | best score so far | two numbers | `best` |
 # | random numbers: order of batches, dropout | **nothing** | made anew from seed and counters |
 #
@@ -575,9 +575,9 @@ for name in ("resumed", "without moments"):
     resumed_from = trainer.step
     print(f"{name}: killed in step 28, resumed from step {resumed_from}")
     if name == "without moments":  # as if the checkpoint held the parameters alone
-        trainer.adam.m.fill(0)
-        trainer.adam.v.fill(0)
-        trainer.adam.t = 0
+        for vector in trainer.optimizer.vectors.values():
+            vector.fill(0)
+        trainer.optimizer.t = 0
     trainer.train()
 
 runs = {name: RunFolder(folder / name) for name in ("uninterrupted", "resumed", "without moments")}
