@@ -53,6 +53,7 @@ from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.run_folder import RunFolder
+from minitransformer.training.loop import take_step, train
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -417,14 +418,18 @@ plt.show()
 # How long does it last? A parameter's part of the spike is typically 100 times its steady gradient, and $v$ grows by a
 # factor of about $0.02 \cdot 100^2 = 200$. That fades as $0.98^k$, in $\ln 200 / 0.02 = 265$ steps.
 #
-# ### The step of the package
+# ### The loop of the package
 #
-# `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the parameters
-# and has its own gradient. The gradients are added, the norm is taken of the *sum*, and Adam moves the parameters.
-# (`kappa`, a further term of the loss, is 0 here.)
+# Everything so far, on one core. (`kappa`, a further term of the loss, is 0 here.)
 
 # %%
-source_of(Trainer.take_step, Trainer._forward_backward)
+source_of(train, take_step)
+
+# %% [markdown]
+# The `Trainer` takes the same steps; a test holds the losses of both against each other, to the last bit. On several
+# cores `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the
+# parameters and has its own gradient. The gradients are added, and the norm is taken of the *sum*. What else the
+# trainer does is done around the steps: it is what the next two sections are about.
 
 # %% [markdown]
 # ## 5 · The run folder
