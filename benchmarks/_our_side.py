@@ -165,13 +165,13 @@ def update_seconds(trainer):
 
     The parameters stay as they are; Adam's averages do not.
     """
-    from minitransformer.training.clipping import gradient_norm
+    from minitransformer.optim.clipping import gradient_norm
     from minitransformer.twins import accelerated
 
     with trainer.workers.one_blas_thread(), accelerated():
         start = perf_counter()
         gradient_norm(trainer.model.flat.grad)
-        trainer.adam.step(0.0, 1.0, trainer.workers)
+        trainer.optimizer.step(0.0, 1.0, trainer.workers)
         return perf_counter() - start
 
 

@@ -128,7 +128,7 @@ def measurements(options, without_torch, recipe="multi30k-quick"):
     patience = 1
     if options.quick:
         patience = 4  # a CPU may be slow
-        tests = ["tests/training/test_clipping.py"]
+        tests = ["tests/optim/test_clipping.py"]
         step = ["--batch-tokens", 400, "--steps", 4, "--block", 2, "--threads", 1]
         train = ["--epochs", 1, "--d-model", 16, "--num-heads", 2, "--d-ff", 16]
         train += ["--max-length", 20, "--batch-tokens", 20_000]

@@ -45,8 +45,8 @@ from minitransformer.data.vocabulary import Vocabulary
 from minitransformer.decoding import cross_attention
 from minitransformer.exercises import check_exercise
 from minitransformer.lessons import BLACK, BLUE, VERMILION, shape_table, source_of, use_style
+from minitransformer.optim import schedule
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training import schedule
 
 use_style()
 device = select_device("cpu")  # "cuda" trains the translator on a GPU

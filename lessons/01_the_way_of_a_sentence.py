@@ -49,8 +49,8 @@ from minitransformer.layers.linear import linear
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.softmax import softmax
 from minitransformer.lessons import shape_table, source_of, use_style
+from minitransformer.optim import schedule
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training import schedule
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -367,7 +367,7 @@ shape_table(
 # | 4, table 1 | why self-attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [19](19_recurrence.ipynb), [20](20_convolution.ipynb), [21](21_why_self_attention.ipynb) |
 # | 5.1 | data, subwords, batches | `minitransformer/data/vocabulary.py`, `minitransformer/data/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
 # | 5.2 | hardware | `minitransformer/backend.py`, `minitransformer/accelerate/`, `minitransformer/twins.py`, `minitransformer/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
-# | 5.3, equation 3 | Adam, the learning rate | `minitransformer/training/adam.py`, `minitransformer/training/schedule.py` | [12](12_learning.ipynb) |
+# | 5.3, equation 3 | Adam, the learning rate | `minitransformer/optim/adam.py`, `minitransformer/optim/schedule.py` | [12](12_learning.ipynb) |
 # | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
 # | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
 # | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |

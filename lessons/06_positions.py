@@ -50,8 +50,8 @@ from minitransformer.lessons import (
 )
 from minitransformer.models.stacks import EncoderLayer
 from minitransformer.models.transformer import Transformer
+from minitransformer.optim.adam import Adam
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training.adam import Adam
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer and trains the models on a GPU

@@ -56,8 +56,8 @@ from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_back
 from minitransformer.masks import causal_mask
 from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module, Parameter
+from minitransformer.optim.adam import Adam
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training.adam import Adam
 
 use_style()
 device = select_device("cpu")  # "cuda" trains the networks on a GPU

@@ -49,7 +49,7 @@ from minitransformer.lessons import (
 )
 from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module
-from minitransformer.training.adam import Adam
+from minitransformer.optim.adam import Adam
 from minitransformer.twins import accelerated
 
 use_style()

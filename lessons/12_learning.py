@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | sections 5.3 and 5.4; Adam is Kingma and Ba, *Adam: A Method for Stochastic Optimization* (2015) |
-# | In the package | `minitransformer/training/adam.py`, `schedule.py`, `layers/dropout.py`, `loss/cross_entropy.py` |
+# | In the package | `minitransformer/optim/adam.py`, `schedule.py`, `layers/dropout.py`, `loss/cross_entropy.py` |
 # | You need | gradients, however they are computed; mean and variance |
 # | Time | an hour to read, two for the exercises |
 
@@ -46,8 +46,8 @@ from minitransformer.lessons import (
 )
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.adam import Adam, adam_update
-from minitransformer.training.schedule import inverse_sqrt, linear_decay, noam
+from minitransformer.optim.adam import Adam, adam_update
+from minitransformer.optim.schedule import inverse_sqrt, linear_decay, noam
 from minitransformer.twins import accelerated
 
 use_style()

@@ -50,9 +50,10 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.models.transformer import Transformer
+from minitransformer.optim.adam import adam_update
+from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.run_folder import RunFolder
-from minitransformer.training.adam import adam_update
-from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.training.loop import take_step, train
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -417,14 +418,18 @@ plt.show()
 # How long does it last? A parameter's part of the spike is typically 100 times its steady gradient, and $v$ grows by a
 # factor of about $0.02 \cdot 100^2 = 200$. That fades as $0.98^k$, in $\ln 200 / 0.02 = 265$ steps.
 #
-# ### The step of the package
+# ### The loop of the package
 #
-# `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the parameters
-# and has its own gradient. The gradients are added, the norm is taken of the *sum*, and Adam moves the parameters.
-# (`kappa`, a further term of the loss, is 0 here.)
+# Everything so far, on one core. (`kappa`, a further term of the loss, is 0 here.)
 
 # %%
-source_of(Trainer.take_step, Trainer._forward_backward)
+source_of(train, take_step)
+
+# %% [markdown]
+# The `Trainer` takes the same steps; a test holds the losses of both against each other, to the last bit. On several
+# cores `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the
+# parameters and has its own gradient. The gradients are added, and the norm is taken of the *sum*. What else the
+# trainer does is done around the steps: it is what the next two sections are about.
 
 # %% [markdown]
 # ## 5 · The run folder
@@ -508,9 +513,9 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 # | what | how much | where it is kept |
 # |---|---|---|
 # | parameters θ | $P$ numbers | `parameters/…` |
-# | Adam's $m$ and $v$, its count $t$ | $2P + 1$ | `m/…`, `v/…`, `adam_t` |
+# | Adam's $m$ and $v$ | $2P$ numbers | `m/…`, `v/…` |
 # | place in the data | two counters | `epoch`, `position` |
-# | place in the schedule | one counter | `step` |
+# | place in the schedule, and Adam's $t$ | one counter | `step` |
 # | best score so far | two numbers | `best` |
 # | random numbers: order of batches, dropout | **nothing** | made anew from seed and counters |
 #
@@ -575,9 +580,9 @@ for name in ("resumed", "without moments"):
     resumed_from = trainer.step
     print(f"{name}: killed in step 28, resumed from step {resumed_from}")
     if name == "without moments":  # as if the checkpoint held the parameters alone
-        trainer.adam.m.fill(0)
-        trainer.adam.v.fill(0)
-        trainer.adam.t = 0
+        for vector in trainer.optimizer.vectors.values():
+            vector.fill(0)
+        trainer.optimizer.t = 0
     trainer.train()
 
 runs = {name: RunFolder(folder / name) for name in ("uninterrupted", "resumed", "without moments")}

@@ -58,7 +58,7 @@ from minitransformer.lessons import (
     use_style,
 )
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.adam import Adam
+from minitransformer.optim.adam import Adam
 from minitransformer.twins import accelerated
 
 use_style()

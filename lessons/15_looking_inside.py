@@ -39,8 +39,8 @@ from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
 from minitransformer.lessons import BLACK, BLUE, GREEN, VERMILION, shape_table, source_of, use_style
+from minitransformer.optim.schedule import linear_decay
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training.schedule import linear_decay
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

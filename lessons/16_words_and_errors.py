@@ -41,7 +41,7 @@ from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
 from minitransformer.lessons import BLACK, BLUE, VERMILION, shape_table, source_of, use_style
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.training.schedule import linear_decay
+from minitransformer.optim.schedule import linear_decay
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

@@ -43,8 +43,8 @@ from minitransformer.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
 from minitransformer.models.stacks import EncoderLayer
+from minitransformer.optim import schedule
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training import schedule
 from minitransformer.training.language_modelling import stream_of, windows
 
 use_style()

@@ -58,7 +58,7 @@ from minitransformer.models.masked_language_model import (
     MaskedLanguageModelConfig,
 )
 from minitransformer.models.tagger import Tagger, TaggerConfig
-from minitransformer.training import schedule
+from minitransformer.optim import schedule
 from minitransformer.training.masked_language_modelling import masked
 
 use_style()

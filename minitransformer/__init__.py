@@ -13,7 +13,7 @@ from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_back
 from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.module import Module, Parameter, debug
-from minitransformer.training.adam import Adam
+from minitransformer.optim.adam import Adam
 from minitransformer.twins import accelerated
 
 if TYPE_CHECKING:

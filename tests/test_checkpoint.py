@@ -643,14 +643,14 @@ def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(device, t
     model = small_model(device=device)
     adam = Adam(model.flat)
     train(model, adam, range(3))
-    arrays = model_arrays(model, m=adam.m, v=adam.v)
+    arrays = model_arrays(model, **adam.vectors)
     save_checkpoint(tmp_path / "a.npz", arrays, {"t": adam.t})
     train(model, adam, range(3, 6))
 
     resumed = small_model(seed=1, device=device)
     adam = Adam(resumed.flat)
     arrays, state = load_checkpoint(tmp_path / "a.npz")
-    load_model_arrays(resumed, arrays, m=adam.m, v=adam.v)
+    load_model_arrays(resumed, arrays, **adam.vectors)
     adam.t = state["t"]
     train(resumed, adam, range(3, 6))
     assert fingerprint(model_arrays(resumed), {}) == fingerprint(model_arrays(model), {})

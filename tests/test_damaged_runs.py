@@ -199,8 +199,8 @@ def information(run):
 def resumed(run):
     """What a training goes on from."""
     trainer = tiny_trainer(Recipe.of_run(RunFolder(run)), run)
-    arrays = trainer.model.flat.data, trainer.adam.m, trainer.adam.v
-    state = trainer.step, trainer.epoch, trainer.position, trainer.adam.t, trainer.best
+    arrays = trainer.model.flat.data, *trainer.optimizer.vectors.values()
+    state = trainer.step, trainer.epoch, trainer.position, trainer.optimizer.t, trainer.best
     return [array.tobytes() for array in arrays], state
 
 

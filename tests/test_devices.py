@@ -24,7 +24,7 @@ from minitransformer.layers.dropout import dropout
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
 from minitransformer.module import FlatParameters, Module, Parameter
-from minitransformer.training.adam import Adam
+from minitransformer.optim.adam import Adam
 
 STAND_IN = Device("stand-in", strict)
 TOLERANCE = 1e-5

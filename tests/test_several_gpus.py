@@ -66,7 +66,7 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
     trainer = prepared()
     before = to_host(trainer.model.flat.data)
     trainer.train()
-    assert {x._device for x in arrays_of([trainer.model, trainer.adam])} == {1}
+    assert {x._device for x in arrays_of([trainer.model, trainer.optimizer])} == {1}
     assert (to_host(trainer.model.flat.data) != before).any()
     assert set(threads) == {1}
     assert trainer.workers.count == 1
@@ -115,7 +115,7 @@ def test_on_cupy_it_trains_there_as_on_numpy_and_translates_from_any_thread(seco
         trainer.train()
         losses.append([entry["nll"] for entry in run.log.entries()])
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-    arrays = arrays_of([trainer.model, trainer.adam], second_gpu.xp.ndarray)
+    arrays = arrays_of([trainer.model, trainer.optimizer], second_gpu.xp.ndarray)
     assert len(arrays) > 2 * len(trainer.model.parameters())
     assert {x.device.id for x in arrays} == {1}
 

@@ -12,7 +12,7 @@ def model_arrays(model, **vectors):
     """Host copies of the parameters of a Model, by name: ``parameters/<path>``.
 
     Args:
-        vectors: further arrays laid out like ``model.flat.data``. ``m=adam.m, v=adam.v`` adds
+        vectors: further arrays laid out like ``model.flat.data``. ``**adam.vectors`` adds
             ``m/<path>`` and ``v/<path>``.
     """
     arrays = {}

@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
-from minitransformer.training.adam import adam_update
+from minitransformer.optim.adam import adam_update
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
 B, T, D = 5, 3, 4

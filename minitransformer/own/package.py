@@ -16,7 +16,7 @@ from minitransformer.layers import (
 )
 from minitransformer.loss import cross_entropy
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.training import adam, clipping, schedule
+from minitransformer.optim import adam, clipping, schedule
 
 # Called in the learner's file as in the package: these may take the place of what is not written.
 CALLED_ALIKE = {

@@ -4,8 +4,14 @@ import math
 from dataclasses import dataclass
 
 from minitransformer.errors import InputError
-from minitransformer.training import schedule
+from minitransformer.optim import schedule
 
+DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the learning rate
+    "linear": schedule.linear_decay,
+    "cosine": schedule.cosine_decay,
+    "step": schedule.step_decay,
+}
+SCHEDULES = *DECAYS, "inverse-sqrt", "noam"
 MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"
 
@@ -18,7 +24,8 @@ class TrainingConfig:
         epochs: passes over the training text.
         batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
         accumulate: batches whose gradients are added up for one step.
-        schedule: ``"linear"``, ``"inverse-sqrt"`` or the paper's ``"noam"``.
+        schedule: of the learning rate: ``"linear"``, ``"cosine"``, ``"step"``, ``"inverse-sqrt"``
+            or the paper's ``"noam"``.
         peak_learning_rate: reached at the end of the warm-up; ``"noam"`` has its own.
         warmup_steps: steps until then.
         label_smoothing: ε of the loss.
@@ -84,10 +91,8 @@ class TrainingConfig:
             raise InputError(
                 f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
             )
-        if self.schedule not in ("linear", "inverse-sqrt", "noam"):
-            raise InputError(
-                f"schedule={self.schedule!r}; choose 'linear', 'inverse-sqrt' or 'noam'"
-            )
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule={self.schedule!r}; choose one of {', '.join(SCHEDULES)}")
 
     def learning_rate(self, step, total_steps, d_model):
         """η of a step, counted from 1."""
@@ -95,4 +100,5 @@ class TrainingConfig:
             return schedule.noam(step, d_model, self.warmup_steps)
         if self.schedule == "inverse-sqrt":
             return schedule.inverse_sqrt(step, self.peak_learning_rate, self.warmup_steps)
-        return schedule.linear_decay(step, self.peak_learning_rate, self.warmup_steps, total_steps)
+        decay = DECAYS[self.schedule]
+        return decay(step, self.peak_learning_rate, self.warmup_steps, total_steps)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from minitransformer.backend import nccl
 from minitransformer.libraries import MissingLibraryError
-from minitransformer.training.clipping import gradient_norm
+from minitransformer.optim.clipping import gradient_norm
 from minitransformer.training.mpi import ProcessError
 from minitransformer.training.processes import add_up
 from minitransformer.workers import Workers

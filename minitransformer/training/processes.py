@@ -14,7 +14,7 @@ import os
 from functools import cache
 
 from minitransformer.backend import select_device
-from minitransformer.training.clipping import gradient_norm
+from minitransformer.optim.clipping import gradient_norm
 from minitransformer.workers import available_cores
 
 # What tells a process its number: mpiexec of MPICH and its kin, that of Open MPI, and srun.

@@ -1,6 +1,6 @@
 """What the state of a checkpoint has to be, for a training to go on from it.
 
-step, adam_t      updates made; Adam counts them for itself
+step              updates made
 epoch, position   the epochs done, and how many batches of the next one are
 best              {"bleu": …, "epoch": …} of the best validation, or None before the first
 seconds           the time that training and validation have taken
@@ -18,18 +18,14 @@ def require_sense(where, state, epochs, score):
     Raises:
         CheckpointError: which names ``where`` the state is from.
     """
-    counters = dict.fromkeys(("step", "epoch", "position", "adam_t"), count)
+    counters = dict.fromkeys(("step", "epoch", "position"), count)
     require_fields(where, state, **counters, seconds=number)
     best = state.get("best")
     if best is not None:
         require_fields(f"{where}, best", best, **{score: number}, epoch=count)
     step, epoch, best_epoch = state["step"], state["epoch"], best["epoch"] if best else 0
-    if not (
-        state["adam_t"] == step >= epoch
-        and epoch <= epochs
-        and min(epoch, 1) <= best_epoch <= epoch
-    ):
+    if not (step >= epoch and epoch <= epochs and min(epoch, 1) <= best_epoch <= epoch):
         raise CheckpointError(
             f"{where} is damaged: no training of {epochs} epochs has been at step {step} with "
-            f"{state['adam_t']} updates, {epoch} epochs done, {best_epoch} the best"
+            f"{epoch} epochs done, {best_epoch} the best"
         )

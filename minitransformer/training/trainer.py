@@ -2,7 +2,8 @@
 
 Everything random in a step is drawn from a generator made from the seed and the step, and the
 batches of an epoch depend on the seed and the epoch alone. So the state of a run is its parameters,
-Adam's moments and three counters, and a resumed run repeats an uninterrupted one bit for bit.
+the optimizer's vectors and three counters, and a resumed run repeats an uninterrupted one bit for
+bit.
 """
 
 import math
@@ -27,9 +28,9 @@ from minitransformer.checkpoint import (
 )
 from minitransformer.errors import ExplainedError
 from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_raised
+from minitransformer.optim.adam import Adam
+from minitransformer.optim.clipping import clip_scale
 from minitransformer.token_ids import ids_checked_before
-from minitransformer.training.adam import Adam
-from minitransformer.training.clipping import clip_scale
 from minitransformer.training.processes import ALONE
 from minitransformer.training.state import require_sense
 from minitransformer.twins import accelerated
@@ -79,7 +80,7 @@ class Trainer:
         self.workers = workers_for(model.device, self.num_shards, processes.threads)
         task.workers = processes.shared(self.workers)
         with model.device.as_current():
-            self.adam = Adam(model.flat)
+            self.optimizer = Adam(model.flat)
             replicas = [model, *(model.replica() for _ in self.shards[1:])]
         self.replicas = replicas[: len(self.shards)]  # none where there are fewer shards
         self.step = self.epoch = self.position = 0
@@ -259,7 +260,7 @@ class Trainer:
             norm = self._sum_gradients()
             scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0
             learning_rate = config.learning_rate(self.step, total_steps, self.model.config.d_model)
-            self.adam.step(learning_rate, scale, self.workers)
+            self.optimizer.step(learning_rate, scale, self.workers)
 
         self._last_step = [loss for shard in losses for loss in shard], norm
         logged = self.step % config.log_every == 0 or self.step == 1
@@ -350,12 +351,11 @@ class Trainer:
             "step": self.step,
             "epoch": self.epoch,
             "position": self.position,
-            "adam_t": self.adam.t,
             "best": self.best,
             "seconds": self._elapsed(),
         }
         self.processes.require_same(parameters=self.model.flat.data)
-        arrays = model_arrays(self.model, m=self.adam.m, v=self.adam.v)
+        arrays = model_arrays(self.model, **self.optimizer.vectors)
         self.processes.first(self.run.save_checkpoint, arrays, state)
 
     def resume(self):
@@ -372,9 +372,9 @@ class Trainer:
             arrays, state = loaded
             where = f"the newest checkpoint of {self.run.path}"
             require_sense(where, state, self.config.epochs, self.task.score.name)
-            load_model_arrays(self.model, arrays, m=self.adam.m, v=self.adam.v)
-            self.adam.t = state["adam_t"]
-            self.step, self.epoch = state["step"], state["epoch"]
+            load_model_arrays(self.model, arrays, **self.optimizer.vectors)
+            self.step = self.optimizer.t = state["step"]
+            self.epoch = state["epoch"]
             self.position, self.best = state["position"], state["best"]
             self.seconds = state["seconds"]
             for epoch in self._epochs_needed(self.epoch, self.best):

@@ -13,7 +13,7 @@ from minitransformer.counter_generator import CounterGenerator
 from minitransformer.gradcheck import cases
 from minitransformer.layers import attention, dropout, embedding, feed_forward, layer_norm, residual
 from minitransformer.loss import cross_entropy, projected_loss
-from minitransformer.training import adam
+from minitransformer.optim import adam
 
 WITH_TWINS = (
     adam.adam_update,

@@ -34,7 +34,7 @@ from minitransformer.layers.feed_forward import feed_forward, feed_forward_backw
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.training.adam import Adam, adam_update
+from minitransformer.optim.adam import Adam, adam_update
 from minitransformer.twins import TwinCache
 from minitransformer.workers import Workers
 
@@ -247,7 +247,7 @@ def trained(awake, kappa, p=P):
             model.loss_backward(1.0, cache)
             adam.step(1e-2, 0.5)
         losses += [loss, nll]
-    return np.array(losses), model.flat.data, adam.m, adam.v
+    return np.array(losses), model.flat.data, *adam.vectors.values()
 
 
 @pytest.mark.usefixtures("small_chunks")

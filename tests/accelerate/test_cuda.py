@@ -27,8 +27,8 @@ from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.adam import Adam, adam_update
-from minitransformer.training.clipping import clip_scale, gradient_norm
+from minitransformer.optim.adam import Adam, adam_update
+from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.twins import TwinCache, accelerated
 
 # Of the largest entry. Both sides round sums of up to some thousand terms, in different orders.

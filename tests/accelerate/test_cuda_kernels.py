@@ -33,7 +33,7 @@ from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.loss.projected_loss import projected_loss
-from minitransformer.training.adam import adam_update
+from minitransformer.optim.adam import adam_update
 from minitransformer.twins import accelerated
 
 ALL_KERNELS = set(kernels.parameter_types(kernels.source()))

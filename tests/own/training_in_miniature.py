@@ -5,8 +5,8 @@ import numpy as np
 from minitransformer import Adam, Transformer, TransformerConfig
 from minitransformer.data.batches import make_batches
 from minitransformer.decoding import beam_search, greedy
-from minitransformer.training.clipping import clip_scale, gradient_norm
-from minitransformer.training.schedule import linear_decay, noam
+from minitransformer.optim.clipping import clip_scale, gradient_norm
+from minitransformer.optim.schedule import linear_decay, noam
 
 
 def tiny_model(norm="pre"):

@@ -14,8 +14,8 @@ from gpu_job import install
 from strict_cupy import strict
 
 from minitransformer.backend import to_host
+from minitransformer.optim.clipping import gradient_norm
 from minitransformer.training import nccl
-from minitransformer.training.clipping import gradient_norm
 from minitransformer.training.processes import ALONE, all_processes
 from minitransformer.workers import ONE_WORKER
 

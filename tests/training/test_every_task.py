@@ -11,7 +11,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 from minitransformer import CPU, twins
 from minitransformer.models.token_model import TokenModel
 from minitransformer.run_folder import RunFolder
-from minitransformer.training import processes, session
+from minitransformer.training import loop, processes, session
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.training.task import TASKS, task_class
@@ -99,3 +99,15 @@ def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_pat
     scores, _, _ = validated(run, Recipe.of_run(run), CPU)
     name = task_class(run.load_config()[0]).score.name
     assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])
+
+
+@every_task
+def test_the_loop_that_is_to_be_read_has_the_losses_and_the_model_of_the_trainer(task, tmp_path):
+    recipe = RECIPES[task](tmp_path / "corpus", shards=1, average=1)
+    theirs = trained(recipe, tmp_path / "trained")
+    log = [entry for entry in theirs.run.log.entries() if entry["kind"] == "train"]
+    ours = tiny_trainer(recipe, tmp_path / "loop")  # its model, as it is at the start
+    with ours.workers.one_blas_thread():
+        losses = list(loop.train(ours.model, ours.task, ours.config))
+    assert losses == [(entry["loss"], entry["nll"]) for entry in log]
+    assert ours.model.flat.data.tobytes() == theirs.model.flat.data.tobytes()

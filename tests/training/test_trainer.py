@@ -84,9 +84,9 @@ def test_the_log_tells_the_mean_loss_over_all_tokens_of_a_step(tmp_path):
 
 def test_the_gradient_that_updates_is_the_clipped_one(tmp_path):
     trainer = double_trainer(tmp_path, clip_norm=0.25)
-    step = trainer.adam.step
+    step = trainer.optimizer.step
     scales = []
-    trainer.adam.step = lambda rate, scale, workers: (scales.append(scale), step(rate, scale))
+    trainer.optimizer.step = lambda rate, scale, workers: (scales.append(scale), step(rate, scale))
     trainer.take_step(make_batches(PAIRS, 1000), 100)
     norm = np.linalg.norm(trainer.model.flat.grad)
     assert math.isclose(scales[0] * norm, 0.25, rel_tol=1e-12)
@@ -97,7 +97,7 @@ def test_the_gradient_that_updates_is_the_clipped_one(tmp_path):
 def test_each_step_is_taken_with_its_learning_rate_of_the_schedule(tmp_path, schedule):
     trainer = double_trainer(tmp_path, schedule=schedule, warmup_steps=2, log_every=1)
     rates = []
-    trainer.adam.step = lambda rate, *_: rates.append(rate)
+    trainer.optimizer.step = lambda rate, *_: rates.append(rate)
     for _ in range(4):
         trainer.take_step(make_batches(PAIRS, 1000), total_steps=4)
     assert rates == [trainer.config.learning_rate(step, 4, 8) for step in (1, 2, 3, 4)]
@@ -109,7 +109,7 @@ def test_steps_draw_different_dropout_masks_and_the_same_ones_again(tmp_path):
 
     def losses():
         trainer = double_trainer(tmp_path, dropout=0.5, log_every=1)
-        trainer.adam.step = lambda *_: None
+        trainer.optimizer.step = lambda *_: None
         trainer.run.log.path.unlink(missing_ok=True)
         for _ in range(3):
             trainer.take_step(batches, 100)
@@ -201,7 +201,7 @@ def test_a_training_on_threads_repeats_itself_bit_for_bit(tmp_path, shards, cons
     fields = dict(dropout=0.3, consistency=consistency)
     first, again = (steps(tmp_path, shards, **fields)[0] for _ in range(2))
     assert first.model.flat.data.tobytes() == again.model.flat.data.tobytes()
-    assert first.adam.v.tobytes() == again.adam.v.tobytes()
+    assert first.optimizer.vectors["v"].tobytes() == again.optimizer.vectors["v"].tobytes()
 
 
 def test_each_worker_draws_dropout_of_its_own_in_each_step():
@@ -246,7 +246,7 @@ def test_the_two_passes_of_a_step_have_different_dropout_and_their_distance_is_i
     model = trainer.model
     features = model.features
     model.features = lambda *a: outputs.append(features(*a)) or outputs[-1]
-    trainer.adam.step = lambda *_: None
+    trainer.optimizer.step = lambda *_: None
     trainer.take_step(batches, 100)
 
     distances, nlls = [], []  # of all tokens of the step
@@ -267,7 +267,7 @@ def test_the_two_passes_of_a_step_have_different_dropout_and_their_distance_is_i
 
 def test_the_gradient_of_a_step_with_two_passes_is_the_slope_of_its_loss(tmp_path):
     trainer = double_trainer(tmp_path, dropout=0.3, consistency=2.0)
-    trainer.adam.step = lambda *_: None
+    trainer.optimizer.step = lambda *_: None
     batches = make_batches(PAIRS, 60)
     trainer.take_step(batches, 100)
     data, direction = trainer.model.flat.data, trainer.model.flat.grad.copy()
@@ -346,8 +346,10 @@ def test_a_nan_in_a_step_that_is_not_logged_is_never_saved(recipe, tmp_path, sav
 
 def test_a_parameter_that_became_infinite_in_the_last_step_is_not_saved(recipe, tmp_path):
     trainer = tiny_trainer(recipe, tmp_path)
-    step = trainer.adam.step
-    trainer.adam.step = lambda rate, *rest: step(math.inf if trainer.step == 2 else rate, *rest)
+    step = trainer.optimizer.step
+    trainer.optimizer.step = lambda rate, *rest: step(
+        math.inf if trainer.step == 2 else rate, *rest
+    )
     with pytest.raises(TrainingError, match="a parameter is NaN or infinite at step 2, epoch 1"):
         trainer.train()
     assert everything_finite(tmp_path)

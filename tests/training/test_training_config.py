@@ -51,5 +51,7 @@ def test_rates_and_weights_are_finite(name):
 
 
 def test_an_unknown_schedule_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="'cosine'; choose 'linear', 'inverse-sqrt' or 'noam'"):
-        TrainingConfig(schedule="cosine")
+    with pytest.raises(
+        ValueError, match="'triangle'; choose one of linear, cosine, step, inverse-sqrt, noam"
+    ):
+        TrainingConfig(schedule="triangle")

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from minitransformer.training import adam as reference
+from minitransformer.optim import adam as reference
 from minitransformer.twins import Twin
 
 CHUNK = 1 << 15  # entries; six arrays of them fit into the second-level cache

@@ -3,7 +3,7 @@
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import THREADS
 from minitransformer.backend import is_array
-from minitransformer.training import adam as reference
+from minitransformer.optim import adam as reference
 from minitransformer.twins import Twin
 
 

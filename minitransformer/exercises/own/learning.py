@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.exercises.own.common import likely, quietly
 from minitransformer.exercises.parts import expect, read_only
 from minitransformer.gradcheck import CheckError
-from minitransformer.training import adam
+from minitransformer.optim import adam
 
 
 def check_adam_update(adam_update):

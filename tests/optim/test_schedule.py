@@ -1,9 +1,16 @@
 import math
 
+import numpy as np
 import pytest
 
+from minitransformer.optim.schedule import (
+    cosine_decay,
+    inverse_sqrt,
+    linear_decay,
+    noam,
+    step_decay,
+)
 from minitransformer.training.config import TrainingConfig
-from minitransformer.training.schedule import inverse_sqrt, linear_decay, noam
 
 
 @pytest.mark.parametrize(
@@ -26,7 +33,15 @@ def test_noam_is_the_inverse_square_root_with_a_peak_of_its_own(step):
     assert math.isclose(noam(step, 256, 100), inverse_sqrt(step, peak, 100), rel_tol=1e-14)
 
 
-@pytest.mark.parametrize("schedule", [inverse_sqrt, lambda *a: linear_decay(*a, 1000)])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        inverse_sqrt,
+        lambda *a: linear_decay(*a, 1000),
+        lambda *a: cosine_decay(*a, 1000),
+        lambda *a: step_decay(*a, 1000),
+    ],
+)
 def test_the_warm_up_is_a_straight_line_to_the_peak(schedule):
     for step in (1, 25, 50):
         assert math.isclose(schedule(step, 0.003, 50), 0.003 * step / 50, rel_tol=1e-14)
@@ -46,11 +61,23 @@ def test_linear_falls_in_a_straight_line_to_zero_at_the_last_step():
     assert linear_decay(205, 1.0, 100, 200) == 0  # an epoch may turn out longer than the first was
 
 
+def test_cosine_falls_slowly_then_fast_then_slowly_to_zero_at_the_last_step():
+    rates = [cosine_decay(100 + k, 1.0, 100, 500) for k in (0, 100, 200, 300, 400, 405)]
+    half = math.sqrt(2) / 4  # of the cosine of an eighth of the circle
+    np.testing.assert_allclose(rates, [1, 0.5 + half, 0.5, 0.5 - half, 0, 0], atol=1e-15)
+
+
+def test_the_steps_down_are_after_half_and_after_three_quarters_of_all():
+    rates = {step: step_decay(step, 1.0, 1, 64_000) for step in (32_000, 32_001, 48_000, 48_001)}
+    assert rates == {32_000: 1.0, 32_001: 0.1, 48_000: 0.1, 48_001: 0.01}
+
+
 @pytest.mark.parametrize("warmup_steps", [10, 11, 1000])
-def test_linear_with_a_warm_up_as_long_as_the_training_ends_at_zero_and_stays_below_the_peak(
-    warmup_steps,
+@pytest.mark.parametrize("decay", [linear_decay, cosine_decay])
+def test_with_a_warm_up_as_long_as_the_training_a_decay_ends_at_zero_and_stays_below_the_peak(
+    decay, warmup_steps
 ):
-    rates = [linear_decay(step, 1.0, warmup_steps, 10) for step in range(1, 11)]
+    rates = [decay(step, 1.0, warmup_steps, 10) for step in range(1, 11)]
     assert rates[-1] == 0
     assert all(0 < rate <= 1 for rate in rates[:-1])
 
@@ -58,8 +85,10 @@ def test_linear_with_a_warm_up_as_long_as_the_training_ends_at_zero_and_stays_be
 def test_the_configuration_chooses_the_schedule():
     fields = dict(peak_learning_rate=0.002, warmup_steps=30)
     for name, rate in {
-        "noam": noam(77, 128, 30),
-        "inverse-sqrt": inverse_sqrt(77, 0.002, 30),
-        "linear": linear_decay(77, 0.002, 30, 400),
+        "noam": noam(301, 128, 30),
+        "inverse-sqrt": inverse_sqrt(301, 0.002, 30),
+        "linear": linear_decay(301, 0.002, 30, 400),
+        "cosine": cosine_decay(301, 0.002, 30, 400),
+        "step": step_decay(301, 0.002, 30, 400),
     }.items():
-        assert TrainingConfig(schedule=name, **fields).learning_rate(77, 400, 128) == rate
+        assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, 128) == rate

@@ -3,10 +3,13 @@
     noam           η = D^−½ · min(t^−½, t · w^−1.5)                             (equation 3)
     inverse-sqrt   η = peak · min(t / w, √(w / t))
     linear         η = peak · min(t / w, (n − t) / (n − w))
+    cosine         η = peak · min(t / w, (1 − cos π (n − t) / (n − w)) / 2)
+    step           η = peak · min(t / w, 1), a tenth of it after n / 2, a hundredth after 3 n / 4
 
 with t the step, counted from 1, w the steps of warm-up and n all steps. The first is the second
 with a peak of 1 / √(D w); choosing the peak oneself leaves the warm-up free. The third ends at
-zero, which suits short trainings.
+zero, which suits short trainings, and so does the fourth (Loshchilov and Hutter 2017), which stays
+longer near the peak. The last is that of He et al. (2016, section 4.2) for CIFAR-10.
 """
 
 import math
@@ -30,3 +33,16 @@ def linear_decay(step, peak, warmup_steps, total_steps):
     """Linear to ``peak`` at the end of the warm-up, then linear to zero at ``total_steps``."""
     decay = (total_steps - step) / max(1, total_steps - warmup_steps)
     return peak * max(0.0, min(step / warmup_steps, decay))
+
+
+def cosine_decay(step, peak, warmup_steps, total_steps):
+    """Linear to ``peak`` at the end of the warm-up, then half a cosine to zero at the last step."""
+    left = (total_steps - step) / max(1, total_steps - warmup_steps)
+    decay = (1 - math.cos(math.pi * min(1.0, max(0.0, left)))) / 2
+    return peak * min(step / warmup_steps, decay)
+
+
+def step_decay(step, peak, warmup_steps, total_steps):
+    """Linear to ``peak``; a tenth of it after half of all steps, a hundredth after 3/4."""
+    drops = (2 * step > total_steps) + (4 * step > 3 * total_steps)
+    return peak * min(step / warmup_steps, 1.0) / 10**drops

@@ -1,0 +1,1 @@
+"""What changes the parameters: optimizers, the clipping of gradients, schedules of the rate."""

@@ -1,0 +1,38 @@
+"""AdamW (Loshchilov and Hutter 2019): Adam, and a decay of the parameters beside it.
+
+    θ ← (1 − η λ) θ − (the step of Adam)
+
+The same decay as a term λ θ of the gradient would be divided by √v, too: parameters whose gradients
+are large would then decay less than others.
+"""
+
+from minitransformer.optim.adam import Adam, adam_update
+
+
+def adamw_update(
+    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
+):
+    """One step of AdamW, in place on parameters and moments.
+
+    Args:
+        weight_decay: λ; the others are those of :func:`adam_update`.
+    """
+    data *= 1 - learning_rate * weight_decay
+    adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)
+
+
+class AdamW(Adam):
+    """Adam with a decay of all parameters, gains and biases among them.
+
+    Args:
+        flat, options: as for :class:`Adam`.
+        weight_decay: λ.
+    """
+
+    def __init__(self, flat, *, weight_decay=0.01, **options):
+        super().__init__(flat, **options)
+        self.weight_decay = weight_decay
+
+    def update(self, data, grad, m, v, learning_rate, scale):
+        constants = self.t, self.beta_1, self.beta_2, self.epsilon, self.weight_decay
+        adamw_update(data, grad, m, v, learning_rate, *constants, scale)
