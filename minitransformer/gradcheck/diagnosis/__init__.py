@@ -17,9 +17,7 @@ import numpy as np
 
 from minitransformer.gradcheck.diagnosis.experiments import redrawn, with_bounded_trials
 from minitransformer.gradcheck.diagnosis.factors import constant_factor
-from minitransformer.gradcheck.diagnosis.matrices import (
-    right_for_another,
-)
+from minitransformer.gradcheck.diagnosis.matrices import right_for_another
 from minitransformer.gradcheck.diagnosis.operations import at_an_operation
 from minitransformer.gradcheck.diagnosis.overwritten import overwritten
 from minitransformer.gradcheck.diagnosis.places import (
