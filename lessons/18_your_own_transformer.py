@@ -58,11 +58,11 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.optim import clipping, schedule
 from minitransformer.own import OwnFile, own
 from minitransformer.own.check import check_own
 from minitransformer.own.package import FUNCTIONS
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training import clipping, schedule
 from minitransformer.twins import twinned
 
 use_style()

@@ -69,8 +69,8 @@ from minitransformer.models.recurrent_translator import (
     RecurrentTranslator,
     RecurrentTranslatorConfig,
 )
+from minitransformer.optim import clipping, schedule
 from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training import clipping, schedule
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 and the translators on a GPU

@@ -65,7 +65,7 @@ from minitransformer.lessons import (
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.masks import causal_mask
 from minitransformer.module import FlatParameters, Module
-from minitransformer.training import clipping
+from minitransformer.optim import clipping
 from minitransformer.workers import Workers
 
 use_style()
