@@ -44,7 +44,7 @@ class Parameter:
 
     @property
     def flat(self):
-        """The FlatParameters that hold it, or None: there are none, or nobody has them any more."""
+        """The FlatParameters that hold it; None if there are none, or nobody has them any more."""
         return self._flat and self._flat()
 
     @property

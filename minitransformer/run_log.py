@@ -90,7 +90,7 @@ class RunLog:
         A validation is told by its epoch: a checkpoint of the same step may come before it.
 
         Raises:
-            CheckpointError, OSError: as for :meth:`__iter__`.
+            CheckpointError, OSError: as for reading it.
         """
         if not os.path.lexists(self.path):
             return

@@ -24,7 +24,7 @@ def train(model, task, config):
         config: a TrainingConfig.
 
     Yields:
-        loss and NLL of each step, as :meth:`Model.loss` has them.
+        loss and NLL of each step, as ``model.loss`` has them.
     """
     optimizer = Adam(model.flat)
     steps_per_epoch = math.ceil(len(task.batches(0)) / config.accumulate)

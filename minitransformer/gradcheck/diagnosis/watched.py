@@ -207,7 +207,12 @@ class Watched(np.ndarray):
 
 def _by_function(name):
     function = getattr(np, name)
-    return lambda self, *args, **options: function(self, *args, **options)
+
+    def call(self, *args, **options):
+        """NumPy's function of that name."""
+        return function(self, *args, **options)
+
+    return call
 
 
 for _name in ("sum", "mean", "std", "var", "max", "min", "prod", "cumsum", "dot", "clip"):
