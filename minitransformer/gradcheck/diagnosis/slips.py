@@ -91,7 +91,7 @@ class Use:
 
     @property
     def carried(self):
-        """Whether it was made in an earlier turn of a loop, and so for the first time after its use."""
+        """Whether it was made in an earlier turn of a loop, and so first after its use."""
         parent = self.made[self.numbers[-1]].made_by.get(self.position)
         if parent is None or len(self.numbers) < 2:
             return False
