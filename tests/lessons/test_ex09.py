@@ -64,7 +64,10 @@ def test_gates_on_heads_that_are_not_merged_properly_are_told_so():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda dheads, dgates, gates: (dheads / gates[:, None, None], dgates), "each head is"),
+        (
+            lambda dheads, dgates, gates: (dheads / gates[:, None, None], dgates),
+            "the factor `gates[:, None, None]`",
+        ),
         (lambda dheads, dgates, gates: (dheads, dgates * gates), "dgates"),
         (lambda dheads, dgates, gates: (dheads, dgates / 2), "2 times too small"),
     ],

@@ -160,4 +160,4 @@ def test_a_backward_without_the_gradient_of_the_sum_is_diagnosed():
         "linear_attention",
         linear_attention_backward=without_the_gradient_of_the_sum,
     )
-    assert "the term with that sum is missing" in said
+    assert "`(q * sums).sum(axis=-1, keepdims=True)`" in said and "is missing" in said
