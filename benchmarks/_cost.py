@@ -18,7 +18,7 @@ process sends, of a gradient of ``size`` bytes:
     in the order of the shards      (s + 1)(P − 1)    (s + 1) size (P − 1) / P
 
 The first is a ring's reduce-scatter and all-gather, than which nothing sends fewer bytes (Patarasu
-and Yuan, 2009). The second is that of :mod:`minitransformer.training.mpi`, of s shards a process.
+and Yuan, 2009). The second is that of :mod:`minitransformer.parallel.mpi`, of s shards a process.
 """
 
 from dataclasses import dataclass

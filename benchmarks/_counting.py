@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 
-from minitransformer.exercises.far_machine import FarArray, FarMachine
+from minitransformer.course.exercises.far_machine import FarArray, FarMachine
 
 # What makes no new number, and only says where numbers are.
 MOVES = {

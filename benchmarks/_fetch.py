@@ -5,9 +5,9 @@ It is the first part of ``gpu_report.py``.
 
 import sys
 
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.multi30k import load_multi30k
-from minitransformer.libraries import MissingLibraryError
+from minitransformer.core.libraries import MissingLibraryError
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.multi30k import load_multi30k
 
 SPLITS = "train", "validation", "test_2016_flickr"
 

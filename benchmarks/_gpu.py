@@ -10,7 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from minitransformer.backend import CPU, DeviceError, select_device
+from minitransformer.core.backend import CPU, DeviceError, select_device
 
 DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
 

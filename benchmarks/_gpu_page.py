@@ -5,8 +5,8 @@ import textwrap
 import decode
 import train_step
 
-from minitransformer.evaluation import Scores
-from minitransformer.evaluation import table as scores_table
+from minitransformer.evaluation.scores import Scores
+from minitransformer.evaluation.scores import table as scores_table
 
 WIDTH = 100  # of the line of a part
 LAST_LINES = 30  # of what a part printed

@@ -49,7 +49,7 @@ def cpu():
 
 def cores():
     """The cores that this process may use."""
-    from minitransformer.workers import available_cores  # not for PyTorch's process
+    from minitransformer.core.workers import available_cores  # not for PyTorch's process
 
     return available_cores()
 

@@ -28,8 +28,8 @@ class OurSide:
             os.environ["CUPY_TF32"] = "1"  # CuPy reads it when it is imported
         from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
-        from minitransformer.backend import select_device
-        from minitransformer.data.batches import Batch
+        from minitransformer.core.backend import select_device
+        from minitransformer.data.text.batches import Batch
 
         self.workload, self.settings = workload, settings
         self.device = select_device(settings.device)
@@ -123,11 +123,11 @@ class OurSide:
         return peaks
 
     def _trainer(self, config, dtype="float32"):
+        from minitransformer.core.workers import default_shards
         from minitransformer.models.transformer import Transformer
+        from minitransformer.tasks.translation import Translation
         from minitransformer.training.config import TrainingConfig
         from minitransformer.training.trainer import Trainer
-        from minitransformer.training.translation import Translation
-        from minitransformer.workers import default_shards
 
         class Steps(Translation):
             """What of the task a step asks."""
@@ -165,8 +165,8 @@ def update_seconds(trainer):
 
     The parameters stay as they are; Adam's averages do not.
     """
+    from minitransformer.core.twins import accelerated
     from minitransformer.optim.clipping import gradient_norm
-    from minitransformer.twins import accelerated
 
     with trainer.workers.one_blas_thread(), accelerated():
         start = perf_counter()

@@ -9,8 +9,8 @@ from time import perf_counter
 import numpy as np
 from _cost import Link, errors, fit, traffic
 
-from minitransformer.training.processes import all_processes
-from minitransformer.workers import ONE_WORKER
+from minitransformer.core.workers import ONE_WORKER
+from minitransformer.parallel.processes import all_processes
 
 SIZES = tuple(1000 * 4**i for i in range(10))  # bytes of a gradient: 1 kB to 262 MB
 BYTES, TIMES = 5e7, 100  # how much a turn adds up, in bytes, and how often at most
@@ -20,7 +20,7 @@ def first_of_all(count, threads):
     """An Mpi of the first ``count`` of all processes, which call this together; None elsewhere."""
     from mpi4py import MPI
 
-    from minitransformer.training.mpi import Mpi
+    from minitransformer.parallel.mpi import Mpi
 
     has_part = all_processes().rank < count
     world = MPI.COMM_WORLD.Split(has_part)

@@ -86,7 +86,7 @@ def make_workload(preset, data_dir=None, *, batch_tokens=4096, count=None, seed=
     """
     # Imported here, so that the process of the PyTorch side holds nothing of our package.
     from minitransformer import TransformerConfig
-    from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
+    from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
     from minitransformer.models.transformer import Transformer
 
     corpus, vocabulary, pairs = _text(data_dir)
@@ -101,10 +101,10 @@ def make_workload(preset, data_dir=None, *, batch_tokens=4096, count=None, seed=
 
 def _text(data_dir):
     """Name of the corpus, its vocabulary and its training pairs."""
-    from minitransformer.data.corpus import clean_for_training
-    from minitransformer.data.multi30k import DATA_VARIABLE, load_multi30k
-    from minitransformer.data.toy import toy_corpus
-    from minitransformer.data.vocabulary import Vocabulary
+    from minitransformer.data.text.corpus import clean_for_training
+    from minitransformer.data.text.multi30k import DATA_VARIABLE, load_multi30k
+    from minitransformer.data.text.toy import toy_corpus
+    from minitransformer.data.text.vocabulary import Vocabulary
 
     if data_dir or os.environ.get(DATA_VARIABLE):
         corpus, size = "Multi30k", MULTI30K_PIECES

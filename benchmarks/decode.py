@@ -48,7 +48,7 @@ def main(arguments=None):
 
 def train_toy(folder):
     """The folder of a short training on the toy corpus."""
-    from minitransformer.cli import main as minitransformer
+    from minitransformer.commands.cli import main as minitransformer
 
     run_folder = f"{folder}/run"
     status = minitransformer(["train", "toy", "--epochs", "3", "--run-folder", run_folder])
@@ -60,11 +60,11 @@ def train_toy(folder):
 def make_workload(run_folder, options):
     """What is to be translated with which model, as a dict of plain values and arrays."""
     from minitransformer.commands.evaluate import TEST_SPLITS
-    from minitransformer.data.vocabulary import EOS
-    from minitransformer.run_folder import RunFolder
+    from minitransformer.data.text.vocabulary import EOS
+    from minitransformer.inference.translator import Translator
+    from minitransformer.runs.run_folder import RunFolder
+    from minitransformer.tasks.splits import load_split
     from minitransformer.training.recipe import Recipe
-    from minitransformer.training.splits import load_split
-    from minitransformer.translator import Translator
 
     recipe = Recipe.from_dict(RunFolder(run_folder).load_config()[1])
     if options.data_dir:
@@ -166,9 +166,9 @@ class OurSide:
     def __init__(self, workload, settings):
         from minitransformer import TransformerConfig
         from minitransformer.accelerate import keep_freed_memory
-        from minitransformer.backend import CPU, select_device
+        from minitransformer.core.backend import CPU, select_device
+        from minitransformer.core.workers import Workers
         from minitransformer.models.transformer import Transformer
-        from minitransformer.workers import Workers
 
         self.sources, self.settings = workload["sources"], settings
         device = select_device(settings["device"])
@@ -183,9 +183,9 @@ class OurSide:
         """Ids of all translations, and the seconds they took."""
         from threadpoolctl import threadpool_limits
 
-        from minitransformer.data.vocabulary import EOS
+        from minitransformer.core.twins import accelerated
+        from minitransformer.data.text.vocabulary import EOS
         from minitransformer.decoding import translate_ids
-        from minitransformer.twins import accelerated
 
         start = perf_counter()
         with threadpool_limits(1, user_api="blas"), accelerated(self.settings["accelerate"]):

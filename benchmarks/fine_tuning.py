@@ -33,12 +33,12 @@ from pathlib import Path
 import _options
 from _machine import machine, numpy_blas
 
-from minitransformer.cli import main as minitransformer
-from minitransformer.data.toy import labelled_toy_corpus
-from minitransformer.run_folder import RunFolder
+from minitransformer.commands.cli import main as minitransformer
+from minitransformer.data.text.toy import labelled_toy_corpus
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.tagging import Tagging
 
 RECIPES = {"tagger": "case", "classifier": "tense"}
 EPOCHS = {0.01: 20, 0.1: 5, 1.0: 1}  # by the share of the labels

@@ -25,8 +25,8 @@ from _machine import machine
 from _part import ROOT, Part
 from _private import without_private
 
-from minitransformer.data.multi30k import DATA_VARIABLE, download_folder
-from minitransformer.run_folder import RunFolder
+from minitransformer.data.text.multi30k import DATA_VARIABLE, download_folder
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import PATHS
 
 PREPARATION = 60  # seconds, to see what there is

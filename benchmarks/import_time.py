@@ -18,7 +18,7 @@ PROGRAMS = {
     "import minitransformer": "import minitransformer",
     "minitransformer --version": (
         "from contextlib import suppress\n"
-        "from minitransformer.cli import main\n"
+        "from minitransformer.commands.cli import main\n"
         "with suppress(SystemExit): main(['--version'])"
     ),
 }

@@ -24,13 +24,13 @@ from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 
 from minitransformer.accelerate import keep_freed_memory
-from minitransformer.backend import CPU
-from minitransformer.run_folder import RunFolder
+from minitransformer.core.backend import CPU
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.splits import load_split
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
-from minitransformer.training.splits import load_split
-from minitransformer.translator import Translator
 
 RECIPES = {
     "gru": "GRU, a fixed vector",

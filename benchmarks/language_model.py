@@ -30,8 +30,8 @@ from _turns import beside, in_words, require_same
 
 from minitransformer import accelerated
 from minitransformer.accelerate import keep_freed_memory
-from minitransformer.backend import CPU
-from minitransformer.run_folder import RunFolder
+from minitransformer.core.backend import CPU
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import _machine
 
-from minitransformer.cli import main as minitransformer
-from minitransformer.evaluation import score, table
-from minitransformer.run_folder import RunFolder
+from minitransformer.commands.cli import main as minitransformer
+from minitransformer.evaluation.scores import score, table
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.splits import load_split
 from minitransformer.training.recipe import PATHS, Recipe
-from minitransformer.training.splits import load_split
-from minitransformer.translator import Translator
 
 SEARCHES = {"greedy": {"beam_size": 1}, "beam 5, alpha 1": {"beam_size": 5, "alpha": 1.0}}
 LENGTHS = (8, 11, 14)  # words; quarters, roughly, of the German test sentences end with them

@@ -31,6 +31,7 @@ from _growth import exponent, peak
 from _machine import machine
 from _turns import seconds_of
 
+from minitransformer.core.workers import Workers
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,
@@ -44,7 +45,6 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
-from minitransformer.workers import Workers
 
 WIDTH, WINDOW, HEADS = 3, 8, 4  # k and r of the paper; heads of the attention with projections
 GRID = {

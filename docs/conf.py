@@ -22,7 +22,7 @@ extensions = [
     "sphinx.ext.autodoc",  # docstrings,
     "sphinx.ext.napoleon",  # in Google's style,
     "docstrings",  # with formulas in them,
-    "overview",  # listed on the first page;
+    "reference",  # a page for each room;
     "sphinx.ext.viewcode",  # and the code beside them
     "lessons",  # from ../lessons
     "explorer",  # of ../runs/toy

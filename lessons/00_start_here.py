@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | all of *Attention Is All You Need* (Vaswani et al. 2017); lesson 01 has the map |
-# | In the package | `minitransformer/models/transformer.py`, `minitransformer/translator.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/inference/translator.py` |
 # | You need | Python and NumPy's arrays |
 # | Time | half an hour to read and to play, twenty minutes for the exercises |
 
@@ -38,15 +38,22 @@ from minitransformer import (
     accelerated,
     select_device,
 )
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.toy.lexicon import ANIMALS, DRINKS, FOOD, PEOPLE, VERBS
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.toy.lexicon import ANIMALS, DRINKS, FOOD, PEOPLE, VERBS
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.decoding import cross_attention
-from minitransformer.exercises import check_exercise
-from minitransformer.lessons import BLACK, BLUE, VERMILION, shape_table, source_of, use_style
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.optim import schedule
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" trains the translator on a GPU

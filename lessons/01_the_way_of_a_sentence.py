@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3, figure 1; the map in section 5 says where the rest is |
-# | In the package | `minitransformer/models/transformer.py`, `minitransformer/masks.py` |
+# | In the package | `minitransformer/models/transformer.py`, `minitransformer/layers/masks.py` |
 # | You need | NumPy's arrays, the product of two matrices |
 # | Time | half an hour to read, an hour for the exercises |
 
@@ -32,12 +32,14 @@ import numpy as np
 
 import minitransformer
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import shape_table, source_of, use_style
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.decoding import cross_attention
-from minitransformer.exercises import check_exercise
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import (
     merge_heads,
@@ -48,9 +50,7 @@ from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.linear import linear
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.softmax import softmax
-from minitransformer.lessons import shape_table, source_of, use_style
 from minitransformer.optim import schedule
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU
@@ -353,34 +353,34 @@ shape_table(
 #
 # | in the paper | what | in the package | lesson |
 # |---|---|---|---|
-# | abstract, 1 | a translator that is built on attention | `minitransformer/translator.py` | [00](00_start_here.ipynb) |
+# | abstract, 1 | a translator that is built on attention | `minitransformer/inference/translator.py` | [00](00_start_here.ipynb) |
 # | 3, figure 1 | the whole model | `minitransformer/models/transformer.py` | [11](11_the_transformer.ipynb) |
 # | 3.1 | stacks of layers, residual connections | `minitransformer/models/stacks.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
 # | 3.1 | layer normalisation | `minitransformer/layers/layer_norm.py` | [07](07_layer_norm.ipynb) |
 # | 3.2.1, equation 1 | scaled dot-product attention | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py` | [08](08_attention.ipynb) |
 # | 3.2.2 | multi-head attention | `minitransformer/layers/attention.py`, `minitransformer/layers/linear.py` | [09](09_multi_head_attention.ipynb) |
-# | 3.2.3 | its three uses, masks | `minitransformer/models/stacks.py`, `minitransformer/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
+# | 3.2.3 | its three uses, masks | `minitransformer/models/stacks.py`, `minitransformer/layers/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
 # | 3.3, equation 2 | feed-forward network | `minitransformer/layers/feed_forward.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/linear.py` | [02](02_backpropagation.ipynb) |
 # | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py` | [05](05_tokens_and_embeddings.ipynb) |
 # | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
 # | 3.5 | positional encoding | `minitransformer/layers/positional_encoding.py` | [06](06_positions.ipynb) |
 # | 4, table 1 | why self-attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [19](19_recurrence.ipynb), [20](20_convolution.ipynb), [21](21_why_self_attention.ipynb) |
-# | 5.1 | data, subwords, batches | `minitransformer/data/vocabulary.py`, `minitransformer/data/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
-# | 5.2 | hardware | `minitransformer/backend.py`, `minitransformer/accelerate/`, `minitransformer/twins.py`, `minitransformer/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
+# | 5.1 | data, subwords, batches | `minitransformer/data/text/vocabulary.py`, `minitransformer/data/text/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
+# | 5.2 | hardware | `minitransformer/core/backend.py`, `minitransformer/accelerate/`, `minitransformer/core/twins.py`, `minitransformer/core/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
 # | 5.3, equation 3 | Adam, the learning rate | `minitransformer/optim/adam.py`, `minitransformer/optim/schedule.py` | [12](12_learning.ipynb) |
 # | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
 # | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
-# | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
+# | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation/scores.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
 # | 6.2, table 3 | sizes of models | `minitransformer/models/transformer_config.py` | [11](11_the_transformer.ipynb) |
-# | figures 3 to 5 | what heads look at | `minitransformer/plots.py` | [15](15_looking_inside.ipynb) |
-# | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation.py` | [16](16_words_and_errors.ipynb) |
+# | figures 3 to 5 | what heads look at | `minitransformer/evaluation/plots.py` | [15](15_looking_inside.ipynb) |
+# | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation/scores.py` | [16](16_words_and_errors.ipynb) |
 # | not in it | a decoder alone: a language model, and drawing from it | `minitransformer/models/language_model.py`, `minitransformer/decoding/language_model.py`, `minitransformer/decoding/sampling.py` | [22](22_a_language_model.ipynb) |
-# | not in it | an encoder alone: blanks filled, words labelled | `minitransformer/models/masked_language_model.py`, `minitransformer/models/tagger.py`, `minitransformer/training/masked_language_modelling.py`, `minitransformer/training/tagging.py`, `minitransformer/filler.py`, `minitransformer/labeller.py` | [23](23_an_encoder.ipynb) |
-# | not in it | a training in many processes | `minitransformer/training/processes.py`, `minitransformer/training/mpi.py` | [24](24_many_machines.ipynb) |
-# | not in it | backpropagation by hand | `minitransformer/module.py` | [02](02_backpropagation.ipynb) |
+# | not in it | an encoder alone: blanks filled, words labelled | `minitransformer/models/masked_language_model.py`, `minitransformer/models/tagger.py`, `minitransformer/tasks/masked_language_modelling.py`, `minitransformer/tasks/tagging.py`, `minitransformer/inference/filler.py`, `minitransformer/inference/labeller.py` | [23](23_an_encoder.ipynb) |
+# | not in it | a training in many processes | `minitransformer/parallel/processes.py`, `minitransformer/parallel/mpi.py` | [24](24_many_machines.ipynb) |
+# | not in it | backpropagation by hand | `minitransformer/core/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
-# | not in it | a run that can be resumed | `minitransformer/run_folder.py`, `minitransformer/checkpoint/` | [13](13_training_for_real.ipynb) |
-# | not in it | your functions in place of the package's | `minitransformer/own/` | [18](18_your_own_transformer.ipynb) |
+# | not in it | a run that can be resumed | `minitransformer/runs/run_folder.py`, `minitransformer/runs/checkpoint/` | [13](13_training_for_real.ipynb) |
+# | not in it | your functions in place of the package's | `minitransformer/course/own/` | [18](18_your_own_transformer.ipynb) |
 #
 # A map has to be right, so we check it. Every file and every lesson on it exists, and no lesson is missing. Every layer
 # that the model of the paper is made of has a row. All others stand together in the row of table 1.

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3.3: $\text{FFN}(x) = \max(0, x W_1 + b_1) W_2 + b_2$; the method is Rumelhart, Hinton and Williams (1986) |
-# | In the package | `minitransformer/layers/linear.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/feed_forward.py`; `minitransformer/module.py` |
+# | In the package | `minitransformer/layers/linear.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/feed_forward.py`; `minitransformer/core/module.py` |
 # | You need | derivatives of functions of one variable; the product of two matrices |
 # | Time | an hour to read, two for the exercises |
 
@@ -30,13 +30,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Module, Transformer, TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
-from minitransformer.layers.linear import Linear, linear, linear_backward
-from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     VERMILION,
@@ -44,6 +40,10 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
+from minitransformer.layers.linear import Linear, linear, linear_backward
+from minitransformer.layers.relu import relu, relu_backward
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

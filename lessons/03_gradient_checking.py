@@ -28,17 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import CASES
-from minitransformer.gradcheck.numeric import STEP, numeric_gradient, slope
-from minitransformer.layers.embedding import embedding, embedding_backward
-from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
-from minitransformer.layers.linear import linear, linear_backward
-from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -47,6 +39,14 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.cases import CASES
+from minitransformer.gradcheck.numeric import STEP, numeric_gradient, slope
+from minitransformer.layers.embedding import embedding, embedding_backward
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.linear import linear, linear_backward
+from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.softmax import softmax, softmax_backward
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the backwards on a GPU; checks compare on the CPU

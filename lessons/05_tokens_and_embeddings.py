@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.1: byte-pair encoding, one vocabulary for both languages; section 3.4: embeddings, tied with the output projection, times $\sqrt{d_{\text{model}}}$ |
-# | In the package | `minitransformer/data/vocabulary.py`, `data/bpe_dropout.py`, `layers/embedding.py` |
+# | In the package | `minitransformer/data/text/vocabulary.py`, `data/text/bpe_dropout.py`, `layers/embedding.py` |
 # | You need | Python's dictionaries; the gradient of a matrix product ([lesson 02](02_backpropagation.ipynb)) |
 # | Time | an hour to read, two for the exercises |
 
@@ -40,18 +40,9 @@ from minitransformer import (
     cross_entropy_backward,
     select_device,
 )
-from minitransformer.backend import to_host
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BLANK, BOS, EOS, PAD, UNK, Vocabulary
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.embedding import (
-    Embedding,
-    OutputProjection,
-    embedding,
-    embedding_backward,
-)
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -60,6 +51,15 @@ from minitransformer.lessons import (
     shape_table,
     source_of,
     use_style,
+)
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BLANK, BOS, EOS, PAD, UNK, Vocabulary
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.embedding import (
+    Embedding,
+    OutputProjection,
+    embedding,
+    embedding_backward,
 )
 
 use_style()

@@ -28,18 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.attention import scaled_dot_product_attention
-from minitransformer.layers.embedding import embedding, embedding_weight
-from minitransformer.layers.positional_encoding import (
-    positional_encoding,
-    positional_encoding_backward,
-    sinusoidal_encoding,
-)
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -48,10 +39,19 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.data.text.batches import Batch
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.attention import scaled_dot_product_attention
+from minitransformer.layers.embedding import embedding, embedding_weight
+from minitransformer.layers.positional_encoding import (
+    positional_encoding,
+    positional_encoding_backward,
+    sinusoidal_encoding,
+)
 from minitransformer.models.stacks import EncoderLayer
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer and trains the models on a GPU

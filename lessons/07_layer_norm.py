@@ -28,11 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -41,6 +39,8 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

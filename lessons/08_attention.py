@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3.2.1, equation 1, with its footnote 4; section 3.2.3 for the masks |
-# | In the package | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py`, `minitransformer/masks.py` |
+# | In the package | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py`, `minitransformer/layers/masks.py` |
 # | You need | the chain rule; matrix products; mean and variance |
 # | Time | an hour to read, three for the exercises |
 
@@ -28,16 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.attention import (
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-)
-from minitransformer.layers.linear import linear, linear_backward
-from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -46,8 +39,15 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.masks import causal_mask, padding_mask
-from minitransformer.plots import ATTENTION_COLOURS
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.layers.linear import linear, linear_backward
+from minitransformer.layers.masks import causal_mask, padding_mask
+from minitransformer.layers.softmax import softmax, softmax_backward
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 on a GPU

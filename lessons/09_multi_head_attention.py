@@ -28,9 +28,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch
-from minitransformer.exercises import check_exercise
+from minitransformer.core.backend import to_host
+from minitransformer.core.module import FlatParameters, Module, Parameter
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import Batch
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.attention import (
     MultiHeadAttention,
@@ -42,22 +53,11 @@ from minitransformer.layers.attention import (
 )
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.linear import linear, linear_backward
+from minitransformer.layers.masks import causal_mask
 from minitransformer.layers.positional_encoding import PositionalEncoding
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
-from minitransformer.masks import causal_mask
 from minitransformer.models.transformer import Transformer
-from minitransformer.module import FlatParameters, Module, Parameter
 from minitransformer.optim.adam import Adam
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" trains the networks on a GPU

@@ -28,15 +28,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.gradcheck.cases import ResidualLinear
-from minitransformer.layers.feed_forward import FeedForward
-from minitransformer.layers.layer_norm import LayerNorm
-from minitransformer.layers.residual import ResidualConnection, residual, residual_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.core.module import FlatParameters, Module
+from minitransformer.core.twins import accelerated
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -47,10 +43,14 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.data.text.batches import Batch
+from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.gradcheck.cases import ResidualLinear
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.residual import ResidualConnection, residual, residual_backward
 from minitransformer.models.transformer import Transformer
-from minitransformer.module import FlatParameters, Module
 from minitransformer.optim.adam import Adam
-from minitransformer.twins import accelerated
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

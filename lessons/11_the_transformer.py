@@ -32,13 +32,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
-from minitransformer.layers.residual import residual, residual_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -50,7 +46,11 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.data.text.batches import Batch
+from minitransformer.gradcheck import check_module
+from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
+from minitransformer.layers.masks import causal_mask, padding_mask
+from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.models.stacks import Decoder, EncoderLayer
 from minitransformer.models.transformer import Transformer
 

@@ -28,12 +28,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch, make_batches
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.dropout import dropout, dropout_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.core.twins import accelerated
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -44,11 +42,13 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.data.text.batches import Batch, make_batches
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam, adam_update
 from minitransformer.optim.schedule import inverse_sqrt, linear_decay, noam
-from minitransformer.twins import accelerated
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.1, *Training Data and Batching*; 5.2 and 5.3 for steps and schedule |
-# | In the package | `minitransformer/data/`, `training/`, `run_folder.py`, `checkpoint/` |
+# | In the package | `minitransformer/data/`, `training/`, `tasks/`, `runs/` |
 # | You need | what a loss and a gradient are; nothing about the layers of the model |
 # | Time | an hour to read, three for the exercises |
 
@@ -33,14 +33,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
-from minitransformer.backend import CPU, to_host
-from minitransformer.data.batches import BatchReport, encode_pairs, make_batches
-from minitransformer.data.corpus import clean_for_training, read_parallel
-from minitransformer.data.multi30k import DATA_VARIABLE, load_multi30k
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import PAD, Vocabulary
-from minitransformer.exercises import check_exercise
-from minitransformer.lessons import (
+from minitransformer.core.backend import CPU, to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -49,16 +44,21 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
+from minitransformer.data.text.corpus import clean_for_training, read_parallel
+from minitransformer.data.text.multi30k import DATA_VARIABLE, load_multi30k
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import PAD, Vocabulary
+from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.loop import take_step, train
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Trainer, step_seed
-from minitransformer.translator import Translator
 
 use_style()
 device = select_device("cpu")  # "cuda" computes the step of section 4 on a GPU

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 6.1: beam 4, length penalty $\alpha = 0.6$, scored by BLEU. The penalty is that of Wu et al., *Google's Neural Machine Translation System* (2016), BLEU is Papineni et al., *BLEU: a Method for Automatic Evaluation of Machine Translation* (2002) |
-# | In the package | `minitransformer/decoding/`, `minitransformer/evaluation.py` |
+# | In the package | `minitransformer/decoding/`, `minitransformer/evaluation/scores.py` |
 # | You need | probabilities and logarithms; what a decoder is given and what it returns |
 # | Time | an hour to read, two for the exercises |
 
@@ -36,19 +36,10 @@ from threadpoolctl import threadpool_limits
 
 from minitransformer import TransformerConfig, select_device
 from minitransformer.accelerate.cpu.memory import keep_freed_memory
-from minitransformer.backend import to_host
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
-from minitransformer.decoding import (
-    IncrementalDecoder,
-    greedy,
-    length_penalty,
-    translate_ids,
-)
-from minitransformer.evaluation import score
-from minitransformer.exercises import check_exercise
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.core.twins import accelerated
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -57,9 +48,18 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.decoding import (
+    IncrementalDecoder,
+    greedy,
+    length_penalty,
+    translate_ids,
+)
+from minitransformer.evaluation.scores import score
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam
-from minitransformer.twins import accelerated
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

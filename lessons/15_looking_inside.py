@@ -29,18 +29,26 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.toy.lexicon import VERBS
-from minitransformer.data.vocabulary import EOS, Vocabulary
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.toy.lexicon import VERBS
+from minitransformer.data.text.vocabulary import EOS, Vocabulary
 from minitransformer.decoding import translate_ids
-from minitransformer.exercises import check_exercise
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
-from minitransformer.lessons import BLACK, BLUE, GREEN, VERMILION, shape_table, source_of, use_style
 from minitransformer.optim.schedule import linear_decay
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the lesson on a GPU

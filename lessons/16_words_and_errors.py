@@ -31,15 +31,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.toy.lexicon import BEINGS, DRINKS, PLACES, THINGS, VERBS
-from minitransformer.data.vocabulary import EOS, PAD, Vocabulary
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.toy.lexicon import BEINGS, DRINKS, PLACES, THINGS, VERBS
+from minitransformer.data.text.vocabulary import EOS, PAD, Vocabulary
 from minitransformer.decoding import translate_ids
-from minitransformer.exercises import check_exercise
 from minitransformer.gradcheck import check_pair
-from minitransformer.lessons import BLACK, BLUE, VERMILION, shape_table, source_of, use_style
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.optim.schedule import linear_decay
 

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.2, hardware and schedule; Table 2, the cost of training |
-# | In the package | `minitransformer/twins.py`, `minitransformer/accelerate/cpu`, `minitransformer/workers.py` |
+# | In the package | `minitransformer/core/twins.py`, `minitransformer/accelerate/cpu`, `minitransformer/core/workers.py` |
 # | You need | matrix products; what layers a Transformer has. The roofline is from Williams, Waterman and Patterson (2009) |
 # | Time | an hour to read, two and a half for the exercises |
 
@@ -38,13 +38,10 @@ from threadpoolctl import threadpool_limits
 import minitransformer
 from minitransformer import CPU, Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.accelerate.cpu import layer_norm as fast
-from minitransformer.data.batches import Batch
-from minitransformer.exercises import check_exercise
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
-from minitransformer.layers.linear import linear
-from minitransformer.layers.softmax import softmax
-from minitransformer.lessons import (
+from minitransformer.core.twins import Twin
+from minitransformer.core.workers import Workers
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -54,8 +51,11 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.twins import Twin
-from minitransformer.workers import Workers
+from minitransformer.data.text.batches import Batch
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.linear import linear
+from minitransformer.layers.softmax import softmax
 
 use_style()
 device = select_device("cpu")  # "cuda" measures the roofline of a GPU

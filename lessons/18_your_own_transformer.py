@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | all of it |
-# | In the package | `minitransformer/own/`, `minitransformer/twins.py` |
+# | In the package | `minitransformer/course/own/`, `minitransformer/core/twins.py` |
 # | You need | lessons [02](02_backpropagation.ipynb) to [14](14_decoding.ipynb), as you go |
 # | Time | three quarters of an hour to read; to write, an evening a step, seven of them |
 
@@ -43,12 +43,9 @@ from minitransformer import (
     decoding,
     select_device,
 )
-from minitransformer.data.batches import encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import Vocabulary
-from minitransformer.exercises import check_exercise, parts_of
-from minitransformer.gradcheck import CheckError
-from minitransformer.lessons import (
+from minitransformer.core.twins import twinned
+from minitransformer.course.exercises import check_exercise, parts_of
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     ORANGE,
@@ -58,12 +55,15 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.course.own import OwnFile, own
+from minitransformer.course.own.check import check_own
+from minitransformer.course.own.package import FUNCTIONS
+from minitransformer.data.text.batches import encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
+from minitransformer.gradcheck import CheckError
 from minitransformer.optim import clipping, schedule
-from minitransformer.own import OwnFile, own
-from minitransformer.own.check import check_own
-from minitransformer.own.package import FUNCTIONS
-from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.twins import twinned
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the model of section 6 on a GPU

@@ -32,12 +32,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, Translator, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch, encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BOS, EOS, Vocabulary
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import Batch, encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BOS, EOS, Vocabulary
 from minitransformer.decoding.greedy import greedy
-from minitransformer.exercises import check_exercise
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.additive_attention import (
     additive_attention,
@@ -53,24 +65,12 @@ from minitransformer.layers.elman import (
 from minitransformer.layers.gru import GRU, gru_cell, gru_cell_backward
 from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.recurrence import recurrence_backward
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
 from minitransformer.models.n_gram import NGramModel
 from minitransformer.models.recurrent_translator import (
     RecurrentTranslator,
     RecurrentTranslatorConfig,
 )
 from minitransformer.optim import clipping, schedule
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 and the translators on a GPU

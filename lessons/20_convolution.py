@@ -31,8 +31,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
+from minitransformer.core.backend import to_host
+from minitransformer.core.module import FlatParameters, Module
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    GREEN,
+    PURPLE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.attention import multi_head_attention
 from minitransformer.layers.convolution import (
@@ -50,23 +62,11 @@ from minitransformer.layers.gated_linear_unit import (
 )
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    GREEN,
-    PURPLE,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslatorConfig,
     GatedConvolution,
 )
-from minitransformer.module import FlatParameters, Module
-from minitransformer.plots import ATTENTION_COLOURS
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 on a GPU

@@ -30,8 +30,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, select_device
-from minitransformer.backend import to_host
-from minitransformer.exercises import check_exercise
+from minitransformer.core.backend import to_host
+from minitransformer.core.module import FlatParameters, Module
+from minitransformer.core.workers import Workers
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    GREEN,
+    PURPLE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
@@ -44,6 +56,7 @@ from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.masks import causal_mask
 from minitransformer.layers.positional_encoding import PositionalEncoding
 from minitransformer.layers.recurrence import recurrence
 from minitransformer.layers.residual import ResidualConnection
@@ -52,21 +65,8 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    GREEN,
-    PURPLE,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
-from minitransformer.masks import causal_mask
-from minitransformer.module import FlatParameters, Module
 from minitransformer.optim import clipping
-from minitransformer.workers import Workers
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layers of section 1 on a GPU

@@ -28,24 +28,31 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Labelled
-from minitransformer.data.characters import CharacterVocabulary
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLUE,
+    GREEN,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sampling_probabilities
-from minitransformer.exercises import check_exercise
-from minitransformer.generator import TextGenerator
+from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import cases, check_module
-from minitransformer.lessons import BLUE, GREEN, VERMILION, shape_table, source_of, use_style
-from minitransformer.masks import padding_mask
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
 from minitransformer.models.stacks import EncoderLayer
 from minitransformer.optim import schedule
-from minitransformer.plots import ATTENTION_COLOURS
-from minitransformer.training.language_modelling import stream_of, windows
+from minitransformer.tasks.language_modelling import stream_of, windows
 
 use_style()
 device = select_device("cpu")  # "cuda" trains and generates on a GPU

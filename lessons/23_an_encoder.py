@@ -7,7 +7,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 3.1, the encoder, alone |
-# | In the package | `minitransformer/models/`: `masked_language_model.py` and `tagger.py`; their tasks in `training/` |
+# | In the package | `minitransformer/models/`: `masked_language_model.py` and `tagger.py`; their tasks in `tasks/` |
 # | You need | [lesson 08](08_attention.ipynb), attention and its masks; [lesson 22](22_a_language_model.ipynb) |
 # | Time | an hour to read, two for the exercises |
 
@@ -29,13 +29,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Labelled, framed, group, pad
-from minitransformer.data.labelled import first_pieces, surface
-from minitransformer.data.toy import labelled_toy_corpus
-from minitransformer.data.vocabulary import MASK, PAD, Vocabulary
-from minitransformer.exercises import check_exercise
-from minitransformer.filler import Filler
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
+    BLACK,
+    BLUE,
+    VERMILION,
+    shape_table,
+    source_of,
+    use_style,
+)
+from minitransformer.data.text.batches import Labelled, framed, group, pad
+from minitransformer.data.text.labelled import first_pieces, surface
+from minitransformer.data.text.toy import labelled_toy_corpus
+from minitransformer.data.text.vocabulary import MASK, PAD, Vocabulary
 from minitransformer.gradcheck import check_module
 from minitransformer.gradcheck.cases import (
     LABELS,
@@ -44,14 +51,7 @@ from minitransformer.gradcheck.cases import (
     small_language_model_config,
     small_tagger_config,
 )
-from minitransformer.lessons import (
-    BLACK,
-    BLUE,
-    VERMILION,
-    shape_table,
-    source_of,
-    use_style,
-)
+from minitransformer.inference.filler import Filler
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
@@ -59,7 +59,7 @@ from minitransformer.models.masked_language_model import (
 )
 from minitransformer.models.tagger import Tagger, TaggerConfig
 from minitransformer.optim import schedule
-from minitransformer.training.masked_language_modelling import masked
+from minitransformer.tasks.masked_language_modelling import masked
 
 use_style()
 device = select_device("cpu")  # "cuda" trains on a GPU

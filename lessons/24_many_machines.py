@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.2: one machine with eight GPUs |
-# | In the package | `minitransformer/training/`: `trainer.py`, `processes.py`, `mpi.py` |
+# | In the package | `minitransformer/training/trainer.py`; `minitransformer/parallel/`: `processes.py`, `mpi.py` |
 # | You need | the chain rule; mean and variance. Nothing here needs a second machine |
 # | Time | an hour to read, two for the exercises |
 
@@ -28,13 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
-from minitransformer.backend import to_host
-from minitransformer.data.batches import Batch, encode_pairs, make_batches
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import PAD, Vocabulary
-from minitransformer.exercises import check_exercise
-from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -43,8 +39,12 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
-from minitransformer.training.mpi import Mpi
-from minitransformer.training.processes import add_up
+from minitransformer.data.text.batches import Batch, encode_pairs, make_batches
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import PAD, Vocabulary
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.parallel.mpi import Mpi
+from minitransformer.parallel.processes import add_up
 from minitransformer.training.trainer import step_seed
 
 use_style()

@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.2, hardware: all of it trains on GPUs; section 3.2.2 is the matrix product used here |
-# | In the package | `minitransformer/backend.py`, `minitransformer/layers/linear.py` |
+# | In the package | `minitransformer/core/backend.py`, `minitransformer/layers/linear.py` |
 # | You need | NumPy: shapes, slices, broadcasting. No GPU |
 # | Time | an hour to read, two for the exercises |
 
@@ -36,18 +36,10 @@ from matplotlib.colors import ListedColormap
 from threadpoolctl import threadpool_limits
 
 from minitransformer import CPU, DeviceError, select_device
-from minitransformer.backend import Device, array_namespace, to_host
-from minitransformer.exercises import check_exercise
-from minitransformer.exercises.far_machine import FarMachine
-from minitransformer.gradcheck import check_pair
-from minitransformer.layers.attention import (
-    multi_head_attention,
-    multi_head_attention_backward,
-    split_heads,
-)
-from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.layers.linear import linear, linear_backward
-from minitransformer.lessons import (
+from minitransformer.core.backend import Device, array_namespace, to_host
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.exercises.far_machine import FarMachine
+from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
@@ -57,6 +49,14 @@ from minitransformer.lessons import (
     source_of,
     use_style,
 )
+from minitransformer.gradcheck import check_pair
+from minitransformer.layers.attention import (
+    multi_head_attention,
+    multi_head_attention_backward,
+    split_heads,
+)
+from minitransformer.layers.layer_norm import layer_norm
+from minitransformer.layers.linear import linear, linear_backward
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layers of this lesson on a GPU

@@ -4,23 +4,22 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from minitransformer import interrupts
+from minitransformer.core import interrupts
 
 interrupts.end_quietly_while_importing()  # before the imports that take time
 
-from minitransformer.backend import CPU, Device, DeviceError, select_device
+from minitransformer.core.backend import CPU, Device, DeviceError, select_device
+from minitransformer.core.module import Module, Parameter, debug
+from minitransformer.core.twins import accelerated
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig
-from minitransformer.module import Module, Parameter, debug
 from minitransformer.optim.adam import Adam
-from minitransformer.twins import accelerated
+from minitransformer.version import __version__
 
 if TYPE_CHECKING:
     from minitransformer import accelerate
-    from minitransformer.translator import Translator
-
-__version__ = "0.1.0"
+    from minitransformer.inference.translator import Translator
 
 __all__ = [
     "CPU",
@@ -32,6 +31,7 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "Translator",
+    "__version__",
     "accelerate",
     "accelerated",
     "cross_entropy",
@@ -46,7 +46,7 @@ def __getattr__(name):
     if name == "accelerate":
         return import_module("minitransformer.accelerate")
     if name == "Translator":
-        return import_module("minitransformer.translator").Translator
+        return import_module("minitransformer.inference.translator").Translator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

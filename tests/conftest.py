@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from strict_cupy import strict
 
 import minitransformer.accelerate  # noqa: F401  # or else a twin that a test replaces is not put back
-from minitransformer.backend import Device, DeviceError, select_device
+from minitransformer.core.backend import Device, DeviceError, select_device
 
 try:
     import hypothesis

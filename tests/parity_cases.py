@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer import Adam, Transformer, cross_entropy, cross_entropy_backward
+from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.gradcheck.cases import (
     LABELS,
     LONG,
@@ -61,6 +62,7 @@ from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
@@ -74,7 +76,6 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
@@ -82,7 +83,6 @@ from minitransformer.models.masked_language_model import (
 )
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.models.tagger import Tagger
-from minitransformer.module import FlatParameters, Module, Parameter
 
 VECTORS = Path(__file__).parent / "vectors" / "torch.npz"
 UPSTREAM = ("dy", "dloss")  # gradients that are given, of the outputs y and loss

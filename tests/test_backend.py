@@ -12,7 +12,7 @@ import pytest
 from strict_cupy import strict
 
 import minitransformer
-from minitransformer.backend import (
+from minitransformer.core.backend import (
     CPU,
     Device,
     DeviceError,

@@ -12,14 +12,14 @@ import shutil
 import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from minitransformer.checkpoint.binding import fingerprint
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.data.vocabulary import Vocabulary
-from minitransformer.run_folder import RunFolder
+from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.binding import fingerprint
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
-from minitransformer.translator import Translator
 
 TRAIN = ["train", "--resume"]
 
@@ -300,7 +300,7 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
     made_old(run)
     edit(run, "model", num_encoder_layers=1000)
-    monkeypatch.setattr("minitransformer.run_folder.new_model", None)
+    monkeypatch.setattr("minitransformer.runs.run_folder.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(CheckpointError, match="holds 1,728 parameters, and the configuration is of"),

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer import Adam, Transformer, checkpoint
-from minitransformer.backend import to_host
-from minitransformer.checkpoint import (
+from minitransformer import Adam, Transformer
+from minitransformer.core.backend import to_host
+from minitransformer.gradcheck.cases import small_config
+from minitransformer.runs import checkpoint
+from minitransformer.runs.checkpoint import (
     CheckpointError,
     NewerFormatError,
     average,
@@ -29,7 +31,6 @@ from minitransformer.checkpoint import (
     prune,
     save_checkpoint,
 )
-from minitransformer.gradcheck.cases import small_config
 
 ARRAYS = {
     "parameters/layers.0.weight": np.arange(6, dtype=np.float32).reshape(2, 3) / 7,
@@ -228,7 +229,7 @@ def test_the_file_is_flushed_before_its_name_and_its_name_before_the_return(tmp_
 SAVE_FOR_EVER = """
 import itertools, sys
 import numpy as np
-from minitransformer.checkpoint import checkpoint_path, prune, save_checkpoint
+from minitransformer.runs.checkpoint import checkpoint_path, prune, save_checkpoint
 
 for step in itertools.count(1):
     arrays = {f"w{i}": np.full(100_000, step, np.float32) for i in range(5)}

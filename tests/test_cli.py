@@ -11,9 +11,9 @@ import warnings
 import pytest
 
 import minitransformer
-from minitransformer.cli import main
 from minitransformer.commands import info
-from minitransformer.errors import InputError
+from minitransformer.commands.cli import main
+from minitransformer.core.errors import InputError
 
 
 def test_the_package_runs_as_a_module(monkeypatch, capsys):

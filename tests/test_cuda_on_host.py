@@ -69,8 +69,8 @@ softmax = attention.softmax
 attention.softmax = lambda x, mask=None: softmax(x, np.ones(x.shape, bool))
 """
 ELSEWHERE = """
-from minitransformer.backend import Device
-from minitransformer.training import translation
+from minitransformer.core.backend import Device
+from minitransformer.tasks import translation
 staged = translation.staged
 translation.staged = lambda batches, device, sizes: staged(
     batches, Device(device.name, device.xp, 0), sizes

@@ -18,19 +18,19 @@ from pathlib import Path
 import pytest
 from tiny_run import tiny_recipe, tiny_trainer, trained
 
-from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import VocabularyError
-from minitransformer.filler import Filler
-from minitransformer.generator import TextGenerator
-from minitransformer.labeller import Labeller
-from minitransformer.run_folder import RunFolder
-from minitransformer.terminal import OBEYED, readable
-from minitransformer.training.beginning import Beginning
+from minitransformer.core.terminal import OBEYED, readable
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import VocabularyError
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.inference.labeller import Labeller
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.pretrained import Beginning
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.translator import Translator
 
 DOCUMENTED = CheckpointError, VocabularyError, RecipeError, CorpusError, OSError
 SECONDS, BYTES = 20, 2**30  # far more than any of these folders has reason to take

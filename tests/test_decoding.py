@@ -8,8 +8,9 @@ from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 
 from minitransformer import CPU, Device, Transformer, TransformerConfig
-from minitransformer.backend import to_host
-from minitransformer.data.vocabulary import BOS, EOS, PAD, UNK
+from minitransformer.core.backend import to_host
+from minitransformer.core.workers import Workers
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK
 from minitransformer.decoding import (
     IncrementalDecoder,
     beam_search,
@@ -22,7 +23,6 @@ from minitransformer.decoding import (
 )
 from minitransformer.decoding.hypothesis import Hypothesis
 from minitransformer.decoding.incremental import BLOCK, Growing
-from minitransformer.workers import Workers
 
 V = 9
 SENTENCES = [[7, 4, 8, 5, EOS], [6, 6, EOS], [EOS]]  # the last without any text

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer.backend import CPU, Device, array_namespace, is_array, to_host
-from minitransformer.data.batches import Batch
+from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.core.module import FlatParameters, Module, Parameter
+from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck.cases import (
     CASES,
     LABELS,
@@ -23,7 +24,6 @@ from minitransformer.gradcheck.cases import (
 from minitransformer.layers.dropout import dropout
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
-from minitransformer.module import FlatParameters, Module, Parameter
 from minitransformer.optim.adam import Adam
 
 STAND_IN = Device("stand-in", strict)

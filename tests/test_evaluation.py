@@ -6,7 +6,7 @@ import sys
 import pytest
 import sacrebleu
 
-from minitransformer.evaluation import Scores, score, table
+from minitransformer.evaluation.scores import Scores, score, table
 
 VERSION = f"version:{sacrebleu.__version__}"
 SIGNATURES = {
@@ -127,5 +127,5 @@ def test_a_table_of_scores_from_different_versions_names_both():
 
 
 def test_sacrebleu_is_imported_only_to_score():
-    code = "import sys, minitransformer.evaluation; sys.exit('sacrebleu' in sys.modules)"
+    code = "import sys, minitransformer.evaluation.scores; sys.exit('sacrebleu' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

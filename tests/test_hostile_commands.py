@@ -10,7 +10,7 @@ import tomllib
 import pytest
 from tiny_translator import train_once, write_recipe
 
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
 from minitransformer.training.recipe import Recipe, settings
 

@@ -11,11 +11,11 @@ from itertools import groupby
 import pytest
 from tiny_translator import captions, train_once
 
-from minitransformer.cli import main
-from minitransformer.data.batches import encode_pairs
-from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
-from minitransformer.data.vocabulary import BLANK, REPLACEMENT, RESERVED
-from minitransformer.translator import Translator
+from minitransformer.commands.cli import main
+from minitransformer.data.text.batches import encode_pairs
+from minitransformer.data.text.corpus import CorpusError, clean_for_training, read_parallel
+from minitransformer.data.text.vocabulary import BLANK, REPLACEMENT, RESERVED
+from minitransformer.inference.translator import Translator
 
 WORDS = sorted({word for pair in captions() for text in pair for word in text.split()})
 PARTS = [

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-from minitransformer.cli import main
-from minitransformer.interrupts import (
+from minitransformer.commands.cli import main
+from minitransformer.core.interrupts import (
     SIGNALS,
     Interrupt,
     interrupts_noted,
     interrupts_raised,
     noted,
 )
-from minitransformer.training import splits
+from minitransformer.tasks import splits
 from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parent
@@ -225,7 +225,7 @@ def interrupted_while_importing(library, arguments, folder):
 def test_ctrl_c_while_the_command_is_imported_ends_it_quietly(how, library, tmp_path):
     script = tmp_path / "minitransformer"  # what pip makes of the entry point in setup.cfg
     script.write_text(
-        "import sys\nfrom minitransformer.cli import main\n"
+        "import sys\nfrom minitransformer.commands.cli import main\n"
         "sys.exit(main(['train', 'toy', '--dry-run']))\n"
     )
     arguments = [script] if how == "script" else ["-m", "minitransformer", "train", "toy"]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.layers.masks import causal_mask, padding_mask
 
 IDS = np.array([[4, 0, 7], [5, 5, 0]])
 

@@ -10,8 +10,8 @@ import pytest
 from test_readme import comparable, program_and_output
 from tiny_translator import train_once
 
-from minitransformer.cli import main
-from minitransformer.exercises import exercise_names
+from minitransformer.commands.cli import main
+from minitransformer.course.exercises import exercise_names
 from minitransformer.gradcheck.cases import CASES
 
 # What a part of an exercise needs beside NumPy, because it is about text.

@@ -10,14 +10,14 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
-from minitransformer import plots
-from minitransformer.plots import (
+from minitransformer.evaluation import plots
+from minitransformer.evaluation.plots import (
     ATTENTION_COLOURS,
     attention_map,
     learning_rate,
     positional_encodings,
 )
-from minitransformer.training.task import Score
+from minitransformer.tasks.task import Score
 
 SOURCE = ["▁Der", "▁Hund", "▁läuft", ".", "</s>"]
 TARGET = ["▁The", "▁dog", "▁runs", "</s>"]

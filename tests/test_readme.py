@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.gradcheck.cases import CASES
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")

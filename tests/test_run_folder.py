@@ -4,11 +4,16 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer
-from minitransformer.checkpoint import CheckpointError, checkpoints, load_checkpoint, model_arrays
 from minitransformer.commands.plot import draw
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.gradcheck.cases import small_config
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.checkpoint import (
+    CheckpointError,
+    checkpoints,
+    load_checkpoint,
+    model_arrays,
+)
+from minitransformer.runs.run_folder import RunFolder
 
 TRAIN = [{"kind": "train", "step": step, "epoch": (step - 1) // 2} for step in (1, 2, 3, 4)]
 VALIDATION = [

@@ -9,13 +9,14 @@ from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
 
-from minitransformer.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
 from minitransformer.gradcheck.cases import small_config
+from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import session, translation
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks import translation
+from minitransformer.training import session
 from minitransformer.training.progress import Progress
-from minitransformer.translator import Translator
 
 SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))

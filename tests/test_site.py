@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 import minitransformer
-import minitransformer.exercises
+import minitransformer.course.exercises
 from minitransformer.accelerate.cpu import layer_norm as cpu_layer_norm
 from minitransformer.layers.layer_norm import layer_norm
 
@@ -27,24 +27,28 @@ def extension(name):
     return module
 
 
-docstrings, lessons, overview = map(extension, ("docstrings", "lessons", "overview"))
+docstrings, lessons, reference = map(extension, ("docstrings", "lessons", "reference"))
 
 
 def public_modules():
     """The names of all modules, except what checks an exercise: it gives the answer away."""
     names = [m.name for m in pkgutil.walk_packages(minitransformer.__path__, "minitransformer.")]
-    private = re.compile(r"\._|exercises\.(ex\d\d|own)\b")
-    return ["minitransformer", *(name for name in names if not private.search(name))]
+    private = re.compile(r"\._|__main__|exercises\.(ex\d\d|own)\b")
+    return [name for name in names if not private.search(name)]
 
 
 def test_every_public_module_is_in_the_reference_once():
-    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.rst")]
-    documented = Counter(name for page in pages for name in overview.documented_modules(page))
-    assert documented == Counter(public_modules())
+    documented = [name for room in reference.ROOMS for name in reference.modules_of(room)]
+    assert Counter(documented) == Counter(set(public_modules()) - {"minitransformer.version"})
 
 
 def test_every_public_module_says_in_a_sentence_what_it_is():
-    assert all(overview.summary(name)[-1] in ".?" for name in public_modules())
+    assert all(reference.summary(name)[-1] in ".?" for name in public_modules())
+
+
+def test_a_room_names_the_lessons_whose_row_mentions_its_files():
+    assert "12_learning" in reference.lessons_on("optim")
+    assert "08_attention" not in reference.lessons_on("optim")
 
 
 @each_notebook
@@ -106,7 +110,7 @@ def test_what_is_returned_has_no_type():
 
 
 def test_a_package_lists_what_it_gives_and_links_it():
-    module, lines = minitransformer.exercises, []
+    module, lines = minitransformer.course.exercises, []
     docstrings.with_names(None, "module", module.__name__, module, None, lines)
     assert ":py:obj:`check_exercise`" in "".join(lines)
 

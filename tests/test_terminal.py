@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from minitransformer.commands import fill, generate, tag, translate
-from minitransformer.terminal import ReadableStream, bare, exact, readable, readable_streams
+from minitransformer.core.terminal import ReadableStream, bare, exact, readable, readable_streams
 from minitransformer.training.progress import Progress
 
 HOSTILE = "a\x1b]0;title\x07\x1b[2Jb\rc\x9b1md\x7f\u202ee\u2066f"

@@ -12,14 +12,14 @@ from tiny_translator import captions, train_once
 from waiting import HANGS
 
 from minitransformer import CPU, Device, TransformerConfig
-from minitransformer import translator as translator_module
-from minitransformer.backend import DeviceError
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.core.backend import DeviceError
+from minitransformer.core.twins import Twin
+from minitransformer.core.workers import available_cores
+from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.inference import translator as translator_module
+from minitransformer.inference.translator import Translator
 from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.translator import Translator
-from minitransformer.twins import Twin
-from minitransformer.workers import available_cores
+from minitransformer.runs.checkpoint import CheckpointError
 
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 

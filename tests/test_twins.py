@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer.twins import Twin, accelerated, standing_in, twinned
+from minitransformer.core.twins import Twin, accelerated, standing_in, twinned
 
 X = np.arange(3.0)
 

@@ -7,13 +7,13 @@ import shutil
 import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from minitransformer.cli import main
-from minitransformer.data.vocabulary import Vocabulary, VocabularyError
-from minitransformer.regular_file import IrregularFileError, open_regular, read_regular
-from minitransformer.run_folder import RunFolder
+from minitransformer.commands.cli import main
+from minitransformer.core.regular_file import IrregularFileError, open_regular, read_regular
+from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.translator import Translator
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
 

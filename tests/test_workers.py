@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from waiting import HANGS
 
 from minitransformer import CPU, Device
-from minitransformer import blas_threads as blas_module
-from minitransformer import workers as workers_module
-from minitransformer.workers import Workers, available_cores, default_shards
+from minitransformer.core import blas_threads as blas_module
+from minitransformer.core import workers as workers_module
+from minitransformer.core.workers import Workers, available_cores, default_shards
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -11,10 +11,10 @@ from itertools import islice
 
 import numpy as np
 
-from minitransformer.backend import CPU
-from minitransformer.data import toy
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.lock import only_training
+from minitransformer.core.backend import CPU
+from minitransformer.data.text import toy
+from minitransformer.runs.lock import only_training
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 
 SUBJECTS = {"ein Hund": "a dog", "eine Frau": "a woman", "das Kind": "the child", "wir": "we"}
 VERBS = {"läuft": "runs", "schläft": "sleeps", "singt": "sings"}

@@ -17,8 +17,8 @@ from pathlib import Path
 from tiny_run import tiny_recipe, tiny_trainer
 from tqdm import tqdm
 
-from minitransformer.cli import main as minitransformer
 from minitransformer.commands import plot
+from minitransformer.commands.cli import main as minitransformer
 from minitransformer.training.recipe import settings
 from minitransformer.training.trainer import Trainer
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sphinx.util import logging
 
-from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.explore import page_of
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 

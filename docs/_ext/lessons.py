@@ -67,7 +67,7 @@ def page_of(path, notebook):
 
 
 def linked_module(match):
-    """`minitransformer/masks.py` as a link to the module's place in the API reference."""
+    """`minitransformer/layers/masks.py` as a link to the module's place in the API reference."""
     path = match[1]
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     return f"{{py:mod}}`{path} <{module}>`"

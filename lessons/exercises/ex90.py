@@ -4,7 +4,7 @@ Your functions get arrays of NumPy and of a far machine, which are no NumPy arra
 its library by array_namespace(x). Shapes: B batch, H heads, T length, K head width, D width.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 
 def break_even(cpu, gpu, link, products):

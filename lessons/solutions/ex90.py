@@ -1,6 +1,6 @@
 """Solutions of lesson 90, arrays on two machines."""
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 
 def break_even(cpu, gpu, link, products):

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from minitransformer.accelerate import keep_freed_memory
-from minitransformer.backend import CPU
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.errors import InputError
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.processes import all_processes
-from minitransformer.training.task import task_class
-from minitransformer.translator import Translator
+from minitransformer.core.backend import CPU
+from minitransformer.core.errors import InputError
+from minitransformer.inference.translator import Translator
+from minitransformer.parallel.processes import all_processes
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import task_class
 
 
 def add_run_folder(parser, **options):
@@ -68,9 +68,9 @@ def add_own(parser):
 def own_functions(options):
     """Inside, the functions of the file that ``own`` of the options names stand in, if it does."""
     if options.own:
-        from minitransformer.exercises import parts_of  # nothing else needs these three
-        from minitransformer.own import own
-        from minitransformer.own.layers import require_paper_layers
+        from minitransformer.course.exercises import parts_of  # nothing else needs these three
+        from minitransformer.course.own import own
+        from minitransformer.course.own.layers import require_paper_layers
 
         config, _ = RunFolder(options.run_folder).load_config()
         require_paper_layers(config.kind)

@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 from minitransformer.commands.gradcheck import NOT_CHECKED, RIGHT, WRONG
-from minitransformer.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.exercises.parts import RIGHT as SOLVED
+from minitransformer.core.libraries import MissingLibraryError
+from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.course.exercises.parts import RIGHT as SOLVED
+from minitransformer.course.own.check import check_own, following
+from minitransformer.course.own.file import OwnFile
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import did_you_mean, load_file
-from minitransformer.libraries import MissingLibraryError
-from minitransformer.own.check import check_own, following
-from minitransformer.own.file import OwnFile
 
 # Where a file is looked for, in this order: your copies come first, from within a folder as well.
 FOLDERS = "answers", "../answers", "lessons/exercises", "exercises", "."

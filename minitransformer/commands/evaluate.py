@@ -2,8 +2,6 @@
 
 import json
 
-import minitransformer
-from minitransformer.checkpoint import load_model_arrays
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
@@ -14,15 +12,17 @@ from minitransformer.commands.arguments import (
     own_functions,
     translator_of,
 )
-from minitransformer.evaluation import sacrebleu_metrics, score, table
-from minitransformer.regular_file import errors_named
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.processes import all_processes
+from minitransformer.core.regular_file import errors_named
+from minitransformer.core.twins import accelerated
+from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
+from minitransformer.parallel.processes import all_processes
+from minitransformer.runs.checkpoint import load_model_arrays
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.splits import TEST_SPLITS, load_split
+from minitransformer.tasks.task import task_class
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
-from minitransformer.training.splits import TEST_SPLITS, load_split
-from minitransformer.training.task import task_class
-from minitransformer.twins import accelerated
+from minitransformer.version import __version__
 
 OF_TESTS = ("split", "data_dir", "checkpoints", "output", "json")
 
@@ -125,7 +125,7 @@ def _score(options):
     if options.json:
         content = {
             "command": options.command,
-            "version": minitransformer.__version__,
+            "version": __version__,
             "corpus": recipe.data.corpus,
             "split": split,
             "seed": recipe.training.seed,

@@ -6,13 +6,13 @@ import webbrowser
 from pathlib import Path
 
 from minitransformer.commands.arguments import add_run_folder, new_file, note_own
-from minitransformer.data.corpus import read_text
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.core.regular_file import written_whole
+from minitransformer.data.text.corpus import read_text
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import explorer_page, require_explorable
-from minitransformer.regular_file import written_whole
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.splits import load_split
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.splits import load_split
 
 EXAMPLES = 12
 

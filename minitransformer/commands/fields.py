@@ -5,7 +5,7 @@ import re
 import textwrap
 from functools import cache
 
-from minitransformer.models.kinds import DEFAULT, KINDS, config_class
+from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import DataConfig, settings
 

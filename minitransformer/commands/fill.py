@@ -10,8 +10,8 @@ from minitransformer.commands.arguments import (
     require_task,
     text_of,
 )
-from minitransformer.filler import Filler
-from minitransformer.terminal import exact
+from minitransformer.core.terminal import exact
+from minitransformer.inference.filler import Filler
 
 
 def add(parser):

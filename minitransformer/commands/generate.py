@@ -13,8 +13,8 @@ from minitransformer.commands.arguments import (
     require_task,
     text_of,
 )
-from minitransformer.generator import TextGenerator
-from minitransformer.terminal import exact
+from minitransformer.core.terminal import exact
+from minitransformer.inference.generator import TextGenerator
 
 
 def add(parser):

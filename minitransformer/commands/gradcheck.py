@@ -7,13 +7,13 @@ import math
 import sys
 from collections import Counter
 
-from minitransformer.apart import OutOfTimeError, run_apart
-from minitransformer.errors import ExplainedError
+from minitransformer.commands.apart import OutOfTimeError, run_apart
+from minitransformer.core.errors import ExplainedError
+from minitransformer.core.twins import accelerated
 from minitransformer.gradcheck import CheckError, report
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.gradcheck.check import LONGEST, WAYS_OUT
 from minitransformer.gradcheck.learner import check_file, did_you_mean
-from minitransformer.twins import accelerated
 
 RIGHT, WRONG, NOT_CHECKED = 0, 1, 2  # exit statuses
 STATUS = {report.RIGHT: RIGHT, report.WRONG: WRONG, report.UNTOLD: NOT_CHECKED}

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np  # noqa: F401  # loads the BLAS that threadpool_info is to find
 
-from minitransformer.backend import DeviceError, select_device
-from minitransformer.libraries import library_if_there
-from minitransformer.workers import available_cores
+from minitransformer.core.backend import DeviceError, select_device
+from minitransformer.core.libraries import library_if_there
+from minitransformer.core.workers import available_cores
 
 FORCED = "OPENBLAS_CORETYPE"
 THREADS = {  # the variables that a BLAS reads, the stronger one first

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-import minitransformer
-from minitransformer.backend import DeviceError
-from minitransformer.checkpoint.fields import number, require_fields
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
-from minitransformer.data.multi30k import DATA_VARIABLE
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.beginning import Beginning
-from minitransformer.training.processes import all_processes
+from minitransformer.core.backend import DeviceError
+from minitransformer.core.workers import available_cores
+from minitransformer.data.text.multi30k import DATA_VARIABLE
+from minitransformer.parallel.processes import all_processes
+from minitransformer.runs.checkpoint.fields import number, require_fields
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import task_class
+from minitransformer.training.pretrained import Beginning
 from minitransformer.training.recipe import Recipe
-from minitransformer.training.task import task_class
-from minitransformer.workers import available_cores
+from minitransformer.version import __version__
 
 
 def add(parser):
@@ -47,7 +47,7 @@ def run(options):
 
 def _machine_facts(processes):
     return {
-        "minitransformer": minitransformer.__version__,
+        "minitransformer": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "cores": available_cores(),
@@ -78,7 +78,7 @@ def _gpu(processes):
         device = processes.device("cuda")
     except DeviceError as error:
         return f"none; {error}"
-    from minitransformer.training.nccl import nccl_version
+    from minitransformer.parallel.nccl import nccl_version
 
     found = f"{device}, CuPy {device.xp.__version__}"
     if version := nccl_version():

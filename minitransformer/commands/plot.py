@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from minitransformer import plots
-from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands.arguments import add_run_folder
-from minitransformer.regular_file import written_whole
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.task import task_class
+from minitransformer.core.regular_file import written_whole
+from minitransformer.evaluation import plots
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import task_class
 
 
 def add(parser):

@@ -8,8 +8,8 @@ from minitransformer.commands.arguments import (
     note_unknown,
     require_task,
 )
-from minitransformer.labeller import Labeller
-from minitransformer.terminal import exact
+from minitransformer.core.terminal import exact
+from minitransformer.inference.labeller import Labeller
 
 
 def add(parser):

@@ -11,25 +11,25 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from minitransformer.backend import CPU
-from minitransformer.checkpoint import CheckpointError
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.commands.fields import add_fields, chosen_fields
-from minitransformer.errors import in_words
-from minitransformer.interrupts import exit_status, interrupts_raised
-from minitransformer.libraries import MissingLibraryError
-from minitransformer.own.layers import require_paper_layers
-from minitransformer.own.training import certify, checked, explained
-from minitransformer.run_folder import RUNS, RunFolder
-from minitransformer.training.beginning import Beginning
-from minitransformer.training.lock import NAME as LOCK
-from minitransformer.training.lock import only_training
-from minitransformer.training.processes import all_processes
+from minitransformer.core.backend import CPU
+from minitransformer.core.errors import in_words
+from minitransformer.core.interrupts import exit_status, interrupts_raised
+from minitransformer.core.libraries import MissingLibraryError
+from minitransformer.course.own.layers import require_paper_layers
+from minitransformer.course.own.training import certify, checked, explained
+from minitransformer.parallel.processes import all_processes
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.lock import NAME as LOCK
+from minitransformer.runs.lock import only_training
+from minitransformer.runs.run_folder import RUNS, RunFolder
+from minitransformer.tasks.task import task_class
+from minitransformer.training.pretrained import Beginning
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import PATHS, Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
-from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Stopped
 
 

@@ -6,7 +6,6 @@ import itertools
 import os
 import sys
 
-from minitransformer import plots
 from minitransformer.commands.arguments import (
     add_accelerate,
     add_device,
@@ -19,9 +18,10 @@ from minitransformer.commands.arguments import (
     require_task,
     translator_of,
 )
-from minitransformer.regular_file import errors_named
-from minitransformer.terminal import bare, exact
-from minitransformer.training.processes import all_processes
+from minitransformer.core.regular_file import errors_named
+from minitransformer.core.terminal import bare, exact
+from minitransformer.evaluation import plots
+from minitransformer.parallel.processes import all_processes
 
 PICTURES = (".png", ".pdf", ".svg")
 

@@ -1,1 +1,1 @@
-"""Parallel text, vocabulary and batches: everything between files of sentences and id arrays."""
+"""What models are trained on, a kind of data a folder: from files to batches of arrays."""

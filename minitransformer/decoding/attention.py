@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from minitransformer.backend import to_host
-from minitransformer.data.vocabulary import BOS, EOS, PAD
-from minitransformer.twins import standing_in
+from minitransformer.core.backend import to_host
+from minitransformer.core.twins import standing_in
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 
 
 def cross_attention(model, source, target):

@@ -19,8 +19,10 @@ prefix in its beam can reach those already found, so stopping early changes no r
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
-from minitransformer.data.vocabulary import BOS, EOS
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.errors import InputError, require_whole
+from minitransformer.core.twins import twinned
+from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding.attention import require_attention, with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
@@ -31,8 +33,6 @@ from minitransformer.decoding.hypothesis import (
     word_scores,
 )
 from minitransformer.decoding.states import decoder_for
-from minitransformer.errors import InputError, require_whole
-from minitransformer.twins import twinned
 
 # Where a translation ends in the tree of prefixes: after ``length`` tokens, at place ``slot`` of
 # the beam. There is none where the score is -inf.

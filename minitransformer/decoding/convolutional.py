@@ -8,7 +8,7 @@ hypotheses copies those few inputs.
 
 import math
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.decoding.incremental import (
     attend,
     keys_and_values,

@@ -9,7 +9,8 @@ All sentences X take a step together, and those that are at their end leave.
 
 import numpy as np
 
-from minitransformer.data.vocabulary import BOS, EOS
+from minitransformer.core.twins import twinned
+from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding.attention import require_attention, with_attention
 from minitransformer.decoding.hypothesis import (
     Hypothesis,
@@ -19,7 +20,6 @@ from minitransformer.decoding.hypothesis import (
     word_scores,
 )
 from minitransformer.decoding.states import decoder_for
-from minitransformer.twins import twinned
 
 
 @twinned

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from minitransformer.backend import array_namespace, to_host
-from minitransformer.data.vocabulary import BOS, EOS, PAD
-from minitransformer.errors import DivergedError, InputError, require_whole
+from minitransformer.core.backend import array_namespace, to_host
+from minitransformer.core.errors import DivergedError, InputError, require_whole
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 
 DIVERGED = (
     "the model's probabilities are NaN; its weights may be damaged or its training have diverged, "

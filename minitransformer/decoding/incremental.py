@@ -11,7 +11,7 @@ their sentence, as they are W queries to its memory, and choosing hypotheses cop
 
 import math
 
-from minitransformer.backend import CPU, array_namespace
+from minitransformer.core.backend import CPU, array_namespace
 from minitransformer.layers.attention import (
     merge_heads,
     scaled_dot_product_attention,

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
+from minitransformer.core.twins import stands_in
 from minitransformer.decoding.incremental import Growing, attend, keys_and_values, output_weight
 from minitransformer.layers.linear import linear
-from minitransformer.twins import stands_in
 
 
 def text_decoder_for(model):

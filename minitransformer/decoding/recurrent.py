@@ -7,7 +7,7 @@ copies states, K numbers each.
 
 import math
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.decoding.incremental import output_weight
 from minitransformer.layers.additive_attention import additive_attention
 from minitransformer.layers.linear import linear

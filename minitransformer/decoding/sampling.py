@@ -9,9 +9,9 @@ With τ → 0 only the most probable token is left.
 
 import numpy as np
 
-from minitransformer.data.vocabulary import BOS, PAD, UNK
+from minitransformer.core.errors import DivergedError, InputError, require_whole
+from minitransformer.data.text.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.hypothesis import DIVERGED
-from minitransformer.errors import DivergedError, InputError, require_whole
 
 
 def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0):

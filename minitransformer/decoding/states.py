@@ -9,12 +9,12 @@ Any model that encodes and decodes has a state that works everything out anew, a
 there is a line for it here.
 """
 
+from minitransformer.core.twins import stands_in
 from minitransformer.decoding.convolutional import ConvolutionalDecoder
 from minitransformer.decoding.incremental import IncrementalDecoder
 from minitransformer.decoding.recurrent import RecurrentDecoder
 from minitransformer.decoding.restricted import RestrictedDecoder
 from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.twins import stands_in
 
 # By the kind of a model, what keeps what does not change from step to step.
 STATES = {

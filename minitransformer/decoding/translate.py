@@ -4,11 +4,11 @@ from bisect import bisect_left
 
 import numpy as np
 
-from minitransformer.data.vocabulary import PAD
+from minitransformer.core.errors import require_whole
+from minitransformer.core.workers import ONE_WORKER
+from minitransformer.data.text.vocabulary import PAD
 from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
-from minitransformer.errors import require_whole
-from minitransformer.workers import ONE_WORKER
 
 # Each of several workers has at least so many batches, which do not all take the same time; but no
 # batch is made smaller than so many padded tokens for that, as a step has its fixed costs.

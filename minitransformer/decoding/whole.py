@@ -5,7 +5,7 @@ step is the model's ``decode`` as in training: it serves any architecture, and w
 a layer is called.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 
 class WholeDecoder:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.backend import to_host
-from minitransformer.checkpoint import CheckpointError
+from minitransformer.core.backend import to_host
+from minitransformer.runs.checkpoint import CheckpointError
 
 FOLDER = Path(__file__).parent
 LARGEST = 12_000_000  # bytes of a page

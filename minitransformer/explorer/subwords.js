@@ -1,4 +1,4 @@
-// The vocabulary: text in, ids of subword pieces out, and back, as data/vocabulary.py has them.
+// The vocabulary: text in, ids of subword pieces out, and back, as data/text/vocabulary.py has them.
 
 export const [PAD, UNK, BOS, EOS] = [0, 1, 2, 3];
 export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
-from minitransformer.data.batches import Batch
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module
+from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.modules import module_pair, moved_from_start
 from minitransformer.layers.additive_attention import AdditiveAttention
@@ -35,6 +36,7 @@ from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
@@ -52,17 +54,15 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
-from minitransformer.models.kinds import new_model
 from minitransformer.models.language_model import LanguageModelConfig
 from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
+from minitransformer.models.registry import new_model
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.tagger import TaggerConfig
 from minitransformer.models.transformer_config import TransformerConfig
-from minitransformer.module import Module
 
 B, T, S, D, H, K, F, V = 3, 4, 5, 6, 2, 3, 7, 11
 SOURCE = np.array([[4, 7, 2, 9, 5], [3, 8, 7, 0, 0], [6, 1, 0, 0, 0]])  # (B, S), 0 is padding

@@ -6,7 +6,7 @@ hides nothing from a function that takes a matrix and its transpose for the same
 
 import numpy as np
 
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.pair import OutOfTime, read_only
 from minitransformer.gradcheck.report import CheckError
 

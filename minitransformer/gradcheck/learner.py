@@ -14,10 +14,10 @@ from types import ModuleType
 
 import numpy as np
 
+from minitransformer.core.regular_file import read_regular
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.gradcheck.report import CheckError
-from minitransformer.regular_file import read_regular
 
 MOST = 10**6  # bytes of a file
 PARTS = {  # of a pair: what follows its name, and what to write where that is missing

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.diagnosis import REPLACED
 from minitransformer.gradcheck.pair import argument_names, call
 from minitransformer.gradcheck.report import WRONG, CheckError
 from minitransformer.gradcheck.trial import gradient_name
-from minitransformer.module import Module
 
 
 def check_module(module, *inputs, seed=0, **options):

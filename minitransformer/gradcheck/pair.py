@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.report import CheckError
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from minitransformer.errors import ExplainedError
+from minitransformer.core.errors import ExplainedError
 
 RIGHT, WRONG, UNTOLD = "right", "wrong", "cannot be told"  # verdicts
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
 from minitransformer.gradcheck.evidence import Evidence
 from minitransformer.gradcheck.faults import UNSTEADY

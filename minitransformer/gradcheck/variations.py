@@ -9,7 +9,7 @@ from numbers import Number
 
 import numpy as np
 
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.pair import read_only
 
 LESS = 0.9  # of a number: what is positive, or a probability, remains so

@@ -18,10 +18,10 @@ All h_ts are kept for the backward, B·T·S·F numbers: for 64 sentences of 20 t
 26 MB in float32, where the dot product keeps B·T·S.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.linear import Linear, glorot_uniform
 from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.module import Module, Parameter
 
 
 def additive_attention(query, key, value, v, mask=None):

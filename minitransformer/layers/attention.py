@@ -19,11 +19,11 @@ result into heads is only another view of it. In the shapes below K is the head 
 
 import math
 
+from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import reads_weights, twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
-from minitransformer.module import Module, Parameter
-from minitransformer.twins import reads_weights, twinned
 
 
 @twinned

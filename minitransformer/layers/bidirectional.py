@@ -6,8 +6,8 @@ so that y_t knows what stands before t and what stands after it. Derivation: eac
 gradient of one direction, and as both read x, dx is the sum of the two.
 """
 
-from minitransformer.backend import array_namespace
-from minitransformer.module import Module
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module
 
 
 class Bidirectional(Module):

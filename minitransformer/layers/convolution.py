@@ -24,10 +24,10 @@ import math
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
-from minitransformer.masks import check_token_mask
-from minitransformer.module import Module, Parameter
+from minitransformer.layers.masks import check_token_mask
 
 
 def convolution(x, weight, bias=None, dilation=1, causal=False, mask=None):

@@ -6,7 +6,7 @@ mask is drawn, y = x · m with m ∈ {0, 1 / (1 − p)} is linear, so dx = dy ·
 
 import numpy as np
 
-from minitransformer.twins import twinned
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -13,7 +13,8 @@ through time is in ``recurrence.py``. There dz is multiplied by Uᵀ at every st
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.recurrence import (
     first_state,
@@ -22,7 +23,6 @@ from minitransformer.layers.recurrence import (
     recurrence,
     recurrence_backward,
 )
-from minitransformer.module import Module, Parameter
 
 
 def elman_cell(from_input, from_state, h):

@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from minitransformer.backend import array_namespace, like, scatter_add
+from minitransformer.core.backend import array_namespace, like, scatter_add
+from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 from minitransformer.layers.linear import linear, linear_backward
-from minitransformer.module import Module, Parameter
-from minitransformer.token_ids import check_token_ids
-from minitransformer.twins import twinned
+from minitransformer.layers.token_ids import check_token_ids
 
 
 @twinned

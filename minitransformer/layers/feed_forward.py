@@ -8,11 +8,11 @@ is the chain reversed.
 
 import numpy as np
 
+from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.module import Module, Parameter
-from minitransformer.twins import twinned
 
 
 @twinned

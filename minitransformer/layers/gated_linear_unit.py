@@ -11,7 +11,7 @@ Where the gate is open, σ ≈ 1, the gradient of a passes unchanged. In tanh(a)
 earlier networks, tanh' would make it smaller at every layer.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 
 

@@ -26,7 +26,8 @@ The matrices stand side by side, W = [W_r W_z W_n] (D_in, 3D) and U = [U_r U_z U
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.recurrence import (
     first_state,
@@ -36,7 +37,6 @@ from minitransformer.layers.recurrence import (
     recurrence_backward,
 )
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
-from minitransformer.module import Module, Parameter
 
 
 def gru_cell(from_input, from_state, h):

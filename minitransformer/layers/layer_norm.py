@@ -17,9 +17,9 @@ or rescaling a row changes nothing (up to ε). γ and β serve every row:
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
-from minitransformer.module import Module, Parameter
-from minitransformer.twins import twinned
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -14,12 +14,12 @@ reaches stays as it was drawn.
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
 )
-from minitransformer.module import Module, Parameter
 
 
 def learned_positions(x, table):

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from minitransformer.module import Module, Parameter
-from minitransformer.twins import twinned
+from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -26,7 +26,8 @@ The matrices stand side by side, in the order i, f, g, o: W (D_in, 4D), U (D, 4D
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.recurrence import (
     first_state,
@@ -36,7 +37,6 @@ from minitransformer.layers.recurrence import (
     recurrence_backward,
 )
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
-from minitransformer.module import Module, Parameter
 
 
 def lstm_cell(from_input, from_state, h, c):

@@ -8,9 +8,9 @@ It is added to the embeddings and has nothing to train, so dx = dy.
 
 import numpy as np
 
-from minitransformer.backend import like
-from minitransformer.module import Module
-from minitransformer.twins import twinned
+from minitransformer.core.backend import like
+from minitransformer.core.module import Module
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -26,9 +26,9 @@ small GEMM each way. The large ones, all a_t before the loop, dW and dU after it
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.layers.linear import glorot_uniform, linear
-from minitransformer.masks import check_token_mask
+from minitransformer.layers.masks import check_token_mask
 
 
 def recurrence(cell, from_input, state, w_hidden, b_hidden, mask=None, reverse=False):

@@ -4,8 +4,8 @@ Derivation. The slope is 1 where x > 0 and 0 where x < 0. At x = 0 there is none
 the gradient passes where the output is alive and stops elsewhere:  dx = dy · [x > 0].
 """
 
-from minitransformer.backend import array_namespace
-from minitransformer.twins import twinned
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import twinned
 
 
 @twinned

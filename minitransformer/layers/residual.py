@@ -13,10 +13,10 @@ dx = dz, and dh is dz through the dropout. As x also feeds the sublayer, the two
 are added by whoever owns the sublayer.
 """
 
+from minitransformer.core.module import Module
+from minitransformer.core.twins import twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.layer_norm import LayerNorm
-from minitransformer.module import Module
-from minitransformer.twins import twinned
 
 
 @twinned

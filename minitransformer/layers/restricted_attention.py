@@ -21,7 +21,7 @@ neighbourhoods of three blocks (or two), so its gradient is the sum of what they
 and likewise dv_s, which is the backward of the gathering windows.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     merge_heads,

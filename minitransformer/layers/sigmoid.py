@@ -7,7 +7,7 @@ The second form is the same number, and no x makes it overflow. Derivation. With
     dx = dy · y (1 − y)
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 
 def sigmoid(x):

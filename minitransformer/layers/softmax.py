@@ -11,8 +11,8 @@ changes no weight and keeps exp from overflowing. Forbidden positions have score
 row with nothing allowed has all weights 0 by definition, and with them all gradients.
 """
 
-from minitransformer.backend import array_namespace
-from minitransformer.twins import twinned
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -13,7 +13,7 @@ because Σ p_u ∂log p_u/∂z_v = 0 and −Σ q_u log p_u is a cross-entropy. E
 into −a and gives the gradient for the other logits.
 """
 
-from minitransformer.backend import array_namespace, like
+from minitransformer.core.backend import array_namespace, like
 
 
 def consistency(logits, targets, pad_id=0, num_tokens=None):

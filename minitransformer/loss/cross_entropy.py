@@ -14,9 +14,9 @@ such floor and is reported beside it.
 
 import numpy as np
 
-from minitransformer.backend import array_namespace, is_array, like
-from minitransformer.token_ids import check_token_ids
-from minitransformer.twins import twinned
+from minitransformer.core.backend import array_namespace, is_array, like
+from minitransformer.core.twins import twinned
+from minitransformer.layers.token_ids import check_token_ids
 
 
 @twinned

@@ -10,11 +10,11 @@ time, which is what a faster twin does. Derivation: that of ``layers/linear.py``
 
 import numpy as np
 
-from minitransformer.backend import array_namespace, is_array
+from minitransformer.core.backend import array_namespace, is_array
+from minitransformer.core.twins import twinned
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
-from minitransformer.twins import twinned
 
 
 @twinned

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields
 from numbers import Integral, Real
 from typing import ClassVar, get_type_hints
 
-from minitransformer.errors import InputError
+from minitransformer.core.errors import InputError
 
 TOO_MANY = 2**31  # of anything that is counted
 # More is no model that anybody trains, and a machine would be busy for hours with building it.
@@ -25,8 +25,8 @@ class ModelConfig:
     one or two sizes of vocabularies.
 
     Attributes:
-        kind: the name that ``models/kinds.py`` knows the model by.
-        task: the name that ``training/task.py`` knows by what it is trained for.
+        kind: the name that ``models/registry.py`` knows the model by.
+        task: the name that ``tasks/task.py`` knows by what it is trained for.
         paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
             that a learner's may stand in for them.
         begins_with: kinds whose parameters a training of this one may begin with.

@@ -22,7 +22,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.convolution import Convolution
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -31,7 +32,6 @@ from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
 from minitransformer.models.config import TranslatorConfig, require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
-from minitransformer.module import Module
 
 ROOT_HALF = math.sqrt(0.5)
 

@@ -6,9 +6,9 @@
 Wherever ``rng`` is None nothing is dropped out: that is inference.
 """
 
-from minitransformer.errors import InputError
+from minitransformer.core.errors import InputError
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
-from minitransformer.masks import padding_mask
+from minitransformer.layers.masks import padding_mask
 from minitransformer.models.token_model import TokenModel, as_ids
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
-from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.stacks import Encoder
 from minitransformer.models.token_model import TokenModel, as_ids

@@ -14,7 +14,7 @@ there; BERT's second task, which of two sentences follows the other, is left out
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.masks import padding_mask
+from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
 

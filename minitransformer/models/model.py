@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 
-from minitransformer.backend import CPU, select_device
-from minitransformer.module import FlatParameters, Module
+from minitransformer.core.backend import CPU, select_device
+from minitransformer.core.module import FlatParameters, Module
 
 
 class Model(Module):

@@ -30,8 +30,9 @@ encoder's states as keys and as values. A fixed vector is used T + 1 times:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.backend import array_namespace
-from minitransformer.errors import InputError
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.errors import InputError
+from minitransformer.core.module import Module
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -39,7 +40,6 @@ from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
 from minitransformer.models.config import TranslatorConfig, require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
-from minitransformer.module import Module
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ to the source stays whole. N layers see N · window positions. All else is the T
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minitransformer.layers.masks import padding_mask
 from minitransformer.layers.restricted_attention import RestrictedSelfAttention
-from minitransformer.masks import padding_mask
 from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig
 

@@ -6,12 +6,12 @@ encoder.
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """
 
+from minitransformer.core.module import Module
+from minitransformer.core.twins import reads_weights, twinned
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import ResidualConnection
-from minitransformer.module import Module
-from minitransformer.twins import reads_weights, twinned
 
 
 class EncoderLayer(Module):

@@ -8,7 +8,7 @@ dropped out: that is inference.
 
 import numpy as np
 
-from minitransformer.backend import array_namespace, is_array
+from minitransformer.core.backend import array_namespace, is_array
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.models.model import Model
 

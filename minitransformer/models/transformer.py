@@ -3,10 +3,10 @@
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.layers.positional_encoding import PositionalEncoding
-from minitransformer.masks import causal_mask, padding_mask
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.stacks import Decoder, Encoder
 

@@ -7,9 +7,9 @@ The moments start at zero and so are too small at first; dividing by 1 − βᵗ
 counts the steps of the whole model.
 """
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import twinned
 from minitransformer.optim.optimizer import Optimizer
-from minitransformer.twins import twinned
 
 
 @twinned

@@ -2,8 +2,8 @@
 
 import math
 
-from minitransformer.backend import array_namespace
-from minitransformer.twins import twinned
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import twinned
 
 
 @twinned

@@ -4,9 +4,9 @@ An optimizer is a function on 1-D arrays, in place, and a thin class that keeps 
 there are, ``vectors`` tells; a checkpoint keeps them, and the count ``t``.
 """
 
-from minitransformer.backend import array_namespace
-from minitransformer.module import FlatParameters
-from minitransformer.workers import ONE_WORKER
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import FlatParameters
+from minitransformer.core.workers import ONE_WORKER
 
 
 class Optimizer:

@@ -14,7 +14,7 @@ longer near the peak. The last is that of He et al. (2016, section 4.2) for CIFA
 
 import math
 
-from minitransformer.twins import twinned
+from minitransformer.core.twins import twinned
 
 
 @twinned

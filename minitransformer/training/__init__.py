@@ -1,1 +1,1 @@
-"""Training: recipes, the loop over batches, the optimizer and schedule of the paper, progress."""
+"""How a model is trained: recipes, steps, epochs, the loop around them, progress."""

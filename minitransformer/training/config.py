@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from minitransformer.errors import InputError
+from minitransformer.core.errors import InputError
 from minitransformer.optim import schedule
 
 DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the learning rate

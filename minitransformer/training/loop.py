@@ -9,10 +9,10 @@ and tries the mean of the last epochs' parameters.
 
 import math
 
+from minitransformer.core.twins import accelerated
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.training.trainer import step_seed
-from minitransformer.twins import accelerated
 
 
 def train(model, task, config):

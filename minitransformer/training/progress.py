@@ -6,8 +6,8 @@ import sys
 import time
 from contextlib import contextmanager
 
-from minitransformer.libraries import library_if_there
-from minitransformer.terminal import bare, readable
+from minitransformer.core.libraries import library_if_there
+from minitransformer.core.terminal import bare, readable
 
 SECONDS_BETWEEN_LINES = 10
 

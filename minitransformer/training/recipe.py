@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
-from minitransformer.errors import InputError
-from minitransformer.models.kinds import DEFAULT, KINDS, config_class
+from minitransformer.core.errors import InputError
+from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"

@@ -5,20 +5,20 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from minitransformer import __version__
-from minitransformer.backend import CPU
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.checkpoint.binding import differing, fingerprint
-from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
-from minitransformer.data.vocabulary import Vocabulary
-from minitransformer.models.kinds import new_model
-from minitransformer.training.beginning import Beginning
-from minitransformer.training.processes import ALONE
+from minitransformer.core.backend import CPU
+from minitransformer.core.workers import default_shards, workers_for
+from minitransformer.data.text.characters import CharacterVocabulary, load_vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.models.registry import new_model
+from minitransformer.parallel.processes import ALONE
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint.binding import differing, fingerprint
+from minitransformer.tasks.task import task_class
+from minitransformer.training.pretrained import Beginning
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.task import task_class
 from minitransformer.training.trainer import Trainer
-from minitransformer.workers import default_shards, workers_for
+from minitransformer.version import __version__
 
 
 def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=None):

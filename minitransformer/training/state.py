@@ -8,8 +8,8 @@ seconds           the time that training and validation have taken
 The best score has the name that the task gives it, ``"bleu"`` for a translation.
 """
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.checkpoint.fields import count, number, require_fields
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint.fields import count, number, require_fields
 
 
 def require_sense(where, state, epochs, score):

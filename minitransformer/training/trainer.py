@@ -16,8 +16,16 @@ import numpy as np
 
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.accelerate.cuda import matmul_precision
-from minitransformer.backend import CPU, array_namespace, to_host
-from minitransformer.checkpoint import (
+from minitransformer.core.backend import CPU, array_namespace, to_host
+from minitransformer.core.errors import ExplainedError
+from minitransformer.core.interrupts import Interrupt, interrupts_noted, interrupts_raised
+from minitransformer.core.twins import accelerated
+from minitransformer.core.workers import workers_for
+from minitransformer.layers.token_ids import ids_checked_before
+from minitransformer.optim.adam import Adam
+from minitransformer.optim.clipping import clip_scale
+from minitransformer.parallel.processes import ALONE
+from minitransformer.runs.checkpoint import (
     CheckpointError,
     average,
     checkpoints,
@@ -26,15 +34,7 @@ from minitransformer.checkpoint import (
     model_arrays,
     newest_checkpoint,
 )
-from minitransformer.errors import ExplainedError
-from minitransformer.interrupts import Interrupt, interrupts_noted, interrupts_raised
-from minitransformer.optim.adam import Adam
-from minitransformer.optim.clipping import clip_scale
-from minitransformer.token_ids import ids_checked_before
-from minitransformer.training.processes import ALONE
 from minitransformer.training.state import require_sense
-from minitransformer.twins import accelerated
-from minitransformer.workers import workers_for
 
 
 class TrainingError(ExplainedError):

@@ -8,8 +8,8 @@ from cuda_shim.fake_cublas import HANDLE, FakeCublas
 from cuda_shim.machine import Machine, build, compiler
 
 from minitransformer.accelerate.cuda import kernels, matmul
-from minitransformer.backend import Device, DeviceError, select_device
-from minitransformer.counter_generator import CounterGenerator
+from minitransformer.core.backend import Device, DeviceError, select_device
+from minitransformer.core.counter_generator import CounterGenerator
 from minitransformer.gradcheck import cases
 from minitransformer.layers import attention, dropout, embedding, feed_forward, layer_norm, residual
 from minitransformer.loss import cross_entropy, projected_loss

@@ -15,6 +15,8 @@ import pytest
 
 from minitransformer import Transformer, accelerated
 from minitransformer.accelerate import cpu, keep_freed_memory
+from minitransformer.core.twins import TwinCache
+from minitransformer.core.workers import Workers
 from minitransformer.gradcheck.cases import (
     BATCH,
     CASES,
@@ -35,8 +37,6 @@ from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.optim.adam import Adam, adam_update
-from minitransformer.twins import TwinCache
-from minitransformer.workers import Workers
 
 D, F, V = 6, 7, 11
 P = 64 / 256

@@ -9,8 +9,9 @@ from strict_cupy import StrictArray, StrictCupy, strict
 
 from minitransformer.accelerate.cuda import atomic_embedding_gradients, launches
 from minitransformer.accelerate.cuda import loss as cuda_loss
-from minitransformer.backend import CPU, array_namespace, is_array, like, to_host
-from minitransformer.counter_generator import CounterGenerator
+from minitransformer.core.backend import CPU, array_namespace, is_array, like, to_host
+from minitransformer.core.counter_generator import CounterGenerator
+from minitransformer.core.twins import TwinCache, accelerated
 from minitransformer.gradcheck.cases import BATCH, CASES, small_config
 from minitransformer.layers.attention import (
     multi_head_attention,
@@ -29,7 +30,6 @@ from minitransformer.loss.projected_loss import projected_loss, projected_loss_b
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam, adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
-from minitransformer.twins import TwinCache, accelerated
 
 # Of the largest entry. Both sides round sums of up to some thousand terms, in different orders.
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-13}

@@ -21,7 +21,8 @@ from cuda_shim.machine import (
 )
 
 from minitransformer.accelerate.cuda import atomic_embedding_gradients, kernels
-from minitransformer.counter_generator import CounterGenerator, philox
+from minitransformer.core.counter_generator import CounterGenerator, philox
+from minitransformer.core.twins import accelerated
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -34,7 +35,6 @@ from minitransformer.layers.residual import residual
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.loss.projected_loss import projected_loss
 from minitransformer.optim.adam import adam_update
-from minitransformer.twins import accelerated
 
 ALL_KERNELS = set(kernels.parameter_types(kernels.source()))
 

@@ -5,7 +5,7 @@ import pytest
 from strict_cupy import StrictCupy
 
 from minitransformer.accelerate.cuda.matmul import COMPUTE, matmul, matmul_precision
-from minitransformer.backend import to_host
+from minitransformer.core.backend import to_host
 
 # Largest error of a product over the sum of the absolute values of its terms: each factor is
 # rounded to so many bits, and the sum of 64 terms to 24.

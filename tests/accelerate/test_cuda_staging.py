@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.accelerate.cuda.staging import staged
-from minitransformer.backend import CPU, Device, DeviceError, select_device, to_host
-from minitransformer.data.batches import Batch
+from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.data.text.batches import Batch
 
 SIZES = {"source": 50, "target": 50, "labels": 50}
 

@@ -17,7 +17,7 @@ from tiny_translator import train_once
 from torch_model import TorchTransformer, load_ours
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import translate_ids
 
 pytestmark = pytest.mark.slow

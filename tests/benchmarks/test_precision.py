@@ -131,7 +131,7 @@ def test_all_workers_round(monkeypatch):
 def two_shards(make):
     def trainer(side, *args):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("minitransformer.workers.default_shards", lambda *_: 2)
+            patch.setattr("minitransformer.core.workers.default_shards", lambda *_: 2)
             return make(side, *args)
 
     return trainer

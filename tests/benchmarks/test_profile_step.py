@@ -36,7 +36,7 @@ def side():
 def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
     """Looked at from within the step: in softmax, in dropout, in Adam and so on."""
     from minitransformer.layers import attention, embedding, feed_forward
-    from minitransformer.training import processes
+    from minitransformer.parallel import processes
 
     def act():
         side.take_steps([0])

@@ -6,8 +6,8 @@ import pytest
 from report import page
 from tiny_translator import write_recipe
 
-from minitransformer.checkpoint import load_checkpoint
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.runs.run_folder import RunFolder
 
 
 @pytest.fixture(scope="module")

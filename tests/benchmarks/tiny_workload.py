@@ -4,7 +4,7 @@ import numpy as np
 from _workload import Workload
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.batches import make_batches
+from minitransformer.data.text.batches import make_batches
 
 V = 40
 

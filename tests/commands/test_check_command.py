@@ -1,7 +1,7 @@
 import pytest
 
-from minitransformer.cli import main
-from minitransformer.exercises import exercise_names, parts_of
+from minitransformer.commands.cli import main
+from minitransformer.course.exercises import exercise_names, parts_of
 
 ANSWER = "def dx_when_scaled(dx, c):\n    return dx {operator} c\n"
 

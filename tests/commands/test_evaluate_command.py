@@ -4,12 +4,12 @@ import pytest
 from tiny_translator import captions
 
 import minitransformer
-from minitransformer.checkpoint import load_checkpoint, model_arrays, save_checkpoint
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
-from minitransformer.data.toy import SIZES
-from minitransformer.training import splits
-from minitransformer.translator import Translator
+from minitransformer.data.text.toy import SIZES
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint import load_checkpoint, model_arrays, save_checkpoint
+from minitransformer.tasks import splits
 
 VALIDATION = [english for _, english in captions()[::9]]
 

@@ -5,8 +5,8 @@ import webbrowser
 
 import pytest
 
-from minitransformer.cli import main
-from minitransformer.data.toy import toy_corpus
+from minitransformer.commands.cli import main
+from minitransformer.data.text.toy import toy_corpus
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.cli import main
-from minitransformer.data.vocabulary import BOS, EOS, MASK, UNK, Vocabulary, VocabularyError
-from minitransformer.errors import InputError
-from minitransformer.filler import Filler
+from minitransformer.commands.cli import main
+from minitransformer.core.errors import InputError
+from minitransformer.data.text.vocabulary import BOS, EOS, MASK, UNK, Vocabulary, VocabularyError
+from minitransformer.inference.filler import Filler
+from minitransformer.runs.checkpoint import CheckpointError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"

@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.cli import main
-from minitransformer.data.vocabulary import EOS
-from minitransformer.errors import InputError
-from minitransformer.generator import TextGenerator
-from minitransformer.translator import Translator
+from minitransformer.commands.cli import main
+from minitransformer.core.errors import InputError
+from minitransformer.data.text.vocabulary import EOS
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint import CheckpointError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -165,7 +165,7 @@ def test_bits_of_subwords_make_the_text_that_all_of_them_make(prompt, subwords, 
     vocabulary = generator.vocabulary
     ids = vocabulary.encode("dogs and cats in a park.")
     tokens = iter([*ids, EOS])
-    monkeypatch.setattr("minitransformer.generator.sample", lambda *_, **__: next(tokens))
+    monkeypatch.setattr("minitransformer.inference.generator.sample", lambda *_, **__: next(tokens))
     said = "".join(generator.stream(prompt))
     before = vocabulary.encode(prompt)
     assert vocabulary.decode(before) + said == vocabulary.decode([*before, *ids])

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from minitransformer.cli import main
 from minitransformer.commands import gradcheck
+from minitransformer.commands.cli import main
 from minitransformer.gradcheck.cases import CASES
 from minitransformer.layers.layer_norm import layer_norm
 

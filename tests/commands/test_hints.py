@@ -8,9 +8,9 @@ import pytest
 import threadpoolctl
 
 from minitransformer import Device
-from minitransformer.backend import DeviceError
-from minitransformer.cli import main
 from minitransformer.commands import hints
+from minitransformer.commands.cli import main
+from minitransformer.core.backend import DeviceError
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import threadpoolctl
 from threadpoolctl import threadpool_limits
 
 import minitransformer
-from minitransformer.backend import CPU, Device, DeviceError
-from minitransformer.cli import main
 from minitransformer.commands import hints
+from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import processes
-from minitransformer.translator import Translator
-from minitransformer.workers import available_cores
+from minitransformer.core.backend import CPU, Device, DeviceError
+from minitransformer.core.workers import available_cores
+from minitransformer.inference.translator import Translator
+from minitransformer.parallel import processes
+from minitransformer.runs.run_folder import RunFolder
 
 
 def facts(capsys, *arguments):

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 
 PNG = b"\x89PNG\r\n"
 

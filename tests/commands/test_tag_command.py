@@ -3,10 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.cli import main
-from minitransformer.data.labelled import words_of
-from minitransformer.labeller import Labeller
+from minitransformer.commands.cli import main
+from minitransformer.data.text.labelled import words_of
+from minitransformer.inference.labeller import Labeller
+from minitransformer.runs.checkpoint import CheckpointError
 
 PARTS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sleeps": "V", ".": "S"}
 SENTENCES = [

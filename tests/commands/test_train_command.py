@@ -10,10 +10,10 @@ import tomllib
 import pytest
 from tiny_translator import write_recipe
 
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.fields import METAVARS
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.lock import only_training
+from minitransformer.runs.lock import only_training
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import RECIPES, Recipe, settings
 from minitransformer.training.trainer import Trainer
 

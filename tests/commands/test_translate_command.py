@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from tiny_translator import captions
 
-from minitransformer.cli import main
-from minitransformer.translator import Translator
+from minitransformer.commands.cli import main
+from minitransformer.inference.translator import Translator
 
 GERMAN, ENGLISH = zip(*captions(), strict=True)
 PNG = b"\x89PNG\r\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.data.batches import (
+from minitransformer.data.text.batches import (
     BatchReport,
     Labelled,
     encode_pairs,
@@ -17,7 +17,7 @@ from minitransformer.data.batches import (
     make_batches,
     pad,
 )
-from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary
 
 PIECE = st.integers(EOS + 1, 40)
 PAIRS = st.lists(st.tuples(st.lists(PIECE, max_size=9), st.lists(PIECE, max_size=9)), max_size=40)

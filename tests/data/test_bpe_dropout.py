@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.data.bpe_dropout import BPEDropout
-from minitransformer.data.vocabulary import BLANK, EOS, UNK, Vocabulary
+from minitransformer.data.text.bpe_dropout import BPEDropout
+from minitransformer.data.text.vocabulary import BLANK, EOS, UNK, Vocabulary
 
 UNKNOWN = 99
 IDS = {piece: 10 + i for i, piece in enumerate(["ab", "abc", "bc", "aba", "cab", "a", "b", "c"])}

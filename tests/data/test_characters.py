@@ -2,8 +2,15 @@ import json
 
 import pytest
 
-from minitransformer.data.characters import CharacterVocabulary, load_vocabulary
-from minitransformer.data.vocabulary import EOS, PAD, REPLACEMENT, UNK, Vocabulary, VocabularyError
+from minitransformer.data.text.characters import CharacterVocabulary, load_vocabulary
+from minitransformer.data.text.vocabulary import (
+    EOS,
+    PAD,
+    REPLACEMENT,
+    UNK,
+    Vocabulary,
+    VocabularyError,
+)
 
 TEXT = "def f(x):\n\treturn  x ** 2   # x²\n"
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from minitransformer.data.corpus import CorpusError, clean_for_training, read_parallel
+from minitransformer.data.text.corpus import CorpusError, clean_for_training, read_parallel
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import gzip
 
 import pytest
 
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.labelled import first_pieces, read_labelled, surface, words_of
-from minitransformer.data.toy import labelled_toy_corpus, toy_corpus
-from minitransformer.data.vocabulary import BLANK, BOS, EOS, UNK, Vocabulary, normalized
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.labelled import first_pieces, read_labelled, surface, words_of
+from minitransformer.data.text.toy import labelled_toy_corpus, toy_corpus
+from minitransformer.data.text.vocabulary import BLANK, BOS, EOS, UNK, Vocabulary, normalized
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pooch
 import pytest
 from requests.exceptions import ConnectionError as NoConnection
 
-from minitransformer.data import multi30k
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.multi30k import DATA_VARIABLE, SHA256, SPLITS, URL, load_multi30k
+from minitransformer.data.text import multi30k
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.multi30k import DATA_VARIABLE, SHA256, SPLITS, URL, load_multi30k
 
 REAL_FOLDER = os.environ.get(DATA_VARIABLE)
 TEXTS = {
@@ -228,7 +228,7 @@ def test_an_unknown_split_is_refused_with_the_known_ones():
 
 
 def test_reading_a_local_folder_does_not_wait_for_the_downloader():
-    code = "import sys, minitransformer.data.multi30k; print('pooch' in sys.modules)"
+    code = "import sys, minitransformer.data.text.multi30k; print('pooch' in sys.modules)"
     output = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from tiny_run import resize_toy_corpus
 
-from minitransformer.data import toy
-from minitransformer.data.toy import MAX_WORDS, SIZES, __main__, toy_corpus
-from minitransformer.data.toy.inflection import (
+from minitransformer.data.text import toy
+from minitransformer.data.text.toy import MAX_WORDS, SIZES, __main__, toy_corpus
+from minitransformer.data.text.toy.inflection import (
     conjugate,
     english_noun_phrase,
     german_noun_phrase,
     number_words,
 )
-from minitransformer.data.toy.lexicon import (
+from minitransformer.data.text.toy.lexicon import (
     BEINGS,
     DRINKS,
     MODALS,

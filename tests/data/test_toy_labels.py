@@ -5,8 +5,8 @@ import re
 import pytest
 from tiny_run import resize_toy_corpus
 
-from minitransformer.data.toy import LABELS, SIZES, labelled_toy_corpus, toy_corpus
-from minitransformer.data.toy.inflection import ARTICLES
+from minitransformer.data.text.toy import LABELS, SIZES, labelled_toy_corpus, toy_corpus
+from minitransformer.data.text.toy.inflection import ARTICLES
 
 CASES = {"n": "nominative", "a": "accusative", "d": "dative", "-": "-"}
 NUMBERS = {"s": "singular", "p": "plural", "-": "-"}

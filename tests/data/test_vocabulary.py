@@ -16,7 +16,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.data.vocabulary import (
+from minitransformer.data.text.vocabulary import (
     BOS,
     EOS,
     LONG,
@@ -374,7 +374,7 @@ def test_a_generator_goes_on_where_it_was(vocabulary):
 def test_another_process_cuts_the_same_way(vocabulary, tmp_path):
     vocabulary.save(tmp_path / "vocabulary.model")
     code = (
-        "import sys; from minitransformer.data.vocabulary import Vocabulary; "
+        "import sys; from minitransformer.data.text.vocabulary import Vocabulary; "
         "v = Vocabulary.load(sys.argv[1]); print(v.encode_all(sys.argv[2:], dropout=0.5, seed=1))"
     )
     output = subprocess.run(

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from rounding import additions_of, assert_but_for_rounding
 
-from minitransformer.backend import to_host
-from minitransformer.data.vocabulary import BOS, PAD, UNK
+from minitransformer.core.backend import to_host
+from minitransformer.core.errors import InputError
+from minitransformer.data.text.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sample, sampling_probabilities
-from minitransformer.errors import InputError
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
 V, LONGEST = 9, 6

@@ -5,15 +5,15 @@ import pytest
 from rounding import additions_of, assert_but_for_rounding
 
 from minitransformer import CPU
-from minitransformer.backend import to_host
-from minitransformer.data.vocabulary import EOS, PAD
+from minitransformer.core.backend import to_host
+from minitransformer.data.text.vocabulary import EOS, PAD
 from minitransformer.decoding import beam_search, greedy, states
 from minitransformer.decoding.convolutional import ConvolutionalDecoder
 from minitransformer.decoding.incremental import BLOCK
 from minitransformer.decoding.recurrent import RecurrentDecoder
 from minitransformer.decoding.restricted import RestrictedDecoder
 from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.models.kinds import config_class, new_model
+from minitransformer.models.registry import config_class, new_model
 
 V = 9
 MAX_LENGTH = 40

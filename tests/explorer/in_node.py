@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BOS, EOS, Vocabulary
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BOS, EOS, Vocabulary
 from minitransformer.explorer.page import FOLDER
 from minitransformer.models.transformer import Transformer
 from minitransformer.models.transformer_config import TransformerConfig

@@ -15,7 +15,7 @@ from in_node import corpus, small_model, small_vocabulary
 from in_numpy import Watched
 from waiting import HANGS
 
-from minitransformer.data.vocabulary import BOS, EOS, UNK, Vocabulary
+from minitransformer.data.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
 

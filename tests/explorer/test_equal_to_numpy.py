@@ -8,7 +8,7 @@ import pytest
 from in_node import ask, decoded, runs, small_model, small_vocabulary
 from in_numpy import Watched
 
-from minitransformer.data.vocabulary import BOS, EOS
+from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
 from minitransformer.layers.softmax import softmax

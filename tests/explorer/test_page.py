@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from in_node import ask, corpus, decoded, model_in, node, small_model, small_vocabulary
 
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.data.vocabulary import Vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
-from minitransformer.models.kinds import new_model
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
+from minitransformer.models.registry import new_model
 from minitransformer.models.transformer_config import TransformerConfig
+from minitransformer.runs.checkpoint import CheckpointError
 
 BREAKOUTS = [
     "</script><b>x</b>",

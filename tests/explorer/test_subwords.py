@@ -5,7 +5,7 @@ import random
 import pytest
 from in_node import ask, corpus, small_model, small_vocabulary
 
-from minitransformer.data.vocabulary import EOS
+from minitransformer.data.text.vocabulary import EOS
 from minitransformer.explorer.page import explorer_page
 
 ODD = [

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
+from minitransformer.core.module import Module, Parameter
 from minitransformer.gradcheck import CheckError, check_module, check_pair, diagnosis
 from minitransformer.layers.layer_norm import LayerNorm
-from minitransformer.module import Module, Parameter
 
 X = np.random.default_rng(0).standard_normal((3, 4))
 

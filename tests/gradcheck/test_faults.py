@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from minitransformer.core.module import Module, Parameter
 from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.module import Module, Parameter
 
 X, Z = np.random.default_rng(0).standard_normal((2, 3, 4))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from minitransformer.core.module import FlatParameters, Module
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.gradcheck.cases import TiedEmbedding
 from minitransformer.layers.attention import (
@@ -28,7 +29,6 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
-from minitransformer.module import FlatParameters, Module
 
 B, T, D, V = 3, 5, 7, 11  # all different, so that a factor has one explanation
 H, K = 2, 13

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from battery.table import slipped
 
+from minitransformer.core.module import Module, Parameter
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.linear import linear
-from minitransformer.module import Module, Parameter
 
 rng = np.random.default_rng(3)
 ROWS = rng.standard_normal((4, 5))

@@ -9,7 +9,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     split_heads,
 )
-from minitransformer.masks import causal_mask
+from minitransformer.layers.masks import causal_mask
 
 B, H, T, S, K = 2, 3, 4, 5, 6
 D = H * K

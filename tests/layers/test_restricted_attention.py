@@ -10,12 +10,12 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
     split_heads,
 )
+from minitransformer.layers.masks import causal_mask
 from minitransformer.layers.restricted_attention import (
     RestrictedSelfAttention,
     restricted_attention,
     restricted_attention_backward,
 )
-from minitransformer.masks import causal_mask
 
 B, T, D, H = 3, 13, 6, 2
 RNG = np.random.default_rng(0)

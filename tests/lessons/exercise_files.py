@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from minitransformer.exercises import check_exercise
+from minitransformer.course.exercises import check_exercise
 from minitransformer.gradcheck.learner import load_file
 
 LESSONS = Path(__file__).parents[2] / "lessons"

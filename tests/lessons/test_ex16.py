@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from exercise_files import functions_in, only_wrong, solution_of, verdicts
 
-from minitransformer.exercises.parts import RIGHT
+from minitransformer.course.exercises.parts import RIGHT
 
 SOLUTION = functions_in(solution_of("ex16"))
 

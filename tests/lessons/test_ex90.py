@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from exercise_files import functions_in, only_wrong, solution_of, verdicts
 
-from minitransformer.backend import array_namespace
-from minitransformer.exercises.far_machine import FarMachine
-from minitransformer.exercises.parts import RIGHT
+from minitransformer.core.backend import array_namespace
+from minitransformer.course.exercises.far_machine import FarMachine
+from minitransformer.course.exercises.parts import RIGHT
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
 
 SOLUTION = functions_in(solution_of("ex90"))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from exercise_files import LESSONS, functions_in, solution_of, stub_of
 
-from minitransformer.cli import main
-from minitransformer.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.exercises.parts import TO_DO, WRONG, expect, y_and_cache
+from minitransformer.commands.cli import main
+from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.course.exercises.parts import TO_DO, WRONG, expect, y_and_cache
 from minitransformer.gradcheck import CheckError
 
 each_exercise = pytest.mark.parametrize("name", exercise_names())

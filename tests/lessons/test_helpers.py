@@ -1,12 +1,12 @@
-"""What lessons show by ``minitransformer.lessons``."""
+"""What lessons show by ``minitransformer.course.notebooks``."""
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from minitransformer.course.notebooks import shape_table, source_of, use_style
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
-from minitransformer.lessons import shape_table, source_of, use_style
 
 SIZES = {"B": 2, "T": 5, "D": 8}
 

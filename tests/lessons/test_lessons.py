@@ -15,7 +15,7 @@ import pytest
 from exercise_files import LESSONS
 
 import minitransformer.layers
-from minitransformer.exercises import exercise_names, parts_of
+from minitransformer.course.exercises import exercise_names, parts_of
 
 _spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
 build = importlib.util.module_from_spec(_spec)
@@ -46,7 +46,7 @@ RUN = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__main__')"
 WITH_ARRAYS_LIKE_CUPYS = """
 import minitransformer
 from strict_cupy import strict
-device = minitransformer.backend.Device("stand-in", strict)
+device = minitransformer.core.backend.Device("stand-in", strict)
 minitransformer.select_device = lambda name: device
 """
 

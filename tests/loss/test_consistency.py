@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.backend import to_host
+from minitransformer.core.backend import to_host
 from minitransformer.gradcheck import check_pair
 from minitransformer.loss.consistency import consistency, consistency_backward
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.data.batches import Batch
+from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck.cases import (
     BATCH,
     LABELS,

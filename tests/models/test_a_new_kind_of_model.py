@@ -11,10 +11,9 @@ from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
 
 from minitransformer import decoding
-from minitransformer.checkpoint import CheckpointError
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
-from minitransformer.data.vocabulary import BOS, EOS
+from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding import states
 from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.gradcheck import check_module
@@ -28,10 +27,11 @@ from minitransformer.gradcheck.cases import (
     ModelLoss,
     V,
 )
-from minitransformer.models.kinds import KINDS, config_class, new_model
-from minitransformer.run_folder import RunFolder
+from minitransformer.inference.translator import Translator
+from minitransformer.models.registry import KINDS, config_class, new_model
+from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.translator import Translator
 
 KIND = BagOfWordsConfig.kind
 MODEL = f"""[model]

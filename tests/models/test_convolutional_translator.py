@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from minitransformer import decoding
-from minitransformer.data.vocabulary import BOS, PAD
+from minitransformer.data.text.vocabulary import BOS, PAD
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, B, D, small_convolution_config
 from minitransformer.models.convolutional_translator import (

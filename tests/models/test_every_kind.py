@@ -12,15 +12,15 @@ from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
 
 from minitransformer import accelerated
-from minitransformer.backend import Device, to_host
-from minitransformer.data.batches import Labelled
-from minitransformer.data.vocabulary import BOS
+from minitransformer.core.backend import Device, to_host
+from minitransformer.core.errors import InputError
+from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.errors import InputError
 from minitransformer.gradcheck.cases import BATCH, LABELS, SOURCE, TARGET, B, V
-from minitransformer.models.kinds import KINDS, config_class, config_of, new_model
+from minitransformer.models.registry import KINDS, config_class, config_of, new_model
 
 BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
 TRANSLATORS = [

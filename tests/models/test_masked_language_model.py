@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from minitransformer.gradcheck.cases import TARGET, V, small_language_model_config
-from minitransformer.masks import causal_mask, padding_mask
+from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,

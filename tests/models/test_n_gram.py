@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.data.toy import toy_corpus
-from minitransformer.data.vocabulary import BOS
+from minitransformer.data.text.toy import toy_corpus
+from minitransformer.data.text.vocabulary import BOS
 from minitransformer.models.n_gram import NGramModel
 
 START, END, A, B, C, UNSEEN = range(6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer import Adam, Module, Parameter
-from minitransformer.module import FlatParameters
+from minitransformer.core.module import FlatParameters
 
 RNG = np.random.default_rng(0)
 

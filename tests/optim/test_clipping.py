@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from minitransformer.backend import to_host
+from minitransformer.core.backend import to_host
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 
 GRAD = np.array([3, -4, 12], np.float32)  # of norm 13

@@ -3,8 +3,8 @@
 import ast
 from pathlib import Path
 
-from minitransformer.exercises import check_exercise, parts_of
-from minitransformer.exercises.parts import RIGHT, WRONG
+from minitransformer.course.exercises import check_exercise, parts_of
+from minitransformer.course.exercises.parts import RIGHT, WRONG
 
 LESSONS = Path(__file__).parents[2] / "lessons"
 SOLUTION = LESSONS / "solutions/own.py"

@@ -11,8 +11,8 @@ import pytest
 from own_files import FUNCTIONS, SOLUTION, STUBS, TEXT, solution_of_only, text_with, written
 from tiny_translator import write_recipe
 
-from minitransformer.cli import main
-from minitransformer.run_folder import RunFolder
+from minitransformer.commands.cli import main
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.trainer import Trainer
 
 WRONG_NORM = text_with(("layer_norm_backward", " - through_mean", ""))
@@ -476,7 +476,7 @@ def test_one_function_can_be_asked_for(tmp_path, capsys):
 def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypatch):
     drawn = {}
     curves = lambda entries, _, package, **kw: drawn.update(mine=entries, theirs=package)  # noqa: E731
-    monkeypatch.setattr("minitransformer.plots.loss_curves", curves)
+    monkeypatch.setattr("minitransformer.evaluation.plots.loss_curves", curves)
     run.log.write([entry for entry in run.log.entries() if entry["step"] % 2])
     assert command("plot", RUN) == 0
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))

@@ -10,20 +10,20 @@ from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with, written
 from rounding import additions_of, assert_but_for_rounding
 from tiny_run import resize_toy_corpus
 
-from minitransformer.cli import main
-from minitransformer.data.batches import Labelled
-from minitransformer.data.characters import CharacterVocabulary
+from minitransformer.commands.cli import main
+from minitransformer.course.own import own
+from minitransformer.course.own.layers import require_paper_layers
+from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.decoding.language_model import text_decoder_for
-from minitransformer.generator import TextGenerator
 from minitransformer.gradcheck import CheckError
+from minitransformer.inference.generator import TextGenerator
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
-from minitransformer.own import own
-from minitransformer.own.layers import require_paper_layers
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.run_folder import RunFolder
 
 SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_layers=2, max_length=8)
 OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}

@@ -15,11 +15,11 @@ from own_files import (
 from own_slips import SLIPS, WIDENINGS
 from training_in_miniature import train
 
-from minitransformer.exercises import check_exercise
-from minitransformer.exercises.parts import RIGHT, WRONG
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.exercises.parts import RIGHT, WRONG
+from minitransformer.course.own import own
+from minitransformer.course.own.training import explained
 from minitransformer.gradcheck import CheckError
-from minitransformer.own import own
-from minitransformer.own.training import explained
 
 
 def verdict_with(function, old, new):

@@ -9,7 +9,8 @@ import pytest
 from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with, wrong_parts
 from own_otherwise import OTHERWISE
 
-from minitransformer.data.vocabulary import BOS, EOS, PAD
+from minitransformer.course.own.package import CALLED_ALIKE
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.decoding.hypothesis import word_scores
 from minitransformer.gradcheck.cases import (
@@ -31,7 +32,6 @@ from minitransformer.gradcheck.cases import (
 from minitransformer.gradcheck.learner import load_file
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.transformer import Transformer
-from minitransformer.own.package import CALLED_ALIKE
 
 MINE = functions_with()
 

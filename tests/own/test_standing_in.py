@@ -22,17 +22,17 @@ from strict_cupy import strict
 from training_in_miniature import batch, tiny_model, train
 
 from minitransformer.accelerate.cpu.layer_norm import layer_norm as layer_norm_twin
-from minitransformer.backend import to_host
+from minitransformer.core.backend import to_host
+from minitransformer.core.errors import InputError
+from minitransformer.core.twins import TwinCache, accelerated
+from minitransformer.core.workers import Workers
+from minitransformer.course.own import own, package
 from minitransformer.decoding import beam_search, greedy, translate_ids
-from minitransformer.errors import InputError
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
-from minitransformer.own import own, package
-from minitransformer.training.translation import mean_nll
-from minitransformer.twins import TwinCache, accelerated
-from minitransformer.workers import Workers
+from minitransformer.tasks.translation import mean_nll
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
@@ -184,7 +184,7 @@ def relu_backward(dy, cache):
     return dy * cache
 """
 ANY_LIBRARY = """
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 def relu(x):
     return array_namespace(x).maximum(x, 0), x > 0
 def relu_backward(dy, cache):

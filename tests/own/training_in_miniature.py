@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig
-from minitransformer.data.batches import make_batches
+from minitransformer.data.text.batches import make_batches
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.optim.schedule import linear_decay, noam

@@ -22,8 +22,8 @@ import nccl_by_mpi
 from job import job
 from strict_cupy import StrictArray, strict
 
-from minitransformer.training import translation
-from minitransformer.training.processes import all_processes
+from minitransformer.parallel.processes import all_processes
+from minitransformer.tasks import translation
 from minitransformer.training.trainer import Trainer
 
 TROUBLES = {

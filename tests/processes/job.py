@@ -21,12 +21,12 @@ import sys
 import time
 from pathlib import Path
 
-from minitransformer import cli
-from minitransformer.commands import plot
-from minitransformer.training import mpi, session
-from minitransformer.training.language_modelling import LanguageModelling
-from minitransformer.training.masked_language_modelling import MaskedLanguageModelling
-from minitransformer.training.processes import Alone, all_processes
+from minitransformer.commands import cli, plot
+from minitransformer.parallel import mpi
+from minitransformer.parallel.processes import Alone, all_processes
+from minitransformer.tasks.language_modelling import LanguageModelling
+from minitransformer.tasks.masked_language_modelling import MaskedLanguageModelling
+from minitransformer.training import session
 from minitransformer.training.trainer import Trainer
 
 

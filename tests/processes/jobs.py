@@ -11,7 +11,7 @@ from tiny_run import record, tiny_recipe
 from waiting import HANGS, until
 
 from minitransformer.commands.train import _toml
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.run_folder import RunFolder
 
 JOB = Path(__file__).with_name("job.py")
 GPU_JOB = Path(__file__).with_name("gpu_job.py")

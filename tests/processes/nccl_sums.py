@@ -13,11 +13,11 @@ import numpy as np
 from gpu_job import install
 from strict_cupy import strict
 
-from minitransformer.backend import to_host
+from minitransformer.core.backend import to_host
+from minitransformer.core.workers import ONE_WORKER
 from minitransformer.optim.clipping import gradient_norm
-from minitransformer.training import nccl
-from minitransformer.training.processes import ALONE, all_processes
-from minitransformer.workers import ONE_WORKER
+from minitransformer.parallel import nccl
+from minitransformer.parallel.processes import ALONE, all_processes
 
 LENGTHS = 3, 4, 7, 100  # of which three processes share some evenly
 

@@ -76,9 +76,9 @@ def test_the_blas_of_each_process_has_its_share_of_the_cores_alone():
 
 def test_one_process_imports_nothing_of_mpi(recipe, tmp_path):
     program = (
-        "import sys\nfrom minitransformer.cli import main\n"
+        "import sys\nfrom minitransformer.commands.cli import main\n"
         f"status = main(['train', {str(recipe)!r}, '--run-folder', {str(tmp_path / 'run')!r}])\n"
         "assert status == 0\n"
-        "assert not {'mpi4py', 'minitransformer.training.mpi'} & set(sys.modules)\n"
+        "assert not {'mpi4py', 'minitransformer.parallel.mpi'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], env=environment(), check=True)

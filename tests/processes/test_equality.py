@@ -5,7 +5,7 @@ import json
 import pytest
 from jobs import finished, interrupted, loaded, run, words, written
 
-from minitransformer.workers import available_cores
+from minitransformer.core.workers import available_cores
 
 
 @pytest.mark.parametrize(("processes", "threads"), [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)])

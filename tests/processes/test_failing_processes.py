@@ -13,8 +13,8 @@ import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
 from waiting import HANGS, until
 
-from minitransformer.checkpoint import checkpoint_path, checkpoints
-from minitransformer.run_folder import RunFolder
+from minitransformer.runs.checkpoint import checkpoint_path, checkpoints
+from minitransformer.runs.run_folder import RunFolder
 
 PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -215,7 +215,9 @@ def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
 
 
 def test_without_mpi4py_several_processes_are_told_what_to_install():
-    program = "import sys; sys.modules['mpi4py'] = None; from minitransformer.cli import main\n"
+    program = (
+        "import sys; sys.modules['mpi4py'] = None; from minitransformer.commands.cli import main\n"
+    )
     command = [sys.executable, "-c", f"{program}sys.exit(main(['train', 'toy']))"]
     started = environment() | {"PMI_RANK": "0", "PMI_SIZE": "2"}
     done = subprocess.run(command, env=started, capture_output=True, text=True)

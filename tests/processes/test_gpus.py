@@ -10,9 +10,9 @@ import pytest
 from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, written
 from waiting import HANGS
 
-from minitransformer.backend import CPU, DeviceError
-from minitransformer.training.gpus import own_device
-from minitransformer.training.processes import ALONE
+from minitransformer.core.backend import CPU, DeviceError
+from minitransformer.parallel.gpus import own_device
+from minitransformer.parallel.processes import ALONE
 
 
 @pytest.fixture(scope="module")
@@ -124,8 +124,8 @@ def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
     def broken(name):
         raise DeviceError("its driver is too old")
 
-    monkeypatch.setattr("minitransformer.training.gpus.visible_gpus", lambda: ["0000:01:00.0"])
-    monkeypatch.setattr("minitransformer.training.gpus.select_device", broken)
+    monkeypatch.setattr("minitransformer.parallel.gpus.visible_gpus", lambda: ["0000:01:00.0"])
+    monkeypatch.setattr("minitransformer.parallel.gpus.select_device", broken)
     assert own_device("auto", ALONE) == CPU
     with pytest.raises(DeviceError, match=r"^rank 0 on .*: its driver is too old$"):
         own_device("cuda", ALONE)
@@ -169,11 +169,11 @@ def test_where_nccl_fails_no_run_is_made(of_gpus, tmp_path, trouble, problem):
 
 def test_processes_on_cpus_import_nothing_of_nccl(of_gpus, tmp_path):
     program = (
-        "import sys\nfrom minitransformer.cli import main\n"
+        "import sys\nfrom minitransformer.commands.cli import main\n"
         f"status = main(['train', {str(of_gpus)!r}, '--device', 'cpu', '--epochs', '1', "
         f"'--run-folder', {str(tmp_path / 'run')!r}])\n"
         "assert status == 0\n"
-        "assert not {'cupy', 'minitransformer.training.nccl'} & set(sys.modules)\n"
+        "assert not {'cupy', 'minitransformer.parallel.nccl'} & set(sys.modules)\n"
     )
     command = [MPIEXEC, "-n", "2", sys.executable, "-c", program]
     subprocess.run(command, env=environment(), check=True, timeout=HANGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from waiting import HANGS, until
 
-from minitransformer.training import watcher
+from minitransformer.parallel import watcher
 
 
 class Watched:

@@ -10,13 +10,13 @@ import pytest
 from test_tagging import SENTENCES, recipe_for
 from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
 
-from minitransformer.backend import CPU
-from minitransformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.run_folder import RunFolder
-from minitransformer.training.beginning import Beginning
-from minitransformer.training.lock import only_training
+from minitransformer.core.backend import CPU
+from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.lock import only_training
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.pretrained import Beginning
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import prepare

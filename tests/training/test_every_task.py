@@ -8,14 +8,16 @@ import test_masked_language_modelling
 import test_tagging
 from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 
-from minitransformer import CPU, twins
+from minitransformer import CPU
+from minitransformer.core import twins
+from minitransformer.core.workers import Workers
 from minitransformer.models.token_model import TokenModel
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import loop, processes, session
+from minitransformer.parallel import processes
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import TASKS, task_class
+from minitransformer.training import loop, session
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
-from minitransformer.training.task import TASKS, task_class
-from minitransformer.workers import Workers
 
 RECIPES = {
     "translation": tiny_recipe,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 
-from minitransformer.data.characters import CharacterVocabulary
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import EOS, PAD, Vocabulary
-from minitransformer.training.language_modelling import (
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import EOS, PAD, Vocabulary
+from minitransformer.tasks.language_modelling import (
     LanguageModelling,
     load_texts,
     stream_of,
@@ -114,7 +114,7 @@ def test_of_subwords_each_line_is_a_text(tmp_path):
 
 
 def test_of_pairs_the_targets_are_learned(monkeypatch):
-    from minitransformer.training import splits
+    from minitransformer.tasks import splits
 
     pairs = {"train": [("eins", "one")], "validation": [("zwei", "two")]}
     monkeypatch.setattr(splits, "toy_corpus", lambda: pairs)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tiny_run import tiny_recipe, trained
 
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import lock
-from minitransformer.training.lock import only_training
+from minitransformer.runs import lock
+from minitransformer.runs.lock import only_training
+from minitransformer.runs.run_folder import RunFolder
 
 TESTS = Path(__file__).parents[1]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")

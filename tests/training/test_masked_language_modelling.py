@@ -5,16 +5,24 @@ import pytest
 from test_language_modelling import TEXT
 from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 
-from minitransformer.data.characters import CharacterVocabulary
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import BOS, EOS, MASK, PAD, UNK, Vocabulary, VocabularyError
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import (
+    BOS,
+    EOS,
+    MASK,
+    PAD,
+    UNK,
+    Vocabulary,
+    VocabularyError,
+)
 from minitransformer.gradcheck.cases import small_language_model_config
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
-from minitransformer.training import masked_language_modelling
-from minitransformer.training.masked_language_modelling import MaskedLanguageModelling, masked
+from minitransformer.tasks import masked_language_modelling
+from minitransformer.tasks.masked_language_modelling import MaskedLanguageModelling, masked
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import RecipeError
 

@@ -3,9 +3,9 @@ import os
 
 import pytest
 
+from minitransformer.tasks.translation import Translation
 from minitransformer.training import progress as progress_module
 from minitransformer.training.progress import Progress
-from minitransformer.training.translation import Translation
 
 BEST = {"bleu": 30.0, "epoch": 2}
 

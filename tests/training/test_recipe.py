@@ -4,8 +4,8 @@ from dataclasses import fields
 import pytest
 
 from minitransformer import TransformerConfig
-from minitransformer.cli import main
-from minitransformer.models.kinds import config_class
+from minitransformer.commands.cli import main
+from minitransformer.models.registry import config_class
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import (
     DataConfig,

@@ -12,7 +12,7 @@ import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from waiting import HANGS
 
-from minitransformer.checkpoint import checkpoints
+from minitransformer.runs.checkpoint import checkpoints
 from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parents[1]
@@ -125,7 +125,7 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
     "moment",
     [
         "minitransformer.training.trainer.average",
-        "minitransformer.run_folder.RunFolder.save_model",
+        "minitransformer.runs.run_folder.RunFolder.save_model",
     ],
 )
 def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):

@@ -11,16 +11,17 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 import minitransformer
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.batches import make_batches
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import Vocabulary, VocabularyError
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import session, splits
+from minitransformer.data.text.batches import make_batches
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks import splits
+from minitransformer.tasks.splits import load_split
+from minitransformer.tasks.translation import mean_nll
+from minitransformer.training import session
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
-from minitransformer.training.splits import load_split
 from minitransformer.training.trainer import Stopped
-from minitransformer.training.translation import mean_nll
-from minitransformer.translator import Translator
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 
-from minitransformer.checkpoint import load_checkpoint
-from minitransformer.data.characters import CharacterVocabulary
-from minitransformer.data.corpus import CorpusError
-from minitransformer.data.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
+from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.tagging import Tagging
 
 ANIMALS, VERBS = ["dog", "cat", "horse", "cow"], ["runs", "sleeps", "eats", "waits"]
 SENTENCES = [(a, v) for a in ANIMALS for v in VERBS] * 3
@@ -206,8 +206,8 @@ def test_a_share_that_is_none_is_refused(share, tmp_path):
 @pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
 @pytest.mark.parametrize("field", [dict(labels="case"), dict(labelled_share=0.5)])
 def test_labels_for_who_learns_from_text_alone_are_refused(kind, field):
-    from minitransformer.models.kinds import config_class, imported
-    from minitransformer.training.task import TASKS
+    from minitransformer.models.registry import config_class, imported
+    from minitransformer.tasks.task import TASKS
 
     recipe = Recipe().with_value("kind", kind).with_value("corpus", "toy")
     for name, value in field.items():

@@ -7,16 +7,17 @@ import pytest
 from strict_cupy import strict
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-from minitransformer import Device, Transformer, TransformerConfig, twins
-from minitransformer.checkpoint import average, checkpoints, load_checkpoint
-from minitransformer.data.batches import make_batches
-from minitransformer.run_folder import RunFolder
-from minitransformer.training import processes
+from minitransformer import Device, Transformer, TransformerConfig
+from minitransformer.core import twins
+from minitransformer.data.text.batches import make_batches
+from minitransformer.parallel import processes
+from minitransformer.runs.checkpoint import average, checkpoints, load_checkpoint
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import Score
+from minitransformer.tasks.translation import Translation
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
-from minitransformer.training.task import Score
 from minitransformer.training.trainer import Trainer, TrainingError, step_seed
-from minitransformer.training.translation import Translation
 
 RNG = np.random.default_rng(0)
 V = 30

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
+from minitransformer.core.twins import Twin
 from minitransformer.optim import adam as reference
-from minitransformer.twins import Twin
 
 CHUNK = 1 << 15  # entries; six arrays of them fit into the second-level cache
 

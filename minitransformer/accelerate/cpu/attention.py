@@ -13,11 +13,11 @@ import math
 import numpy as np
 
 from minitransformer.accelerate.cpu.dropout import draw_mask
+from minitransformer.core.twins import Twin
 from minitransformer.layers import attention as reference
 from minitransformer.layers.attention import split_heads
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.softmax import check_mask
-from minitransformer.twins import Twin
 
 
 def multi_head_attention(

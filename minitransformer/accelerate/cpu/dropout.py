@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from minitransformer.core.twins import Twin
 from minitransformer.layers import dropout as reference_dropout
 from minitransformer.layers import residual as reference_residual
-from minitransformer.twins import Twin
 
 
 def draw_mask(shape, p, rng):

@@ -10,9 +10,9 @@ import numpy as np
 
 from minitransformer.accelerate.cpu.dropout import draw_mask
 from minitransformer.accelerate.cpu.linear import column_sums
+from minitransformer.core.twins import Twin
 from minitransformer.layers import feed_forward as reference
 from minitransformer.layers.linear import linear
-from minitransformer.twins import Twin
 
 
 def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):

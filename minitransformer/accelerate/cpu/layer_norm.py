@@ -9,8 +9,8 @@ the speed of memory. In the backward, with t = dy · x̂ at hand for dγ = Σ_ro
 import numpy as np
 
 from minitransformer.accelerate.cpu.linear import column_sums
+from minitransformer.core.twins import Twin
 from minitransformer.layers import layer_norm as reference
-from minitransformer.twins import Twin
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-5):

@@ -21,10 +21,10 @@ import math
 
 import numpy as np
 
+from minitransformer.core.twins import Twin
 from minitransformer.layers.linear import check_features
 from minitransformer.loss import projected_loss as reference
 from minitransformer.loss.cross_entropy import check_targets
-from minitransformer.twins import Twin
 
 # Rows of logits at a time, 16 MB at V = 8000: the matrix products are as fast as with all rows, and
 # the allocator still hands out the same memory again and again (see ``memory.py``).

@@ -2,9 +2,9 @@
 
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import THREADS
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
+from minitransformer.core.twins import Twin
 from minitransformer.optim import adam as reference
-from minitransformer.twins import Twin
 
 
 def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0):

@@ -10,11 +10,11 @@ from minitransformer.accelerate.cuda.dropout import KEEP_ALL, next_draw
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import matrix, rowwise
 from minitransformer.accelerate.cuda.matmul import matmul
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import Twin
 from minitransformer.layers import attention as reference
 from minitransformer.layers.attention import merge_heads, split_heads
 from minitransformer.layers.softmax import check_mask
-from minitransformer.twins import Twin
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):

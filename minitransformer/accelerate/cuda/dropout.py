@@ -11,11 +11,11 @@ import numpy as np
 
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import elementwise, matrix
-from minitransformer.backend import array_namespace
-from minitransformer.counter_generator import CounterGenerator
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.counter_generator import CounterGenerator
+from minitransformer.core.twins import Twin
 from minitransformer.layers import dropout as reference_dropout
 from minitransformer.layers import residual as reference_residual
-from minitransformer.twins import Twin
 
 
 class Draw(NamedTuple):

@@ -11,9 +11,9 @@ import numpy as np
 
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import elementwise, matrix, summing
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import Twin
 from minitransformer.layers import embedding as reference
-from minitransformer.twins import Twin
 
 _atomics = ContextVar("embedding gradients by atomic additions", default=False)
 

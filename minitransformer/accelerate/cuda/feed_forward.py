@@ -7,8 +7,8 @@ from minitransformer.accelerate.cuda.dropout import next_draw
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import column_sums, elementwise, matrix, partial_sums
 from minitransformer.accelerate.cuda.matmul import matmul
+from minitransformer.core.twins import Twin
 from minitransformer.layers import feed_forward as reference
-from minitransformer.twins import Twin
 
 
 def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):

@@ -5,7 +5,7 @@ that ``kernels/common.cu`` names; both give a thread four neighbouring entries o
 """
 
 from minitransformer.accelerate.cuda.kernels import launch
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 THREADS = 256  # of a block, in every launch; the kernels rely on it
 LANES = 32  # of a row at most: those of a warp exchange numbers fastest

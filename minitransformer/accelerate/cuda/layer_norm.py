@@ -7,9 +7,9 @@ rows at a time, the third what came of that.
 
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import column_sums, matrix, partial_sums, rowwise
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.twins import Twin
 from minitransformer.layers import layer_norm as reference
-from minitransformer.twins import Twin
 
 
 def layer_norm(x, gamma, beta, epsilon=1e-5):

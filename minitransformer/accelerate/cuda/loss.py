@@ -9,11 +9,11 @@ import numpy as np
 from minitransformer.accelerate.cuda.kernels import launch
 from minitransformer.accelerate.cuda.launches import THREADS, matrix
 from minitransformer.accelerate.cuda.matmul import matmul
-from minitransformer.backend import array_namespace, is_array, like
+from minitransformer.core.backend import array_namespace, is_array, like
+from minitransformer.core.twins import Twin
 from minitransformer.layers.linear import check_features
 from minitransformer.loss import cross_entropy as reference_loss
 from minitransformer.loss import projected_loss as reference_projected
-from minitransformer.twins import Twin
 
 ROWS = 4096  # of logits at a time, 131 MB at V = 8000: enough to keep any GPU busy
 

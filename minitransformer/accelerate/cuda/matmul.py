@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 
-from minitransformer.backend import array_namespace
+from minitransformer.core.backend import array_namespace
 
 # Numbers of cuBLAS's interface: types of computing, types of numbers, operations, algorithm.
 COMPUTE = {"float32": 68, "tf32": 77, "bfloat16": 75, "float16": 74}

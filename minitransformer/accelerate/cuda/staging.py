@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from minitransformer.token_ids import check_token_ids
+from minitransformer.layers.token_ids import check_token_ids
 
 
 def staged(batches, device, sizes):

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from minitransformer.backend import is_array
+from minitransformer.core.backend import is_array
 
 SAME = 1e-5  # relative difference below which a mark fits: above numeric noise, below any mistake
 NOISE = 1e-10  # of the largest entry, where it is not known entry by entry

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from minitransformer import twins
+from minitransformer.core import twins
 from minitransformer.gradcheck.pair import call
 
 MOST = 20_000_000  # entries that are remembered of one call of forward

@@ -3,7 +3,7 @@
 import numpy as np
 
 from battery.table import RightModule, WrongModule, normal
-from minitransformer.module import Module, Parameter
+from minitransformer.core.module import Module, Parameter
 
 PAIRS = []
 

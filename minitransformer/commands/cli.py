@@ -1,0 +1,221 @@
+"""The command line: each command is a file in ``commands/``, imported when it is asked for."""
+
+import argparse
+import functools
+import importlib
+import io
+import os
+import shlex
+import sys
+import traceback
+import warnings
+from contextlib import redirect_stderr, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+import minitransformer
+from minitransformer.core import interrupts
+from minitransformer.core.errors import ExplainedError, in_words
+from minitransformer.core.terminal import bare, readable, readable_streams
+from minitransformer.parallel.processes import all_processes
+
+COMMANDS = {
+    "train": "train a model",
+    "translate": "translate text",
+    "generate": "go on with a text",
+    "fill": "fill the gaps in a text",
+    "tag": "say what words or sentences are",
+    "evaluate": "score a run",
+    "plot": "draw the curves of a run",
+    "explore": "look into a trained Transformer with a browser",
+    "gradcheck": "compare every backward with numeric gradients",
+    "check": "check your answer to an exercise of the lessons",
+    "info": "show versions and the device, or what a run folder holds",
+}
+
+# Exit statuses. argparse ends with 2 where the command line itself is wrong.
+FAILED = 1  # the command cannot do what it is asked
+PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, as head does
+
+TRACEBACK = "MINITRANSFORMER_TRACEBACK"  # in the environment: where errors come from is shown
+PLAIN = "\0"  # before what follows "--" and is no option though it begins with a dash
+
+
+def main(arguments=None):
+    """Run the command line, with all processes that mpiexec started; returns the exit status."""
+    _mend_streams()
+    with readable_streams():
+        try:
+            processes = all_processes()
+        except ExplainedError as error:
+            return _failed(error)
+        return processes.run(lambda: _main(arguments))
+
+
+def _main(arguments):
+    try:
+        interrupts.importing_is_over()
+        options = _parse(sys.argv[1:] if arguments is None else arguments)
+        processes = all_processes()
+        if processes.count > 1:
+            processes.require_same(**_asked(options))
+        if processes.rank and not options.shared:
+            return 0  # the first process does it
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _say(message)
+            status = options.run(options)
+            sys.stdout.flush()  # here, where a closed pipe is still ours to handle
+            return status
+    except KeyboardInterrupt as interrupt:
+        _say("interrupted", before="\n")
+        return interrupts.exit_status(interrupt)
+    except BrokenPipeError:
+        # Python flushes standard output once more on its way out; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except OSError as error:
+        return _failed(error, in_words(error))
+    except MemoryError as error:
+        return _failed(error, f"there is not enough memory. {error}".rstrip())
+    except ExplainedError as error:
+        return _failed(error)
+    except (ValueError, FloatingPointError) as error:  # of a model or a text that nobody foresaw
+        return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Whose help and usage, which some Pythons colour, go to the terminal as they are."""
+
+    def print_help(self, file=None):
+        super().print_help(bare(file or sys.stdout))
+
+    def error(self, message):
+        with redirect_stderr(bare(sys.stderr)):
+            super().error(readable(message))
+
+
+class _Command(_Parser):
+    """The parser of one command, which learns what the command takes when it is to parse that."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        command = self.prog.split()[-1]
+        importlib.import_module(f"minitransformer.commands.{command}").add(self)
+        for action in self._actions:
+            if action.nargs not in ("*", "+"):  # those are texts, and a text may be blank
+                action.type = _not_empty(action.type or str)
+        return super().parse_known_args(args, namespace)
+
+
+def _not_empty(convert):
+    """``convert``, refusing what a shell makes of a variable that is not set."""
+
+    @functools.wraps(convert)
+    def converted(text):
+        if not text:
+            raise argparse.ArgumentTypeError("'' is empty; give a value, or leave it out")
+        return convert(text)
+
+    return converted
+
+
+def _mend_streams():
+    """Standard streams that are there, and that take any text.
+
+    One that the caller has closed (``<&-``) is as /dev/null. What the encoding of a terminal lacks,
+    an umlaut in ASCII, comes out escaped.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # to the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _parse(arguments):
+    parser = _Parser(
+        prog="minitransformer",
+        description=minitransformer.__doc__,
+        epilog=f"Where an error comes from is shown with {TRACEBACK}=1 in the environment.",
+    )
+    parser.set_defaults(shared=False)
+    parser.add_argument(
+        "--version", action="version", version=f"%(prog)s {minitransformer.__version__}"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Command)
+    for command, summary in COMMANDS.items():
+        commands.add_parser(command, help=summary)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    command = arguments[0]
+    if not command.startswith("-") and command not in COMMANDS:
+        alike = get_close_matches(command, COMMANDS, 1)
+        hint = f"did you mean {alike[0]}?" if alike else f"the commands are {', '.join(COMMANDS)}"
+        parser.error(f"there is no command {command!r}; {hint}")
+    try:
+        options, rest = parser.parse_known_args(_marked(arguments))
+    finally:
+        sys.stdout.flush()  # of --help, and here as below
+    rest = [text for text in rest if text != "--"]
+    # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
+    texts = getattr(options, "text", None)  # a list; of train it is a file
+    if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
+        texts += rest
+    elif rest:
+        _refuse(rest, commands.choices[command])
+    for name, value in vars(options).items():
+        setattr(options, name, _unmarked(value))
+    options.command = shlex.join(["minitransformer", *arguments])
+    return options
+
+
+def _refuse(rest, parser):
+    """End with what the parser of a command did not take, and what may have been meant."""
+    named = rest[0].partition("=")[0]
+    options = [option for action in parser._actions for option in action.option_strings]
+    alike = get_close_matches(named, options, 1) if named.startswith("--") else []
+    hint = f"; did you mean {alike[0]}?" if alike else ""
+    parser.error(f"unrecognized arguments: {' '.join(map(_unmarked, rest))}{hint}")
+
+
+def _asked(options):
+    """What several processes have to be asked alike, by name.
+
+    Of files no more than whether there is one, for on each machine they may lie elsewhere.
+    """
+    from minitransformer.training.recipe import PATHS  # one process does without
+
+    places = {"recipe", "resume", "run_folder", "beginning", "text", *PATHS}
+    asked = {"the command": options.command.split()[1]}
+    for name, value in vars(options).items():
+        if value is not None and name != "command" and not callable(value):
+            is_place = name in places or isinstance(value, Path)
+            asked[name] = "given" if is_place else value
+    return asked
+
+
+def _marked(arguments):
+    """The arguments, with PLAIN in front where argparse might forget that a "--" came before."""
+    end = arguments.index("--") + 1 if "--" in arguments else len(arguments)
+    plain = [PLAIN + text if text.startswith("-") else text for text in arguments[end:]]
+    return [*arguments[:end], *plain]
+
+
+def _unmarked(value):
+    if isinstance(value, list):
+        return [_unmarked(part) for part in value]
+    return type(value)(str(value).removeprefix(PLAIN)) if isinstance(value, str | Path) else value
+
+
+def _failed(error, problem=None):
+    """Say in one line what went wrong, after where it did if that is asked for; the status."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    _say(problem or error)
+    return FAILED
+
+
+def _say(message, before=""):
+    with suppress(OSError):  # nobody reads it
+        print(f"{before}minitransformer: {message}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""What everything stands on: arrays and devices, modules, twins, errors, files, signals."""

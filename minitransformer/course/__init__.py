@@ -1,0 +1,1 @@
+"""The exercises and their checks, the functions a learner writes, what the notebooks share."""

@@ -1,0 +1,83 @@
+"""Exercise 00, start here: how each part is checked."""
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, expect, read_only
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import call
+
+PIECES = ["▁Heute", "▁kann", "▁die", "▁Frau", "▁einen", "▁Apfel", "▁kaufen", ".", "</s>"]
+ALIGNMENTS = {
+    "word by word": [0, 1, 2, 3],
+    "two that look at the same": [0, 0, 1],
+    "two neighbours exchanged": [1, 0, 2],
+    "the last comes first": [3, 0, 1, 2],
+    "all the other way round": [4, 3, 2, 1, 0],
+    "that of the lesson": [0, 2, 3, 1, 6, 4, 5],
+}
+
+
+def check_most_attended(most_attended):
+    rng = np.random.default_rng(0)
+    H, T, S = 4, 7, len(PIECES)  # T < S: the largest of the wrong axis is a piece, too
+    weights = rng.exponential(size=(H, T, S)) ** 2
+    weights /= weights.sum(axis=-1, keepdims=True)
+    given = call("most_attended", most_attended, read_only(weights), list(PIECES))
+    if not isinstance(given, list | tuple | np.ndarray) or not np.iterable(given):
+        raise CheckError(
+            f"most_attended must return a list of T strings, not {type(given).__name__}"
+        )
+    if len(given) != T:
+        axes = {
+            H: "; the heads are the first axis, average over them",
+            S: "; each target position is a row, look along the last axis",
+        }
+        raise CheckError(
+            f"most_attended returned {len(given)} pieces for T = {T} positions"
+            + axes.get(len(given), "")
+        )
+    if not all(isinstance(piece, str) for piece in given):
+        raise CheckError(
+            "most_attended must return pieces of source_pieces, strings, not positions"
+        )
+    expected = _pieces(weights.mean(axis=0))
+    if list(given) == expected:
+        return
+    hint = ""
+    if list(given) == _pieces(weights[0]):
+        hint = "; these are those of the first head, take the mean over the heads"
+    elif list(given) == _pieces(weights.max(axis=0)):
+        hint = "; take the mean over the heads, not the largest"
+    t = next(t for t in range(T) if given[t] != expected[t])
+    raise CheckError(
+        f"most_attended says {given[t]!r} for target position {t}, and it is {expected[t]!r}{hint}"
+    )
+
+
+def check_crossings(crossings):
+    for what, alignment in ALIGNMENTS.items():
+        given = call("crossings", crossings, list(alignment))
+        pairs = [(t, u) for u in range(len(alignment)) for t in range(u)]
+        expected = sum(alignment[t] > alignment[u] for t, u in pairs)
+        neighbours = sum(alignment[t] > alignment[u] for t, u in pairs if u == t + 1)
+        equal_too = sum(alignment[t] >= alignment[u] for t, u in pairs)
+        mistakes = {
+            neighbours: "the two need not be neighbours",
+            equal_too: "two that look at the same position do not cross",
+            len(pairs) - expected: "these are the pairs that do not cross",
+            2 * expected: "count each pair once",
+        }
+        hint = "t comes before u, and looks behind where u looks"
+        if isinstance(given, int | float | np.number):
+            hint = mistakes.get(given, hint)
+        expect(f"crossings({alignment}), {what},", given, expected, hint=hint)
+
+
+def _pieces(weights):
+    return [PIECES[s] for s in weights.argmax(axis=-1)]
+
+
+PARTS = [
+    Part(("most_attended",), 10, check_most_attended),
+    Part(("crossings",), 10, check_crossings),
+]

@@ -1,0 +1,129 @@
+"""Exercise 11, the Transformer assembled: how each part is checked."""
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.pair import call
+from minitransformer.layers.attention import multi_head_attention
+from minitransformer.layers.feed_forward import feed_forward
+from minitransformer.layers.layer_norm import layer_norm
+
+B, T, D, H, F = 2, 3, 6, 2, 7
+DEPTH = 4
+NAMES = ("x", "gamma", "beta", "w_query", "w_key", "w_value", "w_output")
+NAMES += ("w_1", "b_1", "w_2", "b_2", "num_heads")
+
+
+def check_crossover_length(crossover_length):
+    for d_model, d_ff in ((512, 2048), (256, 1000)):
+        expect(
+            f"crossover_length({d_model}, {d_ff})",
+            call("crossover_length", crossover_length, d_model, d_ff),
+            2 * d_model + d_ff,
+            hint="is it 4 T² D for the products, and 2 T for each weight of the linear maps?",
+        )
+
+
+def check_parallel_layer(forward, backward):
+    x, gamma, beta, *weights = inputs = _parallel_inputs(np.random.default_rng(11))
+    y, _ = y_and_cache("parallel_layer", forward, *inputs, H)
+    n, _ = layer_norm(x, gamma, beta)
+    attended, _ = multi_head_attention(n, n, n, *weights[:4], H)
+    fed, _ = feed_forward(n, *weights[4:])
+    expect("y", y, x + attended + fed, hint="both get n, and neither gets the other's output")
+    return check_pair(forward, backward, (*inputs, H), names=NAMES)
+
+
+def _parallel_inputs(rng):
+    w_1 = rng.standard_normal((D, F))
+    w_1 *= 0.9 / (5 * np.sqrt(D)) / np.sqrt((w_1**2).sum(axis=0))  # |n w_1| < 0.9, and so
+    b_1 = np.where(np.arange(F) % 3, 1.0, -1.0)  # no ReLU is near its kink
+    return (
+        rng.standard_normal((B, T, D)),
+        rng.uniform(0.5, 1.5, D),
+        rng.uniform(-0.5, 0.5, D),
+        *rng.standard_normal((4, D, D)),
+        w_1,
+        b_1,
+        rng.standard_normal((F, D)),
+        rng.standard_normal(D),
+    )
+
+
+def check_lean_stack(lean_stack, lean_stack_backward):
+    rng = np.random.default_rng(11)
+    x, dy = (read_only(rng.standard_normal((B, T, D))) for _ in range(2))
+    layers = [_Layer(rng.standard_normal((D, D)) / 2) for _ in range(DEPTH)]
+    pairs = [(layer.forward, layer.backward) for layer in layers]
+    expected = x
+    for layer in layers:
+        expected = np.sin(expected @ layer.weight)
+
+    y, cache = y_and_cache("lean_stack", lean_stack, pairs, x, cache_type=tuple)
+    expect("what comes out of the last layer", y, expected)
+    if any(isinstance(value, _Cache) for value in _values_in(cache)):
+        raise CheckError("the cache of lean_stack holds a layer's cache, which it should not keep")
+    kept = sum(value.size for value in _values_in(cache) if isinstance(value, np.ndarray))
+    if kept > DEPTH * x.size:
+        raise CheckError(
+            f"the cache of lean_stack holds {kept} numbers; one array for each of the {DEPTH} "
+            f"layers makes {DEPTH * x.size}"
+        )
+    for layer in layers:
+        layer.forwards = 0
+    call("lean_stack_backward", lean_stack_backward, pairs, dy, cache)
+    most = max(layer.forwards for layer in layers)
+    if most > 1:
+        raise CheckError(
+            f"in the backward a layer's forward ran {most} times; once is enough if the stack kept "
+            "what went into each layer"
+        )
+    return check_pair(
+        lambda x: lean_stack(pairs, x),
+        lambda dy, cache: lean_stack_backward(pairs, dy, cache),
+        (x,),
+    )
+
+
+class _Cache:
+    """The cache of a layer, to be told from whatever else there may be."""
+
+    def __init__(self, x, slope):
+        self.x, self.slope = x, slope
+
+
+class _Layer:
+    """y = sin(x W), counting how often its forward runs."""
+
+    def __init__(self, weight):
+        self.weight = weight
+        self.forwards = 0
+
+    def forward(self, x):
+        self.forwards += 1
+        z = x @ self.weight
+        return np.sin(z), _Cache(x, np.cos(z))
+
+    def backward(self, dy, cache):
+        if not isinstance(cache, _Cache):
+            raise TypeError("a layer's backward takes the cache that its forward returned")
+        return dy * cache.slope @ self.weight.T
+
+
+def _values_in(value):
+    """The values in nested tuples, lists and dicts."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _values_in(item)
+    else:
+        yield value
+
+
+PARTS = [
+    Part(("crossover_length",), 10, check_crossover_length),
+    Part(("parallel_layer", "parallel_layer_backward"), 45, check_parallel_layer),
+    Part(("lean_stack", "lean_stack_backward"), 45, check_lean_stack),
+]

@@ -1,0 +1,81 @@
+"""Exercise 16, words and errors: how each part is checked."""
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, array_of, expect, read_only
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import call
+
+N, V = 400, 7
+
+
+def check_plausible_shares(plausible_shares):
+    for right, n, z in ((37, 41, 2.0), (4, 4, 2.0), (0, 9, 2.0), (11, 30, 1.5)):
+        r, c = right / n, z**2 / n
+        expected = np.sort(np.roots([1 + c, -2 * r - c, r**2]).real)
+        asked = f"plausible_shares({right}, {n}, {z})"
+        with np.errstate(all="ignore"):
+            given = call("plausible_shares", plausible_shares, right, n, z)
+        ends = array_of(given, (2,))
+        with_r = z * np.sqrt(r * (1 - r) / n)
+        if ends is not None and np.allclose(ends, [r - with_r, r + with_r]):
+            raise CheckError(
+                f"{asked} has the standard error of the measured share r; it should be that of p"
+            )
+        if ends is not None and np.allclose(ends, expected[::-1]):
+            raise CheckError(f"{asked} has its ends swapped: first the low one, then the high one")
+        expect(asked, given, expected, 1e-6, "what is (r − p)² at the two ends?")
+
+
+def check_best_temperature(best_temperature):
+    rng = np.random.default_rng(15)
+    for scale in (1.0, 0.1, 6.0):
+        honest = 1.5 * rng.standard_normal((N, V))
+        p = np.exp(honest) / np.exp(honest).sum(axis=-1, keepdims=True)
+        labels = (p.cumsum(axis=-1) < rng.random((N, 1))).sum(axis=-1).clip(max=V - 1)
+        logits = scale * honest + 1000 * rng.standard_normal((N, 1))
+        with np.errstate(all="ignore"):
+            given = call("best_temperature", best_temperature, read_only(logits), read_only(labels))
+        expected = _least(logits, labels)
+        tau = array_of(given, ())
+        if tau is not None and np.isnan(tau):
+            raise CheckError(
+                "best_temperature is NaN: exp of a large number overflows; subtract the row's "
+                "largest logit first"
+            )
+        if tau and np.isclose(1 / tau, expected, 2e-3) and not np.isclose(tau, expected, 2e-3):
+            raise CheckError(
+                f"best_temperature is {tau:.4g}, and 1 divided by it would be right: logits are "
+                "divided by τ, and multiplied by β"
+            )
+        hint = "is the loss least there, that of the labels and not of the largest logits?"
+        if tau is not None and not np.isclose(tau, expected, 0.1):
+            small = read_only(logits - logits.max(axis=-1, keepdims=True))
+            with np.errstate(all="ignore"):
+                of_small = call("best_temperature", best_temperature, small, read_only(labels))
+            of_small = array_of(of_small, ())
+            if of_small is not None and np.isclose(of_small, expected, 0.1):
+                hint = (
+                    f"with the largest logit of each row subtracted first you say {of_small:.4g}: "
+                    "exp of a large number overflows"
+                )
+        expect("best_temperature(logits, labels)", given, expected, 2e-3, hint)
+
+
+def _least(logits, labels):
+    """The best temperature, by halving the interval in which the slope of the loss changes sign."""
+    z = logits - logits.max(axis=-1, keepdims=True)
+    low, high = 1e-3, 1e3
+    for _ in range(80):
+        beta = np.sqrt(low * high)
+        p = np.exp(beta * z)
+        p /= p.sum(axis=-1, keepdims=True)
+        slope = ((p * z).sum(axis=-1) - z[np.arange(len(z)), labels]).mean()
+        low, high = (low, beta) if slope > 0 else (beta, high)
+    return 1 / np.sqrt(low * high)
+
+
+PARTS = [
+    Part(("plausible_shares",), 25, check_plausible_shares),
+    Part(("best_temperature",), 45, check_best_temperature),
+]

@@ -1,0 +1,73 @@
+"""Exercise 17, making it fast: how each part is checked."""
+
+import math
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.pair import call
+from minitransformer.layers.softmax import softmax
+
+B, T, F, K = 3, 5, 8, 4
+
+
+def check_rows_to_be_busy(rows_to_be_busy):
+    for given in ((256, 1024, 4e11, 2e10, 4), (512, 768, 1e13, 1e12, 2)):
+        name = f"rows_to_be_busy{given}"
+        answer = call("rows_to_be_busy", rows_to_be_busy, *given)
+        i, o, rate, bandwidth, itemsize = given
+        rows = itemsize * i * o / (2 * i * o * bandwidth / rate - itemsize * (i + o))
+        expect(
+            name, answer, rows, hint="X, W and Y cross, each once; W does not grow with the rows"
+        )
+    given = (4, 1024, 4e11, 2e10, 4)
+    answer = call("rows_to_be_busy", rows_to_be_busy, *given)
+    if answer != math.inf:
+        raise CheckError(
+            f"rows_to_be_busy{given} should be inf: a further row takes longer to move than to "
+            "compute, however many there are"
+        )
+
+
+def check_relu_dropout(forward, backward):
+    rng = np.random.default_rng(16)
+    x, keep, scale = rng.standard_normal((B, T, F)), rng.random((B, T, F)) >= 0.3, 1 / 0.7
+    y, cache = y_and_cache("relu_dropout", forward, x, keep, scale, cache_type=tuple)
+    expect("y", y, np.maximum(x, 0) * keep * scale)
+    kept = [np.asarray(array) for array in cache]
+    if any(array.size > 1 and not np.array_equal(array, y) for array in kept):
+        raise CheckError("of the arrays the cache may hold y alone, no x and no mask")
+    return check_pair(forward, backward, (x, keep, scale), names=("x", "keep", "scale"))
+
+
+def check_streamed_average(streamed_average):
+    rng = np.random.default_rng(16)
+    sizes = (3, 1, 5, 2)
+    scores = [rng.standard_normal(n) for n in sizes]
+    forbidden = [np.full(n, -np.inf) for n in sizes]
+    cases = {
+        "small scores": scores,
+        "rising scores": [block + 400 * i for i, block in enumerate(scores)],
+        "falling scores": [block - 400 * i for i, block in enumerate(scores)],
+        "scores of 1000": [block + 1000 for block in scores],
+        "a first block that is forbidden": [forbidden[0], *scores[1:]],
+        "a block in the middle that is forbidden": [*scores[:2], forbidden[2], scores[3]],
+        "nothing allowed": forbidden,
+    }
+    for name, blocks in cases.items():
+        values = [rng.standard_normal((len(block), K)) for block in blocks]
+        pairs = zip(map(read_only, blocks), map(read_only, values), strict=True)
+        with np.errstate(all="ignore"):
+            average = call("streamed_average", streamed_average, iter(list(pairs)))
+        all_scores, all_values = np.concatenate(blocks), np.concatenate(values)
+        weights, _ = softmax(all_scores)  # all zeros where nothing is allowed
+        hint = "are the earlier sums brought to the new peak?"
+        expect(f"the average for {name}", average, weights @ all_values, hint=hint)
+
+
+PARTS = [
+    Part(("rows_to_be_busy",), 25, check_rows_to_be_busy),
+    Part(("relu_dropout", "relu_dropout_backward"), 45, check_relu_dropout),
+    Part(("streamed_average",), 90, check_streamed_average),
+]

@@ -1,0 +1,126 @@
+"""Exercise 19, recurrence: how each part is checked."""
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.pair import call
+from minitransformer.layers.elman import elman, elman_backward
+from minitransformer.layers.sigmoid import sigmoid
+
+B, T, D_IN, D = 3, 10, 4, 5
+MASK = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0]], dtype=bool)  # padding anywhere
+
+
+def check_reach(reach):
+    rng = np.random.default_rng(19)
+    x, h0 = rng.standard_normal((B, T, D_IN)), np.zeros((B, D))
+    w_input, w_hidden = rng.standard_normal((D_IN, D)), rng.standard_normal((D, D)) / 2
+    _, cache = elman(x, h0, w_input, w_hidden, np.zeros(D))
+    for name, piece, wanted in (
+        ("that is not cut off", T, T - 1),
+        ("cut into pieces of 4 of 10 steps, from the first", 4, 1),
+        ("cut into pieces of 5 of 10 steps", 5, 4),
+        ("that takes each step by itself", 1, 0),
+    ):
+        found = call("reach", reach, _cut_into(piece), cache, (B, T, D))
+        hint = "k counts steps back, and is 0 for the last step itself"
+        if wanted < T - 1 and isinstance(found, int | np.integer) and found in (T - 1, T):
+            hint = "dy must be 0 before the last step: with it each dx has its own step's share"
+        expect(f"the reach of a backward {name}", found, wanted, hint=hint)
+
+
+def _cut_into(piece):
+    """An Elman layer's backward that lets no gradient out of pieces of so many steps."""
+
+    def backward(dy, cache):
+        dx = 0
+        for start in range(0, T, piece):
+            part = np.zeros((B, T, D))
+            part[:, start : start + piece] = dy[:, start : start + piece]
+            dx_of_part, *others = elman_backward((part, None), cache)
+            dx_of_part[:, :start] = 0
+            dx = dx + dx_of_part
+        return dx, *others
+
+    return backward
+
+
+def check_gated_norm(gated_norm):
+    for eigenvalues, z, k in (
+        ([0.5, -1.2, 0.3], 0.0, 3),
+        ([0.5, -1.2, 0.3], 0.5, 2),
+        ([-3.0, 0.1, -2.9], 0.25, 4),
+        ([0.9, -0.95], 0.9, 50),
+        ([1.5, -0.2], 0.75, 0),
+    ):
+        given = read_only(np.array(eigenvalues))
+        norm = call("gated_norm", gated_norm, given, z, k)
+        values = z + (1 - z) * given
+        mistakes = {
+            "the sign of λ counts: add z before you take | |": z + (1 - z) * abs(given).max(),
+            "a negative eigenvalue may be the largest: take | | before the maximum": values.max(),
+            "z and (1 − z) λ add up; the gate's path is not the only one": z,
+        }
+        hints = [
+            hint
+            for hint, wrong in mistakes.items()
+            if not np.isclose(wrong**k, abs(values).max() ** k) and _is_close(norm, wrong**k)
+        ]
+        hint = hints[0] if hints else "which eigenvalues has z I + (1 − z) U, and its k-th power?"
+        what = f"gated_norm({eigenvalues}, {z:g}, {k})"
+        expect(what, norm, abs(values).max() ** k, hint=hint)
+
+
+def _is_close(given, wanted):
+    return isinstance(given, int | float | np.number) and np.isclose(given, wanted, rtol=1e-9)
+
+
+def check_coupled_cell(forward, backward):
+    rng = np.random.default_rng(19)
+    a, c = rng.standard_normal((B, 3 * D)), rng.standard_normal((B, D))
+    state, _ = y_and_cache("coupled_cell", forward, a, c, form="the state and the cache")
+    f, _ = sigmoid(a[:, :D])
+    g = np.tanh(a[:, D : 2 * D])
+    o, _ = sigmoid(a[:, 2 * D :])
+    c_new = f * c + (1 - f) * g
+    h = o * np.tanh(c_new)
+    given = array_of(state, (B, 2 * D))
+    if given is not None and np.allclose(given[:, :D], c_new):
+        raise CheckError("the state is [h c_new], with h first")
+    hint = "a is [a_f a_g a_o], and the input gate is 1 − f"
+    expect("the state", state, np.concatenate([h, c_new], axis=1), hint=hint)
+    return check_pair(forward, backward, (a, c), names=("a", "c"))
+
+
+def check_one_gate(forward, backward):
+    rng = np.random.default_rng(19)
+    shapes = (B, MASK.shape[1], D_IN), (B, D), (D_IN, 2 * D), (D, 2 * D), (2 * D,)
+    inputs = [rng.standard_normal(shape) / 2 for shape in shapes]
+    y, _ = y_and_cache("one_gate", forward, *inputs, MASK)
+    given = array_of(y, (*MASK.shape, D))
+    if given is not None and np.any(given[~MASK] != 0):
+        raise CheckError("y is not 0 at padding, where mask is False")
+    hint = "at padding the state stays what it was, for the next token to find"
+    expect("y", y, _one_gate_states(*inputs), hint=hint)
+    names = ("x", "h0", "w_input", "w_hidden", "bias", "mask")
+    return check_pair(forward, backward, (*inputs, MASK), names=names)
+
+
+def _one_gate_states(x, h, w_input, w_hidden, bias):
+    """y of the layer, with the MASK."""
+    y = np.zeros((*MASK.shape, D))
+    for t in range(MASK.shape[1]):
+        a = x[:, t] @ w_input + h @ w_hidden + bias
+        f, _ = sigmoid(a[:, :D])
+        h = np.where(MASK[:, t, None], f * h + (1 - f) * np.tanh(a[:, D:]), h)
+        y[:, t] = np.where(MASK[:, t, None], h, 0)
+    return y
+
+
+PARTS = [
+    Part(("reach",), 10, check_reach),
+    Part(("gated_norm",), 25, check_gated_norm),
+    Part(("coupled_cell", "coupled_cell_backward"), 45, check_coupled_cell),
+    Part(("one_gate", "one_gate_backward"), 90, check_one_gate),
+]

@@ -1,0 +1,193 @@
+"""Exercise 21, why self-attention: how each part is checked."""
+
+import tracemalloc
+from itertools import product
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.pair import call, returned
+from minitransformer.layers.attention import scaled_dot_product_attention
+
+B, H, T, K = 2, 3, 7, 5
+LONG = 600  # positions at which an array of their square cannot hide
+STACKS = [
+    [(3, 1)],
+    [(2, 1), (2, 2), (2, 4)],
+    [(2, 1), (3, 4)],
+    [(3, 5), (4, 1), (2, 1)],
+    [(2, 30)],
+    [],
+]
+KEYS, VALUES = 6, 4
+
+
+def check_crossing_length(crossing_length):
+    for d, gates in ((64, 3), (512, 4), (64, 1), (64, 2), (20, 7)):
+        given = call("crossing_length", crossing_length, d, gates)
+        mistakes = {
+            "attention has four projections, 4 n d², too": gates * d,
+            "each gate has two matrices, for the input and for the state": max(
+                0, (gates / 2 - 2) * d
+            ),
+            "a length is not negative": (gates - 2) * d,
+        }
+        expected = max(0, (gates - 2) * d)
+        number = array_of(given, ())
+        hints = (hint for hint, wrong in mistakes.items() if number == wrong)
+        hint = next(hints, "count multiply-adds, 2 n² d for attention without projections")
+        expect(f"crossing_length({d}, {gates})", given, expected, hint=hint)
+
+
+def check_distances_seen(distances_seen):
+    n = 16
+    for layers in STACKS:
+        seen = call("distances_seen", distances_seen, list(layers), n)
+        kind = getattr(seen, "dtype", type(seen).__name__)
+        if kind != "bool":
+            raise CheckError(f"distances_seen must return a boolean array; it is {kind}")
+        if seen.shape != (n,):
+            raise CheckError(f"it has the shape {seen.shape} and should have ({n},)")
+        reached = {
+            sum(tap * dilation for tap, (_, dilation) in zip(taps, layers, strict=True))
+            for taps in product(*(range(width) for width, _ in layers))
+        }
+        for m in range(n):
+            if seen[m] != (m in reached):
+                raise CheckError(f"for {layers} distance {m} {_why(m, reached, layers)}")
+
+
+def _why(m, reached, layers):
+    if m not in reached:
+        hole = m < max(reached)
+        because = "a stack may have holes in its view" if hole else "it is too far away"
+        return f"is not seen: {because}"
+    if m == 0:
+        return "is seen: each layer sees its own position"
+    return "is seen: add one of the distances of each layer, 0 among them"
+
+
+def check_recall_weights(recall_weights):
+    words = KEYS * VALUES + KEYS
+    rng = np.random.default_rng(21)
+    for length in (30, 2, 1000):
+        given = call("recall_weights", recall_weights, KEYS, VALUES, length)
+        if not isinstance(given, tuple | list) or len(given) != 3:
+            raise CheckError(
+                f"recall_weights must return w_query, w_key and w_value; it returned "
+                f"{returned(given)}"
+            )
+        width = getattr(given[0], "shape", (0, 0))[-1]
+        shapes = (words, width), (words, width), (words, VALUES)
+        weights = [array_of(array, shape) for array, shape in zip(given, shapes, strict=True)]
+        if any(w is None for w in weights):
+            shown = ", ".join(str(getattr(w, "shape", type(w).__name__)) for w in given)
+            raise CheckError(
+                f"for {KEYS} keys and {VALUES} values the matrices must be arrays of the shapes "
+                f"({words}, K), ({words}, K) and ({words}, {VALUES}); they have {shown}"
+            )
+        for _ in range(20):
+            _check_recall(*weights, *_sequence(length, rng), length)
+
+
+def _sequence(length, rng):
+    """Words, where the pair asked for stands among them, and its value."""
+    key, value = rng.integers(KEYS), rng.integers(VALUES)
+    others = np.delete(np.arange(KEYS), key)
+    pairs = rng.choice(others, length - 1) * VALUES + rng.integers(VALUES, size=length - 1)
+    place = rng.integers(length - 1)
+    pairs[place] = key * VALUES + value
+    return np.append(pairs, KEYS * VALUES + key), place, value
+
+
+def _check_recall(w_query, w_key, w_value, words, place, value, length):
+    """Raise a CheckError unless the last of the words is answered by its value."""
+    inputs = w_query[words[-1:]], w_key[words], w_value[words]  # of the last query alone
+    y, cache = scaled_dot_product_attention(*(x[None, None] for x in inputs))
+    weights, answer = cache[-1][0, 0, 0], y[0, 0, 0]
+    expected = np.eye(VALUES)[value]
+    if np.abs(answer - expected).max() <= 1e-3:  # and not NaN
+        return
+    largest = weights.argmax()
+    if not np.isfinite(answer).all():
+        hint = "the scores are not finite"
+    elif largest == length - 1:
+        hint = "the question looks at itself: it needs a smaller score than the pair"
+    elif largest != place:
+        hint = "another word than the pair that is asked for has the largest weight"
+    elif weights[place] < 1 - 1e-3:
+        hint = (
+            "the other words share the rest: how large must a score be against so many, after "
+            "the division by √K?"
+        )
+    else:
+        hint = "the right word is found; its row of w_value must be 1 at its value, 0 elsewhere"
+    raise CheckError(
+        f"among {length} words the one asked for has the weight {weights[place]:.4f}, and the "
+        f"answer is {answer.round(4).tolist()}, not {expected.tolist()}; {hint}"
+    )
+
+
+def check_linear_attention(forward, backward):
+    inputs = _inputs(T)
+    y, _ = y_and_cache("linear_attention", forward, *inputs)
+    expected, mistakes = _expected(*inputs)
+    given = array_of(y, expected.shape)
+    hints = [
+        hint
+        for hint, wrong in mistakes.items()
+        if given is not None and np.allclose(given, wrong, rtol=1e-9)
+    ]
+    expect("y", y, expected, hint="".join(hints))
+    report = check_pair(forward, backward, inputs, names=("query", "key", "value"))
+    if report.right:
+        _check_memory(forward, backward)
+    return report
+
+
+def _expected(query, key, value):
+    """y, by way of all T² weights; and what plausible mistakes make of it."""
+    q, k = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
+    every = q @ k.swapaxes(-1, -2)  # (B, H, T, T)
+    causal = np.tril(every)
+    y = causal @ value / causal.sum(axis=-1, keepdims=True)
+    scale = 1 / np.sqrt(query.shape[-1])
+    return y, {
+        "position t sees s ≤ t alone": every @ value / every.sum(axis=-1, keepdims=True),
+        "the sum of the weights is missing below": causal @ value,
+        "there is no √K here": causal @ value * scale / causal.sum(axis=-1, keepdims=True),
+    }
+
+
+def _check_memory(forward, backward):
+    """Raise a CheckError if forward or backward needs an array of T² numbers."""
+    inputs = tuple(x[:1, :1] for x in _inputs(LONG))
+    limit = LONG**2 * 4  # half of such an array
+    tracemalloc.start()
+    try:
+        y, cache = y_and_cache("linear_attention", forward, *inputs)
+        peaks = {"linear_attention": tracemalloc.get_traced_memory()[1]}
+        tracemalloc.reset_peak()
+        call("linear_attention_backward", backward, read_only(y), cache)
+        peaks["linear_attention_backward"] = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    for name, peak in peaks.items():
+        if peak > limit:
+            raise CheckError(
+                f"{name} holds {peak // 1000} kB for one sequence of {LONG} positions: as much as "
+                f"T² numbers; a running sum of (K, K) numbers is enough"
+            )
+
+
+def _inputs(length):
+    return tuple(np.random.default_rng(21).standard_normal((3, B, H, length, K)))
+
+
+PARTS = [
+    Part(("crossing_length",), 10, check_crossing_length),
+    Part(("distances_seen",), 25, check_distances_seen),
+    Part(("recall_weights",), 45, check_recall_weights),
+    Part(("linear_attention", "linear_attention_backward"), 90, check_linear_attention),
+]

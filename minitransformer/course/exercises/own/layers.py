@@ -1,0 +1,281 @@
+"""How linear map, ReLU, embedding, positions, LayerNorm, dropout and what they form are checked."""
+
+import numpy as np
+
+from minitransformer.course.exercises.own.common import (
+    expect_any_axes,
+    expect_right,
+    float64_note,
+    generator,
+    gradients_of,
+    likely,
+    quietly,
+    y_of,
+)
+from minitransformer.course.exercises.parts import expect, read_only, y_and_cache
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.cases import SOURCE, B, D, F, T, V
+from minitransformer.layers import positional_encoding as positions
+from minitransformer.layers.dropout import dropout
+from minitransformer.layers.embedding import embedding, embedding_backward
+from minitransformer.layers.feed_forward import feed_forward
+from minitransformer.layers.layer_norm import layer_norm
+from minitransformer.layers.linear import linear
+from minitransformer.layers.residual import residual, residual_backward
+
+NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the variance σ² of each row"
+
+
+def check_linear(forward, backward):
+    rng = np.random.default_rng(2)
+    x, weight, bias = (rng.standard_normal(shape) for shape in ((B, T, D), (D, F), (F,)))
+    for what, inputs in {
+        "y without a bias": (x, weight, None),
+        "y": (x, weight, bias),
+    }.items():
+        expect(what, y_of("linear", forward, *inputs), linear(*inputs)[0], hint="y = x W + b")
+    names = ("x", "weight", "bias")
+    expect_right(check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None))
+    _, cache = y_and_cache("linear", forward, x, weight, None)
+    wanted = ("dx", "dweight", "dbias")
+    *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
+    if dbias is not None:
+        raise CheckError("without a bias dbias, which linear_backward returns, must be None")
+    expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
+    return float64_note("linear", forward, backward, (x, weight, bias))
+
+
+def check_relu(forward, backward):
+    x = np.random.default_rng(2).standard_normal((B, T, D))
+    x += 0.1 * np.sign(x)  # none within 0.1 of the kink
+    y = y_of("relu", forward, x)
+    expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
+    hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
+    expect_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
+    return float64_note("relu", forward, backward, (x,))
+
+
+def check_embedding(forward, backward):
+    rng = np.random.default_rng(5)
+    weight = rng.standard_normal((V, D))
+    x, _ = embedding(SOURCE, weight)
+    given, cache = y_and_cache("embedding", forward, SOURCE, weight)
+    mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
+    mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
+    expect("x", given, x, hint=likely(given, mistakes, "x = √D · E[ids]"))
+
+    dx = read_only(rng.standard_normal(x.shape))
+    dweight = quietly("embedding_backward", backward, dx, cache)
+    _, expected_cache = embedding(SOURCE, weight)
+    expected = embedding_backward(dx, expected_cache)
+    last_one = np.zeros_like(weight)
+    last_one[SOURCE] = np.sqrt(D) * dx
+    mistakes = {
+        "an id that stands at several places gets the sum of their gradients; += keeps one of "
+        "them, np.add.at adds all": last_one,
+        "x is √D times the row, and so its gradient is √D times as large": expected / np.sqrt(D),
+    }
+    expect("dweight", dweight, expected, hint=likely(dweight, mistakes))
+
+    def gradients(dx, cache):
+        return None, backward(dx, cache)
+
+    names = ("ids", "weight")
+    expect_right([check_pair(forward, gradients, (SOURCE, weight), names=names)])
+    expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
+    return float64_note("embedding", forward, gradients, (SOURCE, weight))
+
+
+def check_positional_encoding(forward, sinusoidal_encoding, backward):
+    for length, d_model in ((7, 6), (40, 16)):
+        table = positions.sinusoidal_encoding(length, d_model)
+        given = quietly("sinusoidal_encoding", sinusoidal_encoding, length, d_model)
+        sines, cosines = table[:, 0::2], table[:, 1::2]
+        later = positions.sinusoidal_encoding(length + 1, d_model)[1:]
+        angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(d_model // 2) / d_model)
+        slow = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, d_model)
+        mistakes = {
+            "column 2i has the sine and column 2i + 1 the cosine; yours has all sines first": (
+                np.concatenate([sines, cosines], axis=1)
+            ),
+            "the sine comes before the cosine": (
+                np.stack([cosines, sines], axis=-1).reshape(length, d_model)
+            ),
+            "positions count from 0": later,
+            "the exponent of column 2i is 2i/D, not i/D": slow,
+        }
+        what = f"sinusoidal_encoding({length}, {d_model})"
+        expect(what, given, table, hint=likely(given, mistakes))
+
+    rng = np.random.default_rng(6)
+    x, table = rng.standard_normal((B, T, D)), read_only(rng.standard_normal((T + 4, D)))
+    y = y_of("positional_encoding", forward, x, table)
+    mistakes = {
+        "add the first T rows": x + table[-T:],
+        "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
+    }
+    expect("y", y, x + table[:T], hint=likely(y, mistakes, "y = x + the first T rows of the table"))
+    expect_right([check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))])
+    return float64_note("positional_encoding", forward, backward, (x, table))
+
+
+def check_layer_norm(forward, backward):
+    rng = np.random.default_rng(7)
+    x = 2 * rng.standard_normal((B, T, D)) + 1
+    gamma, beta = rng.uniform(0.5, 1.5, D), rng.uniform(-0.5, 0.5, D)
+    for epsilon in (1e-5, 0.5):
+        y = y_of("layer_norm", forward, x, gamma, beta, epsilon)
+        expected, _ = layer_norm(x, gamma, beta, epsilon)
+        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon), NORM)
+        expect(f"y for epsilon={epsilon:g}", y, expected, hint=hint)
+    y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
+    expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
+    names = ("x", "gamma", "beta", "epsilon")
+    expect_right(
+        check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
+        for epsilon in (1e-5, 0.5)
+    )
+    expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
+    return float64_note("layer_norm", forward, backward, (x, gamma, beta))
+
+
+def _wrong_norms(x, gamma, beta, epsilon):
+    """What plausible mistakes make of it, by what to say of them."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    sigma = np.sqrt(variance + epsilon)
+    of_sample = np.sqrt(centred.var(axis=-1, ddof=1, keepdims=True) + epsilon)
+    default = np.sqrt(variance + 1e-5)
+    return {
+        "ε is added to the variance, under the root": (
+            gamma * centred / (np.sqrt(variance) + epsilon) + beta
+        ),
+        "ε is missing: it is added to the variance": gamma * centred / np.sqrt(variance) + beta,
+        "the variance is the mean of the D squares, divided by D and not by D − 1": (
+            gamma * centred / of_sample + beta
+        ),
+        "divide by σ, the root": gamma * centred / (variance + epsilon) + beta,
+        "subtract the mean before dividing by σ": gamma * x / sigma + beta,
+        "β is added after the gain, which does not scale it": gamma * (centred / sigma + beta),
+        "use the epsilon that is given": gamma * centred / default + beta,
+        "mean and variance are those of a row, over the last axis": (
+            gamma * (x - x.mean()) / np.sqrt(x.var() + epsilon) + beta
+        ),
+    }
+
+
+def check_dropout(forward, backward):
+    x = np.random.default_rng(12).standard_normal((B, T, D)) + 3
+    for p, rng, what in ((0.0, generator(), "p=0"), (0.4, None, "rng=None")):
+        y, cache = y_and_cache("dropout", forward, x, p, rng)
+        expect(f"y with {what}", y, x, hint="nothing is dropped out there, and nothing scaled")
+        dx = quietly("dropout_backward", backward, read_only(x), cache)
+        expect(f"dx with {what}", dx, x, hint="y is x there, and dx is dy")
+        if rng is not None and rng.random() != generator().random():
+            raise CheckError("with p=0 dropout must draw nothing from rng")
+
+    p, rng = 0.4, generator()
+    y = y_of("dropout", forward, x, p, rng)
+    expected, (keep, scale) = dropout(x, p, generator())
+    wide = generator().random(x.shape)
+    mistakes = {
+        "what is kept is scaled by 1 / (1 − p), so that the mean stays": x * keep,
+        "an entry is dropped with probability p: keep where the random number is p or more": (
+            x * ~keep * scale
+        ),
+        "scale by 1 / (1 − p), not by 1 / p": x * keep / p,
+        "scale in training, by 1 / (1 − p), so that nothing is to be done later": (
+            x * keep * (1 - p)
+        ),
+        "draw with dtype=np.float32, as the docstring says: float64 draws others": (
+            x * (wide >= p) * scale
+        ),
+    }
+    expect("y", y, expected, hint=likely(y, mistakes, "y = x · keep / (1 − p)"))
+    reference = generator()
+    dropout(x, p, reference)
+    if rng.random() != reference.random():
+        raise CheckError("dropout must draw from rng once, as many numbers as x has entries")
+
+    def seeded(x):
+        return forward(x, p, generator())
+
+    _, cache = y_and_cache("dropout", seeded, x)
+    dx = quietly("dropout_backward", backward, read_only(x), cache)
+    mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
+    hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
+    hint = likely(dx, mistakes, hint)
+    expect_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
+    expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
+    return float64_note("dropout", seeded, backward, (x,))
+
+
+def check_residual(forward, backward):
+    x, h = np.random.default_rng(10).standard_normal((2, B, T, D))
+    hint = "z = x + h, and nothing is normalised here"
+    expect("z", y_of("residual", forward, x, h), x + h, hint=hint)
+    p = 0.4
+    z = y_of("residual", forward, x, h, p, generator())
+    mistakes = {
+        "the dropout is of h alone": dropout(x + h, p, generator())[0],
+        "the dropout is of h, not of x": dropout(x, p, generator())[0] + h,
+        "there is dropout of h, with p and rng": x + h,
+    }
+    hint = likely(z, mistakes, "z = x + Dropout(h)")
+    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=hint)
+    expect_right([check_pair(lambda x, h: forward(x, h), backward, (x, h))])
+    dz = np.random.default_rng(100).standard_normal(x.shape)
+    _, cache = y_and_cache("residual", forward, x, h, p, generator())
+    dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
+    _, cache = residual(x, h, p, generator())
+    of_right = "without dropout it is right: "
+    expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
+    hint = f"{of_right}dh goes back through dropout"
+    expect("dh with dropout", dh, residual_backward(dz, cache)[1], hint=hint)
+    expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
+    return check_pair(lambda x, h: forward(x, h, p, generator()), backward, (x, h))
+
+
+def check_feed_forward(forward, backward):
+    rng = np.random.default_rng(11)
+    x, *weights = inputs = rng.standard_normal((B, T, D)), *network_weights(rng)
+    y = y_of("feed_forward", forward, *inputs)
+    w_1, b_1, w_2, b_2 = weights
+    mistakes = {
+        "the ReLU stands between the two maps": (x @ w_1 + b_1) @ w_2 + b_2,
+        "there is no ReLU after the second map": (
+            np.maximum(np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2, 0)
+        ),
+    }
+    hint = likely(y, mistakes, "y = max(0, x W_1 + b_1) W_2 + b_2")
+    expect("y", y, feed_forward(*inputs)[0], hint=hint)
+    p = 0.4
+    y = y_of("feed_forward", forward, *inputs, p, generator())
+    mistakes = {
+        "there is dropout after the ReLU, with p and rng": feed_forward(*inputs)[0],
+        "the dropout comes after the ReLU, not after the second map": (
+            dropout(feed_forward(*inputs)[0], p, generator())[0]
+        ),
+    }
+    expected, _ = feed_forward(*inputs, p, generator())
+    hint = likely(y, mistakes, "the dropout is that of what the ReLU returns")
+    expect("y with dropout", y, expected, hint=hint)
+    names = ("x", "w_1", "b_1", "w_2", "b_2")
+    hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
+    expect_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
+    report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
+    hint = "without dropout it is right: dh goes back through dropout, too"
+    expect_right([report], {"dx": hint})
+    expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
+
+
+def network_weights(rng):
+    """w_1, b_1, w_2, b_2 of a network with no ReLU near its kink: |x W_1| < 0.9 and b_1 = ±1.
+
+    That holds for rows x no longer than 5 √D, see :mod:`minitransformer.gradcheck.cases`.
+    """
+    w_1 = rng.standard_normal((D, F))
+    w_1 *= 0.9 / (5 * np.sqrt(D)) / np.sqrt((w_1**2).sum(axis=0))
+    b_1 = np.where(np.arange(F) % 3, 1.0, -1.0)
+    return w_1, b_1, rng.standard_normal((F, D)), rng.standard_normal(D)

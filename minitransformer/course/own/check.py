@@ -1,0 +1,125 @@
+"""Which functions of a learner's file are right, and what to do next."""
+
+import contextlib
+import io
+import shlex
+import signal
+import threading
+
+from minitransformer.course.exercises import ExerciseReport
+from minitransformer.course.exercises.parts import TO_DO, WRONG, Verdict, judge, parts_of
+from minitransformer.gradcheck.learner import did_you_mean
+
+LONGEST = 60  # seconds that the check of a part may take
+
+
+def check_own(file, say=lambda text: None):
+    """Check all that is written in an OwnFile; what turns out to be unfinished is left out of it.
+
+    A function is tried with those of the learner's that it calls. Where that fails and another is
+    wrong too, it is tried once more with the package's in the places of the others: a mistake is
+    named where it is, and nowhere else.
+
+    Args:
+        say: is told how much a function prints, in a line of text.
+
+    Returns:
+        ExerciseReport
+    """
+    for part in [p for p in file.written if _may_be_unfinished(p, file)]:
+        with file.without([other for other in file.written if other is not part]):
+            if _judged(part, file.functions).status == TO_DO:
+                file.leave_out(part)
+    verdicts = {
+        part: _judged(part, file.functions, say)
+        if part in file.written
+        else _judged_so_far(part, file, say)
+        for part in parts_of("own")
+    }
+    wrong = [part for part in file.written if verdicts[part].status == WRONG]
+    for part in wrong if len(wrong) > 1 else ():
+        with file.without([other for other in wrong if other is not part]):
+            verdicts[part] = _judged(part, file.functions)
+    file.wrong = [part.functions[0] for part in wrong if verdicts[part].status == WRONG]
+    return ExerciseReport(list(verdicts.values()))
+
+
+def following(report, path):
+    """What to do next about the file at ``path``, a line of text."""
+    for status, what in ((WRONG, "mend"), (TO_DO, "write")):
+        for verdict in report.verdicts:
+            if verdict.status == status:
+                part = verdict.part
+                return f"next: {what} {part.functions[0]}, see lesson {part.lesson}"
+    return f"next: minitransformer train toy --own {shlex.quote(str(path))}"
+
+
+def _judged(part, functions, say=lambda text: None):
+    """The Verdict on a part, whose functions may print, or never end."""
+    name, printed, verdict = part.functions[0], io.StringIO(), None
+    with contextlib.redirect_stdout(printed), _time_limit() as passed:
+        verdict = judge(part, functions)
+    if passed:
+        words = f"it takes more than {LONGEST} s: is there a loop that never ends?"
+        verdict = Verdict(part, WRONG, words)
+    if lines := printed.getvalue().splitlines():
+        say(f"{name} printed while it was checked: {lines[0]}, and so on: {len(lines):,} in all")
+    return verdict
+
+
+def _judged_so_far(part, file, say):
+    """The Verdict on a part of which not all is there, or no more than stubs."""
+    missing = [name for name in part.functions if name not in file.there]
+    if len(missing) == len(part.functions):
+        return Verdict(part, TO_DO, _misspelt(missing, file).removeprefix("; "))
+    functions = {name: file.there.get(name, _not_there) for name in part.functions}
+    verdict = _judged(part, functions, say)
+    if verdict.status == WRONG:
+        return verdict
+    words = f"no mistake found so far; still to do: {', '.join(missing)}"
+    return Verdict(part, TO_DO, words + _misspelt(missing, file))
+
+
+def _misspelt(missing, file):
+    names = {name for part in parts_of("own") for name in part.functions}
+    others = [n for n, f in file.functions.items() if callable(f) and n not in names]
+    return "".join(did_you_mean(name, others) for name in missing)
+
+
+def _may_be_unfinished(part, file):
+    """Whether a function of the part, which is there, has a NotImplementedError in it."""
+    codes = (getattr(file.there[name], "__code__", None) for name in part.functions)
+    return any(code and "NotImplementedError" in code.co_names for code in codes)
+
+
+def _not_there(*inputs):
+    raise NotImplementedError
+
+
+@contextlib.contextmanager
+def _time_limit():
+    """Inside, what takes more than LONGEST is stopped by a TimeoutError, where the system can.
+
+    That is on a Unix, in its main thread.
+
+    Yields:
+        A list, which is no longer empty when time has passed.
+    """
+    passed = []
+
+    def stop(signum, frame):
+        passed.append(signum)
+        raise TimeoutError
+
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not (hasattr(signal, "setitimer") and in_main_thread):
+        yield passed
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LONGEST, 1)  # again, should the error be caught
+    try:
+        with contextlib.suppress(TimeoutError):
+            yield passed
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

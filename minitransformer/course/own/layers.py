@@ -1,0 +1,115 @@
+"""A learner's encoder and decoder layer in the places of the package's Modules.
+
+The learner's are pairs over explicit parameters, in groups: those of an attention, of a LayerNorm,
+of a feed-forward network. A Module owns its parameters, and its backward adds to their gradients.
+"""
+
+from minitransformer.core.twins import Twin
+from minitransformer.gradcheck import CheckError
+from minitransformer.models.registry import KINDS, config_class
+
+
+def require_paper_layers(kind):
+    """Refuse kinds of other layers: those with another attention would lose it.
+
+    Raises:
+        CheckError: models of that kind have other layers.
+    """
+    if not config_class(kind).paper_layers:
+        kinds = ", ".join(name for name in KINDS if config_class(name).paper_layers)
+        raise CheckError(
+            f"--own is for models of encoder and decoder layers like yours, and kind {kind!r} has "
+            f"others: leave out --own, or take one of these kinds: {kinds}"
+        )
+
+
+def encoder_layer_twin(forward, backward):
+    """The Twin of ``EncoderLayer`` that calls ``encoder_layer`` and its backward."""
+
+    def layer_forward(layer, x, mask=None, rng=None):
+        groups = _encoder_groups(layer)
+        y, cache = forward(x, *_data(groups), *_settings(layer, mask), rng)
+        return y, (groups, cache)
+
+    def layer_backward(layer, dy, cache):
+        groups, cache = cache
+        dx, *gradients = backward(dy, cache)
+        _add("encoder_layer_backward", groups, gradients)
+        return dx
+
+    return Twin(layer_forward, layer_backward)
+
+
+def decoder_layer_twin(forward, backward):
+    """The Twin of ``DecoderLayer`` that calls ``decoder_layer`` and its backward."""
+
+    def layer_forward(layer, x, memory, mask=None, memory_mask=None, rng=None):
+        groups = _decoder_groups(layer)
+        y, cache = forward(x, memory, *_data(groups), *_settings(layer, mask, memory_mask), rng)
+        return y, (groups, cache)
+
+    def layer_backward(layer, dy, cache):
+        groups, cache = cache
+        dx, dmemory, *gradients = backward(dy, cache)
+        _add("decoder_layer_backward", groups, gradients)
+        return dx, dmemory
+
+    return Twin(layer_forward, layer_backward)
+
+
+def _encoder_groups(layer):
+    return [
+        module.parameters()
+        for module in (
+            layer.self_attention,
+            layer.self_attention_residual.norm,
+            layer.feed_forward,
+            layer.feed_forward_residual.norm,
+        )
+    ]
+
+
+def _decoder_groups(layer):
+    cross = [layer.cross_attention.parameters(), layer.cross_attention_residual.norm.parameters()]
+    groups = _encoder_groups(layer)
+    return [*groups[:2], *cross, *groups[2:]]
+
+
+def _data(groups):
+    return [tuple(parameter.data for parameter in group) for group in groups]
+
+
+def _settings(layer, *masks):
+    """What follows the parameters, up to the generator."""
+    residual = layer.feed_forward_residual
+    return (
+        layer.self_attention.num_heads,
+        *masks,
+        residual.pre_norm,
+        residual.norm.epsilon,
+        residual.p,
+        layer.self_attention.p,
+        layer.feed_forward.p,
+    )
+
+
+def _add(name, groups, gradients):
+    """Add the gradients to those of the parameters."""
+    try:
+        pairs = [
+            pair
+            for group, of_group in zip(groups, gradients, strict=True)
+            for pair in zip(group, of_group, strict=True)
+        ]
+    except (TypeError, ValueError) as error:
+        raise CheckError(
+            f"{name} must return, after the gradients of its inputs, a tuple of gradients for each "
+            f"of {len(groups)} tuples of parameters ({error})"
+        ) from error
+    for parameter, grad in pairs:
+        if grad.shape != parameter.data.shape:
+            raise CheckError(
+                f"{name} returned a gradient of shape {grad.shape} for a parameter of shape "
+                f"{parameter.data.shape}"
+            )
+        parameter.grad += grad

@@ -1,0 +1,1 @@
+"""Scores of what a model says, and plots of what it does."""

@@ -1,0 +1,77 @@
+"""A text, and how it might go on: a trained language model together with its vocabulary."""
+
+import numpy as np
+
+from minitransformer.core.backend import to_host
+from minitransformer.core.errors import require_whole
+from minitransformer.data.text.characters import load_vocabulary
+from minitransformer.data.text.vocabulary import EOS, UNK
+from minitransformer.decoding.language_model import text_decoder_for
+from minitransformer.decoding.sampling import check_sampling, sample
+from minitransformer.inference.trained import Trained
+
+
+class TextGenerator(Trained):
+    """Goes on with texts.
+
+    Args:
+        model: a LanguageModel.
+        vocabulary: the Vocabulary or CharacterVocabulary it was trained with.
+        origin: what its parameters are, in words.
+    """
+
+    task = "language modelling"
+    purpose = "to go on with a text"
+    read_vocabulary = staticmethod(load_vocabulary)
+
+    def before(self):
+        """The ids that a text begins after: a line end, or that a text before it has ended."""
+        line_end = self.vocabulary.encode("\n")
+        return line_end if line_end and UNK not in line_end else [EOS]
+
+    def unknown(self, prompt):
+        """What a prompt has and the vocabulary has not: characters, or words with such characters.
+
+        In order, each once.
+        """
+        # Subwords know no blank, and compose an accent with its letter.
+        units = prompt if self.vocabulary.encode(" ") else prompt.split()
+        return [unit for unit in dict.fromkeys(units) if UNK in self.vocabulary.encode(unit)]
+
+    def stream(self, prompt="", length=200, *, temperature=1.0, top_k=0, top_p=1.0, seed=0):
+        """Yield what follows a prompt, bit by bit, until the text ends.
+
+        Args:
+            prompt: the beginning of a text; of a long one the model sees its last
+                ``config.max_length`` tokens. After an empty one a new text begins.
+            length: the most tokens.
+            temperature, top_k, top_p: as for :func:`sampling_probabilities`.
+            seed: the same one gives the same text on the same machine.
+
+        Raises:
+            ValueError: one of them is out of range.
+            FloatingPointError: the model gives NaN.
+        """
+        require_whole("length", length, least=0)
+        check_sampling(temperature, top_k, top_p)
+        return self._stream(prompt, length, temperature, top_k, top_p, seed)
+
+    def _stream(self, prompt, length, temperature, top_k, top_p, seed):
+        rng = np.random.default_rng(seed)
+        decode, said = self.vocabulary.decode, self.vocabulary.encode(prompt)
+        last = said[-1:]
+        with self.model.device.as_current():
+            decoder = text_decoder_for(self.model)
+            ahead = [*self.before(), *said]
+            for _ in range(length):
+                logits = to_host(decoder.step(ahead))
+                token = sample(logits, rng, temperature=temperature, top_k=top_k, top_p=top_p)
+                if token == EOS:
+                    return
+                # Alone a subword would lose the blank before it.
+                yield decode([*last, token])[len(decode(last)) :]
+                last = ahead = [token]
+
+    def generate(self, prompt="", length=200, **options):
+        """The prompt with what follows; arguments as for :meth:`stream`."""
+        return prompt + "".join(self.stream(prompt, length, **options))

@@ -1,0 +1,78 @@
+"""The kinds of models by the names that recipes and run folders give them.
+
+A kind is two classes: its configuration, and the model that is built from one. They are imported
+when somebody asks for that kind.
+"""
+
+from importlib import import_module
+
+from minitransformer.core.errors import InputError
+
+DEFAULT = "transformer"  # where a recipe or a run of an older release says nothing
+
+KINDS = {
+    "transformer": (
+        "minitransformer.models.transformer_config:TransformerConfig",
+        "minitransformer.models.transformer:Transformer",
+    ),
+    "restricted": (
+        "minitransformer.models.restricted_transformer:RestrictedTransformerConfig",
+        "minitransformer.models.restricted_transformer:RestrictedTransformer",
+    ),
+    "convolution": (
+        "minitransformer.models.convolutional_translator:ConvolutionalTranslatorConfig",
+        "minitransformer.models.convolutional_translator:ConvolutionalTranslator",
+    ),
+    "recurrent": (
+        "minitransformer.models.recurrent_translator:RecurrentTranslatorConfig",
+        "minitransformer.models.recurrent_translator:RecurrentTranslator",
+    ),
+    "language-model": (
+        "minitransformer.models.language_model:LanguageModelConfig",
+        "minitransformer.models.language_model:LanguageModel",
+    ),
+    "masked-language-model": (
+        "minitransformer.models.masked_language_model:MaskedLanguageModelConfig",
+        "minitransformer.models.masked_language_model:MaskedLanguageModel",
+    ),
+    "tagger": (
+        "minitransformer.models.tagger:TaggerConfig",
+        "minitransformer.models.tagger:Tagger",
+    ),
+}
+
+
+def config_class(kind):
+    """The class of the configurations of that kind, a dataclass that is a ModelConfig.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    return _classes(kind)[0]
+
+
+def config_of(fields):
+    """The configuration that :meth:`ModelConfig.as_dict` gave as a dict.
+
+    Raises:
+        ValueError, TypeError: there is no such kind, or it has other fields.
+    """
+    fields = dict(fields)
+    return config_class(fields.pop("kind", DEFAULT))(**fields)
+
+
+def new_model(config, seed=0, **options):
+    """A new model of the configuration's kind; arguments as for :class:`Model`."""
+    return _classes(config.kind)[1](config, seed, **options)
+
+
+def _classes(kind):
+    if kind not in KINDS:
+        raise InputError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
+    return tuple(imported(place) for place in KINDS[kind])
+
+
+def imported(place):
+    """What is at a place, ``"module:name"``."""
+    module, name = place.split(":")
+    return getattr(import_module(module), name)

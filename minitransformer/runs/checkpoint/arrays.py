@@ -1,0 +1,129 @@
+"""The arrays of a model in a checkpoint, and the mean of those of several."""
+
+import numpy as np
+
+from minitransformer.core.backend import to_host
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
+
+PARAMETERS = "parameters"
+
+
+def model_arrays(model, **vectors):
+    """Host copies of the parameters of a Model, by name: ``parameters/<path>``.
+
+    Args:
+        vectors: further arrays laid out like ``model.flat.data``. ``**adam.vectors`` adds
+            ``m/<path>`` and ``v/<path>``.
+    """
+    arrays = {}
+    for group, vector in _groups(model, vectors).items():
+        host = np.array(to_host(vector))
+        for path, parameter in model.named_parameters():
+            piece = host[model.flat.slices[path]]
+            arrays[f"{group}/{path}"] = piece.reshape(parameter.data.shape)
+    return arrays
+
+
+def load_model_arrays(model, arrays, **vectors):
+    """Put what :func:`model_arrays` returned back in place, all of it or nothing.
+
+    Groups that are not asked for are left alone: without ``m`` and ``v`` a training checkpoint
+    gives its parameters.
+
+    Raises:
+        CheckpointError: a name is missing or too many, a shape or dtype differs; lists them.
+    """
+    groups = _groups(model, vectors)
+    expected = {
+        f"{group}/{path}": (parameter.data.shape, vector.dtype)
+        for group, vector in groups.items()
+        for path, parameter in model.named_parameters()
+    }
+    given = {name: array for name, array in arrays.items() if name.partition("/")[0] in groups}
+    differences = _differences(_kinds(given), expected)
+    if differences:
+        raise CheckpointError(
+            f"the checkpoint is of another model: {differences}; "
+            "build the model with the configuration it was trained with"
+        )
+    for group, vector in groups.items():
+        pieces = [arrays[f"{group}/{path}"].reshape(-1) for path in model.flat.slices]
+        with model.device.as_current():
+            vector[:] = model.device.asarray(np.concatenate(pieces))
+
+
+def require_size(where, config, arrays):
+    """Refuse the configuration of a model of another size than ``arrays``, before it is built.
+
+    A model is built before arrays are put into it, and a wrong number of layers would take all
+    memory there is.
+
+    Raises:
+        CheckpointError: which names ``where`` the arrays are from.
+    """
+    held = sum(array.size for name, array in arrays.items() if name.startswith(f"{PARAMETERS}/"))
+    described = config.num_parameters()
+    if described != held:
+        raise CheckpointError(
+            f"{where} is of another model: it holds {held:,} parameters, and the configuration is "
+            f"of {described:.3g}; take both from one run"
+        )
+
+
+def average(paths):
+    """The mean of the parameters of several checkpoints, summed in float64.
+
+    Returns:
+        arrays for :func:`load_model_arrays`, in the dtype of the first checkpoint.
+
+    Raises:
+        CheckpointError: one cannot be read, or two differ in names, shapes or dtypes.
+        ValueError: there are no paths.
+    """
+    paths = list(paths)
+    if not paths:
+        raise ValueError("there are no checkpoints to average")
+    first = _load_parameters(paths[0])
+    sums = {name: array.astype(np.float64) for name, array in first.items()}
+    for path in paths[1:]:
+        arrays = _load_parameters(path)
+        differences = _differences(_kinds(arrays), _kinds(first))
+        if differences:
+            raise CheckpointError(
+                f"{path} and {paths[0]} are of different models: {differences}; "
+                "average checkpoints of one run"
+            )
+        for name, array in arrays.items():
+            sums[name] += array
+    return {name: (sums[name] / len(paths)).astype(first[name].dtype) for name in first}
+
+
+def _load_parameters(path):
+    arrays, _ = load_checkpoint(path)
+    return {name: array for name, array in arrays.items() if name.startswith(f"{PARAMETERS}/")}
+
+
+def _groups(model, vectors):
+    return {PARAMETERS: model.flat.data, **vectors}
+
+
+def _kinds(arrays):
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _differences(given, expected):
+    """How two dicts of (shape, dtype) by name differ, in words; "" where they do not."""
+    missing = [name for name in expected if name not in given]
+    unexpected = [name for name in given if name not in expected]
+    changed = [
+        f"{name} is {given[name][1]} {given[name][0]}, not {expected[name][1]} {expected[name][0]}"
+        for name in expected
+        if name in given and given[name] != expected[name]
+    ]
+    lists = {"missing": missing, "unexpected": unexpected, "of another shape or type": changed}
+    return "; ".join(f"{what}: {_shortened(names)}" for what, names in lists.items() if names)
+
+
+def _shortened(names, shown=5):
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

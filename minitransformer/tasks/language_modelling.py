@@ -1,0 +1,141 @@
+"""The task of going on with a text: each token is to be told from those before it.
+
+A text is one long row of ids, and an epoch cuts it into windows as long as the model's context.
+Where the first one begins is drawn anew for each epoch, so that no token is always the first of its
+window, which knows nothing of what came before.
+"""
+
+import math
+
+import numpy as np
+
+from minitransformer.accelerate.cuda import staged
+from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.corpus import CorpusError, read_text
+from minitransformer.data.text.vocabulary import EOS, PAD
+from minitransformer.tasks.splits import load_split
+from minitransformer.tasks.task import Score, Task, mean_nll
+from minitransformer.training.recipe import DataConfig, RecipeError
+
+HELD_OUT = 0.1  # of a text, from its end: what validates
+
+
+class LanguageModelling(Task):
+    """Learns to say what comes next; is validated by the perplexity of a text it has not seen."""
+
+    score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
+    command = "generate"
+
+    def __init__(self, recipe, vocabulary, examples, validation, progress):
+        self.training = recipe.training
+        self.context = recipe.model["max_length"]
+        self.stream = stream_of(vocabulary, examples)
+        of_validation = stream_of(vocabulary, validation)
+        self.validation_batches = self._cut(of_validation, 0)
+        # An end symbol counts as a character: it stands where the text has a line end.
+        characters = sum(len(text) + 1 for (text,) in validation)
+        self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
+        progress.say(
+            f"an epoch: {len(self.stream):,} tokens in {len(self.batches(0)):,} batches; "
+            f"validation: {len(of_validation):,} tokens"
+        )
+
+    @staticmethod
+    def read(recipe, progress):
+        recipe.require_rows()
+        examples, validation = load_texts(recipe.data)
+        counts = [sum(len(text) for (text,) in texts) for texts in (examples, validation)]
+        progress.say("training text: {:,} characters; validation: {:,}".format(*counts))
+        return examples, validation
+
+    def batches(self, epoch):
+        rng = np.random.default_rng((self.training.seed, epoch))
+        length = min(self.context, len(self.stream) - 1)
+        # As many windows in every epoch, wherever the first begins.
+        first = int(rng.integers(max(1, min(length, len(self.stream) - length))))
+        return self._cut(self.stream, first, rng)
+
+    def _cut(self, stream, first, rng=None):
+        """Batches of windows of a stream, the first of which begins at ``first``."""
+        length = min(self.context, len(stream) - 1)
+        starts = np.arange(first, len(stream) - 1, length)
+        if rng is not None:
+            whole = max(1, (len(stream) - length) // length)
+            starts = rng.permutation(starts[:whole])
+        rows = max(1, self.training.batch_tokens // length)
+        return [windows(stream, starts[i : i + rows], length) for i in range(0, len(starts), rows)]
+
+    def validate(self, model):
+        nll = mean_nll(model, self.validation_batches, self.workers)
+        return {
+            "nll": nll,
+            "perplexity": perplexity(nll),
+            "bits_per_character": nll / math.log(2) / self.characters_per_token,
+        }
+
+    def staged(self, batches, model):
+        size = model.config.vocabulary_size
+        return staged(batches, model.device, {"ids": size, "labels": size})
+
+
+def perplexity(nll):
+    """Among how many tokens, all as likely, one would have to guess to do as well."""
+    return math.exp(min(nll, 700))  # as far as there are numbers
+
+
+def load_texts(data):
+    """(texts to train on, texts to validate with), lists of tuples of one text each.
+
+    Of parallel corpora it is the target's side, a line a text. A text file is one text where the
+    unit is the character, and its lines, but for blank ones, where it is the subword.
+
+    Raises:
+        CorpusError: a file cannot be used, or there is too little in it.
+        RecipeError, ValueError: the recipe does not say where the text is, or as for
+            :func:`load_split`.
+    """
+    if data.corpus == "text":
+        parts = _parts_of_file(data)
+    else:
+        splits = load_split(data, "train"), load_split(data, "validation")
+        parts = tuple([(target,) for _, target in pairs] for pairs in splits)
+    for part, purpose in zip(parts, ("train on", "validate with"), strict=True):
+        if not any(text.strip() for (text,) in part):
+            where = data.text or f"corpus={data.corpus!r}"
+            raise CorpusError(f"{where} has too little text: none to {purpose}; give more of it")
+    return parts
+
+
+def _parts_of_file(data):
+    """A text file cut in two before its last tenth: at a line end of its second half, if any."""
+    data.require_text()
+    data.require_no_labels()
+    if data.languages != DataConfig.languages:
+        raise RecipeError("corpus='text' has the language of its file; leave out languages")
+    text = read_text(data.text)
+    end = round((1 - HELD_OUT) * len(text))
+    end = text.rfind("\n", len(text) // 2, end) + 1 or end
+    parts = text[:end], text[end:]
+    if data.unit == "characters":
+        return tuple([(part,)] for part in parts)
+    return tuple([(line,) for line in part.split("\n") if line.strip()] for part in parts)
+
+
+def stream_of(vocabulary, examples):
+    """All texts as one row of ids (N,), int32, each with an end symbol before and after it."""
+    ids = [EOS]
+    for encoded in vocabulary.encode_all([text for (text,) in examples]):
+        ids += [*encoded, EOS]
+    return np.array(ids, np.int32)
+
+
+def windows(stream, starts, length):
+    """Windows of a stream of ids (N,), up to ``length`` long, that begin at ``starts``.
+
+    What the model sees are the tokens, and what it has to say the token that follows each of them.
+    """
+    at = starts[:, None] + np.arange(length + 1)  # (B, T + 1)
+    ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
+    ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
+    ids[labels == PAD] = PAD  # nothing is to be said there
+    return Labelled.of(ids, labels)

@@ -1,0 +1,200 @@
+"""The task of saying what words or sentences are: their labels.
+
+Where the training begins with what a masked language model has learned, this is fine-tuning
+(Devlin et al. 2019, section 4); the task is the same. What the model sees are whole sentences
+between BOS and EOS. The label of a word is asked for at its first piece, that of a sentence at BOS.
+"""
+
+import numpy as np
+
+from minitransformer.accelerate.cuda import staged
+from minitransformer.core.backend import to_host
+from minitransformer.data.text.batches import Labelled, group, pad
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
+from minitransformer.data.text.toy import labelled_toy_corpus
+from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
+from minitransformer.tasks.task import Score, Task, one_pass
+from minitransformer.training.recipe import DataConfig, RecipeError
+
+HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
+CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
+
+
+class Tagging(Task):
+    """Learns the labels of words or sentences; is validated by how many it says rightly.
+
+    Attributes:
+        counts: how often the last validation said of each label (rows) that it is each label
+            (columns).
+
+    Raises:
+        VocabularyError: the vocabulary is not one of subwords.
+    """
+
+    score = Score("accuracy", "accuracy", digits=4)
+    command = "tag"
+
+    def __init__(self, recipe, vocabulary, examples, validation, progress):
+        if not isinstance(vocabulary, Vocabulary):
+            raise VocabularyError("a tagger takes subwords, and this vocabulary is of characters")
+        self.training, self.vocabulary = recipe.training, vocabulary
+        self.most = recipe.model["max_length"]
+        fields = self.of_data(examples, validation)
+        self.names, self.of_words = fields["labels"].split(), fields["labels_of"] == "words"
+        self.ids = {name: i for i, name in enumerate(self.names, start=1)}
+        labelled = [example for example in examples if example[1]]
+        self.rows, cut_off = self._encoded(labelled)
+        rows, _ = self._encoded(validation)
+        self.validation_batches = self._batches(rows)
+        progress.say(
+            f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have labels, in "
+            f"{len(self.batches(0)):,} batches; {cut_off:,} words are beyond the context; "
+            f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} labels"
+        )
+        self._note_unlearnable(progress)
+
+    def _note_unlearnable(self, progress):
+        """Say which labels validate that no training sentence has: no model learns to say them."""
+        learned = {label for _, labels in self.rows for label in labels}
+        asked = [i for batch in self.validation_batches for i in batch.labels[batch.labels != PAD]]
+        never = [i for i in asked if i not in learned]
+        if never:
+            names = ", ".join(self.names[i - 1] for i in sorted(set(never))[:5])
+            progress.say(
+                f"{len(never):,} of the {len(asked):,} labels of the validation are ones that no "
+                f"sentence to train on has ({names}): they cannot be learned, and the accuracy is "
+                f"{1 - len(never) / len(asked):.4f} at most; train on such sentences, too, for "
+                "example by shuffling the file"
+            )
+
+    @staticmethod
+    def read(recipe, progress):
+        data = recipe.data
+        if data.unit != "subwords":
+            raise RecipeError(f"unit={data.unit!r}; a tagger takes subwords")
+        recipe.require_rows(framed=True)
+        examples, validation = load_labelled(data)
+        progress.say(f"labelled sentences: {len(examples):,}; validation: {len(validation):,}")
+        return _with_a_share(examples, data.labelled_share, recipe.training.seed), validation
+
+    @staticmethod
+    def texts(examples):
+        of_words = _of_words(examples)
+        return [surface(text.split())[0] if of_words else text for text, _ in examples]
+
+    @staticmethod
+    def of_data(examples, validation):
+        both = [*examples, *validation]
+        return {
+            "labels": " ".join(sorted({name for _, labels in both for name in labels.split()})),
+            "labels_of": "words" if _of_words(both) else "sentences",
+        }
+
+    def _encoded(self, examples):
+        """(ids, labels) of each sentence, and how many words are beyond the context."""
+        rows, cut_off = [], 0
+        for text, names in examples:
+            text, starts = surface(text.split()) if self.of_words else (text, [])
+            ids, places = first_pieces(self.vocabulary, text, starts, self.most)
+            places = places if self.of_words else [0]  # BOS
+            labels = [PAD] * len(ids)
+            for place, name in zip(places, names.split(), strict=True):
+                if place is None:
+                    cut_off += 1
+                elif labels[place] == PAD:  # and no word before it has the piece
+                    labels[place] = self.ids[name]
+            rows.append((ids, labels))
+        return rows, cut_off
+
+    def batches(self, epoch):
+        return self._batches(self.rows, np.random.default_rng((self.training.seed, epoch)))
+
+    def _batches(self, rows, rng=None):
+        groups = group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng)
+        return [
+            Labelled.of(pad([rows[i][0] for i in members]), pad([rows[i][1] for i in members]))
+            for members in groups
+        ]
+
+    def validate(self, model):
+        nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)
+        self.counts = counts
+        _, _, f1 = _shares(counts)
+        return {
+            "nll": nll,
+            "accuracy": float(counts.trace() / counts.sum()),
+            "macro_f1": float(f1[counts.sum(axis=1) > 0].mean()),
+        }
+
+    def details(self):
+        rows = zip(self.names, *_shares(self.counts), self.counts.sum(axis=1), strict=True)
+        return [
+            f"{'label':<20}precision  recall      F1    count",
+            *(
+                f"{name:<20}{precision:9.4f}{recall:8.4f}{f1:8.4f}{count:9,}"
+                for name, precision, recall, f1, count in rows
+            ),
+        ]
+
+    def _said(self, logits, labels):
+        """How often each label (rows) was said to be each label (columns)."""
+        counts = np.zeros((len(self.names), len(self.names)), int)
+        said = to_host(logits[..., 1:].argmax(axis=-1))  # (B, T)
+        there = labels != PAD
+        np.add.at(counts, (labels[there] - 1, said[there]), 1)
+        return counts
+
+    def staged(self, batches, model):
+        sizes = {"ids": model.config.vocabulary_size, "labels": model.config.num_labels}
+        return staged(batches, model.device, sizes)
+
+
+def load_labelled(data):
+    """(examples to train on, examples to validate with), as ``data/text/labelled.py`` has them.
+
+    Raises:
+        CorpusError: the file cannot be used, or has fewer than two sentences.
+        RecipeError, ValueError: the recipe does not say which labels, or none that there are.
+    """
+    if data.languages != DataConfig.languages:
+        raise RecipeError("labels are those of one language; leave out languages")
+    if data.corpus == "toy":
+        if data.labelled:
+            raise RecipeError("labelled is for corpus='labelled', and here it is 'toy'")
+        corpus = labelled_toy_corpus(data.labels)
+        return corpus["train"], corpus["validation"]
+    if data.corpus != "labelled":
+        raise RecipeError(
+            f"corpus={data.corpus!r} has no labels; take 'toy', or 'labelled' with --labelled FILE"
+        )
+    data.require_text()
+    examples = read_labelled(data.labelled)
+    if len(examples) < 2:
+        raise CorpusError(
+            f"{data.labelled} has {len(examples)} sentences; give more, to train and to validate"
+        )
+    held_out = max(1, round(HELD_OUT * len(examples)))
+    return examples[:-held_out], examples[-held_out:]
+
+
+def _of_words(examples):
+    """Whether the labels are those of words: of a sentence there is only one."""
+    return any(" " in labels for _, labels in examples)
+
+
+def _with_a_share(examples, share, seed):
+    """The examples, most of them without their labels: of each share all are in a larger one."""
+    if share == 1:
+        return examples
+    order = np.random.default_rng((seed, CHOICE)).permutation(len(examples))
+    kept = set(order[: max(1, round(share * len(examples)))].tolist())
+    return [(text, labels * (i in kept)) for i, (text, labels) in enumerate(examples)]
+
+
+def _shares(counts):
+    """Precision, recall and F1 of each label, from counts (labels, said); 0 where there is none."""
+    right = counts.diagonal()
+    said, there = counts.sum(axis=0), counts.sum(axis=1)
+    precision, recall = right / np.maximum(said, 1), right / np.maximum(there, 1)
+    return precision, recall, 2 * right / np.maximum(said + there, 1)

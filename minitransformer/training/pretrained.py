@@ -1,0 +1,133 @@
+"""What a training may begin with in place of random numbers: what another run has learned.
+
+All parameters are taken but those of the output projection, where it is not tied to the embedding:
+its rows are what the other model says, and not what this one is to say.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minitransformer.data.text.characters import load_vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.models.config import ModelConfig
+from minitransformer.models.registry import config_class
+from minitransformer.runs.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    load_model_arrays,
+    model_arrays,
+    save_checkpoint,
+)
+from minitransformer.runs.checkpoint.arrays import PARAMETERS
+from minitransformer.runs.checkpoint.fields import require_fields
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.recipe import RecipeError
+
+HEAD = f"{PARAMETERS}/output_projection."
+
+
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """Parameters to begin with.
+
+    Attributes:
+        arrays: by their names in a checkpoint.
+        origin: what they are, in words.
+        config: of the model that has learned them, and
+        vocabulary: that it has learned them with; None where a run has kept the parameters.
+    """
+
+    arrays: dict[str, np.ndarray]
+    origin: str
+    config: ModelConfig | None = None
+    vocabulary: Vocabulary | None = None
+
+    @classmethod
+    def of_run(cls, path):
+        """What the run in the folder ``path`` has learned, if all its files belong together.
+
+        Raises:
+            CheckpointError, VocabularyError, OSError: as for :meth:`RunFolder.load_trained`.
+        """
+        run = RunFolder(path)
+        run.bind()
+        config, _ = run.load_config()
+        arrays, origin = run.load_parameters()
+        taken = {
+            name: array
+            for name, array in arrays.items()
+            if name.startswith(f"{PARAMETERS}/") and not name.startswith(HEAD)
+        }
+        return cls(taken, f"{run.path}, {origin}", config, load_vocabulary(run.vocabulary))
+
+    @classmethod
+    def kept(cls, run):
+        """What the training in a RunFolder began with, or None where that was random numbers.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        if not run.beginning.exists():
+            return None
+        arrays, state = load_checkpoint(run.beginning)
+        return cls(arrays, require_fields(run.beginning, state, origin=str)["origin"])
+
+    def keep_in(self, run):
+        """Let the training in a RunFolder begin so, whatever becomes of the other run.
+
+        Raises:
+            CheckpointError: the folder has another beginning, or no room for this one.
+        """
+        there = Beginning.kept(run)
+        if there and _bytes(there) != _bytes(self):
+            raise CheckpointError(
+                f"{run.beginning} is there already, and is not what this training begins with: "
+                "move it away, or choose another folder"
+            )
+        save_checkpoint(run.beginning, self.arrays, {"origin": self.origin})
+
+    def fitted(self, recipe, chosen):
+        """The recipe with the sizes of the other model and of its vocabulary.
+
+        The probabilities of dropout stay those of the recipe.
+
+        Args:
+            recipe: a Recipe.
+            chosen: the fields of it that the user has chosen, by name; the others may change.
+
+        Raises:
+            RecipeError: its kind of model cannot begin so, or a chosen field is another one there.
+        """
+        kind = recipe.model["kind"]
+        kinds = config_class(kind).begins_with
+        if self.config.kind not in kinds:
+            may = f"can begin with {' or '.join(kinds)}" if kinds else "begins with random numbers"
+            raise RecipeError(
+                f"{self.origin}: it is a model of kind {self.config.kind!r}, and a training of "
+                f"kind {kind!r} {may}"
+            )
+        there = {
+            name: getattr(self.config, name)
+            for name in recipe.model
+            if name != "kind" and not name.endswith("dropout")
+        }
+        for name, value in {**there, "vocabulary_size": len(self.vocabulary)}.items():
+            if chosen.get(name, value) != value:
+                raise RecipeError(
+                    f"{name} is {value} in {self.origin}, and {chosen[name]} here; leave it out"
+                )
+            recipe = recipe.with_value(name, value)
+        return recipe
+
+    def put_into(self, model):
+        """Let a new Model begin with them.
+
+        Raises:
+            CheckpointError: the model has no parameter of some name, or one of another shape.
+        """
+        load_model_arrays(model, model_arrays(model) | self.arrays)
+
+
+def _bytes(beginning):
+    return {name: array.tobytes() for name, array in beginning.arrays.items()}
