@@ -31,7 +31,7 @@ STATUSES = {name: status for name, status in STATUSES.items() if hasattr(signal,
 
 PAUSED = """if True:
     import sys
-    from minitransformer.cli import main
+    from minitransformer.commands.cli import main
     from minitransformer.commands import plot
     from minitransformer.training.trainer import Trainer
 

@@ -38,24 +38,24 @@ for module in pkgutil.walk_packages(minitransformer.__path__, "minitransformer."
 
 CHECK_ALL = """
 import json
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 print(json.dumps({path: main(["check", path]) for path in sys.argv[1:]}))
 """
 
 COMMAND_LINE = """
-from minitransformer.cli import main
+from minitransformer.commands.cli import main
 sys.exit(main())
 """
 
 TRAIN = """
 import numpy as np
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.batches import make_batches
-from minitransformer.run_folder import RunFolder
+from minitransformer.data.text.batches import make_batches
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.progress import Progress
 from minitransformer.training.trainer import Trainer
-from minitransformer.training.translation import Translation
+from minitransformer.tasks.translation import Translation
 
 class Given(Translation):
     def __init__(self, batches):

@@ -296,7 +296,7 @@ def test_the_suffix_chooses_the_format(tmp_path):
 def test_matplotlib_is_imported_only_to_draw_and_pyplot_never():
     code = """if True:
         import sys
-        from minitransformer import plots
+        from minitransformer.evaluation import plots
         assert "matplotlib" not in sys.modules
         plots.learning_rate([])
         plots.attention_map([[1.0]], ["a"], ["b"])

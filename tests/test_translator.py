@@ -186,7 +186,7 @@ def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeyp
 
 FORK = f"""
 import os, signal, sys, warnings
-from minitransformer.translator import Translator
+from minitransformer.inference.translator import Translator
 
 translator = Translator.load(sys.argv[1], "cpu", threads=2)
 print(translator.translate(sys.argv[2:], beam_size=1), flush=True)

@@ -67,7 +67,7 @@ def test_whoever_asks_for_speed_first_finds_twins(before, after):
     program = f"""
 import numpy as np
 from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.twins import Twin, TwinCache, accelerated
+from minitransformer.core.twins import Twin, TwinCache, accelerated
 {before}
 with accelerated():
     _, cache = layer_norm(np.ones((2, 3)), np.ones(3), np.ones(3))

@@ -21,7 +21,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cann
 
 HOLD = """if True:
     import os, sys
-    from minitransformer.training.lock import only_training
+    from minitransformer.runs.lock import only_training
 
     with only_training(sys.argv[1]):
         if sys.argv[2:] == ["and fork"]:
@@ -109,7 +109,7 @@ def test_the_lock_of_a_killed_process_does_not_live_on_in_its_children(tmp_path)
 FORK = """if True:
     import os, sys
     from pathlib import Path
-    from minitransformer.training.lock import only_training
+    from minitransformer.runs.lock import only_training
 
     with only_training(sys.argv[1]):
         child = os.fork()
