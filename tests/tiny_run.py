@@ -13,6 +13,7 @@ import numpy as np
 
 from minitransformer.core.backend import CPU
 from minitransformer.data.text import toy
+from minitransformer.models.registry import config_class
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.progress import Progress
@@ -93,6 +94,11 @@ class AlwaysSays:
 
     def logits(self, ids):
         return np.tile(self.row, (*ids.shape, 1)), None
+
+
+def config_for(recipe, vocabulary_size):
+    """The configuration of the recipe's model, for a vocabulary of that size."""
+    return config_class(recipe.model["kind"]).of_vocabulary(vocabulary_size, **recipe.choices())
 
 
 def tiny_trainer(recipe, folder, stream=None, beginning=None):

@@ -46,10 +46,14 @@ class ModelConfig:
         return [f for f in fields(cls) if not _is_of_data(f)]
 
     @classmethod
+    def sizes(cls, size):
+        """The sizes of its vocabularies, where all are one of ``size`` ids, by name."""
+        return {f.name: size for f in fields(cls) if _is_vocabulary(f)}
+
+    @classmethod
     def of_vocabulary(cls, size, **choices):
         """With one vocabulary of ``size`` ids for all that has one; the other fields by name."""
-        sizes = {f.name: size for f in fields(cls) if _is_vocabulary(f)}
-        return cls(**sizes, **choices)
+        return cls(**cls.sizes(size), **choices)
 
     def vocabulary_sizes(self):
         """The sizes of its vocabularies, a set."""

@@ -317,8 +317,8 @@ class Trainer:
         losses = self.processes.gathered([list(map(to_host, pair)) for pair in losses])
         loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
         norm = float(norm)
-        exploded = self.task.exploded(self.model)
-        if not (loss < exploded and norm < math.inf):  # NaN is not below anything
+        hopeless = self.task.hopeless(self.model)
+        if not (loss < hopeless and norm < math.inf):  # NaN is not below anything
             raise self._error(f"the loss is {loss:.4g}, the norm of its gradient {norm:.4g},")
         return {"loss": loss, "nll": nll, "gradient_norm": norm}
 
