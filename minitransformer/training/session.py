@@ -10,7 +10,7 @@ from minitransformer.core.workers import default_shards, workers_for
 from minitransformer.data.text.characters import CharacterVocabulary, load_vocabulary
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.models.registry import new_model
-from minitransformer.parallel.processes import ALONE
+from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.checkpoint.binding import differing, fingerprint
 from minitransformer.tasks.task import task_class
