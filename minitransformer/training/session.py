@@ -8,7 +8,7 @@ import numpy as np
 from minitransformer.core.backend import CPU
 from minitransformer.core.workers import default_shards, workers_for
 from minitransformer.models.registry import config_class, new_model
-from minitransformer.parallel.processes import ALONE
+from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.checkpoint.binding import differing
 from minitransformer.tasks.task import task_class

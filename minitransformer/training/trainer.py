@@ -24,7 +24,7 @@ from minitransformer.core.workers import workers_for
 from minitransformer.layers.token_ids import ids_checked_before
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale
-from minitransformer.parallel.processes import ALONE
+from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import (
     CheckpointError,
     average,

@@ -1,4 +1,3 @@
-import ast
 import math
 import signal
 import time
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
-import minitransformer
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.data.text.batches import make_batches
 from minitransformer.data.text.corpus import CorpusError
@@ -334,27 +332,3 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
     assert validations[-1]["exact_match"] == 100
     sources, targets = zip(*pairs_of(recipe, "train"), strict=True)
     assert Translator.load(tmp_path / "run", "cpu").translate(list(sources)) == list(targets)
-
-
-def test_nothing_below_training_and_its_twins_imports_them():
-    package = Path(minitransformer.__file__).parent
-    above = (
-        "training",
-        "accelerate",
-        "exercises",
-        "own",
-        "commands",
-        "cli.py",
-        "__init__.py",
-        "__main__.py",
-    )
-    below = [p for p in package.rglob("*.py") if p.relative_to(package).parts[0] not in above]
-    assert len(below) > 30
-    for path in below:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            imported = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            imported += [
-                alias.name for alias in getattr(node, "names", []) if hasattr(alias, "name")
-            ]
-            parts = {part for name in imported for part in name.split(".")}
-            assert not parts & {"training", "accelerate", "own"}, path
