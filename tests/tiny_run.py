@@ -59,7 +59,8 @@ def tiny_recipe(folder, **changes):
         for side, step in (("source", 1), ("target", -1)):
             path = folder / f"{split}.{side}"
             path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
-            fields[f"{split}_{side}"] = str(path)
+            if changes.get("corpus", "files") == "files":
+                fields[f"{split}_{side}"] = str(path)
     recipe = Recipe().with_value("kind", changes.pop("kind", "transformer"))
     for name, value in (fields | changes).items():
         if name in recipe.settings() or name in changes:
