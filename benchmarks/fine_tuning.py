@@ -101,7 +101,8 @@ def test_scores(run):
     run.bind(recipe.identity())
     model, vocabulary, _ = run.load_trained("cpu")
     corpus = _corpus(recipe.data.labels)
-    task = Tagging(recipe, vocabulary, corpus["train"], corpus["test"], Progress(io.StringIO()))
+    kept = {"vocabulary": vocabulary}
+    task = Tagging(recipe, kept, corpus["train"], corpus["test"], Progress(io.StringIO()))
     scores = task.validate(model)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}
 

@@ -27,7 +27,7 @@ from _private import without_private
 
 from minitransformer.data.text.multi30k import DATA_VARIABLE, download_folder
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training.recipe import PATHS
+from minitransformer.tasks.text import PATHS
 
 PREPARATION = 60  # seconds, to see what there is
 INTRODUCTION = """On {name}, one after another, {minutes:.0f} minutes at most:

@@ -22,7 +22,8 @@ from minitransformer.evaluation.scores import score, table
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
-from minitransformer.training.recipe import PATHS, Recipe
+from minitransformer.tasks.text import PATHS
+from minitransformer.training.recipe import Recipe
 
 SEARCHES = {"greedy": {"beam_size": 1}, "beam 5, alpha 1": {"beam_size": 5, "alpha": 1.0}}
 LENGTHS = (8, 11, 14)  # words; quarters, roughly, of the German test sentences end with them

@@ -27,7 +27,8 @@ from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import make_workload
 
-from minitransformer.parallel.processes import Alone, all_processes
+from minitransformer.parallel.alone import Alone
+from minitransformer.parallel.processes import all_processes
 from minitransformer.training.trainer import Trainer
 
 

@@ -376,7 +376,7 @@ shape_table(
 # | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation/scores.py` | [16](16_words_and_errors.ipynb) |
 # | not in it | a decoder alone: a language model, and drawing from it | `minitransformer/models/language_model.py`, `minitransformer/decoding/language_model.py`, `minitransformer/decoding/sampling.py` | [22](22_a_language_model.ipynb) |
 # | not in it | an encoder alone: blanks filled, words labelled | `minitransformer/models/masked_language_model.py`, `minitransformer/models/tagger.py`, `minitransformer/tasks/masked_language_modelling.py`, `minitransformer/tasks/tagging.py`, `minitransformer/inference/filler.py`, `minitransformer/inference/labeller.py` | [23](23_an_encoder.ipynb) |
-# | not in it | a training in many processes | `minitransformer/parallel/processes.py`, `minitransformer/parallel/mpi.py` | [24](24_many_machines.ipynb) |
+# | not in it | a training in many processes | `minitransformer/parallel/alone.py`, `minitransformer/parallel/mpi.py` | [24](24_many_machines.ipynb) |
 # | not in it | backpropagation by hand | `minitransformer/core/module.py` | [02](02_backpropagation.ipynb) |
 # | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
 # | not in it | a run that can be resumed | `minitransformer/runs/run_folder.py`, `minitransformer/runs/checkpoint/` | [13](13_training_for_real.ipynb) |

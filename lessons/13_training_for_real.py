@@ -51,6 +51,7 @@ from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
+from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.optim.adam import adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.runs.run_folder import RunFolder
@@ -311,7 +312,8 @@ RECIPE = Recipe.from_dict(
         },
     }
 )
-model = Transformer(RECIPE.model_config(len(vocabulary)), seed=13, device=device, dtype=np.float64)
+config = TransformerConfig.of_vocabulary(len(vocabulary), **RECIPE.choices())
+model = Transformer(config, seed=13, device=device, dtype=np.float64)
 short, long = in_order[:8], in_order[-8:]
 whole = make_batches(short + long, 10**6)[0]
 shards = [make_batches(part, 10**6)[0] for part in (short, long)]

@@ -17,8 +17,8 @@ from minitransformer.commands.info import run_facts
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
-from minitransformer.runs.checkpoint.binding import fingerprint
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.text import TextTask
 from minitransformer.training.recipe import Recipe
 
 TRAIN = ["train", "--resume"]
@@ -339,8 +339,8 @@ def test_every_checkpoint_notes_what_it_is_bound_to(original):
 def test_texts_are_told_apart_by_each_of_them_and_by_their_number():
     pairs = [("ein", "one"), ("zwei", "two")]
     others = [[("ein", "one"), ("zwei", "too")], [("eins", "one"), ("zwei", "two")], pairs[:1]]
-    found = {fingerprint(texts) for texts in [pairs, *others, [("one",)], [("two",)]]}
+    found = {TextTask.fingerprint(texts) for texts in [pairs, *others, [("one",)], [("two",)]]}
     assert len(found) == 6
     # As checkpoints of older releases have noted it.
     digest = hashlib.sha256(b"ein\none\nzwei\ntwo\n").hexdigest()
-    assert fingerprint(pairs) == f"2 pairs of SHA-256 {digest}"
+    assert TextTask.fingerprint(pairs) == f"2 pairs of SHA-256 {digest}"

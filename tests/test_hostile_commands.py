@@ -8,10 +8,12 @@ import random
 import tomllib
 
 import pytest
+from tiny_run import config_for
 from tiny_translator import train_once, write_recipe
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
+from minitransformer.tasks.translation import longest_side
 from minitransformer.training.recipe import Recipe, settings
 
 # Nothing between: there are sizes that this machine has the memory for, and not the time.
@@ -117,8 +119,8 @@ def test_any_numbers_in_a_recipe_are_read_or_refused(tmp_path, fuzz_cases):
         path.write_text("\n".join(lines), encoding="utf-8")
         try:
             recipe = Recipe.load(path)
-            recipe.model_config(100)
-            recipe.longest_side()
+            config_for(recipe, 100)
+            longest_side(recipe)
             problem = ""
         except ValueError as error:
             problem = str(error)

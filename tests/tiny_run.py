@@ -13,6 +13,7 @@ import numpy as np
 
 from minitransformer.core.backend import CPU
 from minitransformer.data.text import toy
+from minitransformer.models.registry import config_class
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.progress import Progress
@@ -58,7 +59,8 @@ def tiny_recipe(folder, **changes):
         for side, step in (("source", 1), ("target", -1)):
             path = folder / f"{split}.{side}"
             path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
-            fields[f"{split}_{side}"] = str(path)
+            if changes.get("corpus", "files") == "files":
+                fields[f"{split}_{side}"] = str(path)
     recipe = Recipe().with_value("kind", changes.pop("kind", "transformer"))
     for name, value in (fields | changes).items():
         if name in recipe.settings() or name in changes:
@@ -93,6 +95,11 @@ class AlwaysSays:
 
     def logits(self, ids):
         return np.tile(self.row, (*ids.shape, 1)), None
+
+
+def config_for(recipe, vocabulary_size):
+    """The configuration of the recipe's model, for a vocabulary of that size."""
+    return config_class(recipe.model["kind"]).of_vocabulary(vocabulary_size, **recipe.choices())
 
 
 def tiny_trainer(recipe, folder, stream=None, beginning=None):

@@ -184,9 +184,11 @@ def _asked(options):
 
     Of files no more than whether there is one, for on each machine they may lie elsewhere.
     """
-    from minitransformer.training.recipe import PATHS  # one process does without
+    from minitransformer.models.registry import KINDS, config_class  # one process does without
+    from minitransformer.tasks.task import task_class
 
-    places = {"recipe", "resume", "run_folder", "beginning", "text", *PATHS}
+    paths = {path for kind in KINDS for path in task_class(config_class(kind)).Data.paths}
+    places = {"recipe", "resume", "run_folder", "beginning", "text", *paths}
     asked = {"the command": options.command.split()[1]}
     for name, value in vars(options).items():
         if value is not None and name != "command" and not callable(value):

@@ -6,22 +6,34 @@ import textwrap
 from functools import cache
 
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
-from minitransformer.training.config import TrainingConfig
-from minitransformer.training.recipe import DataConfig, settings
+from minitransformer.tasks.task import TASKS
+from minitransformer.training.recipe import settings
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
 def add_fields(parser):
-    """Add an option for each field of each kind of model, in a group for each section."""
+    """Add an option for each field of each kind of model, in a group for each section.
+
+    Those of data stand in groups by the tasks that have them.
+    """
+    groups = {}
     for section in ("data", "model", "training"):
-        group = parser.add_argument_group(
-            f"[{section}]",
-            "The fields of this section, which replace those of the recipe. The defaults are for "
-            "what a recipe leaves open.",
-        )
         for name, kinds in _fields(section).items():
             setting, *_ = kinds.values()
+            tasks = list(_by_task(kinds))
+            title = f"[{section}]"
+            if section == "data" and len(tasks) < len(TASKS):
+                title += f" for {', '.join(tasks)}"
+            if title not in groups:
+                groups[title] = parser.add_argument_group(
+                    title,
+                    "The fields of this section, which replace those of the recipe. The defaults "
+                    "are for what a recipe leaves open."
+                    if title == f"[{section}]"
+                    else None,
+                )
+            group = groups[title]
             flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
             if setting.type is bool:
                 flag = {"action": argparse.BooleanOptionalAction}
@@ -52,14 +64,16 @@ def _help(name, kinds):
     if name == "kind":
         return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
     setting, *_ = kinds.values()
-    described = {}  # the kinds of which each description holds
-    for kind in kinds:
-        sections = {"data": DataConfig, "model": config_class(kind), "training": TrainingConfig}
-        description = _descriptions(sections[setting.section]).get(name, "")
+    of_data = setting.section == "data"
+    if of_data:
+        kinds = _by_task(kinds)
+    described = {}  # the kinds, or the tasks, of which each description holds
+    for kind, of_kind in kinds.items():
+        description = _descriptions(of_kind.of).get(name, "")
         described.setdefault(description, []).append(kind)
     if len(described) > 1:
         description = "; ".join(f"{', '.join(of)}: {words}" for words, of in described.items())
-    elif len(kinds) < len(KINDS):
+    elif len(kinds) < len(KINDS) and not of_data:
         description += f"; of {', '.join(kinds)}"
     if setting.default == "":
         return description
@@ -70,6 +84,11 @@ def _help(name, kinds):
         return f"{description} (default: {setting.default})"
     each = "; ".join(f"{default} for {', '.join(of)}" for default, of in defaults.items())
     return f"{description} (default: {each})"
+
+
+def _by_task(kinds):
+    """A Setting for each task in place of those for each kind of model."""
+    return {config_class(kind).task: setting for kind, setting in kinds.items()}
 
 
 @cache

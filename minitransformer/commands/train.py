@@ -20,6 +20,7 @@ from minitransformer.core.interrupts import exit_status, interrupts_raised
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.course.own.training import certify, checked, explained
+from minitransformer.models.registry import config_class
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.lock import NAME as LOCK
@@ -28,7 +29,7 @@ from minitransformer.runs.run_folder import RUNS, RunFolder
 from minitransformer.tasks.task import task_class
 from minitransformer.training.pretrained import Beginning
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import PATHS, Recipe, RecipeError, recipe_names, recipe_summary
+from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Stopped
 
@@ -279,7 +280,7 @@ def _new_recipe(options, beginning):
         recipe = recipe.with_value(name, value)
     if beginning:
         recipe = beginning.fitted(recipe, changes)
-    for name in PATHS:  # a run can be resumed from wherever one is
+    for name in set(recipe.data.paths) & recipe.settings().keys():  # wherever one resumes it
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     return recipe
@@ -293,7 +294,7 @@ def _new_folder(options, recipe, progress):
             if other.is_unfinished():
                 progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
     run_folder = RunFolder(path)
-    recipe.data.require_text()
+    task_class(config_class(recipe.model["kind"])).require_sense(recipe)
     if not options.dry_run:
         _require_free(run_folder, options)
     return run_folder

@@ -30,8 +30,9 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import TranslatorConfig, require
+from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
+from minitransformer.models.token_config import TranslatorConfig
 
 ROOT_HALF = math.sqrt(0.5)
 

@@ -17,8 +17,8 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
-from minitransformer.models.config import ModelConfig
 from minitransformer.models.stacks import Encoder
+from minitransformer.models.token_config import TokenConfig
 from minitransformer.models.token_model import TokenModel, as_ids
 from minitransformer.models.transformer_config import (
     parameters_of_stack,
@@ -28,7 +28,7 @@ from minitransformer.models.transformer_config import (
 
 
 @dataclass(frozen=True)
-class LanguageModelConfig(ModelConfig):
+class LanguageModelConfig(TokenConfig):
     """The sizes and choices that make a language model.
 
     Attributes:

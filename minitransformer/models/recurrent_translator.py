@@ -38,8 +38,9 @@ from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import TranslatorConfig, require
+from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
+from minitransformer.models.token_config import TranslatorConfig
 
 
 @dataclass(frozen=True)

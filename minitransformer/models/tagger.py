@@ -38,6 +38,7 @@ class TaggerConfig(MaskedLanguageModelConfig):
 
     kind: ClassVar[str] = "tagger"
     task: ClassVar[str] = "tagging"
+    of_data: ClassVar[tuple] = (*MaskedLanguageModelConfig.of_data, "labels", "labels_of")
     begins_with: ClassVar[tuple] = ("masked-language-model", "tagger")
 
     _: KW_ONLY

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar
 
-from minitransformer.models.config import TranslatorConfig, require
+from minitransformer.models.config import require
+from minitransformer.models.token_config import TranslatorConfig
 
 PRESETS = {
     "toy": dict(

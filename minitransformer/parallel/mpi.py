@@ -31,28 +31,20 @@ import numpy as np
 
 from minitransformer.core.backend import CPU, is_array, on_host, to_host
 from minitransformer.core.blas_threads import limit_blas_threads
-from minitransformer.core.errors import ExplainedError
 from minitransformer.core.interrupts import Interrupt, noted
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.core.terminal import readable
 from minitransformer.core.workers import Workers, available_cores, cores_of_affinity
 from minitransformer.parallel import watcher
+from minitransformer.parallel.alone import Alone, DisagreementError, ProcessError, add_up
 from minitransformer.parallel.gpus import own_device
-from minitransformer.parallel.processes import SIZES, Alone, add_up
 
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # where MPICH and Open MPI say how many there are
 PATIENCE = 2.0  # seconds in which all processes come to the same end, if they do
 LAST_WAIT = 60.0  # seconds that one which was asked to stop waits for another; it may be saving
 CALLS = ADDS, GATHERS, IS_TOLD = "adds up gradients", "gathers", "is told what the first one found"
 
 let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # which Windows lacks
-
-
-class ProcessError(ExplainedError):
-    """The processes do not fit together, or another one has failed; says what and where."""
-
-
-class DisagreementError(ProcessError):
-    """A process was started with something else than the first one; names what."""
 
 
 def started():

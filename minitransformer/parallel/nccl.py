@@ -13,8 +13,7 @@ from minitransformer.core.backend import nccl
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.core.workers import Workers
 from minitransformer.optim.clipping import gradient_norm
-from minitransformer.parallel.mpi import ProcessError
-from minitransformer.parallel.processes import add_up
+from minitransformer.parallel.alone import ProcessError, add_up
 
 
 def nccl_version():

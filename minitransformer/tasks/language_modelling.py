@@ -6,27 +6,57 @@ window, which knows nothing of what came before.
 """
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from minitransformer.accelerate.cuda import staged
+from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
-from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.task import Score, Task, mean_nll
-from minitransformer.training.recipe import DataConfig, RecipeError
+from minitransformer.tasks.settings import listed
+from minitransformer.tasks.splits import ParallelData, load_split
+from minitransformer.tasks.task import Score
+from minitransformer.tasks.text import TextTask, mean_nll, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
+UNITS = ("subwords", "characters")
 
 
-class LanguageModelling(Task):
+@dataclass(frozen=True)
+class LanguageModellingData(ParallelData):
+    """Texts, or the target side of pairs of them.
+
+    Attributes:
+        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
+            one file.
+        text: a text file, plain or .gz, whose last tenth chooses the epoch.
+        unit: of which texts are made: ``"subwords"`` or ``"characters"``.
+    """
+
+    corpora: ClassVar[dict] = {**ParallelData.corpora, "text": (("text",), ())}
+
+    text: str = ""
+    unit: str = "subwords"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.unit not in UNITS:
+            raise InputError(f"unit={self.unit!r}; choose {listed(UNITS)}")
+
+
+class LanguageModelling(TextTask):
     """Learns to say what comes next; is validated by the perplexity of a text it has not seen."""
 
+    Data = LanguageModellingData
     score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
     command = "generate"
 
-    def __init__(self, recipe, vocabulary, examples, validation, progress):
+    def __init__(self, recipe, kept, examples, validation, progress):
+        vocabulary = kept["vocabulary"]
         self.training = recipe.training
         self.context = recipe.model["max_length"]
         self.stream = stream_of(vocabulary, examples)
@@ -36,17 +66,27 @@ class LanguageModelling(Task):
         characters = sum(len(text) + 1 for (text,) in validation)
         self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
         progress.say(
-            f"an epoch: {len(self.stream):,} tokens in {len(self.batches(0)):,} batches; "
+            f"an epoch: {len(self.stream):,} tokens in {self.num_batches(0):,} batches; "
             f"validation: {len(of_validation):,} tokens"
         )
 
+    @classmethod
+    def require_sense(cls, recipe):
+        super().require_sense(recipe)
+        require_rows(recipe)
+
     @staticmethod
     def read(recipe, progress):
-        recipe.require_rows()
         examples, validation = load_texts(recipe.data)
         counts = [sum(len(text) for (text,) in texts) for texts in (examples, validation)]
         progress.say("training text: {:,} characters; validation: {:,}".format(*counts))
         return examples, validation
+
+    @classmethod
+    def keep(cls, examples, recipe):
+        if recipe.data.unit == "characters":
+            return {"vocabulary": CharacterVocabulary.train(cls.texts(examples))}
+        return super().keep(examples, recipe)
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))
@@ -94,6 +134,7 @@ def load_texts(data):
         RecipeError, ValueError: the recipe does not say where the text is, or as for
             :func:`load_split`.
     """
+    data.require_sense()
     if data.corpus == "text":
         parts = _parts_of_file(data)
     else:
@@ -108,10 +149,6 @@ def load_texts(data):
 
 def _parts_of_file(data):
     """A text file cut in two before its last tenth: at a line end of its second half, if any."""
-    data.require_text()
-    data.require_no_labels()
-    if data.languages != DataConfig.languages:
-        raise RecipeError("corpus='text' has the language of its file; leave out languages")
     text = read_text(data.text)
     end = round((1 - HELD_OUT) * len(text))
     end = text.rfind("\n", len(text) // 2, end) + 1 or end

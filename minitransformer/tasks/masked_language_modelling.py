@@ -18,8 +18,8 @@ from minitransformer.data.text.batches import Labelled, framed, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.tasks.language_modelling import LanguageModelling, perplexity
-from minitransformer.tasks.task import one_pass
-from minitransformer.training.recipe import RecipeError
+from minitransformer.tasks.settings import RecipeError
+from minitransformer.tasks.text import one_pass, require_rows
 
 CHOSEN = 0.15  # of the pieces
 HIDDEN, REPLACED = 0.8, 0.1  # of those chosen; the rest is left as it is
@@ -36,7 +36,8 @@ class MaskedLanguageModelling(LanguageModelling):
     command = "fill"
     needs_mask = True
 
-    def __init__(self, recipe, vocabulary, examples, validation, progress):
+    def __init__(self, recipe, kept, examples, validation, progress):
+        vocabulary = kept["vocabulary"]
         require_mask(vocabulary)
         self.training = recipe.training
         self.vocabulary_size = len(vocabulary)
@@ -46,20 +47,20 @@ class MaskedLanguageModelling(LanguageModelling):
         rng = np.random.default_rng(0)
         self.validation_batches = self._batches(_sentences(vocabulary, validation, most), rng)
         progress.say(
-            f"an epoch: {len(self.sentences):,} sentences in {len(self.batches(0)):,} batches; "
+            f"an epoch: {len(self.sentences):,} sentences in {self.num_batches(0):,} batches; "
             f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} masked "
             "pieces"
         )
 
-    @staticmethod
-    def read(recipe, progress):
+    @classmethod
+    def require_sense(cls, recipe):
+        super().require_sense(recipe)
         if recipe.data.unit != "subwords":
             raise RecipeError(
                 f"unit={recipe.data.unit!r}; a masked language model takes subwords, for a "
                 "character left out is easily told"
             )
-        recipe.require_rows(framed=True)
-        return LanguageModelling.read(recipe, progress)
+        require_rows(recipe, framed=True)
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))

@@ -5,23 +5,56 @@ Where the training begins with what a masked language model has learned, this is
 between BOS and EOS. The label of a word is asked for at its first piece, that of a sentence at BOS.
 """
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from minitransformer.accelerate.cuda import staged
 from minitransformer.core.backend import to_host
+from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import Labelled, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
-from minitransformer.tasks.task import Score, Task, one_pass
-from minitransformer.training.recipe import DataConfig, RecipeError
+from minitransformer.tasks.task import Score
+from minitransformer.tasks.text import TextData, TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
 CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
 
 
-class Tagging(Task):
+@dataclass(frozen=True)
+class TaggingData(TextData):
+    """Sentences, and labels of them or of their words.
+
+    Attributes:
+        corpus: ``"toy"``, or ``"labelled"`` for a file of labels.
+        labelled: a file of labels, plain or .gz, whose last tenth chooses the epoch: word, tab and
+            label in a line, and a blank line between sentences; or, without blank lines, label, tab
+            and sentence.
+        labels: of the toy corpus: ``"part-of-speech"``, ``"case"`` or ``"number"`` of each word, or
+            the ``"tense"`` of each sentence.
+        labelled_share: how much of the training sentences a tagger is given the labels of, drawn
+            by the seed; all of a smaller share are in a larger one.
+    """
+
+    # Not ``labels``: the recipe tagger has some, and goes with a file.
+    corpora: ClassVar[dict] = {"toy": ((), ()), "labelled": (("labelled",), ())}
+
+    corpus: str = "toy"
+    labelled: str = ""
+    labels: str = ""
+    labelled_share: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.labelled_share <= 1:
+            raise InputError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
+
+
+class Tagging(TextTask):
     """Learns the labels of words or sentences; is validated by how many it says rightly.
 
     Attributes:
@@ -32,15 +65,17 @@ class Tagging(Task):
         VocabularyError: the vocabulary is not one of subwords.
     """
 
+    Data = TaggingData
     score = Score("accuracy", "accuracy", digits=4)
     command = "tag"
 
-    def __init__(self, recipe, vocabulary, examples, validation, progress):
+    def __init__(self, recipe, kept, examples, validation, progress):
+        vocabulary = kept["vocabulary"]
         if not isinstance(vocabulary, Vocabulary):
             raise VocabularyError("a tagger takes subwords, and this vocabulary is of characters")
         self.training, self.vocabulary = recipe.training, vocabulary
         self.most = recipe.model["max_length"]
-        fields = self.of_data(examples, validation)
+        fields = _label_fields(examples, validation)
         self.names, self.of_words = fields["labels"].split(), fields["labels_of"] == "words"
         self.ids = {name: i for i, name in enumerate(self.names, start=1)}
         labelled = [example for example in examples if example[1]]
@@ -49,7 +84,7 @@ class Tagging(Task):
         self.validation_batches = self._batches(rows)
         progress.say(
             f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have labels, in "
-            f"{len(self.batches(0)):,} batches; {cut_off:,} words are beyond the context; "
+            f"{self.num_batches(0):,} batches; {cut_off:,} words are beyond the context; "
             f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} labels"
         )
         self._note_unlearnable(progress)
@@ -68,28 +103,27 @@ class Tagging(Task):
                 "example by shuffling the file"
             )
 
+    @classmethod
+    def require_sense(cls, recipe):
+        super().require_sense(recipe)
+        require_rows(recipe, framed=True)
+
     @staticmethod
     def read(recipe, progress):
-        data = recipe.data
-        if data.unit != "subwords":
-            raise RecipeError(f"unit={data.unit!r}; a tagger takes subwords")
-        recipe.require_rows(framed=True)
-        examples, validation = load_labelled(data)
+        examples, validation = load_labelled(recipe.data)
         progress.say(f"labelled sentences: {len(examples):,}; validation: {len(validation):,}")
-        return _with_a_share(examples, data.labelled_share, recipe.training.seed), validation
+        share, seed = recipe.data.labelled_share, recipe.training.seed
+        return _with_a_share(examples, share, seed), validation
 
     @staticmethod
     def texts(examples):
         of_words = _of_words(examples)
         return [surface(text.split())[0] if of_words else text for text, _ in examples]
 
-    @staticmethod
-    def of_data(examples, validation):
-        both = [*examples, *validation]
-        return {
-            "labels": " ".join(sorted({name for _, labels in both for name in labels.split()})),
-            "labels_of": "words" if _of_words(both) else "sentences",
-        }
+    @classmethod
+    def of_data(cls, recipe, examples, validation, kept):
+        sizes = super().of_data(recipe, examples, validation, kept)
+        return sizes | _label_fields(examples, validation)
 
     def _encoded(self, examples):
         """(ids, labels) of each sentence, and how many words are beyond the context."""
@@ -155,20 +189,12 @@ def load_labelled(data):
 
     Raises:
         CorpusError: the file cannot be used, or has fewer than two sentences.
-        RecipeError, ValueError: the recipe does not say which labels, or none that there are.
+        RecipeError, ValueError: the settings do not say which labels, or none that there are.
     """
-    if data.languages != DataConfig.languages:
-        raise RecipeError("labels are those of one language; leave out languages")
+    data.require_sense()
     if data.corpus == "toy":
-        if data.labelled:
-            raise RecipeError("labelled is for corpus='labelled', and here it is 'toy'")
         corpus = labelled_toy_corpus(data.labels)
         return corpus["train"], corpus["validation"]
-    if data.corpus != "labelled":
-        raise RecipeError(
-            f"corpus={data.corpus!r} has no labels; take 'toy', or 'labelled' with --labelled FILE"
-        )
-    data.require_text()
     examples = read_labelled(data.labelled)
     if len(examples) < 2:
         raise CorpusError(
@@ -176,6 +202,15 @@ def load_labelled(data):
         )
     held_out = max(1, round(HELD_OUT * len(examples)))
     return examples[:-held_out], examples[-held_out:]
+
+
+def _label_fields(examples, validation):
+    """What the configuration of a tagger says of its labels, a dict."""
+    both = [*examples, *validation]
+    return {
+        "labels": " ".join(sorted({name for _, labels in both for name in labels.split()})),
+        "labels_of": "words" if _of_words(both) else "sentences",
+    }
 
 
 def _of_words(examples):

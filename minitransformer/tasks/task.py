@@ -3,14 +3,17 @@
 The Trainer knows no more of it than a Task answers. A configuration of a model names its task.
 """
 
+import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from minitransformer.core.workers import ONE_WORKER
-from minitransformer.data.text.vocabulary import PAD
-from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.registry import imported
+from minitransformer.tasks.settings import Data
 
 EXPLODED = 4.0  # times the loss of guessing
 
@@ -49,26 +52,42 @@ class Score:
         return f"{value:.{self.digits}f}"
 
 
+class KeptFile(NamedTuple):
+    """Where a run folder keeps something that the parameters mean nothing without.
+
+    Attributes:
+        name: of the file.
+        save: writes it, ``save(path, what)``.
+        load: reads it, ``load(path)``.
+    """
+
+    name: str
+    save: Callable
+    load: Callable
+
+
 class Task:
     """The base of all tasks; a subclass answers what is not answered here.
 
-    ``Subclass(recipe, vocabulary, examples, validation, progress)`` is made of a Recipe, a
-    Vocabulary, what ``read`` has read, and reports to ``progress``. A batch is whatever the loss of
-    its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
+    ``Subclass(recipe, kept, examples, validation, progress)`` is made of a Recipe, of what ``keep``
+    has made and what ``read`` has read, and reports to ``progress``. A batch is whatever the loss
+    of its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
     ``split(count)``, its rows dealt out to shards: without tokens where there are too few.
 
     Attributes:
+        Data: the class of its data settings.
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
-        needs_mask: whether its vocabularies have a MASK.
+        kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
         has_tests: whether its corpora have splits to test with; what has none is validated again.
         workers: Workers that share a validation; neither their threads nor the processes behind
             them change a bit of its scores.
     """
 
+    Data: ClassVar[type] = Data
     score: ClassVar[Score]
     command: ClassVar[str]
-    needs_mask: ClassVar[bool] = False
+    kept_files: ClassVar[dict[str, KeptFile]] = {}
     has_tests: ClassVar[bool] = False
     workers = ONE_WORKER
 
@@ -80,9 +99,17 @@ class Task:
             MissingLibraryError: there is none.
         """
 
+    @classmethod
+    def require_sense(cls, recipe):
+        """Look whether the fields of a recipe go together, before any work is done.
+
+        Raises:
+            RecipeError, ValueError: they do not.
+        """
+
     @staticmethod
     def read(recipe, progress):
-        """(examples to train on, others to validate with): lists of tuples of texts.
+        """(examples to train on, others to validate with), as ``fingerprint`` takes them.
 
         Raises:
             CorpusError, RecipeError, ValueError: there are none, or the recipe makes no sense.
@@ -90,21 +117,36 @@ class Task:
         raise NotImplementedError
 
     @staticmethod
-    def texts(examples):
-        """The texts of examples that a vocabulary is learned from."""
-        return [text for example in examples for text in example]
+    def fingerprint(examples):
+        """Examples in a few words, which differ where the examples do.
 
-    @staticmethod
-    def of_data(examples, validation):
-        """The fields of a model's configuration that the examples decide, a dict."""
+        Args:
+            examples: arrays, numbers and texts, in lists and tuples.
+        """
+        digest = hashlib.sha256()
+        _add_to(digest, examples)
+        return f"{len(examples):,} examples of SHA-256 {digest.hexdigest()}"
+
+    @classmethod
+    def keep(cls, examples, recipe):
+        """What a new run has to keep beside the parameters, by name: made of its examples."""
+        return {}
+
+    @classmethod
+    def of_data(cls, recipe, examples, validation, kept):
+        """The fields of a model's configuration that no recipe has, a dict."""
         return {}
 
     def batches(self, epoch):
-        """The list of batches of an epoch, counted from 0; the same each time."""
+        """An iterable of the batches of an epoch, counted from 0; the same each time."""
         raise NotImplementedError
 
+    def num_batches(self, epoch):
+        """How many there are."""
+        return len(self.batches(epoch))
+
     def left_out(self, epoch):
-        """How many pairs an epoch lacks because subword dropout made them too long."""
+        """How many examples an epoch lacks because they became too long in it."""
         return 0
 
     def validate(self, model):
@@ -115,9 +157,13 @@ class Task:
         """Lines that say more of how good the model validated last is than its scores do."""
         return []
 
-    def exploded(self, model):
-        """A loss from which a training does not come back; log V is that of guessing."""
-        return EXPLODED * math.log(len(model.output_projection.weight.data))
+    def num_classes(self, model):
+        """Among how many answers the model guesses."""
+        raise NotImplementedError
+
+    def hopeless(self, model):
+        """A loss from which a training does not come back; log of the classes is to guess."""
+        return EXPLODED * math.log(self.num_classes(model))
 
     def staged(self, batches, model):
         """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""
@@ -125,35 +171,15 @@ class Task:
 
 
 def task_class(config):
-    """The class of the task that models of this configuration are trained for."""
+    """The class of the task that models are trained for, of their configuration or its class."""
     return imported(TASKS[config.task])
 
 
-def mean_nll(model, batches, workers=ONE_WORKER):
-    """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
-    nll, _ = one_pass(model, batches, workers)
-    return nll
-
-
-def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
-    """What there is to know of the logits of batches, without dropout, in one pass over them.
-
-    Args:
-        batches: with ``labels`` and ``num_tokens``.
-        workers: Workers that share the batches, each cut into as many parts as in a training.
-        count: a function of the logits (B, T, V) of a part and its labels (B, T).
-
-    Returns:
-        the NLL of the labels in nats a token, and the sum of what ``count`` returns; both are added
-        up in the order of the parts, whoever works on them.
-    """
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
-
-    def of_part(part):
-        logits, _ = model.logits(*model.inputs(part))
-        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, PAD, num_tokens)
-        return float(nll), count(logits, part.labels)
-
-    found = workers.map(of_part, parts)
-    return sum(nll for nll, _ in found), sum(counted for _, counted in found)
+def _add_to(digest, value):
+    if isinstance(value, list | tuple):
+        digest.update(f"{len(value)} of ".encode())
+        for part in value:
+            _add_to(digest, part)
+    else:
+        array = np.asarray(value)
+        digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())

@@ -1,44 +1,65 @@
 """The task of translating: pairs of sentences in, and BLEU says which epoch is the best."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from minitransformer.accelerate.cuda import staged
+from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation.scores import sacrebleu_metrics, score
 from minitransformer.inference.translator import Translator
-from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.task import Score, Task, mean_nll
-from minitransformer.training.recipe import RecipeError
+from minitransformer.tasks.settings import RecipeError
+from minitransformer.tasks.splits import ParallelData, load_split
+from minitransformer.tasks.task import Score
+from minitransformer.tasks.text import TextTask, mean_nll
 
 
-class Translation(Task):
+@dataclass(frozen=True)
+class TranslationData(ParallelData):
+    """Pairs of texts to learn translating from.
+
+    Attributes:
+        max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
+            longer one are left out. The model's max_length, where smaller, counts instead.
+    """
+
+    max_tokens: int = 256
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.max_tokens > 0:
+            raise InputError(f"max_tokens={self.max_tokens!r} must be > 0")
+
+
+class Translation(TextTask):
     """Learns to say the target of each pair; is validated by translating greedily.
 
     Raises:
         CorpusError: no pair is short enough.
     """
 
+    Data = TranslationData
     score = Score("bleu", "BLEU")
     command = "translate"
     has_tests = True
 
-    def __init__(self, recipe, vocabulary, pairs, validation, progress):
-        self.recipe, self.vocabulary = recipe, vocabulary
+    def __init__(self, recipe, kept, pairs, validation, progress):
+        self.recipe, self.vocabulary = recipe, kept["vocabulary"]
         self.pairs, self.validation = pairs, validation
         self._prepared = lru_cache(maxsize=1)(self._prepare)  # the first is asked for three times
-        batch_tokens, longest = recipe.training.batch_tokens, recipe.longest_side()
+        batch_tokens, longest = recipe.training.batch_tokens, longest_side(recipe)
 
-        encoded, encoding = encode_pairs(vocabulary, pairs, longest)
+        encoded, encoding = encode_pairs(self.vocabulary, pairs, longest)
         progress.say(f"training: {encoding}")
         if not encoded:
             raise CorpusError("no training pair is short enough; raise max_tokens and max_length")
         self.always_too_long = encoding.too_long
         progress.say(f"an epoch: {BatchReport.of(self.batches(0))}")
 
-        encoded, encoding = encode_pairs(vocabulary, validation, longest)
+        encoded, encoding = encode_pairs(self.vocabulary, validation, longest)
         progress.say(f"validation loss: {encoding}")
         if not encoded:
             raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
@@ -48,11 +69,13 @@ class Translation(Task):
     def require_libraries():
         sacrebleu_metrics()
 
+    @classmethod
+    def require_sense(cls, recipe):
+        super().require_sense(recipe)
+        longest_side(recipe)
+
     @staticmethod
     def read(recipe, progress):
-        if recipe.data.unit != "subwords":
-            raise RecipeError(f"unit={recipe.data.unit!r}; to translate takes subwords")
-        recipe.longest_side()  # before any work, do batches and model make sense?
         pairs, cleaning = clean_for_training(load_split(recipe.data, "train", strict=False))
         progress.say(f"training data: {cleaning}")
         validation = load_split(recipe.data, "validation")
@@ -68,7 +91,7 @@ class Translation(Task):
 
     def _prepare(self, epoch):
         """The batches of an epoch, and how many pairs only subword dropout made too long."""
-        training, longest = self.recipe.training, self.recipe.longest_side()
+        training, longest = self.recipe.training, longest_side(self.recipe)
         rng = np.random.default_rng((training.seed, epoch))
         encoded, encoding = encode_pairs(
             self.vocabulary, self.pairs, longest, training.subword_dropout, rng
@@ -92,3 +115,21 @@ class Translation(Task):
         source, target = model.config.source_vocabulary_size, model.config.target_vocabulary_size
         sizes = {"source": source, "target": target, "labels": target}
         return staged(batches, model.device, sizes)
+
+
+def longest_side(recipe):
+    """The most tokens, with the end symbol, that a side of a training pair may have.
+
+    Raises:
+        RecipeError: a pair of two such sides would be larger than a batch. It is of no use that no
+            pair is so long: subword dropout makes a text longer in some epoch.
+    """
+    longest = min(recipe.data.max_tokens, recipe.model["max_length"])
+    batch_tokens = recipe.training.batch_tokens
+    if 2 * longest > batch_tokens:
+        raise RecipeError(
+            f"a pair may have {longest} tokens on each side, and a batch has "
+            f"batch_tokens={batch_tokens} for both sides; raise batch_tokens to {2 * longest} "
+            f"or lower max_tokens to {batch_tokens // 2}"
+        )
+    return longest

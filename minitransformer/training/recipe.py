@@ -10,115 +10,23 @@ from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
-from minitransformer.core.errors import InputError
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
+from minitransformer.tasks.settings import Data, RecipeError
+from minitransformer.tasks.task import task_class
 from minitransformer.training.config import TrainingConfig
 
 RECIPES = Path(__file__).parent / "recipes"
-CORPORA = ("toy", "multi30k", "files", "text", "labelled")
-UNITS = ("subwords", "characters")
 TOO_LARGE = 2**63  # for the whole numbers of TOML
-PATHS = (
-    "train_source",
-    "train_target",
-    "validation_source",
-    "validation_target",
-    "data_dir",
-    "text",
-    "labelled",
-)
-# What may be another when a run goes on: where its text is, what is logged and saved on the way.
-UNBOUND = (*PATHS, "log_every", "save_every")
-
-
-class RecipeError(InputError):
-    """No such recipe, or a field of it does not exist or has a value that makes no sense."""
-
-
-@dataclass(frozen=True)
-class DataConfig:
-    """The text that is learned from.
-
-    Attributes:
-        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, ``"text"`` for one
-            file that a language model learns from, or ``"labelled"`` for one that a tagger does.
-        languages: source and target: two of de, en, fr and cs for Multi30k, de and en for toy.
-        train_source, train_target: text to train on: files, one sentence a line, plain or .gz.
-        validation_source, validation_target: the same for the text that chooses the epoch.
-        data_dir: folder with a local copy of Multi30k; empty for a download.
-        text: a text file, plain or .gz, whose last tenth chooses the epoch.
-        labelled: a file of labels, plain or .gz, whose last tenth chooses the epoch: word, tab and
-            label in a line, and a blank line between sentences; or, without blank lines, label, tab
-            and sentence.
-        labels: of the toy corpus: ``"part-of-speech"``, ``"case"`` or ``"number"`` of each word, or
-            the ``"tense"`` of each sentence.
-        labelled_share: how much of the training sentences a tagger is given the labels of, drawn
-            by the seed; all of a smaller share are in a larger one.
-        unit: of which texts are made: ``"subwords"`` or ``"characters"``.
-        vocabulary_size: subwords, shared by both languages; of characters all have an id.
-        max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
-            longer one are left out. The model's max_length, where smaller, counts instead.
-
-    Raises:
-        ValueError: a field makes no sense.
-    """
-
-    corpus: str = "multi30k"
-    languages: str = "de-en"
-    train_source: str = ""
-    train_target: str = ""
-    validation_source: str = ""
-    validation_target: str = ""
-    data_dir: str = ""
-    text: str = ""
-    labelled: str = ""
-    labels: str = ""
-    labelled_share: float = 1.0
-    unit: str = "subwords"
-    vocabulary_size: int = 8000
-    max_tokens: int = 256
-
-    def require_text(self):
-        """Raise a RecipeError where a text file is to be learned from, and none is named."""
-        if self.corpus == "text" and not self.text:
-            raise RecipeError("corpus='text' needs a text file: --text FILE")
-        if self.corpus == "labelled" and not self.labelled:
-            raise RecipeError("corpus='labelled' needs a file of labels: --labelled FILE")
-
-    def require_no_labels(self):
-        """Raise a RecipeError where labels are chosen, for whoever learns from text alone."""
-        for name in ("labelled", "labels", "labelled_share"):
-            value = getattr(self, name)
-            if value != getattr(DataConfig, name):
-                raise RecipeError(
-                    f"{name}={value!r} is for a tagger; leave it out, or take the recipe tagger"
-                )
-        if self.corpus == "labelled":
-            raise RecipeError("corpus='labelled' is for a tagger; take the recipe tagger")
-
-    def __post_init__(self):
-        if self.corpus not in CORPORA:
-            raise InputError(f"corpus={self.corpus!r}; choose {_listed(CORPORA)}")
-        if self.unit not in UNITS:
-            raise InputError(f"unit={self.unit!r}; choose 'subwords' or 'characters'")
-        for name in ("vocabulary_size", "max_tokens"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
-        if not 0 < self.labelled_share <= 1:
-            raise InputError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
-
-
-def _listed(names):
-    """Such as "'one', 'two' or 'three'"."""
-    *others, last = map(repr, names)
-    return f"{', '.join(others)} or {last}"
+# What may be another when a run goes on, beside the paths of its data.
+UNBOUND = ("log_every", "save_every")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One field of a recipe: its section, type and default."""
+    """One field of a recipe: its section and the class that has it there, its type and default."""
 
     section: str
+    of: type
     type: type
     default: object
 
@@ -134,9 +42,10 @@ def settings(kind=DEFAULT):
         model = config_class(kind)
     except ValueError as error:
         raise RecipeError(str(error)) from error
+    data = task_class(model).Data
     return {
-        **_settings("data", DataConfig, fields(DataConfig)),
-        "kind": Setting("model", str, kind),
+        **_settings("data", data, fields(data)),
+        "kind": Setting("model", model, str, kind),
         **_settings("model", model, model.choices()),
         **_settings("training", TrainingConfig, fields(TrainingConfig)),
     }
@@ -144,7 +53,7 @@ def settings(kind=DEFAULT):
 
 def _settings(section, config, choices):
     types = get_type_hints(config)
-    return {f.name: Setting(section, types[f.name], f.default) for f in choices}
+    return {f.name: Setting(section, config, types[f.name], f.default) for f in choices}
 
 
 def recipe_names():
@@ -158,8 +67,8 @@ def recipe_summary(name):
         return file.readline().removeprefix("#").strip()
 
 
-def _model_defaults(kind=DEFAULT):
-    return {name: s.default for name, s in settings(kind).items() if s.section == "model"}
+def _defaults(section, kind=DEFAULT):
+    return {name: s.default for name, s in settings(kind).items() if s.section == section}
 
 
 @dataclass(frozen=True)
@@ -167,14 +76,14 @@ class Recipe:
     """The three parts of a run.
 
     Attributes:
-        data: DataConfig.
+        data: the settings of the task of the model, a :attr:`Task.Data`.
         model: its ``kind``, and the fields of that kind's configuration that do not depend on the
-            vocabulary, as a dict.
+            data, as a dict.
         training: TrainingConfig.
     """
 
-    data: DataConfig = field(default_factory=DataConfig)
-    model: dict = field(default_factory=_model_defaults)
+    data: Data = field(default_factory=lambda: task_class(config_class(DEFAULT)).Data())
+    model: dict = field(default_factory=lambda: _defaults("model"))
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     @classmethod
@@ -228,14 +137,18 @@ class Recipe:
         recipe = cls()
         if not isinstance(sections, dict):
             raise RecipeError(f"a recipe has sections, and {sections!r} has none")
+        model = sections.get("model")
+        if isinstance(model, dict) and "kind" in model:  # which says what else there can be
+            recipe = recipe.with_value("kind", model["kind"])
+        known, former = recipe.settings(), recipe.data.former
         for section, values in sections.items():
             if section not in recipe.as_dict() or not isinstance(values, dict):
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
-            if "kind" in values:  # which says what else there can be
-                recipe = recipe.with_value("kind", values["kind"])
             for name, value in values.items():
+                if section == "data" and name not in known and value == former.get(name):
+                    continue  # which says nothing
                 actual = recipe._setting(name).section
                 if actual != section:
                     raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
@@ -245,8 +158,8 @@ class Recipe:
     def with_value(self, name, value):
         """The recipe with one field, of whichever section, replaced.
 
-        With another ``kind`` the model has the defaults of that, but for what was chosen here and
-        the other kind has, too.
+        With another ``kind`` model and data have the defaults of that, but for what was chosen here
+        and the other kind has, too.
 
         Raises:
             RecipeError: there is no such field, or the value is of another type or out of range.
@@ -262,7 +175,7 @@ class Recipe:
                 f"give one of type {setting.type.__name__}, such as {setting.default!r}"
             )
         if name == "kind":
-            return replace(self, model=self._model_of_kind(value))
+            return self._of_kind(value)
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
         try:
@@ -281,65 +194,29 @@ class Recipe:
 
     def identity(self):
         """The fields that decide what a training comes to, by name, those of the model aside."""
-        sections = asdict(self.data) | asdict(self.training)
-        return {name: value for name, value in sections.items() if name not in UNBOUND}
+        # As checkpoints of older releases note them, with the fields of all tasks.
+        sections = self.data.former | asdict(self.data) | asdict(self.training)
+        unbound = {*UNBOUND, *self.data.paths}
+        return {name: value for name, value in sections.items() if name not in unbound}
 
     def without_paths(self):
-        """All fields by name, but for where the text is, which each machine may have elsewhere."""
+        """All fields by name, but for where the data are, which each machine may have elsewhere."""
         fields = asdict(self.data) | self.model | asdict(self.training)
-        return {name: value for name, value in fields.items() if name not in PATHS}
+        return {name: value for name, value in fields.items() if name not in self.data.paths}
 
-    def model_config(self, vocabulary_size, **of_data):
-        """The configuration of this recipe's kind of model, for a shared vocabulary.
+    def choices(self):
+        """The fields of the model's configuration that it has of the recipe, by name."""
+        return {name: value for name, value in self.model.items() if name != "kind"}
 
-        ``of_data`` are the fields that the examples decide; see :meth:`Task.of_data`.
+    def model_config(self, **of_data):
+        """The configuration of this recipe's kind of model.
+
+        ``of_data`` are the fields that the data decide; see :meth:`Task.of_data`.
 
         Raises:
             ValueError: a field of the model makes no sense.
         """
-        choices = {name: value for name, value in self.model.items() if name != "kind"}
-        return config_class(self.model["kind"]).of_vocabulary(vocabulary_size, **choices, **of_data)
-
-    def longest_side(self):
-        """The most tokens, with the end symbol, that a side of a training pair may have.
-
-        Raises:
-            RecipeError: a pair of two such sides would be larger than a batch. It is of no use
-                that no pair is so long: subword dropout makes a text longer in some epoch.
-        """
-        longest = min(self.data.max_tokens, self.model["max_length"])
-        batch_tokens = self.training.batch_tokens
-        if 2 * longest > batch_tokens:
-            raise RecipeError(
-                f"a pair may have {longest} tokens on each side, and a batch has "
-                f"batch_tokens={batch_tokens} for both sides; raise batch_tokens to {2 * longest} "
-                f"or lower max_tokens to {batch_tokens // 2}"
-            )
-        return longest
-
-    def require_rows(self, framed=False):
-        """Refuse what does not go with rows of one text each, ``max_length`` tokens at most.
-
-        Args:
-            framed: whether two of these are the symbols for beginning and end.
-
-        Raises:
-            RecipeError: a row may be larger than a batch, or has room for no text; or a field is
-                for pairs alone.
-        """
-        longest, batch_tokens = self.model["max_length"], self.training.batch_tokens
-        if self.training.subword_dropout:
-            raise RecipeError("subword_dropout is for translators; leave it out")
-        if longest > batch_tokens:
-            raise RecipeError(
-                f"a row may have max_length={longest} tokens, and a batch has "
-                f"batch_tokens={batch_tokens}; raise batch_tokens"
-            )
-        if framed and longest < 3:
-            raise RecipeError(
-                f"max_length={longest} leaves no room between the symbols for the beginning and "
-                "the end of a sentence; choose 3 or more"
-            )
+        return config_class(self.model["kind"])(**self.choices(), **of_data)
 
     def as_dict(self):
         """All fields as a dict of dicts that :meth:`from_dict` reads."""
@@ -357,19 +234,35 @@ class Recipe:
         known = self.settings()
         if name in known:
             return known[name]
-        if any(name in settings(kind) for kind in KINDS):
-            has = ", ".join(field for field in self.model if field != "kind")
-            raise RecipeError(f"a model of kind {self.model['kind']!r} has no {name}; it has {has}")
+        others = [kind for kind in KINDS if name in settings(kind)]
+        kind, section = self.model["kind"], None
+        if others:
+            section = settings(others[0])[name].section
+            has = ", ".join(field for field in self.as_dict()[section] if field != "kind")
+        if section == "data":
+            tasks = dict.fromkeys(config_class(other).task for other in others)
+            raise RecipeError(
+                f"{name} is for {', '.join(tasks)}; leave it out: a model of kind {kind!r} is for "
+                f"{config_class(kind).task}, whose data have {has}"
+            )
+        if section:
+            raise RecipeError(f"a model of kind {kind!r} has no {name}; it has {has}")
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(known)}"
         raise RecipeError(f"there is no field {name}; {hint}")
 
-    def _model_of_kind(self, kind):
-        defaults = _model_defaults(kind)
-        before = _model_defaults(self.model["kind"])
-        chosen = {
-            name: value
-            for name, value in self.model.items()
-            if name in defaults and name != "kind" and value != before[name]
-        }
-        return defaults | chosen
+    def _of_kind(self, kind):
+        """The recipe for another kind of model, with what is chosen here and is there, too."""
+        parts = {}
+        for section, values in (("model", self.model), ("data", asdict(self.data))):
+            before, after = (_defaults(section, of) for of in (self.model["kind"], kind))
+            parts[section] = after | {
+                name: value
+                for name, value in values.items()
+                if name in after and name != "kind" and value != before[name]
+            }
+        try:
+            data = task_class(config_class(kind)).Data(**parts["data"])
+        except ValueError as error:
+            raise RecipeError(str(error)) from error
+        return replace(self, data=data, model=parts["model"])

@@ -7,12 +7,10 @@ import numpy as np
 
 from minitransformer.core.backend import CPU
 from minitransformer.core.workers import default_shards, workers_for
-from minitransformer.data.text.characters import CharacterVocabulary, load_vocabulary
-from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.models.registry import new_model
-from minitransformer.parallel.processes import ALONE
+from minitransformer.models.registry import config_class, new_model
+from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import CheckpointError
-from minitransformer.runs.checkpoint.binding import differing, fingerprint
+from minitransformer.runs.checkpoint.binding import differing
 from minitransformer.tasks.task import task_class
 from minitransformer.training.pretrained import Beginning
 from minitransformer.training.progress import Progress
@@ -53,25 +51,26 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
     training = recipe.training
     if device != CPU and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
         training = replace(training, shards=processes.count)
-    new_task = task_class(recipe.model_config(recipe.data.vocabulary_size))
+    new_task = task_class(config_class(recipe.model["kind"]))
+    new_task.require_sense(recipe)
     new_task.require_libraries()
     examples, validation = new_task.read(recipe, progress)
 
-    texts = {"training": fingerprint(examples), "validation": fingerprint(validation)}
+    splits = {"training": examples, "validation": validation}
+    texts = {split: new_task.fingerprint(of_split) for split, of_split in splits.items()}
     processes.require_same(**{f"the {split} text": words for split, words in texts.items()})
-    of_data = new_task.of_data(examples, validation)
-    vocabulary, beginning = processes.first(
-        lambda: _begun_with(recipe, run, new_task, examples, of_data, texts, beginning)
+    kept, beginning = processes.first(
+        lambda: _begun_with(recipe, run, new_task, examples, validation, texts, beginning)
     )
-    config = recipe.model_config(len(vocabulary), **of_data)
+    config = recipe.model_config(**new_task.of_data(recipe, examples, validation, kept))
     model = new_model(config, training.seed, device=device)
     if beginning:
         beginning.put_into(model)
         progress.say(f"begins with the parameters of {beginning.origin}")
     progress.say(f"model: {model.num_parameters():,} parameters on {device}")
 
-    task = new_task(recipe, vocabulary, examples, validation, progress)
-    processes.first(_set_up, run, own, beginning, vocabulary, config, recipe, texts, begun_on)
+    task = new_task(recipe, kept, examples, validation, progress)
+    processes.first(_set_up, run, own, beginning, kept, config, recipe, texts, begun_on)
     return Trainer(model, training, run, task, progress, processes)
 
 
@@ -96,11 +95,12 @@ def validated(run, recipe, device, processes=ALONE):
     """
     run.bind(recipe.identity())
     model, vocabulary, origin = run.load_trained(device)
+    kept = {"vocabulary": vocabulary}
     processes.require_same(parameters=model.flat.data)
     task, silent = task_class(model.config), Progress(io.StringIO())
     examples, validation = task.read(recipe, silent)
-    _require_same(task.of_data(examples, validation), model.config, run)
-    task = task(recipe, vocabulary, examples, validation, silent)
+    _require_same(task.of_data(recipe, examples, validation, kept), model.config, run)
+    task = task(recipe, kept, examples, validation, silent)
     workers = workers_for(model.device, recipe.training.shards or 1, processes.threads)
     task.workers = processes.shared(workers)
     with model.device.as_current(), workers.one_blas_thread():
@@ -140,43 +140,35 @@ def _begun_on(run, device):
     return "cpu" if device == CPU else "cuda"
 
 
-def _begun_with(recipe, run, task, examples, of_data, texts, beginning):
-    """The vocabulary and the Beginning or None: those of the run in the folder, or a new run's."""
+def _begun_with(recipe, run, task, examples, validation, texts, beginning):
+    """What the run keeps and the Beginning or None: those in the folder, or a new run's."""
     if run.config.exists():
-        return _stored_vocabulary(recipe, run, of_data, texts), Beginning.kept(run)
+        return _stored(recipe, run, task, examples, validation, texts), Beginning.kept(run)
     if beginning:
-        return beginning.vocabulary, beginning
-    return _new_vocabulary(recipe, task, examples), None
+        return {"vocabulary": beginning.vocabulary}, beginning
+    return task.keep(examples, recipe), None
 
 
-def _set_up(run, own, beginning, vocabulary, config, recipe, texts, begun_on):
+def _set_up(run, own, beginning, kept, config, recipe, texts, begun_on):
     run.create()
     if not run.config.exists():
         if own:
             run.save_own(own.content)
         if beginning:
             beginning.keep_in(run)
-        run.save_vocabulary(vocabulary)
+        run.save_vocabulary(kept["vocabulary"])
         run.save_config(config, recipe.as_dict(), begun_on)
     run.bind(recipe.identity(), texts)
 
 
-def _new_vocabulary(recipe, task, examples):
-    """One that is learned from ``examples``."""
-    learned_from = task.texts(examples)
-    if recipe.data.unit == "characters":
-        return CharacterVocabulary.train(learned_from)
-    return Vocabulary.train(learned_from, recipe.data.vocabulary_size, mask=task.needs_mask)
-
-
-def _stored_vocabulary(recipe, run, of_data, texts):
-    """That of the run in the folder, if the run is of this recipe and these texts."""
+def _stored(recipe, run, task, examples, validation, texts):
+    """What the run in the folder keeps, if the run is of this recipe and these texts."""
     stored = Recipe.of_run(run)
     run.bind(stored.identity(), texts)
     run.require_bound()
-    vocabulary = load_vocabulary(run.vocabulary)
+    kept = {name: file.load(run.path / file.name) for name, file in task.kept_files.items()}
     config, _ = run.load_config()
-    wanted = recipe.model_config(len(vocabulary), **of_data)
+    wanted = recipe.model_config(**task.of_data(recipe, examples, validation, kept))
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
@@ -190,4 +182,4 @@ def _stored_vocabulary(recipe, run, of_data, texts):
             f"{run.path} holds a run of another recipe: {named}; resume it with its own, which is "
             f"in {run.config.name}, or choose another folder"
         )
-    return vocabulary
+    return kept

@@ -24,7 +24,7 @@ from minitransformer.core.workers import workers_for
 from minitransformer.layers.token_ids import ids_checked_before
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale
-from minitransformer.parallel.processes import ALONE
+from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import (
     CheckpointError,
     average,
@@ -317,8 +317,8 @@ class Trainer:
         losses = self.processes.gathered([list(map(to_host, pair)) for pair in losses])
         loss, nll = (float(sum(values)) for values in zip(*losses, strict=True))
         norm = float(norm)
-        exploded = self.task.exploded(self.model)
-        if not (loss < exploded and norm < math.inf):  # NaN is not below anything
+        hopeless = self.task.hopeless(self.model)
+        if not (loss < hopeless and norm < math.inf):  # NaN is not below anything
             raise self._error(f"the loss is {loss:.4g}, the norm of its gradient {norm:.4g},")
         return {"loss": loss, "nll": nll, "gradient_norm": norm}
 

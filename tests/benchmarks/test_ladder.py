@@ -4,6 +4,7 @@ import ladder
 import multi30k
 import pytest
 from report import page
+from tiny_run import config_for
 from tiny_translator import write_recipe
 
 from minitransformer.training.recipe import Recipe
@@ -37,7 +38,7 @@ def test_the_trainings_are_equal_and_the_models_of_about_one_size():
     assert all(recipe.data == recipes[0].data for recipe in recipes)
     epochs = {(recipe.training.epochs, recipe.training.batch_tokens) for recipe in recipes}
     assert len(epochs) == 1
-    sizes = [recipe.model_config(8000).num_parameters() for recipe in recipes]
+    sizes = [config_for(recipe, 8000).num_parameters() for recipe in recipes]
     assert max(sizes) < 1.1 * min(sizes)
 
 

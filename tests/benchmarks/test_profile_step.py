@@ -36,7 +36,7 @@ def side():
 def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
     """Looked at from within the step: in softmax, in dropout, in Adam and so on."""
     from minitransformer.layers import attention, embedding, feed_forward
-    from minitransformer.parallel import processes
+    from minitransformer.parallel import alone
 
     def act():
         side.take_steps([0])
@@ -45,7 +45,7 @@ def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
         (attention, "softmax", profile_step.SCORES),  # the caller is attention itself
         (feed_forward, "relu", profile_step.BIAS),
         (embedding, "scatter_add", "embedding"),
-        (processes, "gradient_norm", profile_step.GRADIENTS),
+        (alone, "gradient_norm", profile_step.GRADIENTS),
     ]
     for holder, name, kind in expected:
         assert set(kind_when_called(monkeypatch, holder, name, act)) == {kind}

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from minitransformer.commands.train import PATHS, _toml
+from minitransformer.commands.train import _toml
+from minitransformer.tasks.splits import ParallelData
 from minitransformer.training.recipe import Recipe, RecipeError, settings
 
 TEXTS = st.text() | st.text("\\\"'#\n\r\t\0\x7f\x85\u2028äß–😀")
 POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
 SHARES = st.floats(0, 1, exclude_max=True)
 VALUES = (
-    dict.fromkeys(PATHS, TEXTS)
+    dict.fromkeys(set(ParallelData.paths) & settings().keys(), TEXTS)
     | {"accelerate": st.booleans(), "seed": st.integers(0, 2**63 - 1)}
     | {"peak_learning_rate": POSITIVE, "clip_norm": POSITIVE | st.just(math.inf)}
     | {"dropout": SHARES, "subword_dropout": SHARES, "epsilon": POSITIVE}

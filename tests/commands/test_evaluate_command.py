@@ -20,7 +20,8 @@ def evaluate(folder, *arguments):
 
 def set_corpus(folder, corpus):
     config = json.loads((folder / "config.json").read_text())
-    config["recipe"]["data"]["corpus"] = corpus
+    if corpus != "files":
+        config["recipe"]["data"] = {"corpus": corpus}  # without the paths of files
     (folder / "config.json").write_text(json.dumps(config))
 
 

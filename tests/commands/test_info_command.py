@@ -16,7 +16,7 @@ from minitransformer.commands.info import run_facts
 from minitransformer.core.backend import CPU, Device, DeviceError
 from minitransformer.core.workers import available_cores
 from minitransformer.inference.translator import Translator
-from minitransformer.parallel import processes
+from minitransformer.parallel import alone
 from minitransformer.runs.run_folder import RunFolder
 
 
@@ -55,13 +55,13 @@ def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkey
 def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, without, capsys):
     without("cupy")  # and with that NCCL
     cupy = SimpleNamespace(__version__="14.1")
-    monkeypatch.setattr(processes, "select_device", lambda name: Device("cuda:0", cupy))
+    monkeypatch.setattr(alone, "select_device", lambda name: Device("cuda:0", cupy))
     shown = facts(capsys)
     assert (shown["GPU"], shown["device"]) == ("cuda:0, CuPy 14.1", "cuda:0")
 
 
 def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
-    monkeypatch.setattr(processes, "select_device", no_gpu)
+    monkeypatch.setattr(alone, "select_device", no_gpu)
     shown = facts(capsys)
     assert shown["GPU"] == "none; device 'cuda' is not usable: install CuPy"
     assert shown["device"] == "cpu"

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import TranslatorConfig
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
+from minitransformer.models.token_config import TranslatorConfig
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from minitransformer.commands import cli, plot
 from minitransformer.parallel import mpi
-from minitransformer.parallel.processes import Alone, all_processes
+from minitransformer.parallel.alone import Alone
+from minitransformer.parallel.processes import all_processes
 from minitransformer.tasks.language_modelling import LanguageModelling
 from minitransformer.tasks.masked_language_modelling import MaskedLanguageModelling
 from minitransformer.training import session

@@ -17,7 +17,8 @@ from minitransformer.core.backend import to_host
 from minitransformer.core.workers import ONE_WORKER
 from minitransformer.optim.clipping import gradient_norm
 from minitransformer.parallel import nccl
-from minitransformer.parallel.processes import ALONE, all_processes
+from minitransformer.parallel.alone import ALONE
+from minitransformer.parallel.processes import all_processes
 
 LENGTHS = 3, 4, 7, 100  # of which three processes share some evenly
 

@@ -11,8 +11,8 @@ from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, writt
 from waiting import HANGS
 
 from minitransformer.core.backend import CPU, DeviceError
+from minitransformer.parallel.alone import ALONE
 from minitransformer.parallel.gpus import own_device
-from minitransformer.parallel.processes import ALONE
 
 
 @pytest.fixture(scope="module")

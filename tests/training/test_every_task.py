@@ -12,7 +12,7 @@ from minitransformer import CPU
 from minitransformer.core import twins
 from minitransformer.core.workers import Workers
 from minitransformer.models.token_model import TokenModel
-from minitransformer.parallel import processes
+from minitransformer.parallel import alone
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import TASKS, task_class
 from minitransformer.training import loop, session
@@ -42,7 +42,7 @@ def test_a_training_that_was_cut_off_goes_on_bit_for_bit(task, tmp_path):
 def passes(monkeypatch):
     """Of each call of a model's ``logits``: the rows, and whether it is as fast as can be."""
     calls, logits = [], TokenModel.logits
-    monkeypatch.setattr(processes, "available_cores", lambda: 2)
+    monkeypatch.setattr(alone, "available_cores", lambda: 2)
 
     def noted(self, *ids, rng=None):
         in_a_thread = threading.current_thread() is not threading.main_thread()

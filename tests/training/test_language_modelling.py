@@ -9,12 +9,13 @@ from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import EOS, PAD, Vocabulary
 from minitransformer.tasks.language_modelling import (
     LanguageModelling,
+    LanguageModellingData,
     load_texts,
     stream_of,
     windows,
 )
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import DataConfig, RecipeError
+from minitransformer.training.recipe import RecipeError
 
 TEXT = "".join(f"line {i} says {'abcdefgh'[i % 8]}\n" for i in range(40))
 
@@ -28,7 +29,9 @@ def recipe_for(folder, content=TEXT, **changes):
 def task_of(recipe, examples=((TEXT,),)):
     vocabulary = CharacterVocabulary.train([TEXT])
     progress = Progress(io.StringIO())
-    return LanguageModelling(recipe, vocabulary, list(examples), [(TEXT[:50],)], progress)
+    return LanguageModelling(
+        recipe, {"vocabulary": vocabulary}, list(examples), [(TEXT[:50],)], progress
+    )
 
 
 def test_windows_say_what_follows_each_token():
@@ -118,13 +121,13 @@ def test_of_pairs_the_targets_are_learned(monkeypatch):
 
     pairs = {"train": [("eins", "one")], "validation": [("zwei", "two")]}
     monkeypatch.setattr(splits, "toy_corpus", lambda: pairs)
-    assert load_texts(DataConfig(corpus="toy")) == ([("one",)], [("two",)])
+    assert load_texts(LanguageModellingData(corpus="toy")) == ([("one",)], [("two",)])
 
 
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        (dict(text=""), RecipeError, "needs a text file: --text FILE"),
+        (dict(text=""), RecipeError, "corpus='text' needs text: --text FILE"),
         (dict(languages="fr-en"), RecipeError, "leave out languages"),
         (dict(corpus="toy"), RecipeError, "text.txt' is for corpus='text', and here it is 'toy'"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
@@ -133,7 +136,7 @@ def test_of_pairs_the_targets_are_learned(monkeypatch):
 )
 def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        LanguageModelling.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
+        LanguageModelling.require_sense(recipe_for(tmp_path, **changes))
 
 
 @pytest.mark.parametrize("text", ["0123456789" * 5, "ab\n" + "0123456789" * 5])

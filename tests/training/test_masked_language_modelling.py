@@ -43,7 +43,7 @@ def vocabulary():
 def task_of(recipe, vocabulary, validation=((TEXT[:50],),)):
     examples = [(line,) for line in TEXT.split("\n")]
     return MaskedLanguageModelling(
-        recipe, vocabulary, examples, list(validation), Progress(io.StringIO())
+        recipe, {"vocabulary": vocabulary}, examples, list(validation), Progress(io.StringIO())
     )
 
 
@@ -221,12 +221,12 @@ def test_accuracy_is_the_share_of_chosen_pieces_that_are_said(tmp_path, vocabula
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=11), RecipeError, "max_length=12 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
-        (dict(text=""), RecipeError, "needs a text file: --text FILE"),
+        (dict(text=""), RecipeError, "corpus='text' needs text: --text FILE"),
     ],
 )
 def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        MaskedLanguageModelling.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
+        MaskedLanguageModelling.require_sense(recipe_for(tmp_path, **changes))
 
 
 def test_a_text_of_nothing_but_reserved_signs_is_refused(tmp_path, vocabulary):

@@ -1,14 +1,18 @@
 import json
+import re
 from dataclasses import fields
 
 import pytest
+from tiny_run import config_for
 
 from minitransformer import TransformerConfig
 from minitransformer.commands.cli import main
-from minitransformer.models.registry import config_class
+from minitransformer.models.registry import KINDS, config_class
+from minitransformer.tasks.language_modelling import LanguageModellingData
+from minitransformer.tasks.task import task_class
+from minitransformer.tasks.translation import TranslationData, longest_side
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import (
-    DataConfig,
     Recipe,
     RecipeError,
     recipe_names,
@@ -22,8 +26,11 @@ RECIPES = recipe_names()
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_can_be_trained(name):
     recipe = Recipe.load(name)
-    config = recipe.model_config(recipe.data.vocabulary_size)
-    assert 2 <= recipe.longest_side() <= config.max_length
+    config = config_for(recipe, recipe.data.vocabulary_size)
+    if name not in ("gpt", "bert"):  # whose text is still to be named
+        task_class(config).require_sense(recipe)
+    if config.task == "translation":
+        assert 2 <= longest_side(recipe) <= config.max_length
     assert recipe.training.epochs >= 1
     corpora = dict.fromkeys(("toy", "tagger", "classifier"), "toy")
     corpora |= dict.fromkeys(("gpt", "bert"), "text")  # the others are for Multi30k
@@ -32,7 +39,7 @@ def test_every_recipe_can_be_trained(name):
 
 def test_the_base_recipe_is_the_model_of_the_paper():
     recipe = Recipe.load("base")
-    assert recipe.model_config(8000) == TransformerConfig.preset("base", 8000)
+    assert config_for(recipe, 8000) == TransformerConfig.preset("base", 8000)
     assert recipe.training.schedule == "noam"
     assert recipe.training.warmup_steps == 4000
 
@@ -43,20 +50,22 @@ def test_another_architecture_has_about_as_many_parameters_as_the_transformer(
     name, end, transformer
 ):
     recipes = Recipe.load(name + end), Recipe.load(transformer)
-    sizes = [r.model_config(r.data.vocabulary_size).num_parameters() for r in recipes]
+    sizes = [config_for(r, r.data.vocabulary_size).num_parameters() for r in recipes]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.1)
 
 
 def test_a_recipe_without_changes_has_the_defaults_of_its_parts():
     recipe = Recipe()
-    assert recipe.data == DataConfig()
+    assert recipe.data == TranslationData()
     assert recipe.training == TrainingConfig()
-    assert recipe.model_config(100) == TransformerConfig(100, 100)
+    assert config_for(recipe, 100) == TransformerConfig(100, 100)
 
 
 def test_no_field_stands_in_two_sections():
     names = [
-        f.name for part in (DataConfig, TransformerConfig, TrainingConfig) for f in fields(part)
+        f.name
+        for part in (TranslationData, TransformerConfig, TrainingConfig)
+        for f in fields(part)
     ]
     assert len(names) == len(set(names))
     assert {*names, "kind"} == {*settings(), *FROM_VOCABULARY}
@@ -76,7 +85,7 @@ def test_one_value_replaces_that_of_any_section_and_nothing_else():
     recipe = Recipe.load("toy")
     changed = recipe.with_value("max_tokens", 9).with_value("d_ff", 7).with_value("epochs", 3)
     assert [changed.value(name) for name in ("max_tokens", "d_ff", "epochs")] == [9, 7, 3]
-    assert changed.model_config(500).d_ff == 7
+    assert config_for(changed, 500).d_ff == 7
     different = [name for name in settings() if changed.value(name) != recipe.value(name)]
     assert sorted(different) == ["d_ff", "epochs", "max_tokens"]
     assert recipe == Recipe.load("toy")
@@ -125,7 +134,7 @@ def test_a_file_is_read_like_a_recipe_of_the_package(file):
         ("[training]\nepochs = 0", "epochs=0 must be > 0"),
         (
             '[data]\ncorpus = "wmt"',
-            "corpus='wmt'; choose 'toy', 'multi30k', 'files', 'text' or 'labelled'",
+            "corpus='wmt'; choose 'toy', 'multi30k' or 'files'",
         ),
         ("[data]\nmax_tokens = 0", "max_tokens=0 must be > 0"),
         ("[training\nepochs = 1", "at line 1"),
@@ -186,7 +195,7 @@ NEVER_A_NUMBER = [
 def test_what_is_no_value_of_a_number_is_refused_by_its_name(file, name, value):
     path = file(f"[{settings()[name].section}]\n{name} = {value}\n")
     with pytest.raises(ValueError, match=rf"\b{name}\b") as refused:
-        Recipe.load(path).model_config(100)
+        config_for(Recipe.load(path), 100)
     assert "\n" not in str(refused.value)
 
 
@@ -245,16 +254,138 @@ def test_an_unknown_field_is_refused_everywhere(call):
 
 def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
     recipe = Recipe().with_value("max_tokens", 50)
-    assert recipe.with_value("max_length", 60).longest_side() == 50
-    assert recipe.with_value("max_length", 40).longest_side() == 40
+    assert longest_side(recipe.with_value("max_length", 60)) == 50
+    assert longest_side(recipe.with_value("max_length", 40)) == 40
 
 
 def test_a_pair_must_fit_into_a_batch():
     recipe = Recipe().with_value("max_tokens", 50).with_value("max_length", 60)
-    assert recipe.with_value("batch_tokens", 100).longest_side() == 50
+    assert longest_side(recipe.with_value("batch_tokens", 100)) == 50
     with pytest.raises(
         RecipeError,
         match=r"50 tokens on each side, and a batch has batch_tokens=99 .*"
         "raise batch_tokens to 100 or lower max_tokens to 49",
     ):
-        recipe.with_value("batch_tokens", 99).longest_side()
+        longest_side(recipe.with_value("batch_tokens", 99))
+
+
+# What each task has
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "message"),
+    [
+        (
+            "gpt-toy",
+            "max_tokens",
+            9,
+            "max_tokens is for translation; leave it out: .* for language modelling",
+        ),
+        ("tagger", "text", "a.txt", "text is for language modelling, masked language modelling;"),
+        (
+            "tagger",
+            "languages",
+            "en-de",
+            "languages is for .*, whose data have corpus, vocab.*share",
+        ),
+        ("toy", "unit", "characters", "unit is for language modelling, masked language"),
+        (
+            "bert-toy",
+            "labels",
+            "case",
+            "labels is for tagging; leave it out: a model of kind 'masked-",
+        ),
+    ],
+)
+def test_a_field_of_another_task_is_refused_with_the_tasks_that_have_it(
+    file, name, field, value, message, capsys
+):
+    recipe = Recipe.load(name)
+    with pytest.raises(RecipeError, match=message):
+        recipe.with_value(field, value)
+    sections = recipe.as_dict()
+    sections["data"][field] = value
+    with pytest.raises(RecipeError, match=message):
+        Recipe.from_dict(sections)
+    assert status_of(["train", name, f"--{field.replace('_', '-')}={value}"]) == 1
+    assert f"minitransformer: {field} is for " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "of"),
+    [
+        ("toy", "train_source", "'files'"),
+        ("toy", "data_dir", "'multi30k'"),
+        ("gpt-toy", "text", "'text'"),
+        ("gpt-toy", "validation_target", "'files'"),
+        ("tagger", "labelled", "'labelled'"),
+    ],
+)
+def test_a_field_that_does_nothing_for_the_corpus_is_refused(name, field, of, tmp_path, capsys):
+    said = f"{field}='there' is for corpus={of}, and here it is 'toy'; leave out {field}"
+    recipe = Recipe.load(name).with_value(field, "there")
+    with pytest.raises(RecipeError, match=said):
+        recipe.data.require_sense()
+    arguments = ["train", name, f"--{field.replace('_', '-')}=there", "--run-folder", str(tmp_path)]
+    assert status_of(arguments) == 1
+    assert f"minitransformer: {field}='/" in capsys.readouterr().err  # a path, by now a whole one
+    assert not list(tmp_path.iterdir())
+
+
+OF_ALL_TASKS = {  # what a release before tasks had settings of their own wrote into every run
+    "corpus": "toy",
+    "languages": "de-en",
+    "train_source": "",
+    "train_target": "",
+    "validation_source": "",
+    "validation_target": "",
+    "data_dir": "",
+    "text": "",
+    "labelled": "",
+    "labels": "",
+    "labelled_share": 1.0,
+    "unit": "subwords",
+    "vocabulary_size": 1000,
+    "max_tokens": 256,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recipe_of_an_older_release_is_read_and_bound_as_it_was(kind):
+    recipe = Recipe.from_dict({"data": OF_ALL_TASKS, "model": {"kind": kind}})
+    assert recipe.data.vocabulary_size == 1000
+    assert not {"labels", "max_tokens"} <= recipe.as_dict()["data"].keys()
+    noted = OF_ALL_TASKS.keys() - set(recipe.data.paths)
+    identity = recipe.identity()
+    assert {name: identity[name] for name in noted} == {name: OF_ALL_TASKS[name] for name in noted}
+    assert not set(recipe.data.paths) & identity.keys()
+
+
+def test_what_an_older_release_was_told_for_nothing_is_not_passed_over():
+    with pytest.raises(RecipeError, match="labels is for tagging"):
+        Recipe.from_dict({"data": OF_ALL_TASKS | {"labels": "case"}})
+    with pytest.raises(RecipeError, match="text is for language"):  # of data alone
+        Recipe.from_dict({"training": {"text": ""}})
+
+
+def test_another_kind_has_the_settings_of_its_task_and_keeps_what_both_have():
+    recipe = Recipe.load("toy").with_value("languages", "en-de").with_value("max_tokens", 9)
+    changed = recipe.with_value("kind", "language-model")
+    assert type(changed.data) is LanguageModellingData
+    assert (changed.data.corpus, changed.data.languages) == ("toy", "en-de")
+    assert changed.with_value("kind", "transformer").data.max_tokens == 256
+
+
+def test_the_help_has_a_group_for_the_fields_of_each_task(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert status_of(["train", "--help"]) == 0
+    groups = {
+        title: set(re.findall(r"^  --([a-z-]+)", text, re.MULTILINE))
+        for title, text in re.findall(
+            r"^(\[data\].*):\n((?:.+\n|\n(?=  ))+)", capsys.readouterr().out, re.MULTILINE
+        )
+    }
+    assert groups["[data]"] == {"corpus", "vocabulary-size"}
+    assert groups["[data] for translation"] == {"max-tokens"}
+    assert groups["[data] for tagging"] == {"labelled", "labels", "labelled-share"}
+    assert groups["[data] for language modelling, masked language modelling"] == {"text", "unit"}

@@ -16,9 +16,9 @@ from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits
 from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.translation import mean_nll
+from minitransformer.tasks.translation import TranslationData, mean_nll
 from minitransformer.training import session
-from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
+from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.trainer import Stopped
 
 
@@ -38,22 +38,24 @@ def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
     corpus = {"train": [("eins", "one")], "test": [("zwei", "two")]}
     monkeypatch.setattr(splits, "toy_corpus", lambda: corpus)  # making it takes seconds
     for split, pairs in corpus.items():
-        assert load_split(DataConfig(corpus="toy"), split) == pairs
+        assert load_split(TranslationData(corpus="toy"), split) == pairs
     with pytest.raises(ValueError, match="no split 'dev'; choose one of train, test"):
-        load_split(DataConfig(corpus="toy"), "dev")
+        load_split(TranslationData(corpus="toy"), "dev")
 
 
 def test_the_toy_corpus_goes_in_both_directions(monkeypatch):
     monkeypatch.setattr(splits, "toy_corpus", lambda: {"train": [("eins", "one")]})
-    assert load_split(DataConfig(corpus="toy", languages="en-de"), "train") == [("one", "eins")]
+    assert load_split(TranslationData(corpus="toy", languages="en-de"), "train") == [
+        ("one", "eins")
+    ]
     with pytest.raises(ValueError, match="languages='fr-en'; the toy corpus has 'de-en' and 'en"):
-        load_split(DataConfig(corpus="toy", languages="fr-en"), "train")
+        load_split(TranslationData(corpus="toy", languages="fr-en"), "train")
 
 
 def test_multi30k_is_read_from_the_local_folder_or_downloaded(monkeypatch):
     monkeypatch.setattr(splits, "load_multi30k", lambda *arguments: arguments)
-    assert load_split(DataConfig(data_dir="here"), "train") == ("train", "here", "de-en")
-    test = load_split(DataConfig(languages="fr-cs"), "test_2016_flickr")
+    assert load_split(TranslationData(data_dir="here"), "train") == ("train", "here", "de-en")
+    test = load_split(TranslationData(languages="fr-cs"), "test_2016_flickr")
     assert test == ("test_2016_flickr", None, "fr-cs")
 
 
@@ -64,7 +66,7 @@ def test_files_are_read_in_pairs(tmp_path):
             path = tmp_path / f"{split}.{side}"
             path.write_text(f"{split} {side}\n")
             paths[f"{split}_{side}"] = str(path)
-    data = DataConfig(corpus="files", **paths)
+    data = TranslationData(corpus="files", **paths)
     assert load_split(data, "train") == [("train source", "train target")]
     assert load_split(data, "validation") == [("validation source", "validation target")]
     with pytest.raises(ValueError, match="no split 'test'; choose one of train, validation"):
@@ -77,15 +79,13 @@ def test_files_have_no_other_languages_than_their_own(recipe):
 
 
 def test_a_text_is_for_a_language_model():
-    with pytest.raises(RecipeError, match="corpus='text' has no pairs to translate"):
-        load_split(DataConfig(corpus="text", text="novel.txt"), "train")
-    with pytest.raises(RecipeError, match="is for corpus='text', and here it is 'toy'"):
-        load_split(DataConfig(corpus="toy", text="novel.txt"), "train")
+    with pytest.raises(RecipeError, match="corpus='text'; choose 'toy', 'multi30k' or 'files'"):
+        Recipe().with_value("corpus", "text")
 
 
 @pytest.mark.parametrize("name", ["validation_source", "validation_target"])
 def test_files_that_are_not_named_are_asked_for(recipe, name, tmp_path):
-    with pytest.raises(RecipeError, match="set validation_source and validation_target"):
+    with pytest.raises(RecipeError, match=f"corpus='files' needs {name}: --valid.* FILE"):
         tiny_trainer(recipe.with_value(name, ""), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

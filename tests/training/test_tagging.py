@@ -28,7 +28,9 @@ def recipe_for(folder, content=WORDS, **changes):
 def task_of(recipe, out=None):
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
     vocabulary = Vocabulary.train(Tagging.texts(examples), 40)
-    return Tagging(recipe, vocabulary, examples, validation, Progress(out or io.StringIO()))
+    return Tagging(
+        recipe, {"vocabulary": vocabulary}, examples, validation, Progress(out or io.StringIO())
+    )
 
 
 def rows_of(task):
@@ -59,8 +61,9 @@ def test_a_sentence_has_its_label_where_it_begins(tmp_path):
 
 @pytest.mark.parametrize(("content", "of"), [(WORDS, "words"), (WHOLE, "sentences")])
 def test_what_the_labels_are_of_is_known_from_the_examples(content, of, tmp_path):
-    both = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
-    assert Tagging.of_data(*both)["labels_of"] == of
+    recipe = recipe_for(tmp_path, content)
+    both = Tagging.read(recipe, Progress(io.StringIO()))
+    assert Tagging.of_data(recipe, *both, {"vocabulary": "abc"})["labels_of"] == of
 
 
 def test_the_last_tenth_validates(tmp_path):
@@ -151,7 +154,9 @@ def test_of_words_within_one_piece_the_first_has_its_label(tmp_path):
     recipe = recipe_for(tmp_path, content * 20)
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
     vocabulary = Vocabulary.train(["Er ... ... ... geht ...", "..."] * 20, 20)
-    task = Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
+    task = Tagging(
+        recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO())
+    )
     assert "..." in vocabulary.pieces(vocabulary.encode("Er... geht"))
     for _, labels in rows_of(task):
         assert [task.names[label - 1] for label in labels[labels != PAD]] == ["P", "S", "V"]
@@ -167,12 +172,11 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        (dict(labelled=""), RecipeError, "needs a file of labels: --labelled FILE"),
-        (dict(languages="en-de"), RecipeError, "leave out languages"),
-        (dict(corpus="multi30k"), RecipeError, "corpus='multi30k' has no labels"),
-        (dict(corpus="toy"), RecipeError, "labelled is for corpus='labelled'"),
-        (dict(corpus="toy", labelled="", labels="gender"), ValueError, "labels='gender'; the toy"),
-        (dict(unit="characters"), RecipeError, "a tagger takes subwords"),
+        (dict(labelled=""), RecipeError, "corpus='labelled' needs labelled: --labelled FILE"),
+        (dict(languages="en-de"), RecipeError, "languages is for translation, lang.* for tagging"),
+        (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
+        (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
+        (dict(unit="characters"), RecipeError, "unit is for language modelling, masked"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
@@ -180,7 +184,13 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
 )
 def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
     with pytest.raises(error, match=message):
-        Tagging.read(recipe_for(tmp_path, **changes), Progress(io.StringIO()))
+        Tagging.require_sense(recipe_for(tmp_path, **changes))
+
+
+def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
+    recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
+    with pytest.raises(ValueError, match="labels='gender'; the toy"):
+        Tagging.read(recipe, Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("content", ["", "N\tdogs run\n"])
@@ -194,7 +204,7 @@ def test_characters_are_refused_whoever_brings_them(tmp_path):
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
     vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
-        Tagging(recipe, vocabulary, examples, validation, Progress(io.StringIO()))
+        Tagging(recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
@@ -206,14 +216,12 @@ def test_a_share_that_is_none_is_refused(share, tmp_path):
 @pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
 @pytest.mark.parametrize("field", [dict(labels="case"), dict(labelled_share=0.5)])
 def test_labels_for_who_learns_from_text_alone_are_refused(kind, field):
-    from minitransformer.models.registry import config_class, imported
-    from minitransformer.tasks.task import TASKS
-
-    recipe = Recipe().with_value("kind", kind).with_value("corpus", "toy")
-    for name, value in field.items():
-        recipe = recipe.with_value(name, value)
-    with pytest.raises(RecipeError, match="is for a tagger"):
-        imported(TASKS[config_class(kind).task]).read(recipe, Progress(io.StringIO()))
+    recipe = Recipe().with_value("kind", kind)
+    ((name, value),) = field.items()
+    with pytest.raises(
+        RecipeError, match=f"{name} is for tagging; leave it out: a model of kind '{kind}'"
+    ):
+        recipe.with_value(name, value)
 
 
 @pytest.mark.parametrize("content", [WORDS, WHOLE])

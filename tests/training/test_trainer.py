@@ -10,7 +10,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from minitransformer import Device, Transformer, TransformerConfig
 from minitransformer.core import twins
 from minitransformer.data.text.batches import make_batches
-from minitransformer.parallel import processes
+from minitransformer.parallel import alone
 from minitransformer.runs.checkpoint import average, checkpoints, load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import Score
@@ -380,7 +380,7 @@ def test_a_huge_learning_rate_stops_the_training(recipe, tmp_path):
 
 def test_a_gradient_too_large_to_measure_stops_the_training(recipe, tmp_path, monkeypatch):
     """Clipping would make it zero, and the training would stand still without a word."""
-    monkeypatch.setattr(processes, "gradient_norm", lambda *_: np.float32(np.inf))
+    monkeypatch.setattr(alone, "gradient_norm", lambda *_: np.float32(np.inf))
     with pytest.raises(TrainingError, match="the norm of its gradient inf, at step 1"):
         trained(recipe, tmp_path)
 

@@ -6,7 +6,7 @@ methods of a :class:`Vocabulary` that a language model needs.
 
 import json
 
-from minitransformer.core.regular_file import read_regular
+from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.data.text.vocabulary import (
     EOS,
     LARGEST,
@@ -70,6 +70,12 @@ class CharacterVocabulary:
         """The character of each id, to look at."""
         special = ["<pad>", "<unk>", "<s>", "</s>"]
         return [special[i] if i < SPECIAL else self.characters[i - SPECIAL] for i in map(int, ids)]
+
+
+def save_vocabulary(path, vocabulary):
+    """Write a vocabulary, of subwords or of characters, to a file: all of it, or nothing."""
+    with written_whole(path) as file:
+        file.write(vocabulary.model)
 
 
 def load_vocabulary(path):

@@ -12,7 +12,6 @@ and whoever reads it compares that with what is there:
     beginning   SHA-256 of beginning.npz, likewise    to train on
 """
 
-import hashlib
 import reprlib
 from dataclasses import asdict, dataclass
 
@@ -106,17 +105,3 @@ def differing(here, then):
 
 def _shown(value):
     return value[:120] if isinstance(value, str) else reprlib.repr(value)
-
-
-def fingerprint(examples):
-    """Texts in a few words, which differ where the texts do, however a file holds them.
-
-    Args:
-        examples: tuples of texts, one or more, all of one length: pairs of them, or single ones.
-    """
-    digest = hashlib.sha256()
-    for texts in examples:
-        # Lines, which is what pairs were read from: no text of them has a line feed.
-        digest.update("".join(f"{text}\n" for text in texts).encode())
-    kind = "pairs" if len(examples[0]) == 2 else "texts"
-    return f"{len(examples):,} {kind} of SHA-256 {digest.hexdigest()}"

@@ -1,0 +1,61 @@
+"""What ``[data]`` of a recipe may say: each task has a dataclass of settings of its own."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minitransformer.core.errors import InputError
+
+
+class RecipeError(InputError):
+    """No such recipe, or a field of it does not exist or has a value that makes no sense."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """The base of a task's data settings; each field has a default.
+
+    Attributes:
+        corpus: the data by their name, one of ``corpora``.
+        corpora: of each corpus, the fields that it needs and those that it may have, two tuples;
+            what none of them has is for all.
+        paths: the fields that say where data are, which each machine may have elsewhere.
+        former: what recipes of older releases may say, too, and what it has to be.
+
+    Raises:
+        ValueError: a field makes no sense.
+    """
+
+    corpora: ClassVar[dict]
+    paths: ClassVar[tuple] = ()
+    former: ClassVar[dict] = {}
+
+    corpus: str
+
+    def require_sense(self):
+        """Raise a RecipeError where a field of the corpus is missing, or is for another one."""
+        needed, possible = self.corpora[self.corpus]
+        for name in needed:
+            if not getattr(self, name):
+                flag = name.replace("_", "-")
+                raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
+        of = {}  # the corpora of each field
+        for corpus, fields in self.corpora.items():
+            for name in sum(fields, ()):
+                of.setdefault(name, []).append(corpus)
+        for name in of.keys() - {*needed, *possible}:
+            value = getattr(self, name)
+            if value != getattr(type(self), name):
+                raise RecipeError(
+                    f"{name}={value!r} is for corpus={listed(of[name])}, and here it is "
+                    f"{self.corpus!r}; leave out {name}"
+                )
+
+    def __post_init__(self):
+        if self.corpus not in self.corpora:
+            raise InputError(f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
+
+
+def listed(names):
+    """Such as "'one', 'two' or 'three'"."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
