@@ -28,6 +28,7 @@ from minitransformer.core.backend import CPU
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
+from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -145,7 +146,7 @@ def _trainer(name, folder, options):
     """A Trainer at the beginning of a training, in a folder of its own within ``folder``."""
     recipe = Recipe.load(name).with_value("data_dir", options.data_dir)
     recipe = recipe.with_value("seed", options.seed)
-    return prepare(recipe, RunFolder(folder / Path(name).stem), CPU, Progress(io.StringIO()))
+    return prepare(Job(recipe, folder / Path(name).stem, CPU, Progress(io.StringIO())))
 
 
 def _steps(trainer):

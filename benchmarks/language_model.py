@@ -31,7 +31,7 @@ from _turns import beside, in_words, require_same
 from minitransformer import accelerated
 from minitransformer.accelerate import keep_freed_memory
 from minitransformer.core.backend import CPU
-from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -117,7 +117,7 @@ class OurSide:
         recipe = Recipe.load("gpt").with_value("text", str(folder / "text.txt"))
         for name, value in (SIZE | TRAINING | dict(log_every=1)).items():
             recipe = recipe.with_value(name, value)
-        self.trainer = prepare(recipe, RunFolder(folder / "run"), CPU, Progress(io.StringIO()))
+        self.trainer = prepare(Job(recipe, folder / "run", CPU, Progress(io.StringIO())))
         self.batches = self.trainer.task.batches(0)
         self.trainer.run = SimpleNamespace(log=[])  # nothing is written between the steps
         self.steps = steps

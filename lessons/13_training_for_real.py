@@ -55,6 +55,7 @@ from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.optim.adam import adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.job import Job
 from minitransformer.training.loop import take_step, train
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
@@ -482,7 +483,7 @@ recipe = recipe_for(
     shards=1,
 )
 run = RunFolder(folder / "first")
-trainer = prepare(recipe, run, trained_on, Progress(sys.stdout))
+trainer = prepare(Job(recipe, run.path, trained_on, Progress(sys.stdout)))
 trainer.train()
 
 # %%
@@ -569,8 +570,7 @@ small = recipe_for(
 
 
 def new_trainer(name, fails_in=None):
-    run = RunFolder(folder / name)
-    return prepare(small, run, trained_on, FailingProgress(fails_in))
+    return prepare(Job(small, folder / name, trained_on, FailingProgress(fails_in)))
 
 
 new_trainer("uninterrupted").train()

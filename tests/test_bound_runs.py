@@ -16,7 +16,7 @@ from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.text import TextTask
 from minitransformer.training.recipe import Recipe
@@ -107,12 +107,12 @@ def a_flipped_bit_in_the_vocabulary(run, other):
     vocabulary[vocabulary.index("▁b".encode()) + 3] ^= 1
     Vocabulary(bytes(vocabulary))  # which is none the wiser
     (run / "vocabulary.model").write_bytes(vocabulary)
-    return "vocabulary.model is not the one it was trained with: SHA-256 "
+    return "vocabulary.model has SHA-256 "
 
 
 def the_vocabulary_of_another_run(run, other):
     shutil.copy(other / "vocabulary.model", run)
-    return "vocabulary.model is not the one it was trained with: SHA-256 "
+    return "vocabulary.model has SHA-256 "
 
 
 def the_weights_of_another_run(run, other):
@@ -121,7 +121,7 @@ def the_weights_of_another_run(run, other):
         shutil.copytree(other / name, run / name)
     if (run / "model.npz").exists():
         shutil.copy(other / "model.npz", run)
-    return "vocabulary.model is not the one it was trained with: SHA-256 "
+    return "vocabulary.model has SHA-256 "
 
 
 def another_seed(run, other):
@@ -161,11 +161,11 @@ OF_THE_TEXT = [a_shortened_text, a_replaced_text]
 def test_what_makes_a_model_is_refused_by_everyone_if_it_is_another(run, other, exchange):
     message = re.escape(exchange(run, other))
     for use in (translate, info):
-        with pytest.raises(CheckpointError, match=message):
+        with pytest.raises(RunError, match=message):
             use(run)
     (run / "model.npz").unlink()
     for use in (translate, info, resume):
-        with pytest.raises(CheckpointError, match=message):
+        with pytest.raises(RunError, match=message):
             use(run)
 
 
@@ -173,14 +173,14 @@ def test_what_makes_a_model_is_refused_by_everyone_if_it_is_another(run, other, 
 def test_what_makes_a_training_is_refused_when_it_goes_on(run, unfinished, other, exchange):
     before = translate(unfinished)
     message = re.escape(exchange(unfinished, other))
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(RunError, match=message):
         resume(unfinished)
     assert translate(unfinished) == before  # which has nothing to do with it
 
 
 @pytest.mark.parametrize("exchange", OF_THE_RECIPE)
 def test_info_shows_no_recipe_that_is_not_that_of_the_weights(run, other, exchange):
-    with pytest.raises(CheckpointError, match=re.escape(exchange(run, other))):
+    with pytest.raises(RunError, match=re.escape(exchange(run, other))):
         info(run)
 
 
@@ -200,9 +200,9 @@ def test_the_recipe_that_contradicts_the_model_is_refused(unfinished):
 def test_epochs_of_another_run_are_refused(run, other, capsys):
     shutil.copy(other / "epochs" / "epoch-0003.npz", run / "epochs")
     assert main(["evaluate", str(run), "--checkpoints"]) == 1
-    assert "vocabulary.model is not the one it was trained with" in capsys.readouterr().err
+    assert "vocabulary.model has SHA-256 " in capsys.readouterr().err
     (run / "model.npz").unlink()
-    with pytest.raises(CheckpointError, match=r"says epoch-0003\.npz"):
+    with pytest.raises(RunError, match=r"says epoch-0003\.npz"):
         resume(run)
 
 
@@ -212,13 +212,13 @@ def test_two_checkpoints_that_have_changed_names_are_refused(unfinished, folder)
     first.rename(aside := unfinished / "aside")
     second.rename(first)
     aside.rename(second)
-    with pytest.raises(CheckpointError, match=r"is of (step|epoch) \d+; give it its name back"):
+    with pytest.raises(RunError, match=r"is of (step|epoch) \d+; give it its name back"):
         resume(unfinished)
 
 
 def test_an_epoch_is_not_taken_for_the_chosen_parameters(run):
     shutil.copy(run / "epochs" / "epoch-0001.npz", run / "model.npz")
-    with pytest.raises(CheckpointError, match=r"model\.npz is damaged: it has no origin"):
+    with pytest.raises(RunError, match=r"model\.npz is damaged: it has no origin"):
         translate(run)
 
 
@@ -292,7 +292,7 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
     Vocabulary.train(texts, 30).save(run / "vocabulary.model")
     with (
         pytest.warns(UserWarning, match="older release"),
-        pytest.raises(CheckpointError, match=r"has 30 pieces and the model of .* 36; take both"),
+        pytest.raises(RunError, match=r"has 30 pieces and the model of .* 36; take both"),
     ):
         translate(run)
 
@@ -300,10 +300,10 @@ def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
     made_old(run)
     edit(run, "model", num_encoder_layers=1000)
-    monkeypatch.setattr("minitransformer.runs.run_folder.new_model", None)
+    monkeypatch.setattr("minitransformer.runs.parameters.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
-        pytest.raises(CheckpointError, match="holds 1,728 parameters, and the configuration is of"),
+        pytest.raises(RunError, match="holds 1,728 parameters, and the configuration is of"),
     ):
         translate(run)
 
@@ -311,7 +311,7 @@ def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, m
 @pytest.mark.parametrize("name", ["num_decoder_layers", "max_length"])
 def test_sizes_of_no_model_that_anybody_trains_are_refused(run, name):
     edit(run, "model", **{name: 10**9})
-    with pytest.raises(CheckpointError, match=rf"config\.json is damaged: {name}=1000000000 must"):
+    with pytest.raises(RunError, match=rf"config\.json is damaged: {name}=1000000000 must"):
         translate(run)
 
 
@@ -321,7 +321,7 @@ def test_sizes_of_no_model_that_anybody_trains_are_refused(run, name):
 def test_a_note_of_the_wrong_kind_is_damage(run, noted):
     arrays, state = load_checkpoint(run / "model.npz")
     save_checkpoint(run / "model.npz", arrays, state | {"bound": noted})
-    with pytest.raises(CheckpointError, match=r"model\.npz, bound is damaged"):
+    with pytest.raises(RunError, match=r"model\.npz, bound is damaged"):
         translate(run)
 
 

@@ -27,12 +27,12 @@ from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training.pretrained import Beginning
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe, RecipeError
 
-DOCUMENTED = CheckpointError, VocabularyError, RecipeError, CorpusError, OSError
+DOCUMENTED = RunError, VocabularyError, RecipeError, CorpusError, OSError
 SECONDS, BYTES = 20, 2**30  # far more than any of these folders has reason to take
 VALUES = [
     *(None, True, False, -1, 0, 1, 2, 3, 7, 10**9, 2**63, 10**400, -(10**400)),
@@ -62,13 +62,13 @@ def runs(kind, tmp_path_factory):
         recipe = recipe_of(kind, folder / name / "corpus")
         for path in (folder / name / "corpus").iterdir():
             path.write_text(path.read_text().replace("b", letter))
-        beginning = None
+        pretrained = None
         if kind == "tagger":
             masked = recipe_of("masked-language-model", folder / name / "corpus")
             trained(masked, folder / name / "masked")
-            beginning = Beginning.of_run(folder / name / "masked")
-            recipe = beginning.fitted(recipe, {})
-        trained(recipe, folder / name / "run", beginning)
+            pretrained = Pretrained.of_run(folder / name / "masked")
+            recipe = pretrained.fitted(recipe, {})
+        trained(recipe, folder / name / "run", pretrained)
     return folder / "one" / "run", folder / "other" / "run"
 
 

@@ -8,7 +8,7 @@ from minitransformer.commands.plot import draw
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.gradcheck.cases import small_config
 from minitransformer.runs.checkpoint import (
-    CheckpointError,
+    RunError,
     checkpoints,
     load_checkpoint,
     model_arrays,
@@ -51,20 +51,20 @@ def test_the_configuration_comes_back(run):
 
 
 def test_a_folder_without_a_configuration_is_no_run(run):
-    with pytest.raises(CheckpointError, match=r"one is no run folder: it has no config\.json"):
+    with pytest.raises(RunError, match=r"one is no run folder: it has no config\.json"):
         run.load_config()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"model": {"d": 1}, "recipe": {}}', "\xff"])
 def test_a_damaged_configuration_is_an_error_that_names_it(run, text):
     run.config.write_text(text, encoding="latin1")
-    with pytest.raises(CheckpointError, match=r"config\.json is damaged"):
+    with pytest.raises(RunError, match=r"config\.json is damaged"):
         run.load_config()
 
 
 @pytest.mark.parametrize(("name", "write"), [
     ("config.json", lambda run: run.save_config(small_config(), {"new": 1})),
-    ("own.py", lambda run: run.save_own(b"pass")),
+    ("own.py", lambda run: run.keep(own=b"pass")),
     ("metrics.jsonl", lambda run: run.log.forget_after(1, 0)),
     ("metrics.jsonl", lambda run: run.log.append(TRAIN[0])),
     ("loss.png", lambda run: draw(run)),
@@ -130,7 +130,7 @@ def test_another_damaged_line_is_an_error_that_names_it(logged):
     lines = logged.log.path.read_bytes().split(b"\n")
     lines[2] = b"\xff"
     logged.log.path.write_bytes(b"\n".join(lines))
-    with pytest.raises(CheckpointError, match=r"metrics\.jsonl, line 3 is damaged"):
+    with pytest.raises(RunError, match=r"metrics\.jsonl, line 3 is damaged"):
         logged.log.entries()
 
 
@@ -173,7 +173,7 @@ def test_parameters_of_epochs_are_kept_if_they_are_still_needed(run):
 def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpoint(run):
     run.save_config(small_config(), {})
     first, second = (model_arrays(Transformer(small_config(), seed=seed)) for seed in (0, 1))
-    with pytest.raises(CheckpointError, match=r"has no model\.npz and no whole checkpoint yet"):
+    with pytest.raises(RunError, match=r"has no model\.npz and no whole checkpoint yet"):
         run.load_parameters()
     run.save_checkpoint(first, {"step": 5})
     for expected, arrays in (("step-00000005", first), ("epoch 3", second)):
@@ -222,16 +222,16 @@ def put(path):
 )
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
     put(tmp_path / "run" / name)
-    with pytest.raises(CheckpointError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):
+    with pytest.raises(RunError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):
         RunFolder(tmp_path / "run").require_free()
 
 
 def test_a_path_that_is_no_folder_is_refused(tmp_path):
     put(tmp_path / "file")
-    with pytest.raises(CheckpointError, match="file is a file, and a run is a folder"):
+    with pytest.raises(RunError, match="file is a file, and a run is a folder"):
         RunFolder(tmp_path / "file").require_free()
     (tmp_path / "link").symlink_to(tmp_path / "unplugged disk")
-    with pytest.raises(CheckpointError, match="unplugged disk, where nothing is"):
+    with pytest.raises(RunError, match="unplugged disk, where nothing is"):
         RunFolder(tmp_path / "link").require_free()
 
 
@@ -260,14 +260,14 @@ def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
     put(run.path / name)
     run.require_free(**{given: "one of its own"})
     words = f"{name} is there already, and a run begun without {option} would take it for its own"
-    with pytest.raises(CheckpointError, match=words):
+    with pytest.raises(RunError, match=words):
         run.require_free()
 
 
 def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
     put(run.vocabulary)
-    with pytest.raises(CheckpointError, match=r"vocabulary\.model is there already.*move it away"):
-        run.save_vocabulary(Vocabulary.train(["ba bi bu"], 16))
+    with pytest.raises(RunError, match=r"vocabulary\.model is there already.*move it away"):
+        run.keep(vocabulary=Vocabulary.train(["ba bi bu"], 16))
     assert run.vocabulary.read_bytes() == b"the user's"
 
 

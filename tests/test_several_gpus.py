@@ -16,6 +16,7 @@ from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import translation
 from minitransformer.training import session
+from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 
 SECOND = Device("stand-in:1", strict, 1)
@@ -62,7 +63,7 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
     recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)
 
     def prepared():
-        return session.prepare(recipe, RunFolder(tmp_path / "run"), SECOND, Progress(io.StringIO()))
+        return session.prepare(Job(recipe, tmp_path / "run", SECOND, Progress(io.StringIO())))
 
     trainer = prepared()
     before = to_host(trainer.model.flat.data)
@@ -82,8 +83,8 @@ def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_o
     recipe = tiny_recipe(tmp_path, shards=3)
 
     def shards(folder, device):
-        run = RunFolder(tmp_path / folder)
-        return session.prepare(recipe, run, device, Progress(io.StringIO())).num_shards
+        job = Job(recipe, tmp_path / folder, device, Progress(io.StringIO()))
+        return session.prepare(job).num_shards
 
     assert [shards("cores", device) for device in (CPU, SECOND, CPU)] == [3, 1, 3]
     assert [shards("gpu", device) for device in (SECOND, SECOND, CPU)] == [3, 3, 3]
@@ -112,7 +113,7 @@ def test_on_cupy_it_trains_there_as_on_numpy_and_translates_from_any_thread(seco
     losses = []
     for device in (CPU, second_gpu):
         run = RunFolder(tmp_path / device.name.replace(":", "-"))
-        trainer = session.prepare(recipe, run, device, Progress(io.StringIO()))
+        trainer = session.prepare(Job(recipe, run.path, device, Progress(io.StringIO())))
         trainer.train()
         losses.append([entry["nll"] for entry in run.log.entries()])
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

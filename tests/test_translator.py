@@ -19,7 +19,7 @@ from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference import translator as translator_module
 from minitransformer.inference.translator import Translator
 from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
@@ -237,12 +237,12 @@ def test_a_run_under_way_translates_with_its_newest_checkpoint(run_copy):
 def test_a_run_without_any_checkpoint_is_refused(run_copy):
     (run_copy / "model.npz").unlink()
     shutil.rmtree(run_copy / "checkpoints")
-    with pytest.raises(CheckpointError, match=r"no model\.npz and no whole checkpoint yet"):
+    with pytest.raises(RunError, match=r"no model\.npz and no whole checkpoint yet"):
         Translator.load(run_copy)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"is no run folder: it has no config\.json"):
+    with pytest.raises(RunError, match=r"is no run folder: it has no config\.json"):
         Translator.load(tmp_path)
 
 
@@ -250,7 +250,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 def test_a_damaged_file_is_refused_by_its_name(run_copy, name):
     content = (run_copy / name).read_bytes()
     (run_copy / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
+    with pytest.raises(RunError, match=name.replace(".", r"\.")):
         Translator.load(run_copy)
 
 
@@ -263,16 +263,14 @@ def test_a_missing_vocabulary_is_refused_by_its_name(run_copy):
 def test_a_model_of_another_task_is_refused(run_folder, monkeypatch):
     monkeypatch.setattr(TransformerConfig, "task", "to go on")
     says = r"run is a model of kind 'transformer', trained for 'to go on', not to translate"
-    with pytest.raises(CheckpointError, match=says):
+    with pytest.raises(RunError, match=says):
         Translator.load(run_folder)
 
 
 def test_the_vocabulary_of_another_run_is_refused(run_copy):
     other = Vocabulary.train(GERMAN + ENGLISH, 60)
     other.save(run_copy / "vocabulary.model")
-    with pytest.raises(
-        CheckpointError, match=r"vocabulary\.model is not the one it was trained with"
-    ):
+    with pytest.raises(RunError, match=r"vocabulary\.model has SHA-256"):
         Translator.load(run_copy)
 
 
@@ -283,9 +281,7 @@ def test_a_flipped_bit_of_the_vocabulary_is_refused(run_copy):
     vocabulary[place + 3] ^= 1
     Vocabulary(bytes(vocabulary))
     (run_copy / "vocabulary.model").write_bytes(vocabulary)
-    with pytest.raises(
-        CheckpointError, match=r"vocabulary\.model is not the one it was trained with"
-    ):
+    with pytest.raises(RunError, match=r"vocabulary\.model has SHA-256"):
         Translator.load(run_copy)
 
 

@@ -11,7 +11,7 @@ from minitransformer.commands.cli import main
 from minitransformer.core.regular_file import IrregularFileError, open_regular, read_regular
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -114,7 +114,7 @@ def test_a_checkpoint_that_is_no_regular_file_is_passed_over(unfinished, replace
     expected = Translator.load(unfinished.path, "cpu").translate(["bao"])
     replace(newest)
     assert Translator.load(unfinished.path, "cpu").translate(["bao"]) == expected
-    with pytest.raises(CheckpointError, match="is no checkpoint: this is no regular file"):
+    with pytest.raises(RunError, match="is no checkpoint: this is no regular file"):
         load_checkpoint(newest)
 
 
@@ -317,7 +317,7 @@ def truncate(paths):
 def test_a_training_without_a_whole_checkpoint_never_begins_again_by_itself(unfinished, harm):
     harm(list(unfinished.checkpoints.iterdir()))
     before = {path: path.read_bytes() for path in unfinished.path.rglob("*") if path.is_file()}
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(RunError) as caught:
         resume(unfinished)
     left = sorted(str(path.relative_to(unfinished.path)) for path in before)
     kept = [name for name in left if name.startswith(("checkpoints", "epochs", "metrics"))]
@@ -331,11 +331,11 @@ def test_metrics_or_epochs_alone_tell_that_there_was_a_training(unfinished):
     shutil.rmtree(unfinished.checkpoints)
     metrics = unfinished.log.path.read_bytes()
     unfinished.log.path.unlink()
-    with pytest.raises(CheckpointError, match="there is epochs"):
+    with pytest.raises(RunError, match="there is epochs"):
         resume(unfinished)
     shutil.rmtree(unfinished.epochs)
     unfinished.log.path.write_bytes(metrics)
-    with pytest.raises(CheckpointError, match=r"there is metrics\.jsonl\."):
+    with pytest.raises(RunError, match=r"there is metrics\.jsonl\."):
         resume(unfinished)
 
 
@@ -369,7 +369,7 @@ def test_starting_over_takes_the_text_as_it_is_now(unfinished, original, tmp_pat
     for name in ("train_source", "train_target"):
         sections["recipe"]["data"][name] = str(tmp_path / "corpus" / name.replace("_", "."))
     unfinished.config.write_text(json.dumps(sections))
-    with pytest.raises(CheckpointError, match="the training text has changed"):
+    with pytest.raises(RunError, match="the training text has changed"):
         resume(unfinished)
     assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
     assert main(["train", "--resume", str(unfinished.path)]) == 0  # and it is over

@@ -16,6 +16,7 @@ from minitransformer.data.text import toy
 from minitransformer.models.registry import config_class
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
@@ -102,19 +103,19 @@ def config_for(recipe, vocabulary_size):
     return config_class(recipe.model["kind"]).of_vocabulary(vocabulary_size, **recipe.choices())
 
 
-def tiny_trainer(recipe, folder, stream=None, beginning=None):
+def tiny_trainer(recipe, folder, stream=None, pretrained=None):
     """A Trainer for ``recipe`` in ``folder``, in the state of its newest checkpoint."""
     progress = Progress(io.StringIO() if stream is None else stream)
-    trainer = prepare(recipe, RunFolder(folder), CPU, progress, beginning=beginning)
+    trainer = prepare(Job(recipe, folder, CPU, progress, pretrained=pretrained))
     trainer.resume()
     return trainer
 
 
-def trained(recipe, folder, beginning=None):
+def trained(recipe, folder, pretrained=None):
     """The Trainer after its whole run in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with only_training(folder):
-        trainer = tiny_trainer(recipe, folder, beginning=beginning)
+        trainer = tiny_trainer(recipe, folder, pretrained=pretrained)
         trainer.train()
     return trainer
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from minitransformer.commands.arguments import add_run_folder, new_file, note_own
 from minitransformer.core.regular_file import written_whole
 from minitransformer.data.text.corpus import read_text
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import explorer_page, require_explorable
+from minitransformer.inference.trained import with_vocabulary
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
 from minitransformer.training.recipe import Recipe
@@ -82,7 +82,7 @@ def page_of(run_folder, sentences=None, lessons=None):
     config, _ = run_folder.load_config()
     require_explorable(config)
     run_folder.bind()
-    model, vocabulary, _ = run_folder.load_trained("cpu", Vocabulary.load)
+    model, vocabulary, _ = with_vocabulary(run_folder, "cpu")
     data = Recipe.of_run(run_folder).data
     examples = []
     if sentences:

@@ -14,9 +14,8 @@ from minitransformer.core.workers import available_cores
 from minitransformer.data.text.multi30k import DATA_VARIABLE
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
-from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.task import task_class
-from minitransformer.training.pretrained import Beginning
+from minitransformer.tasks.task import opened, task_class
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe
 from minitransformer.version import __version__
 
@@ -37,7 +36,7 @@ def run(options):
     if processes.rank:
         return 0
     if options.run_folder:
-        facts = run_facts(RunFolder(options.run_folder))
+        facts = run_facts(opened(options.run_folder))
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     for hint in [] if options.run_folder else hints():
@@ -123,7 +122,7 @@ def run_facts(run_folder):
     """What stands in a RunFolder, as a dict from names to what is printed of each.
 
     Raises:
-        CheckpointError, RecipeError, OSError: a file is damaged, missing, or of another run.
+        RunError, RecipeError, OSError: a file is damaged, missing, or of another run.
     """
     config, _ = run_folder.load_config()
     recipe = Recipe.of_run(run_folder)
@@ -137,11 +136,11 @@ def run_facts(run_folder):
             if best is None or score.better(entry[score.name], best[score.name]):
                 best = entry
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
-    beginning = Beginning.kept(run_folder)
+    pretrained = Pretrained.kept_in(run_folder)
     facts = {
         "corpus": recipe.data.corpus,
         "kind": config.kind,
-        **({"began with": beginning.origin} if beginning else {}),
+        **({"began with": pretrained.origin} if pretrained else {}),
         "parameters": f"{config.num_parameters():,}",
         "steps": max(newest["step"], logged),
         f"best validation {score.label}": (

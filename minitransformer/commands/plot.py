@@ -5,7 +5,7 @@ from functools import partial
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation import plots
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import task_class
 
@@ -23,7 +23,7 @@ def run(options):
     run_folder = RunFolder(options.run_folder)
     run_folder.load_config()  # is it a run folder at all?
     if not run_folder.log.path.exists():
-        raise CheckpointError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
+        raise RunError(f"{run_folder.path} has no metrics.jsonl: nothing was trained there")
     for path in draw(run_folder):
         print(path)
     return 0

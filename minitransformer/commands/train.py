@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,14 +21,16 @@ from minitransformer.core.interrupts import exit_status, interrupts_raised
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.course.own.training import certify, checked, explained
-from minitransformer.models.registry import config_class
+from minitransformer.parallel.alone import ALONE
+from minitransformer.parallel.first import OnFirst
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.lock import NAME as LOCK
 from minitransformer.runs.lock import only_training
-from minitransformer.runs.run_folder import RUNS, RunFolder
-from minitransformer.tasks.task import task_class
-from minitransformer.training.pretrained import Beginning
+from minitransformer.runs.paths import RUNS
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.job import Job
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
@@ -64,7 +67,7 @@ def add(parser):
     )
     parser.add_argument(
         "--from",
-        dest="beginning",
+        dest="pretrained",
         metavar="FOLDER",
         help="begin with what the run in this folder has learned, and with its vocabulary and "
         "sizes: a tagger with a masked language model or another tagger, a masked language model "
@@ -107,67 +110,74 @@ def run(options):
     if processes.count > 1:
         where = f"{processes.cores} cores" if device == CPU else "as many GPUs"
         progress.say(f"{processes.count} processes on {where}")
-    beginning = Beginning.of_run(options.beginning) if options.beginning else None
+    pretrained = None
     if options.resume:
         _require_unchanged(options)
-        run_folder, recipe = processes.first(_resumed, options)
+        path = options.resume
+        recipe = Recipe.of_run(OnFirst(RunFolder(path), processes))
     else:
-        recipe = _new_recipe(options, beginning)
-        run_folder = processes.first(_new_folder, options, recipe, progress)
+        if options.pretrained:
+            pretrained = processes.first(Pretrained.of_run, options.pretrained)
+        recipe = _new_recipe(options, pretrained)
+        path = processes.first(_new_path, options, progress)
+    job = Job(recipe, path, device, progress, pretrained=pretrained, processes=processes)
+    if not options.resume:
+        job.task.require_sense(recipe)
+        if not options.dry_run:
+            processes.first(_require_free, job.folder, options)
     if options.own:
         require_paper_layers(recipe.model["kind"])
     with interrupts_raised():
         own = checked(options.own, options.anyway, progress.say) if options.own else None
+        job = replace(job, own=own)
         with own.standing_in() if own else nullcontext():
-            if options.dry_run:
-                return _dry_run(recipe, device, progress, beginning)
-            return _run(options, run_folder, recipe, device, progress, own, processes, beginning)
+            return _dry_run(job) if options.dry_run else _run(options, job)
 
 
-def _run(options, run_folder, recipe, device, progress, own, processes, beginning):
-    if not options.start_over and processes.first(_is_done, run_folder, recipe):
-        processes.first(_end_again, run_folder, recipe, device, progress, own)
+def _run(options, job):
+    if not options.start_over and job.processes.first(_is_done, job):
+        job.processes.first(_end_again, job)
         return 0
     with ExitStack() as held:
-        processes.first(_begin, options, held, run_folder, progress, own)
-        return _train(recipe, run_folder, device, progress, own, processes, beginning)
+        job.processes.first(_begin, options, held, job)
+        return _train(job)
 
 
-def _end_again(run_folder, recipe, device, progress, own):
+def _end_again(job):
     """What is left to do for a training that is at its end, if it was killed thereafter."""
-    undrawn = not all(path.exists() for path in run_folder.pictures)
-    uncertified = own and not run_folder.certificate.exists()
-    lock = run_folder.path / LOCK
-    if undrawn or uncertified or lock.exists() or run_folder.leftovers():
-        with only_training(run_folder.path):
-            run_folder.create()  # which removes the leftovers
+    folder = job.folder
+    undrawn = not all(path.exists() for path in folder.pictures)
+    uncertified = job.own and not folder.certificate.exists()
+    if undrawn or uncertified or (folder.path / LOCK).exists() or folder.leftovers():
+        with only_training(folder.path):
+            folder.create()  # which removes the leftovers
             if uncertified:
-                run_folder.require_kept(own)
-                _end(run_folder, recipe, device, progress, own)
+                folder.require_kept(job.own)
+                _end(job)
                 return
             if undrawn:
-                _draw(run_folder, progress)
-    progress.say(f"{run_folder.path} is trained to its end; there is nothing to go on with")
+                _draw(job)
+    job.progress.say(f"{folder.path} is trained to its end; there is nothing to go on with")
 
 
-def _begin(options, held, run_folder, progress, own):
+def _begin(options, held, job):
     """Take the folder for this training, as long as the ExitStack ``held`` is open."""
-    held.enter_context(_made(run_folder.path))
-    held.enter_context(only_training(run_folder.path))
+    held.enter_context(_made(job.folder.path))
+    held.enter_context(only_training(job.folder.path))
     if not options.resume:
-        _require_free(run_folder, options)  # still: another training may have begun and ended
+        _require_free(job.folder, options)  # still: another training may have begun and ended
     if options.start_over:
-        progress.say(f"what was trained is now in {run_folder.set_aside()}")
-        if own:
-            run_folder.save_own(own.content)
+        job.progress.say(f"what was trained is now in {job.folder.set_aside()}")
+        if job.own:
+            job.folder.keep(own=job.own.content)
 
 
-def _dry_run(recipe, device, progress, beginning):
-    with TemporaryDirectory() as folder:
-        trainer = prepare(recipe, RunFolder(folder), device, progress, beginning=beginning)
+def _dry_run(job):
+    with TemporaryDirectory() as path:
+        trainer = prepare(replace(job, path=path, own=None, processes=ALONE))
     _warn_of_warmup(trainer)
     trainer.model.summary(file=sys.stderr)
-    print(_toml(recipe))
+    print(_toml(job.recipe))
     return 0
 
 
@@ -180,60 +190,58 @@ def _warn_of_warmup(trainer):
         )
 
 
-def _train(recipe, run_folder, device, progress, own, processes, beginning):
-    trainer = prepare(recipe, run_folder, device, progress, own, processes, beginning)
+def _train(job):
+    trainer = prepare(job)
     _warn_of_warmup(trainer)
     if trainer.resume():
-        progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
+        job.progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
-        with explained(own) if own else nullcontext():
+        with explained(job.own) if job.own else nullcontext():
             trainer.train()
     except Stopped as stop:
-        progress.say(f"stopped after step {trainer.step}; go on: {_go_on(run_folder, own)}")
+        job.progress.say(f"stopped after step {trainer.step}; go on: {_go_on(job.folder, job.own)}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        go_on = _go_on(run_folder, own)
-        progress.say(f"stopped; go on from the last checkpoint: {go_on}")
+        go_on = _go_on(job.folder, job.own)
+        job.progress.say(f"stopped; go on from the last checkpoint: {go_on}")
         return exit_status(interrupt)
     finally:
-        progress.close()
-    processes.first(_end, run_folder, recipe, device, progress, own)
+        job.progress.close()
+    job.processes.first(_end, job)
     return 0
 
 
-def _end(run_folder, recipe, device, progress, own):
+def _end(job):
     """What follows a training: pictures, a certificate, and what to do next."""
-    trained, _ = run_folder.load_config()
-    _draw(run_folder, progress)
-    if own:
-        progress.say("the package's functions begin the same training, to compare losses")
+    _draw(job)
+    if job.own:
+        job.progress.say("the package's functions begin the same training, to compare losses")
         try:
-            with explained(own):
-                print(certify(own, run_folder, recipe, device, progress))
+            with explained(job.own):
+                print(certify(job))
         except KeyboardInterrupt:
-            go_on = _go_on(run_folder, own)
-            progress.say(f"the training is whole; its certificate: {go_on}")
+            go_on = _go_on(job.folder, job.own)
+            job.progress.say(f"the training is whole; its certificate: {go_on}")
             raise
-        _draw(run_folder, progress)  # with the curve of the package's
-    folder = shlex.quote(str(run_folder.path))
-    with_own = f" --own {shlex.quote(str(run_folder.own))}" if own else ""
-    command = task_class(trained).command
-    progress.say(f"done; try it: minitransformer {command} {folder}{with_own}")
+        _draw(job)  # with the curve of the package's
+    folder = shlex.quote(str(job.folder.path))
+    with_own = f" --own {shlex.quote(str(job.folder.own))}" if job.own else ""
+    job.progress.say(f"done; try it: minitransformer {job.task.command} {folder}{with_own}")
 
 
-def _go_on(run_folder, own=None):
+def _go_on(folder, own=None):
     """What to type to go on with the run in as many processes, and with functions as wrong."""
     count = all_processes().count
     processes = f"mpiexec -n {count} " if count > 1 else ""
     anyway = " --anyway" if own and own.wrong else ""
-    return f"{processes}{run_folder.resume_command()}{anyway}"
+    return f"{processes}{folder.resume_command()}{anyway}"
 
 
-def _draw(run_folder, progress):
+def _draw(job):
     try:
-        plot.draw(run_folder)
+        plot.draw(job.folder)
     except (MissingLibraryError, OSError) as error:  # plot can still draw it, any time
-        progress.say(f"no picture of it was made: {in_words(error)}")
+        job.progress.say(f"no picture of it was made: {in_words(error)}")
 
 
 @contextmanager
@@ -249,64 +257,55 @@ def _made(folder):
                 path.rmdir()
 
 
-def _is_done(run_folder, recipe):
-    """Whether a run has its model; raises a CheckpointError where that is damaged or another's."""
-    if not run_folder.model.exists():
+def _is_done(job):
+    """Whether a run has its model; raises a RunError where that is damaged or another's."""
+    if not job.folder.model.exists():
         return False
-    run_folder.bind(recipe.identity())
-    return run_folder.load_chosen() is not None
+    job.folder.bind(job.recipe.identity())
+    return job.folder.load_chosen() is not None
 
 
 def _require_unchanged(options):
-    unused = [name for name in ("run_folder", "beginning", "dry_run") if getattr(options, name)]
+    unused = [name for name in ("run_folder", "pretrained", "dry_run") if getattr(options, name)]
     unused += chosen_fields(options)
     if unused:
-        unused = ["from" if name == "beginning" else name for name in unused]
+        unused = ["from" if name == "pretrained" else name for name in unused]
         flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
 
 
-def _resumed(options):
-    run_folder = RunFolder(options.resume)
-    return run_folder, Recipe.of_run(run_folder)
-
-
-def _new_recipe(options, beginning):
+def _new_recipe(options, pretrained):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
     recipe = Recipe.load(options.recipe)
     changes = chosen_fields(options)
     for name, value in changes.items():
         recipe = recipe.with_value(name, value)
-    if beginning:
-        recipe = beginning.fitted(recipe, changes)
+    if pretrained:
+        recipe = pretrained.fitted(recipe, changes)
     for name in set(recipe.data.paths) & recipe.settings().keys():  # wherever one resumes it
         if path := recipe.value(name):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     return recipe
 
 
-def _new_folder(options, recipe, progress):
-    path = options.run_folder or RUNS / Path(options.recipe).stem
-    if options.own and not options.run_folder:
-        *others, path = _to_free(RUNS / "own")
-        for other in map(RunFolder, others):
-            if other.is_unfinished():
-                progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
-    run_folder = RunFolder(path)
-    task_class(config_class(recipe.model["kind"])).require_sense(recipe)
-    if not options.dry_run:
-        _require_free(run_folder, options)
-    return run_folder
+def _new_path(options, progress):
+    if options.run_folder or not options.own:
+        return options.run_folder or RUNS / Path(options.recipe).stem
+    *others, path = _to_free(RUNS / "own")
+    for other in map(RunFolder, others):
+        if other.is_unfinished():
+            progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
+    return path
 
 
-def _require_free(run_folder, options):
+def _require_free(folder, options):
     try:
-        run_folder.require_free(options.own, options.beginning)
-    except CheckpointError as error:
-        go_on = f"go on with it: {_go_on(run_folder)}, or " if run_folder.is_unfinished() else ""
-        *_, free = map(str, _to_free(run_folder.path))
-        raise CheckpointError(
+        folder.require_free(own=options.own, beginning=options.pretrained)
+    except RunError as error:
+        go_on = f"go on with it: {_go_on(folder)}, or " if folder.is_unfinished() else ""
+        *_, free = map(str, _to_free(folder.path))
+        raise RunError(
             f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"
         ) from error
 

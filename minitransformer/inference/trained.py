@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.run_folder import RunFolder
 
 
@@ -38,7 +38,7 @@ class Trained:
             options: as for the class.
 
         Raises:
-            CheckpointError, VocabularyError, OSError: a file of the folder is missing or damaged,
+            RunError, VocabularyError, OSError: a file of the folder is missing or damaged,
                 or two do not belong together; or the model was trained for another task.
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece, and the model takes subwords.
@@ -46,9 +46,31 @@ class Trained:
         run = RunFolder(path)
         config, _ = run.load_config()
         if config.task != cls.task:
-            raise CheckpointError(
+            raise RunError(
                 f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
                 f"not {cls.purpose}"
             )
         run.bind()
-        return cls(*run.load_trained(device, cls.read_vocabulary), **options)
+        return cls(*with_vocabulary(run, device, cls.read_vocabulary), **options)
+
+
+def with_vocabulary(run, device="auto", read=Vocabulary.load):
+    """(model, vocabulary, origin) of the run on text in a RunFolder.
+
+    Args:
+        device: a Device or its name.
+        read: what reads the file of the vocabulary.
+
+    Raises:
+        RunError, VocabularyError, OSError, DeviceError, MissingLibraryError: as for
+            :meth:`Trained.load`.
+    """
+    model, origin = run.load_trained(device)
+    vocabulary = read(run.vocabulary)
+    if len(vocabulary) not in model.config.vocabulary_sizes():
+        sizes = " and ".join(map(str, sorted(model.config.vocabulary_sizes())))
+        raise RunError(
+            f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} {sizes}; "
+            "take both from one run"
+        )
+    return model, vocabulary, origin

@@ -5,14 +5,15 @@ The Trainer knows no more of it than a Task answers. A configuration of a model 
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from minitransformer.core.workers import ONE_WORKER
 from minitransformer.models.registry import imported
+from minitransformer.runs.attachments import KeptFile
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.settings import Data
 
 EXPLODED = 4.0  # times the loss of guessing
@@ -50,20 +51,6 @@ class Score:
     def shown(self, value):
         """``value`` as it is printed."""
         return f"{value:.{self.digits}f}"
-
-
-class KeptFile(NamedTuple):
-    """Where a run folder keeps something that the parameters mean nothing without.
-
-    Attributes:
-        name: of the file.
-        save: writes it, ``save(path, what)``.
-        load: reads it, ``load(path)``.
-    """
-
-    name: str
-    save: Callable
-    load: Callable
 
 
 class Task:
@@ -168,6 +155,16 @@ class Task:
     def staged(self, batches, model):
         """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""
         raise NotImplementedError
+
+
+def opened(path):
+    """The RunFolder at ``path``, which has a run, with what runs of its task keep.
+
+    Raises:
+        RunError, OSError: as for :meth:`RunFolder.load_config`.
+    """
+    config, _ = RunFolder(path).load_config()
+    return RunFolder(path, task_class(config).kept_files)
 
 
 def task_class(config):

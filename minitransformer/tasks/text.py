@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from minitransformer.core.errors import InputError
 from minitransformer.core.workers import ONE_WORKER
-from minitransformer.data.text.characters import load_vocabulary, save_vocabulary
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.registry import config_class
+from minitransformer.runs.attachments import OF_TEXT
 from minitransformer.tasks.settings import Data, RecipeError
-from minitransformer.tasks.task import KeptFile, Task
+from minitransformer.tasks.task import Task
 
 PATHS = (
     "train_source",
@@ -64,9 +64,7 @@ class TextTask(Task):
 
     Data = TextData
     needs_mask: ClassVar[bool] = False
-    kept_files: ClassVar[dict] = {
-        "vocabulary": KeptFile("vocabulary.model", save_vocabulary, load_vocabulary)
-    }
+    kept_files: ClassVar[dict] = OF_TEXT
 
     @classmethod
     def require_sense(cls, recipe):

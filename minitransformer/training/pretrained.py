@@ -8,49 +8,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minitransformer.data.text.characters import load_vocabulary
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.registry import config_class
-from minitransformer.runs.checkpoint import (
-    CheckpointError,
-    load_checkpoint,
-    load_model_arrays,
-    model_arrays,
-    save_checkpoint,
-)
+from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
 from minitransformer.runs.checkpoint.arrays import PARAMETERS
 from minitransformer.runs.checkpoint.fields import require_fields
-from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import opened
 from minitransformer.training.recipe import RecipeError
 
 HEAD = f"{PARAMETERS}/output_projection."
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
+class Pretrained:
     """Parameters to begin with.
 
     Attributes:
         arrays: by their names in a checkpoint.
         origin: what they are, in words.
         config: of the model that has learned them, and
-        vocabulary: that it has learned them with; None where a run has kept the parameters.
+        kept: what its run keeps; None where another run has kept the parameters alone.
     """
 
     arrays: dict[str, np.ndarray]
     origin: str
     config: ModelConfig | None = None
-    vocabulary: Vocabulary | None = None
+    kept: dict | None = None
 
     @classmethod
     def of_run(cls, path):
         """What the run in the folder ``path`` has learned, if all its files belong together.
 
         Raises:
-            CheckpointError, VocabularyError, OSError: as for :meth:`RunFolder.load_trained`.
+            RunError, VocabularyError, OSError: as for :meth:`RunFolder.load_trained`.
         """
-        run = RunFolder(path)
+        run = opened(path)
         run.bind()
         config, _ = run.load_config()
         arrays, origin = run.load_parameters()
@@ -59,33 +51,25 @@ class Beginning:
             for name, array in arrays.items()
             if name.startswith(f"{PARAMETERS}/") and not name.startswith(HEAD)
         }
-        return cls(taken, f"{run.path}, {origin}", config, load_vocabulary(run.vocabulary))
+        kept = {name: run.load_kept(name) for name in run.kept}
+        return cls(taken, f"{run.path}, {origin}", config, kept)
 
     @classmethod
-    def kept(cls, run):
+    def kept_in(cls, run):
         """What the training in a RunFolder began with, or None where that was random numbers.
 
         Raises:
             CheckpointError: it is damaged.
         """
-        if not run.beginning.exists():
+        loaded = run.load_kept("beginning")
+        if loaded is None:
             return None
-        arrays, state = load_checkpoint(run.beginning)
+        arrays, state = loaded
         return cls(arrays, require_fields(run.beginning, state, origin=str)["origin"])
 
-    def keep_in(self, run):
-        """Let the training in a RunFolder begin so, whatever becomes of the other run.
-
-        Raises:
-            CheckpointError: the folder has another beginning, or no room for this one.
-        """
-        there = Beginning.kept(run)
-        if there and _bytes(there) != _bytes(self):
-            raise CheckpointError(
-                f"{run.beginning} is there already, and is not what this training begins with: "
-                "move it away, or choose another folder"
-            )
-        save_checkpoint(run.beginning, self.arrays, {"origin": self.origin})
+    def as_file(self):
+        """(arrays, state) of the file in which a run keeps them, whatever becomes of the other."""
+        return self.arrays, {"origin": self.origin}
 
     def fitted(self, recipe, chosen):
         """The recipe with the sizes of the other model and of its vocabulary.
@@ -112,7 +96,7 @@ class Beginning:
             for name in recipe.model
             if name != "kind" and not name.endswith("dropout")
         }
-        for name, value in {**there, "vocabulary_size": len(self.vocabulary)}.items():
+        for name, value in {**there, "vocabulary_size": len(self.kept["vocabulary"])}.items():
             if chosen.get(name, value) != value:
                 raise RecipeError(
                     f"{name} is {value} in {self.origin}, and {chosen[name]} here; leave it out"
@@ -127,7 +111,3 @@ class Beginning:
             CheckpointError: the model has no parameter of some name, or one of another shape.
         """
         load_model_arrays(model, model_arrays(model) | self.arrays)
-
-
-def _bytes(beginning):
-    return {name: array.tobytes() for name, array in beginning.arrays.items()}

@@ -1,4 +1,4 @@
-"""From a recipe to a trainer: data, vocabulary, model, task and run folder put together."""
+"""From a job to a trainer: data, what a run keeps, model, task and run folder put together."""
 
 import io
 from dataclasses import asdict, replace
@@ -7,71 +7,79 @@ import numpy as np
 
 from minitransformer.core.backend import CPU
 from minitransformer.core.workers import default_shards, workers_for
-from minitransformer.models.registry import config_class, new_model
+from minitransformer.models.registry import new_model
 from minitransformer.parallel.alone import ALONE
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.checkpoint.binding import differing
 from minitransformer.tasks.task import task_class
-from minitransformer.training.pretrained import Beginning
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.trainer import Trainer
 from minitransformer.version import __version__
 
 
-def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=None):
-    """A Trainer for ``recipe`` in the RunFolder ``run``, new or with what is there already.
-
-    Reports to ``progress`` what it reads, leaves out and learns. ``own`` is the OwnFile that stands
-    in, and ``beginning`` the Beginning that a new run has in place of random parameters and a
-    vocabulary of its own; of both the run keeps a copy. Of several ``processes`` the first alone
-    uses the folder.
+def prepare(job):
+    """A Trainer for a Job, in a new run folder or with what is there already.
 
     Raises:
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
             of another recipe.
-        CheckpointError: the folder holds something else than a run, or a run on other functions.
+        RunError: the folder holds something else than a run, or a run on other functions.
         CorpusError, VocabularyError: there is no corpus, or none to learn from.
         MissingLibraryError: there is no sentencepiece, or not what a validation or several GPUs
             need.
         ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
             come together.
     """
-    processes.first(_require_usable, run, own, beginning)
+    recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
+    run.require_usable(job.own, job.pretrained)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},
-        **{"--own": own.fingerprint if own else "not there"},
+        **{"--own": job.own.fingerprint if job.own else "not there"},
         **recipe.without_paths(),
     )
-    processes.connect(device)
+    processes.connect(job.device)
+    stored = Recipe.of_run(run) if run.exists() else None
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
-        shards = processes.first(_shards, recipe, run, device, processes)
-        recipe = recipe.with_value("shards", shards)
-    begun_on = processes.first(_begun_on, run, device)
+        recipe = recipe.with_value("shards", stored.training.shards if stored else _shards(job))
+    new_on = "cpu" if job.device == CPU else "cuda"
+    begun_on = run.begun_on() if stored else new_on
     training = recipe.training
-    if device != CPU and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
+    if new_on == "cuda" and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
         training = replace(training, shards=processes.count)
-    new_task = task_class(config_class(recipe.model["kind"]))
-    new_task.require_sense(recipe)
-    new_task.require_libraries()
-    examples, validation = new_task.read(recipe, progress)
+    job.task.require_sense(recipe)
+    job.task.require_libraries()
+    examples, validation = job.task.read(recipe, progress)
 
     splits = {"training": examples, "validation": validation}
-    texts = {split: new_task.fingerprint(of_split) for split, of_split in splits.items()}
+    texts = {split: job.task.fingerprint(of_split) for split, of_split in splits.items()}
     processes.require_same(**{f"the {split} text": words for split, words in texts.items()})
-    kept, beginning = processes.first(
-        lambda: _begun_with(recipe, run, new_task, examples, validation, texts, beginning)
-    )
-    config = recipe.model_config(**new_task.of_data(recipe, examples, validation, kept))
-    model = new_model(config, training.seed, device=device)
-    if beginning:
-        beginning.put_into(model)
-        progress.say(f"begins with the parameters of {beginning.origin}")
-    progress.say(f"model: {model.num_parameters():,} parameters on {device}")
+    pretrained = job.pretrained
+    if stored:
+        run.bind(stored.identity(), texts)
+        run.require_bound()
+        kept = {name: run.load_kept(name) for name in job.folder.kept}
+        pretrained = Pretrained.kept_in(run)
+    else:
+        kept = pretrained.kept if pretrained else processes.first(job.task.keep, examples, recipe)
+    config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
+    if stored:
+        _require_same_recipe(run, recipe, config, stored)
+    model = new_model(config, training.seed, device=job.device)
+    if pretrained:
+        pretrained.put_into(model)
+        progress.say(f"begins with the parameters of {pretrained.origin}")
+    progress.say(f"model: {model.num_parameters():,} parameters on {job.device}")
 
-    task = new_task(recipe, kept, examples, validation, progress)
-    processes.first(_set_up, run, own, beginning, kept, config, recipe, texts, begun_on)
-    return Trainer(model, training, run, task, progress, processes)
+    task = job.task(recipe, kept, examples, validation, progress)
+    run.create()
+    if not stored:
+        own = job.own.content if job.own else None
+        run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
+        run.save_config(config, recipe.as_dict(), begun_on)
+    run.bind(recipe.identity(), texts)
+    return Trainer(model, training, job.folder, task, progress, processes)
 
 
 def validated(run, recipe, device, processes=ALONE):
@@ -88,14 +96,14 @@ def validated(run, recipe, device, processes=ALONE):
         parameters are, in words.
 
     Raises:
-        CheckpointError, VocabularyError, OSError, DeviceError: as for
-            :meth:`RunFolder.load_trained`; or the text has other labels than in the training.
+        RunError, VocabularyError, OSError, DeviceError: as for :meth:`RunFolder.load_trained` and
+            :meth:`RunFolder.load_kept`; or the text has other labels than in the training.
         CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
         ProcessError: the processes have other parameters.
     """
     run.bind(recipe.identity())
-    model, vocabulary, origin = run.load_trained(device)
-    kept = {"vocabulary": vocabulary}
+    model, origin = run.load_trained(device)
+    kept = {name: run.load_kept(name) for name in run.kept}
     processes.require_same(parameters=model.flat.data)
     task, silent = task_class(model.config), Progress(io.StringIO())
     examples, validation = task.read(recipe, silent)
@@ -111,64 +119,23 @@ def _require_same(of_data, config, run):
     """Refuse a text that decides fields of the configuration otherwise than the run's has done."""
     trained = config.as_dict()
     for name, here, then in differing(of_data, {name: trained[name] for name in of_data}):
-        raise CheckpointError(
+        raise RunError(
             f"{run.path}: its text has {name} {here} now, and had {then} in the training; undo the "
             "change of the text"
         )
 
 
-def _require_usable(run, own, beginning):
-    if run.config.exists():
-        run.require_kept(own)
-    else:
-        run.require_free(own, beginning)
+def _shards(job):
+    """How many shards a new run gets."""
+    if job.device != CPU:
+        return job.processes.count
+    tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
+    return job.processes.first(default_shards, job.device, tokens, cores)
 
 
-def _shards(recipe, run, device, processes):
-    """How many shards the run in the folder has, or how many a new one gets."""
-    if run.config.exists():
-        return Recipe.of_run(run).training.shards
-    if device != CPU:
-        return processes.count
-    return default_shards(device, recipe.training.batch_tokens, processes.cores)
-
-
-def _begun_on(run, device):
-    """``"cpu"`` or ``"cuda"``: where the run in the folder was begun, or a new one is."""
-    if run.config.exists():
-        return run.begun_on()
-    return "cpu" if device == CPU else "cuda"
-
-
-def _begun_with(recipe, run, task, examples, validation, texts, beginning):
-    """What the run keeps and the Beginning or None: those in the folder, or a new run's."""
-    if run.config.exists():
-        return _stored(recipe, run, task, examples, validation, texts), Beginning.kept(run)
-    if beginning:
-        return {"vocabulary": beginning.vocabulary}, beginning
-    return task.keep(examples, recipe), None
-
-
-def _set_up(run, own, beginning, kept, config, recipe, texts, begun_on):
-    run.create()
-    if not run.config.exists():
-        if own:
-            run.save_own(own.content)
-        if beginning:
-            beginning.keep_in(run)
-        run.save_vocabulary(kept["vocabulary"])
-        run.save_config(config, recipe.as_dict(), begun_on)
-    run.bind(recipe.identity(), texts)
-
-
-def _stored(recipe, run, task, examples, validation, texts):
-    """What the run in the folder keeps, if the run is of this recipe and these texts."""
-    stored = Recipe.of_run(run)
-    run.bind(stored.identity(), texts)
-    run.require_bound()
-    kept = {name: file.load(run.path / file.name) for name, file in task.kept_files.items()}
+def _require_same_recipe(run, recipe, wanted, stored):
+    """Refuse a run in the folder that is of another recipe, or of another model than ``wanted``."""
     config, _ = run.load_config()
-    wanted = recipe.model_config(**task.of_data(recipe, examples, validation, kept))
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
@@ -182,4 +149,3 @@ def _stored(recipe, run, task, examples, validation, texts):
             f"{run.path} holds a run of another recipe: {named}; resume it with its own, which is "
             f"in {run.config.name}, or choose another folder"
         )
-    return kept

@@ -9,7 +9,7 @@ from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import BOS, EOS, MASK, UNK, Vocabulary, VocabularyError
 from minitransformer.inference.filler import Filler
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -213,7 +213,7 @@ def test_each_kind_of_run_says_which_command_is_for_it(run, run_folder, capsys):
 
 
 def test_a_run_of_another_kind_is_refused_in_python_too(run_folder):
-    with pytest.raises(CheckpointError, match="trained for 'translation', not to fill gaps"):
+    with pytest.raises(RunError, match="trained for 'translation', not to fill gaps"):
         Filler.load(run_folder)
 
 

@@ -10,7 +10,7 @@ from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -207,9 +207,9 @@ def test_a_language_model_does_not_translate(run, capsys):
 
 
 def test_in_python_too_each_takes_its_own_runs_alone(run, run_folder):
-    with pytest.raises(CheckpointError, match="for 'translation', not to go on with a text"):
+    with pytest.raises(RunError, match="for 'translation', not to go on with a text"):
         TextGenerator.load(run_folder)
-    with pytest.raises(CheckpointError, match="for 'language modelling', not to translate"):
+    with pytest.raises(RunError, match="for 'language modelling', not to translate"):
         Translator.load(run)
 
 
@@ -233,7 +233,7 @@ def test_a_vocabulary_of_another_size_is_refused(run, tmp_path):
     other.mkdir()
     (other / "config.json").write_bytes((run / "config.json").read_bytes())
     (other / "vocabulary.model").write_text(json.dumps({"characters": "ab"}))
-    with pytest.raises(CheckpointError):
+    with pytest.raises(RunError):
         TextGenerator.load(other)
 
 

@@ -6,7 +6,7 @@ import pytest
 from minitransformer.commands.cli import main
 from minitransformer.data.text.labelled import words_of
 from minitransformer.inference.labeller import Labeller
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 
 PARTS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sleeps": "V", ".": "S"}
 SENTENCES = [
@@ -111,7 +111,7 @@ def test_a_run_of_another_kind_says_which_command_it_is_for(run_folder, tagger, 
 
 
 def test_only_a_tagger_says_labels(run_folder):
-    with pytest.raises(CheckpointError, match=r"'transformer', trained for .*, not to say labels"):
+    with pytest.raises(RunError, match=r"'transformer', trained for .*, not to say labels"):
         Labeller.load(run_folder, "cpu")
 
 

@@ -29,7 +29,7 @@ from minitransformer.gradcheck.cases import (
 )
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class, new_model
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -247,5 +247,5 @@ def test_a_kind_that_is_not_there_is_refused_with_those_there_are(tmp_path):
         Recipe.from_dict({"model": {"kind": "mamba"}})
     run = RunFolder(tmp_path)
     run.config.write_text('{"model": {"kind": "mamba"}, "recipe": {}}')
-    with pytest.raises(CheckpointError, match=rf"config\.json is damaged: there is {words}"):
+    with pytest.raises(RunError, match=rf"config\.json is damaged: there is {words}"):
         run.load_config()

@@ -11,14 +11,12 @@ from minitransformer.core.twins import standing_in
 from minitransformer.course.exercises import parts_of
 from minitransformer.course.own.check import check_own
 from minitransformer.course.own.file import OwnFile
-from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import TEST_SPLITS, load_split
-from minitransformer.tasks.task import task_class
-from minitransformer.training.pretrained import Beginning
+from minitransformer.training.job import Job
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare, validated
@@ -77,27 +75,26 @@ def explained(file):
         ) from error
 
 
-def certify(file, run_folder, recipe, device, progress):
-    """Write what is yours in a trained run; returns it as Markdown.
+def certify(job):
+    """Write what is yours in a trained run, that of a Job; returns it as Markdown.
 
     It goes into the folder as ``certificate.md``. The training is begun again for that, in a folder
-    that goes away: some steps on the learner's functions, an epoch or MOST steps on the package's,
-    to lay their losses side by side. Then the model is tried.
-
-    Args:
-        file: the OwnFile, which stands in.
-        progress: shows the steps on the package's functions.
+    that goes away: some steps on the learner's functions, which stand in, and an epoch or MOST
+    steps on the package's, to lay their losses side by side. Then the model is tried.
     """
-    beginning = Beginning.kept(run_folder)
-    if beginning:
-        beginning = replace(beginning, vocabulary=load_vocabulary(run_folder.vocabulary))
-    mine = _begin(recipe, beginning, device, Progress(io.StringIO()), FIRST)
+    file, run_folder, device = job.own, job.folder, job.device
+    pretrained = Pretrained.kept_in(run_folder)
+    if pretrained:
+        kept = {name: run_folder.load_kept(name) for name in run_folder.kept}
+        pretrained = replace(pretrained, kept=kept)
+    silent = Progress(io.StringIO())
+    again = Job(job.recipe, job.path, device, silent, pretrained=pretrained)
+    mine = _begin(again, silent, FIRST)
     with standing_in(None):
-        readable = recipe.with_value("accelerate", False)
-        theirs = _begin(readable, beginning, device, progress, MOST)
+        readable = job.recipe.with_value("accelerate", False)
+        theirs = _begin(replace(again, recipe=readable), job.progress, MOST)
     run_folder.package_log.write(theirs)
-    task = task_class(run_folder.load_config()[0])
-    tried = (_translations if task.has_tests else _validation)(run_folder, device)
+    tried = (_translations if job.task.has_tests else _validation)(run_folder, device)
     lines = [
         "# A Transformer of your own",
         "",
@@ -125,12 +122,11 @@ def certify(file, run_folder, recipe, device, progress):
     return text
 
 
-def _begin(recipe, beginning, device, progress, most):
+def _begin(job, progress, most):
     """The log entries of the first steps of a training, of an epoch at most; no more is kept."""
-    with TemporaryDirectory() as folder:
-        recipe = recipe.with_value("log_every", 1)
-        silent = Progress(io.StringIO())
-        trainer = prepare(recipe, RunFolder(folder), device, silent, beginning=beginning)
+    with TemporaryDirectory() as path:
+        recipe = job.recipe.with_value("log_every", 1)
+        trainer = prepare(replace(job, recipe=recipe, path=path))
         trainer.progress = progress
         with trainer.model.device.as_current(), trainer.workers.one_blas_thread():
             for _ in islice(trainer.steps(), most):

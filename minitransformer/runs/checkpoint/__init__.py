@@ -16,6 +16,7 @@ from minitransformer.runs.checkpoint.binding import Binding
 from minitransformer.runs.checkpoint.file import (
     CheckpointError,
     NewerFormatError,
+    RunError,
     load_checkpoint,
     load_state,
     save_checkpoint,
@@ -32,6 +33,7 @@ __all__ = [
     "Binding",
     "CheckpointError",
     "NewerFormatError",
+    "RunError",
     "average",
     "checkpoint_path",
     "checkpoints",

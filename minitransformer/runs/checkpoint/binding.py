@@ -13,7 +13,7 @@ and whoever reads it compares that with what is there:
 """
 
 import reprlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 
 from minitransformer.runs.checkpoint.fields import require_fields
 
@@ -26,40 +26,39 @@ class Binding:
 
     Attributes:
         model: its kind and the fields of its configuration, by name.
-        vocabulary: the SHA-256 of its vocabulary file.
+        files: that belong to it, by their names above: the name of the file and its SHA-256, empty
+            where there is none.
         recipe: the fields of its recipe that change what a training comes to, by name.
-        texts: a description of the texts of ``"training"`` and ``"validation"``, which differs
+        texts: a description of the data of ``"training"`` and ``"validation"``, which differs
             where they differ.
-        own: the SHA-256 of the learner's functions it is trained with, empty without any.
-        beginning: that of the parameters it began with, empty where they were random.
     """
 
     model: dict | None = None
-    vocabulary: str | None = None
+    files: dict = field(default_factory=dict)
     recipe: dict | None = None
     texts: dict | None = None
-    own: str | None = None
-    beginning: str | None = None
 
     @classmethod
     def noted_in(cls, path, state):
         """That of the checkpoint ``path``, from its state; None where an older release wrote it.
+
+        The names of files are not noted, and those in ``files`` empty.
 
         Raises:
             CheckpointError: what the state says of it is of the wrong kind.
         """
         if BOUND not in state:
             return None
-        kinds = dict(model=dict, vocabulary=str, recipe=dict, texts=dict)
-        noted = require_fields(f"{path}, {BOUND}", state[BOUND], **kinds)
-        files = dict(own=str, beginning=str)
-        noted = {"own": "", "beginning": "", **noted}
-        require_fields(f"{path}, {BOUND}", noted, **files)
-        return cls(**{name: noted[name] for name in (*kinds, *files)})
+        where, kinds = f"{path}, {BOUND}", dict(model=dict, recipe=dict, texts=dict)
+        noted = dict(require_fields(where, state[BOUND], **kinds))
+        sections = {name: noted.pop(name) for name in kinds}
+        require_fields(where, noted, **dict.fromkeys(noted, str))
+        return cls(**sections, files={name: ("", sha256) for name, sha256 in noted.items()})
 
     def as_state(self):
         """What :meth:`noted_in` reads, to be put into the state of a checkpoint."""
-        return {BOUND: asdict(self)}
+        files = {name: sha256 for name, (_, sha256) in self.files.items()}
+        return {BOUND: dict(model=self.model, **files, recipe=self.recipe, texts=self.texts)}
 
     def differences(self, noted):
         """How what is here differs from what a checkpoint ``noted``, a list of sentences.
@@ -73,16 +72,9 @@ class Binding:
                 found.append(
                     f"config.json says {name} {here}, the checkpoint was trained with {then}"
                 )
-        if self.vocabulary not in (None, noted.vocabulary):
-            found.append(
-                "vocabulary.model is not the one it was trained with: SHA-256 "
-                f"{self.vocabulary}, and not {_shown(noted.vocabulary)}"
-            )
-        for file, here, then in (
-            ("own.py", self.own, noted.own),
-            ("beginning.npz", self.beginning, noted.beginning),
-        ):
-            if here not in (None, then):
+        for name, (file, here) in self.files.items():
+            _, then = noted.files.get(name, ("", ""))
+            if here != then:
                 is_here = f"{file} has SHA-256 {here}" if here else f"{file} is missing"
                 was = f"with one of SHA-256 {_shown(then)}" if then else "without one"
                 found.append(f"{is_here}, and the run was trained {was}")

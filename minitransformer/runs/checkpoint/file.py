@@ -32,7 +32,11 @@ MANIFEST = "checkpoint.json"
 MOST_JSON = 10**7  # bytes of checkpoint.json: no model has so many arrays
 
 
-class CheckpointError(ExplainedError):
+class RunError(ExplainedError):
+    """A run folder, or a file of it, that cannot be used; says which, why, and what to do."""
+
+
+class CheckpointError(RunError):
     """A checkpoint that cannot be written, read or used; says which, why, and what to do."""
 
 

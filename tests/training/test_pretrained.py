@@ -13,10 +13,11 @@ from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
 from minitransformer.core.backend import CPU
-from minitransformer.runs.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training.pretrained import Beginning
+from minitransformer.training.job import Job
+from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import prepare
@@ -40,11 +41,11 @@ def pretrained(tmp_path_factory):
 
 def begun(pretrained, recipe, folder, **chosen):
     """A Trainer that has not made a step."""
-    beginning = Beginning.of_run(pretrained) if pretrained else None
-    if beginning:
-        recipe = beginning.fitted(recipe, chosen)
+    pretrained = Pretrained.of_run(pretrained) if pretrained else None
+    if pretrained:
+        recipe = pretrained.fitted(recipe, chosen)
     progress = Progress(io.StringIO())
-    trainer = prepare(recipe, RunFolder(folder), CPU, progress, beginning=beginning)
+    trainer = prepare(Job(recipe, folder, CPU, progress, pretrained=pretrained))
     trainer.resume()
     return trainer
 
@@ -109,7 +110,7 @@ def test_a_masked_language_model_goes_on_with_another_text(pretrained, tmp_path)
 
 def test_sizes_come_from_the_other_run_and_dropout_from_the_recipe(pretrained, tmp_path):
     recipe = recipe_for(tmp_path, d_model=16, num_layers=3, max_length=30, dropout=0.3)
-    fitted = Beginning.of_run(pretrained).fitted(recipe, {})
+    fitted = Pretrained.of_run(pretrained).fitted(recipe, {})
     sizes = [fitted.value(n) for n in ("d_model", "num_layers", "max_length", "dropout")]
     assert sizes == [8, 1, 20, 0.3]
 
@@ -125,13 +126,13 @@ def test_a_size_that_is_chosen_otherwise_is_refused_by_its_name(field, pretraine
 def test_a_kind_that_shares_no_encoder_is_refused(kind, pretrained, tmp_path):
     recipe = Recipe().with_value("kind", kind)
     with pytest.raises(RecipeError, match=f"kind 'masked.*of kind '{kind}' begins with random"):
-        Beginning.of_run(pretrained).fitted(recipe, {})
+        Pretrained.of_run(pretrained).fitted(recipe, {})
 
 
 def test_a_translator_is_nothing_to_begin_with(tmp_path):
     trained(tiny_recipe(tmp_path / "corpus"), tmp_path / "run")
     with pytest.raises(RecipeError, match="can begin with masked-language-model or"):
-        Beginning.of_run(tmp_path / "run").fitted(recipe_for(tmp_path), {})
+        Pretrained.of_run(tmp_path / "run").fitted(recipe_for(tmp_path), {})
 
 
 # What the run keeps of it
@@ -204,7 +205,7 @@ def test_another_beginning_is_refused(exchange, tuned, tmp_path):
     run = a_copy(tuned, tmp_path / "run")
     (run / "model.npz").unlink()
     message = exchange(run)
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(RunError, match=message):
         resume(run)
 
 
@@ -212,7 +213,7 @@ def test_a_run_at_random_is_given_no_beginning_afterwards(tuned, tmp_path):
     trained(recipe_for(tmp_path / "corpus"), tmp_path / "run")
     (tmp_path / "run" / "model.npz").unlink()
     shutil.copy(tuned / "beginning.npz", tmp_path / "run")
-    with pytest.raises(CheckpointError, match=r"beginning\.npz has .* was trained without one"):
+    with pytest.raises(RunError, match=r"beginning\.npz has .* was trained without one"):
         resume(tmp_path / "run")
 
 
@@ -220,9 +221,9 @@ def test_a_damaged_beginning_is_refused(tuned, tmp_path):
     run = a_copy(tuned, tmp_path / "run")
     content = (run / "beginning.npz").read_bytes()
     (run / "beginning.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(CheckpointError, match=r"beginning\.npz"):
+    with pytest.raises(RunError, match=r"beginning\.npz"):
         resume(run)
-    with pytest.raises(CheckpointError, match=r"beginning\.npz"):
+    with pytest.raises(RunError, match=r"beginning\.npz"):
         run_facts(RunFolder(run))
 
 
@@ -252,8 +253,8 @@ def test_a_damaged_run_is_nothing_to_begin_with(pretrained, tmp_path):
     config = json.loads((run / "config.json").read_text())
     config["model"]["num_heads"] = 1
     (run / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match=r"config\.json says num_heads 1"):
-        Beginning.of_run(run)
+    with pytest.raises(RunError, match=r"config\.json says num_heads 1"):
+        Pretrained.of_run(run)
 
 
 def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrained, tmp_path):
@@ -264,7 +265,7 @@ def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrai
     begun(pretrained, recipe, folder)
     (folder / "config.json").unlink()
     other_numbers(folder)
-    with pytest.raises(CheckpointError, match="is there already, and is not what this training"):
+    with pytest.raises(RunError, match="is there already, and is not what this training"):
         begun(pretrained, recipe, folder)
 
 
