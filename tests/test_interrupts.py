@@ -18,12 +18,12 @@ from minitransformer.commands.cli import main
 from minitransformer.core.interrupts import (
     SIGNALS,
     Interrupt,
+    Stopped,
     interrupts_noted,
     interrupts_raised,
     noted,
 )
 from minitransformer.tasks import splits
-from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parent
 STATUSES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
@@ -31,7 +31,7 @@ STATUSES = {name: status for name, status in STATUSES.items() if hasattr(signal,
 
 PAUSED = """if True:
     import sys
-    from minitransformer.cli import main
+    from minitransformer.commands.cli import main
     from minitransformer.commands import plot
     from minitransformer.training.trainer import Trainer
 

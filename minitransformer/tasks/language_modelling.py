@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.data.text.batches import Labelled
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
@@ -72,10 +71,6 @@ class LanguageModelling(Task):
             "perplexity": perplexity(nll),
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
-
-    def staged(self, batches, model):
-        size = model.config.vocabulary_size
-        return staged(batches, model.device, {"ids": size, "labels": size})
 
 
 def perplexity(nll):

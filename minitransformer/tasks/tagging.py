@@ -7,7 +7,6 @@ between BOS and EOS. The label of a word is asked for at its first piece, that o
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.core.backend import to_host
 from minitransformer.data.text.batches import Labelled, group, pad
 from minitransformer.data.text.corpus import CorpusError
@@ -144,10 +143,6 @@ class Tagging(Task):
         there = labels != PAD
         np.add.at(counts, (labels[there] - 1, said[there]), 1)
         return counts
-
-    def staged(self, batches, model):
-        sizes = {"ids": model.config.vocabulary_size, "labels": model.config.num_labels}
-        return staged(batches, model.device, sizes)
 
 
 def load_labelled(data):

@@ -54,8 +54,9 @@ class Task:
 
     ``Subclass(recipe, vocabulary, examples, validation, progress)`` is made of a Recipe, a
     Vocabulary, what ``read`` has read, and reports to ``progress``. A batch is whatever the loss of
-    its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
-    ``split(count)``, its rows dealt out to shards: without tokens where there are too few.
+    its models takes: a dataclass, whose arrays are sent to a GPU. It has ``num_tokens``, of which
+    the losses of a step are the mean, and ``split(count)``, its rows dealt out to shards: without
+    tokens where there are too few.
 
     Attributes:
         score: the Score that decides which epoch is the best.
@@ -100,8 +101,12 @@ class Task:
         return {}
 
     def batches(self, epoch):
-        """The list of batches of an epoch, counted from 0; the same each time."""
+        """The batches of an epoch, counted from 0, an iterable; the same each time."""
         raise NotImplementedError
+
+    def num_batches(self, epoch):
+        """How many these are."""
+        return len(self.batches(epoch))
 
     def left_out(self, epoch):
         """How many pairs an epoch lacks because subword dropout made them too long."""
@@ -118,10 +123,6 @@ class Task:
     def exploded(self, model):
         """A loss from which a training does not come back; log V is that of guessing."""
         return EXPLODED * math.log(len(model.output_projection.weight.data))
-
-    def staged(self, batches, model):
-        """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""
-        raise NotImplementedError
 
 
 def task_class(config):

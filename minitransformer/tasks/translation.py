@@ -4,7 +4,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation.scores import sacrebleu_metrics, score
@@ -87,8 +86,3 @@ class Translation(Task):
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,
         }
-
-    def staged(self, batches, model):
-        source, target = model.config.source_vocabulary_size, model.config.target_vocabulary_size
-        sizes = {"source": source, "target": target, "labels": target}
-        return staged(batches, model.device, sizes)

@@ -39,6 +39,7 @@ def prepare(recipe, run, device, progress, own=None, processes=ALONE, beginning=
         ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
             come together.
     """
+    recipe.training.require_used()
     processes.first(_require_usable, run, own, beginning)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},

@@ -11,6 +11,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 import minitransformer
 from minitransformer import Transformer, TransformerConfig
+from minitransformer.core.interrupts import Stopped
 from minitransformer.data.text.batches import make_batches
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
@@ -21,7 +22,6 @@ from minitransformer.tasks.splits import load_split
 from minitransformer.tasks.translation import mean_nll
 from minitransformer.training import session
 from minitransformer.training.recipe import DataConfig, Recipe, RecipeError
-from minitransformer.training.trainer import Stopped
 
 
 @pytest.fixture(scope="module")
