@@ -27,8 +27,8 @@ class OurSide:
         if settings.precision == "tf32":
             os.environ["CUPY_TF32"] = "1"  # CuPy reads it when it is imported
         from minitransformer import TransformerConfig
-        from minitransformer.accelerate import keep_freed_memory
         from minitransformer.core.backend import select_device
+        from minitransformer.core.memory import keep_freed_memory
         from minitransformer.data.text.batches import Batch
 
         self.workload, self.settings = workload, settings
@@ -43,10 +43,12 @@ class OurSide:
 
     def take_steps(self, indices):
         """Train on the batches of these indices; returns the seconds it took."""
+        from minitransformer.training.staging import staged
+
         with self._blas_threads():
             start = perf_counter()
             trainer, batches = self.trainer, [self.batches[index] for index in indices]
-            for batch in trainer.task.staged(batches, trainer.model):
+            for batch in staged(batches, self.device, trainer.model.check):
                 trainer.take_step([batch], self.settings.total_steps)
             self.device.synchronize()
             return perf_counter() - start

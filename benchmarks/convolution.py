@@ -20,7 +20,7 @@ from _turns import beside, in_words, require_same
 from threadpoolctl import threadpool_limits
 
 from minitransformer import accelerated
-from minitransformer.accelerate import keep_freed_memory
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.convolution import convolution, convolution_backward
 
 POINTS = ((64, 20), (8, 512))  # sentences a batch and their length: of translation, and long ones

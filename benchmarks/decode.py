@@ -165,8 +165,8 @@ class OurSide:
 
     def __init__(self, workload, settings):
         from minitransformer import TransformerConfig
-        from minitransformer.accelerate import keep_freed_memory
         from minitransformer.core.backend import CPU, select_device
+        from minitransformer.core.memory import keep_freed_memory
         from minitransformer.core.workers import Workers
         from minitransformer.models.transformer import Transformer
 

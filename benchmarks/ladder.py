@@ -23,8 +23,8 @@ import multi30k
 from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 
-from minitransformer.accelerate import keep_freed_memory
 from minitransformer.core.backend import CPU
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split

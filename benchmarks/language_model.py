@@ -29,8 +29,8 @@ from _process import require_torch
 from _turns import beside, in_words, require_same
 
 from minitransformer import accelerated
-from minitransformer.accelerate import keep_freed_memory
 from minitransformer.core.backend import CPU
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe

@@ -22,7 +22,7 @@ import numpy as np
 from _courses import SEEDS, WINDOW, windows
 from _our_side import OurSide
 
-from minitransformer.training.trainer import TrainingError
+from minitransformer.training.watch import TrainingError
 
 
 def main(arguments=None):
@@ -50,9 +50,10 @@ def train(workload, settings, precision, seed):
     side = OurSide(workload, replace(settings, seed=seed))
     trainer = side.trainer
     if settings.device != "cpu":
-        trainer.config = replace(trainer.config, matmul_precision=precision)
+        stepper = trainer.stepper
+        stepper.config = replace(stepper.config, matmul_precision=precision)
     elif precision != "float32":
-        round_products(trainer.replicas, ROUNDINGS[precision])
+        round_products(trainer.stepper.replicas, ROUNDINGS[precision])
     steps = settings.total_steps
     try:
         return side.losses(_courses.steps_of(workload, steps))

@@ -75,7 +75,7 @@ class Team:
 
     def traffic(self):
         """What the first process sends in a step, in theory."""
-        size, shards = self.trainer.model.flat.grad.nbytes, len(self.trainer.shards)
+        size, shards = self.trainer.model.flat.grad.nbytes, len(self.trainer.stepper.shards)
         return _cost.traffic(self.count, size, shards, self.ordered)
 
 

@@ -19,7 +19,7 @@ from _turns import beside, in_words, require_same
 from threadpoolctl import threadpool_limits
 
 from minitransformer import accelerated
-from minitransformer.accelerate import keep_freed_memory
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.lstm import LSTM

@@ -19,7 +19,7 @@ from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 from threadpoolctl import threadpool_limits
 
-from minitransformer.accelerate import keep_freed_memory
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,

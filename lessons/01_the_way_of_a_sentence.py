@@ -370,7 +370,7 @@ shape_table(
 # | 5.3, equation 3 | Adam, the learning rate | `minitransformer/optim/adam.py`, `minitransformer/optim/schedule.py` | [12](12_learning.ipynb) |
 # | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
 # | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
-# | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation/scores.py`, `minitransformer/training/trainer.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
+# | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation/scores.py`, `minitransformer/training/choice.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
 # | 6.2, table 3 | sizes of models | `minitransformer/models/transformer_config.py` | [11](11_the_transformer.ipynb) |
 # | figures 3 to 5 | what heads look at | `minitransformer/evaluation/plots.py` | [15](15_looking_inside.ipynb) |
 # | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation/scores.py` | [16](16_words_and_errors.ipynb) |

@@ -60,7 +60,8 @@ from minitransformer.training.loop import take_step, train
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
-from minitransformer.training.trainer import Trainer, step_seed
+from minitransformer.training.step import step_seed
+from minitransformer.training.trainer import Trainer
 
 use_style()
 device = select_device("cpu")  # "cuda" computes the step of section 4 on a GPU

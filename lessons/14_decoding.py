@@ -35,8 +35,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from minitransformer import TransformerConfig, select_device
-from minitransformer.accelerate.cpu.memory import keep_freed_memory
 from minitransformer.core.backend import to_host
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.twins import accelerated
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (

@@ -403,7 +403,7 @@ if importlib.util.find_spec("resource"):  # not on Windows
 
 # %% [markdown]
 # So training asks the C library to keep its memory for the next array: `keep_freed_memory`, in
-# `minitransformer/accelerate/cpu/memory.py`.
+# `minitransformer/core/memory.py`.
 #
 # ## 5 · Twins: fast code beside readable code
 #

@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.2: one machine with eight GPUs |
-# | In the package | `minitransformer/training/trainer.py`; `minitransformer/parallel/`: `alone.py`, `mpi.py` |
+# | In the package | `minitransformer/training/step.py`; `minitransformer/parallel/`: `alone.py`, `mpi.py` |
 # | You need | the chain rule; mean and variance. Nothing here needs a second machine |
 # | Time | an hour to read, two for the exercises |
 
@@ -45,7 +45,7 @@ from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.parallel.alone import add_up
 from minitransformer.parallel.mpi import Mpi
-from minitransformer.training.trainer import step_seed
+from minitransformer.training.step import step_seed
 
 use_style()
 device = select_device("cpu")  # "cuda" computes the gradients on a GPU

@@ -9,7 +9,8 @@ from minitransformer.core import interrupts
 interrupts.end_quietly_while_importing()  # before the imports that take time
 
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device
-from minitransformer.core.module import Module, Parameter, debug
+from minitransformer.core.module import Module, debug
+from minitransformer.core.parameter import Buffer, Parameter
 from minitransformer.core.twins import accelerated
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CPU",
     "Adam",
+    "Buffer",
     "Device",
     "DeviceError",
     "Module",

@@ -70,11 +70,9 @@ attention.softmax = lambda x, mask=None: softmax(x, np.ones(x.shape, bool))
 """
 ELSEWHERE = """
 from minitransformer.core.backend import Device
-from minitransformer.tasks import translation
-staged = translation.staged
-translation.staged = lambda batches, device, sizes: staged(
-    batches, Device(device.name, device.xp, 0), sizes
-)
+from minitransformer.training import staging
+uploaded = staging.uploaded
+staging.uploaded = lambda batch, device: uploaded(batch, Device(device.name, device.xp, 0))
 """
 
 

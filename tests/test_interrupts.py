@@ -18,12 +18,12 @@ from minitransformer.commands.cli import main
 from minitransformer.core.interrupts import (
     SIGNALS,
     Interrupt,
+    Stopped,
     interrupts_noted,
     interrupts_raised,
     noted,
 )
 from minitransformer.tasks import splits
-from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parent
 STATUSES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}

@@ -14,10 +14,11 @@ from minitransformer.gradcheck.cases import small_config
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks import translation
 from minitransformer.training import session
+from minitransformer.training import trainer as trainer_module
 from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
+from minitransformer.training.staging import uploaded
 
 SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
@@ -52,7 +53,7 @@ def test_all_arrays_of_a_model_are_where_it_is(made):
 
 
 def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(translation, "staged", upload)
+    monkeypatch.setattr(trainer_module, "staged", upload)
     threads, translate = [], Translator.translate
 
     def noted(self, *args, **options):
@@ -84,17 +85,15 @@ def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_o
 
     def shards(folder, device):
         job = Job(recipe, tmp_path / folder, device, Progress(io.StringIO()))
-        return session.prepare(job).num_shards
+        return session.prepare(job).stepper.num_shards
 
     assert [shards("cores", device) for device in (CPU, SECOND, CPU)] == [3, 1, 3]
     assert [shards("gpu", device) for device in (SECOND, SECOND, CPU)] == [3, 3, 3]
 
 
-def upload(batches, device, *sizes):
+def upload(batches, device, check):
     """In the place of ``staged``, whose streams the stand-in does not have."""
-    for batch in batches:
-        ids = (device.asarray(x) for x in (batch.source, batch.target, batch.labels))
-        yield type(batch)(*ids, num_tokens=batch.num_tokens)
+    return (uploaded(batch, device) for batch in batches)
 
 
 @pytest.fixture

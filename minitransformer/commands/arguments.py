@@ -7,9 +7,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from minitransformer.accelerate import keep_freed_memory
 from minitransformer.core.backend import CPU
 from minitransformer.core.errors import InputError
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint import CheckpointError

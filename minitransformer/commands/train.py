@@ -17,7 +17,7 @@ from minitransformer.commands.arguments import add_device, add_own
 from minitransformer.commands.fields import add_fields, chosen_fields
 from minitransformer.core.backend import CPU
 from minitransformer.core.errors import in_words
-from minitransformer.core.interrupts import exit_status, interrupts_raised
+from minitransformer.core.interrupts import Stopped, exit_status, interrupts_raised
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.course.own.training import certify, checked, explained
@@ -34,7 +34,6 @@ from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
-from minitransformer.training.trainer import Stopped
 
 
 def add(parser):

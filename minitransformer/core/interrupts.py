@@ -35,6 +35,18 @@ class Interrupt(KeyboardInterrupt):
         self.signum = signum
 
 
+class Stopped(Exception):
+    """A training was asked to stop; it is saved and can be resumed.
+
+    Attributes:
+        signum: the signal that asked.
+    """
+
+    def __init__(self, signum):
+        super().__init__(signum)
+        self.signum = signum
+
+
 def exit_status(interrupt):
     """What a shell reports of a command that a KeyboardInterrupt, or another stop, has ended."""
     return 128 + getattr(interrupt, "signum", signal.SIGINT)

@@ -34,6 +34,12 @@ def library(name, purpose):
         ) from error
 
 
+def imported(place):
+    """What is at a place, ``"module:name"``, as a registry of names has it."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def library_if_there(name):
     """The module called ``name``, or None where it cannot be imported."""
     try:

@@ -1,80 +1,18 @@
-"""Parameters and the tree of modules that owns them. No autograd: every backward is written out.
+"""The tree of modules that owns parameters. No autograd: every backward is written out.
 
-A module holds parameters, other modules and constant arrays, as attributes or in lists, tuples and
-dicts; their order of assignment is the order of everything that follows: names, storage, summaries.
+A module holds parameters, buffers, other modules and constant arrays, as attributes or in lists,
+tuples and dicts; their order of assignment is that of everything else: names, storage, summaries.
 Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
-import weakref
 from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
 from minitransformer.core.backend import array_namespace, is_array, select_device
+from minitransformer.core.parameter import Buffer, FlatParameters, Parameter
 
 SHARED = " (shared, counted above)"
-
-
-class Parameter:
-    """A trained array and the gradient of the loss with respect to it, of the same shape.
-
-    Sharing is identity: a weight used in several places is one Parameter assigned to several
-    attributes. It is then listed, counted, stored and updated once.
-
-    Attributes:
-        data, grad: arrays. Those of a model are views of its :class:`FlatParameters`, and what is
-            assigned to them is copied there: who wants the old values back keeps a copy of them.
-
-    Raises:
-        ValueError, TypeError: what is assigned to a view is of another shape, or no array, or one
-            in another place.
-    """
-
-    def __init__(self, data):
-        self.hold(data)
-
-    def hold(self, data, grad=None, flat=None):
-        """Have these arrays themselves: of its own or, with ``flat``, views of that storage.
-
-        Without ``grad`` the gradient starts again at zero.
-        """
-        self._data = data
-        self._grad = array_namespace(data).zeros_like(data) if grad is None else grad
-        self._flat = flat and weakref.ref(flat)
-
-    @property
-    def flat(self):
-        """The FlatParameters that hold it; None if there are none, or nobody has them any more."""
-        return self._flat and self._flat()
-
-    @property
-    def data(self):
-        return self._data
-
-    @data.setter
-    def data(self, values):
-        if self.flat:
-            _copy_into(self._data, values)
-        else:
-            self._data = values
-
-    @property
-    def grad(self):
-        return self._grad
-
-    @grad.setter
-    def grad(self, values):
-        if self.flat:
-            _copy_into(self._grad, values)
-        else:
-            self._grad = values
-
-    def __getstate__(self):
-        """What a copy gets: arrays of its own."""
-        return vars(self) | {"_flat": None}
-
-    def __repr__(self):
-        return f"Parameter(shape={self.data.shape}, dtype={self.data.dtype})"
 
 
 class Module:
@@ -85,20 +23,21 @@ class Module:
     """
 
     def children(self):
-        """Yield (name, child) for each parameter and module, in order of assignment."""
+        """Yield (name, child) for each parameter, buffer and module, in order of assignment."""
         for name, value in vars(self).items():
             yield from _nodes_in(value, name)
 
     def named_modules(self, path=""):
         """Yield (path, module) for this module, path ``""``, and all below it, each once."""
-        yield from _each_once(
-            (p, node) for p, node in _walk(self, path) if isinstance(node, Module)
-        )
+        yield from _each_of(Module, self, path)
 
     def named_parameters(self):
         """Yield (path, parameter) for each distinct parameter, under the first of its paths."""
-        parameters = ((p, node) for p, node in _walk(self) if isinstance(node, Parameter))
-        yield from _each_once(parameters)
+        yield from _each_of(Parameter, self)
+
+    def named_buffers(self):
+        """Yield (path, buffer) for each distinct buffer, under the first of its paths."""
+        yield from _each_of(Buffer, self)
 
     def parameters(self):
         """The distinct parameters as a list, in the order of :meth:`named_parameters`."""
@@ -114,10 +53,10 @@ class Module:
             parameter.grad.fill(0)
 
     def to(self, device=None, dtype=None):
-        """Move parameters and constants to ``device`` and floating type ``dtype``; return self.
+        """Move all that is kept to ``device`` and floating type ``dtype``; return self.
 
-        Gradients start again at zero. None leaves that property as it is. Constants that are no
-        floats, such as indices and masks, keep their type.
+        Gradients start again at zero. None leaves that property as it is. Buffers and constants
+        that are no floats, such as indices and masks, keep their type.
 
         Args:
             device: a Device or the name of one, as for :func:`select_device`.
@@ -131,6 +70,8 @@ class Module:
         with device.as_current() if device else nullcontext():
             for parameter in self.parameters():
                 parameter.hold(_converted(parameter.data, device, dtype))
+            for _, buffer in self.named_buffers():
+                buffer.hold(_converted(buffer.data, device, dtype))
             for _, module in self.named_modules():
                 module.constants_to(device, dtype)
                 for flat in module._flat_storages():
@@ -164,63 +105,6 @@ class Module:
     def summary(self, file=None):
         """Print the tree with the shapes of parameters and the count below each module."""
         print("\n".join(_summary_lines(self, type(self).__name__, "", set())), file=file)
-
-
-class FlatParameters:
-    """All parameters of a module as one array ``data``, their gradients as another, ``grad``.
-
-    The parameters become views of the two arrays, so that clearing, clipping, updating, averaging
-    or storing them all is one operation on one array.
-
-    Attributes:
-        data, grad: 1-D arrays of one length.
-        slices: the path of each parameter and where it lies in them.
-    """
-
-    def __init__(self, module):
-        self._parameters = []
-        self.gather(module)
-
-    def gather(self, module):
-        """Take in the parameters as they are now, after the module was moved."""
-        named = dict(module.named_parameters())
-        if not named:
-            raise ValueError(f"{module!r} has no parameters to store")
-        for parameter in self._parameters:
-            if parameter.flat is self:  # it may be no part of the module any more
-                parameter.hold(parameter.data, parameter.grad)
-        self._gather(named)
-
-    def _gather(self, named):
-        self._parameters = list(named.values())
-        first = self._parameters[0].data
-        total = sum(parameter.data.size for parameter in self._parameters)
-        xp = array_namespace(first)
-        self.data = xp.empty(total, dtype=first.dtype)
-        self.grad = xp.zeros(total, dtype=first.dtype)
-        self.slices = {}
-        start = 0
-        for path, parameter in named.items():
-            shape = parameter.data.shape
-            piece = slice(start, start + parameter.data.size)
-            self.data[piece] = parameter.data.reshape(-1)
-            self.grad[piece] = parameter.grad.reshape(-1)
-            parameter.hold(self.data[piece].reshape(shape), self.grad[piece].reshape(shape), self)
-            self.slices[path] = piece
-            start = piece.stop
-
-    def share_data(self, other):
-        """Make ``data`` that of ``other``, the storage of a model of the same shape."""
-        self.data = other.data
-        for parameter, piece in zip(self._parameters, self.slices.values(), strict=True):
-            view = other.data[piece].reshape(parameter.data.shape)
-            parameter.hold(view, parameter.grad, self)
-
-    def __getstate__(self):
-        """What a copy is made of: the parameters by their paths."""
-        return dict(zip(self.slices, self._parameters, strict=True))
-
-    __setstate__ = _gather  # copied one by one, views are no longer views of one array
 
 
 @contextmanager
@@ -294,7 +178,7 @@ def _walk(node, path=""):
 
 
 def _nodes_in(value, name):
-    if isinstance(value, Parameter | Module):
+    if isinstance(value, Parameter | Buffer | Module):
         yield name, value
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
@@ -304,40 +188,25 @@ def _nodes_in(value, name):
             yield from _nodes_in(item, f"{name}.{key}")
 
 
-def _each_once(named):
+def _each_of(kind, module, start=""):
+    """Yield (path, node) of the nodes of a kind, each once, under the first of its paths."""
     seen = set()
-    for path, node in named:
-        if id(node) not in seen:
+    for path, node in _walk(module, start):
+        if isinstance(node, kind) and id(node) not in seen:
             seen.add(id(node))
             yield path, node
 
 
-def _copy_into(view, values):
-    """``view[...] = values``, where ``values`` is an array of the same shape in the same place."""
-    if values is view:  # of ``view += x``, which has been done
-        return
-    if array_namespace(values) is not array_namespace(view):
-        raise TypeError(
-            "a parameter was assigned an array in another place than its own; bring it there "
-            "first: model.device.asarray(values)"
-        )
-    if values.shape != view.shape:
-        raise ValueError(
-            f"a parameter of shape {view.shape} was assigned an array of shape {values.shape}; "
-            "give one of its own shape, or build the model with other sizes"
-        )
-    view[...] = values.copy()  # which may be a view of the same numbers, as ``view.T`` is
-
-
 def _converted(array, device, dtype):
-    dtype = array.dtype if dtype is None else dtype
+    """``array`` on the device; None leaves it where it is, and only floats take another type."""
+    dtype = array.dtype if dtype is None or array.dtype.kind != "f" else dtype
     return array.astype(dtype, copy=False) if device is None else device.asarray(array, dtype)
 
 
 def _moved(value, device, dtype):
     """``value``, or where it is or holds constant arrays, one with these on the device."""
     if is_array(value) and value.ndim:  # a single number is a setting
-        return _converted(value, device, dtype if value.dtype.kind == "f" else None)
+        return _converted(value, device, dtype)
     if not isinstance(value, list | tuple | dict):
         return value
     items = value.values() if isinstance(value, dict) else value
@@ -350,8 +219,9 @@ def _moved(value, device, dtype):
 
 
 def _summary_lines(node, name, indent, seen):
-    if isinstance(node, Parameter):
-        count = SHARED if id(node) in seen else f" = {node.data.size:,}"
+    if isinstance(node, Parameter | Buffer):
+        count = f" = {node.data.size:,}" if isinstance(node, Parameter) else " (not trained)"
+        count = SHARED if id(node) in seen else count
         seen.add(id(node))
         return [f"{indent}{name} {node.data.shape}{count}"]
     parameters = node.parameters()

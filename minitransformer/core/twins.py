@@ -17,7 +17,7 @@ twins sleep, as one of a composite would bypass what is within it.
 """
 
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
@@ -57,17 +57,25 @@ class TwinCache(NamedTuple):
 
 
 @contextmanager
-def accelerated(awake=True):
+def accelerated(awake=True, precision="float32"):
     """Use the twins inside the ``with``, or with ``awake=False`` the references.
 
     It holds for the thread it is entered in. A cache made by a twin goes to the twin's backward,
     wherever that is called.
+
+    Args:
+        precision: of the twins' matrix products on a GPU.
+
+    Raises:
+        ValueError: there is no such precision.
     """
+    of_products = nullcontext()
     if awake:
-        import_module("minitransformer.accelerate")
+        of_products = import_module("minitransformer.accelerate").matmul_precision(precision)
     token = _awake.set(awake)
     try:
-        yield
+        with of_products:
+            yield
     finally:
         _awake.reset(token)
 

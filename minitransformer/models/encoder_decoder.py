@@ -9,6 +9,7 @@ Wherever ``rng`` is None nothing is dropped out: that is inference.
 from minitransformer.core.errors import InputError
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.masks import padding_mask
+from minitransformer.layers.token_ids import check_token_ids
 from minitransformer.models.token_model import TokenModel, as_ids
 
 
@@ -65,6 +66,11 @@ class EncoderDecoder(TokenModel):
 
     def inputs(self, batch):
         return batch.source, batch.target
+
+    def check(self, batch):
+        check_token_ids(batch.source, self.config.source_vocabulary_size)
+        for ids in (batch.target, batch.labels):
+            check_token_ids(ids, self.config.target_vocabulary_size)
 
     def cross_attention(self, decode_cache):
         """Where ``decode`` looked in the source: weights (layers, B, H, T, S) from its cache.

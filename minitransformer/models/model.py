@@ -26,7 +26,7 @@ class Model(Module):
     ``num_tokens``, so that the losses and the gradients of the parts of a batch add up to those of
     the whole; without it, by what there is to say in this batch. ``smoothing`` is that of the
     labels, ``kappa`` the weight of the consistency of two passes. ``loss_backward`` adds to the
-    gradient of every parameter.
+    gradient of every parameter. Before batches go to a GPU, ``check`` looks at them.
 
     Attributes:
         config: what it was built from.
@@ -50,6 +50,9 @@ class Model(Module):
         """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
         self.device = self.device if device is None else select_device(device)
         return super().to(self.device, dtype)
+
+    def check(self, batch):
+        """Raise a ValueError where ``batch``, on the host, is not for this model."""
 
     def replica(self):
         """A model of the same parameter array, with a gradient array of its own.

@@ -4,9 +4,8 @@ A kind is two classes: its configuration, and the model that is built from one. 
 when somebody asks for that kind.
 """
 
-from importlib import import_module
-
 from minitransformer.core.errors import InputError
+from minitransformer.core.libraries import imported
 
 DEFAULT = "transformer"  # where a recipe or a run of an older release says nothing
 
@@ -70,9 +69,3 @@ def _classes(kind):
     if kind not in KINDS:
         raise InputError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
     return tuple(imported(place) for place in KINDS[kind])
-
-
-def imported(place):
-    """What is at a place, ``"module:name"``."""
-    module, name = place.split(":")
-    return getattr(import_module(module), name)

@@ -9,6 +9,7 @@ dropped out: that is inference.
 import numpy as np
 
 from minitransformer.core.backend import array_namespace, is_array
+from minitransformer.layers.token_ids import check_token_ids
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.models.model import Model
 
@@ -34,6 +35,10 @@ class TokenModel(Model):
         features_cache, projection_cache = cache
         dy = self.output_projection.backward(dlogits, projection_cache)
         self.features_backward(dy, features_cache)
+
+    def check(self, batch):
+        check_token_ids(batch.ids, self.config.vocabulary_size)
+        check_token_ids(batch.labels, len(self.output_projection.weight.data))
 
     def loss(self, batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None):
         """The loss that training lowers, without keeping logits; see :func:`projected_loss`.

@@ -29,6 +29,8 @@ class AdamW(Adam):
         weight_decay: λ.
     """
 
+    settings = ("weight_decay",)
+
     def __init__(self, flat, *, weight_decay=0.01, **options):
         super().__init__(flat, **options)
         self.weight_decay = weight_decay

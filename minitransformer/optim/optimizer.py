@@ -5,7 +5,7 @@ there are, ``vectors`` tells; a checkpoint keeps them, and the count ``t``.
 """
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.core.module import FlatParameters
+from minitransformer.core.parameter import FlatParameters
 from minitransformer.core.workers import ONE_WORKER
 
 
@@ -20,12 +20,15 @@ class Optimizer:
         flat: the FlatParameters of the model, ``model.flat``. Move the model to its device first.
 
     Attributes:
+        names: of its vectors.
+        settings: the arguments that a recipe gives it, fields of a TrainingConfig.
         vectors: by name, what is remembered of earlier gradients, 1-D like ``flat.data``; zeros at
             first.
         t: updates made so far.
     """
 
     names: tuple[str, ...]
+    settings: tuple[str, ...] = ()
 
     def __init__(self, flat):
         if not isinstance(flat, FlatParameters):

@@ -5,11 +5,13 @@
     linear         η = peak · min(t / w, (n − t) / (n − w))
     cosine         η = peak · min(t / w, (1 − cos π (n − t) / (n − w)) / 2)
     step           η = peak · min(t / w, 1), a tenth of it after n / 2, a hundredth after 3 n / 4
+    plateau        η = peak · min(t / w, 1), a tenth of it each time that validations stand still
 
 with t the step, counted from 1, w the steps of warm-up and n all steps. The first is the second
 with a peak of 1 / √(D w); choosing the peak oneself leaves the warm-up free. The third ends at
 zero, which suits short trainings, and so does the fourth (Loshchilov and Hutter 2017), which stays
-longer near the peak. The last is that of He et al. (2016, section 4.2) for CIFAR-10.
+longer near the peak. The last two are those of He et al. (2016) for CIFAR-10 (section 4.2) and
+for ImageNet (section 3.4).
 """
 
 import math
@@ -46,3 +48,33 @@ def step_decay(step, peak, warmup_steps, total_steps):
     """Linear to ``peak``; a tenth of it after half of all steps, a hundredth after 3/4."""
     drops = (2 * step > total_steps) + (4 * step > 3 * total_steps)
     return peak * min(step / warmup_steps, 1.0) / 10**drops
+
+
+def plateau(step, peak, warmup_steps, drops):
+    """Linear to ``peak``; a tenth of it after each of the ``drops``, which a Plateau counts."""
+    return peak * min(step / warmup_steps, 1.0) * 0.1**drops
+
+
+class Plateau:
+    """Drops the learning rate when so many epochs have neither been the best nor had a drop.
+
+    Attributes:
+        drops: how often it has.
+        epoch: after which epoch it did so last.
+    """
+
+    def __init__(self, epochs):
+        self.epochs = epochs
+        self.resume(drops=0, epoch=0)
+
+    def look(self, epoch, best_epoch):
+        """After the validation of ``epoch``, counted from 1, which may itself be the best."""
+        if epoch - max(best_epoch, self.epoch) >= self.epochs:
+            self.drops, self.epoch = self.drops + 1, epoch
+
+    def state(self):
+        """What :meth:`resume` goes on from, a dict."""
+        return {"drops": self.drops, "epoch": self.epoch}
+
+    def resume(self, drops, epoch):
+        self.drops, self.epoch = drops, epoch

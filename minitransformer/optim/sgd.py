@@ -45,6 +45,7 @@ class SGD(Optimizer):
     """
 
     names = ("velocity",)
+    settings = ("momentum", "nesterov", "weight_decay")
 
     def __init__(self, flat, *, momentum=0.9, nesterov=False, weight_decay=0.0):
         super().__init__(flat)

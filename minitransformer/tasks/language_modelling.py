@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import Labelled
 from minitransformer.data.text.characters import CharacterVocabulary
@@ -112,10 +111,6 @@ class LanguageModelling(TextTask):
             "perplexity": perplexity(nll),
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
-
-    def staged(self, batches, model):
-        size = model.config.vocabulary_size
-        return staged(batches, model.device, {"ids": size, "labels": size})
 
 
 def perplexity(nll):

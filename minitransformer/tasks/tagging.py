@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import Labelled, group, pad
@@ -178,10 +177,6 @@ class Tagging(TextTask):
         there = labels != PAD
         np.add.at(counts, (labels[there] - 1, said[there]), 1)
         return counts
-
-    def staged(self, batches, model):
-        sizes = {"ids": model.config.vocabulary_size, "labels": model.config.num_labels}
-        return staged(batches, model.device, sizes)
 
 
 def load_labelled(data):

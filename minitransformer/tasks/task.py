@@ -58,8 +58,9 @@ class Task:
 
     ``Subclass(recipe, kept, examples, validation, progress)`` is made of a Recipe, of what ``keep``
     has made and what ``read`` has read, and reports to ``progress``. A batch is whatever the loss
-    of its models takes. It has ``num_tokens``, of which the losses of a step are the mean, and
-    ``split(count)``, its rows dealt out to shards: without tokens where there are too few.
+    of its models takes, a dataclass, whose arrays are sent to a GPU. It has ``num_tokens``, of
+    which the losses of a step are the mean, and ``split(count)``, its rows dealt out to shards:
+    without tokens where there are too few.
 
     Attributes:
         Data: the class of its data settings.
@@ -151,10 +152,6 @@ class Task:
     def hopeless(self, model):
         """A loss from which a training does not come back; log of the classes is to guess."""
         return EXPLODED * math.log(self.num_classes(model))
-
-    def staged(self, batches, model):
-        """Yield each of the batches, on a GPU with its arrays there, checked and sent ahead."""
-        raise NotImplementedError
 
 
 def opened(path):

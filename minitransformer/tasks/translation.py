@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from minitransformer.accelerate.cuda import staged
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import CorpusError, clean_for_training
@@ -110,11 +109,6 @@ class Translation(TextTask):
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,
         }
-
-    def staged(self, batches, model):
-        source, target = model.config.source_vocabulary_size, model.config.target_vocabulary_size
-        sizes = {"source": source, "target": target, "labels": target}
-        return staged(batches, model.device, sizes)
 
 
 def longest_side(recipe):

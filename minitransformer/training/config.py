@@ -4,14 +4,16 @@ import math
 from dataclasses import dataclass
 
 from minitransformer.core.errors import InputError
-from minitransformer.optim import schedule
+from minitransformer.optim import OPTIMIZERS, optimizer_class, schedule
 
 DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the learning rate
     "linear": schedule.linear_decay,
     "cosine": schedule.cosine_decay,
     "step": schedule.step_decay,
 }
-SCHEDULES = *DECAYS, "inverse-sqrt", "noam"
+SCHEDULES = *DECAYS, "inverse-sqrt", "noam", "plateau"
+# What each optimizer or schedule has a use for, or none.
+OF_OPTIMIZERS = "momentum", "nesterov", "weight_decay"
 MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"
 
@@ -24,8 +26,14 @@ class TrainingConfig:
         epochs: passes over the training text.
         batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
         accumulate: batches whose gradients are added up for one step.
-        schedule: of the learning rate: ``"linear"``, ``"cosine"``, ``"step"``, ``"inverse-sqrt"``
-            or the paper's ``"noam"``.
+        optimizer: what makes the update of a gradient: ``"adam"``, ``"adamw"`` or ``"sgd"``.
+        momentum: of sgd, the share of the velocity that stays.
+        nesterov: whether sgd looks ahead.
+        weight_decay: of adamw and sgd.
+        schedule: of the learning rate: ``"linear"``, ``"cosine"``, ``"step"``, ``"inverse-sqrt"``,
+            the paper's ``"noam"``, or ``"plateau"``, which looks at the validations.
+        plateau_epochs: of the schedule plateau, epochs without a better validation score after
+            which the learning rate drops to a tenth.
         peak_learning_rate: reached at the end of the warm-up; ``"noam"`` has its own.
         warmup_steps: steps until then.
         label_smoothing: ε of the loss.
@@ -54,7 +62,12 @@ class TrainingConfig:
     epochs: int = 30
     batch_tokens: int = 4096
     accumulate: int = 1
+    optimizer: str = "adam"
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
     schedule: str = "linear"
+    plateau_epochs: int = 3
     peak_learning_rate: float = 1.2e-3
     warmup_steps: int = 800
     label_smoothing: float = 0.1
@@ -73,18 +86,19 @@ class TrainingConfig:
 
     def __post_init__(self):
         positive = ("epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every")
-        for name in (*positive, "save_every", "average", "peak_learning_rate"):
+        positive += ("save_every", "average", "plateau_epochs", "peak_learning_rate")
+        for name in positive:
             if not getattr(self, name) > 0:
                 raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
-        for name in ("consistency", "clip_norm", "patience", "shards", "seed"):
+        for name in ("consistency", "clip_norm", "patience", "shards", "seed", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name}={getattr(self, name)!r} must be >= 0")
         if self.shards > MOST_SHARDS:
             raise InputError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
-        for name in ("peak_learning_rate", "consistency"):
+        for name in ("peak_learning_rate", "consistency", "weight_decay"):
             if math.isinf(getattr(self, name)):
                 raise InputError(f"{name}={getattr(self, name)!r} must be finite")
-        for name in ("label_smoothing", "subword_dropout"):
+        for name in ("label_smoothing", "subword_dropout", "momentum"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
         if self.matmul_precision not in PRECISIONS:
@@ -94,10 +108,57 @@ class TrainingConfig:
         if self.schedule not in SCHEDULES:
             raise InputError(f"schedule={self.schedule!r}; choose one of {', '.join(SCHEDULES)}")
 
-    def learning_rate(self, step, total_steps, d_model):
-        """η of a step, counted from 1."""
+        optimizer_class(self.optimizer)
+
+    def require_used(self):
+        """Refuse a field that the chosen optimizer or schedule does nothing with.
+
+        Raises:
+            InputError: which names it.
+        """
+        given = {n for n in OF_OPTIMIZERS if getattr(self, n) != getattr(TrainingConfig, n)}
+        for name in sorted(given - set(optimizer_class(self.optimizer).settings)):
+            users = [n for n in OPTIMIZERS if name in optimizer_class(n).settings]
+            raise InputError(
+                f"{name}={getattr(self, name)!r} does nothing with optimizer={self.optimizer!r}; "
+                f"leave it out, or choose {' or '.join(users)}"
+            )
+        if self.schedule != "plateau" and self.plateau_epochs != TrainingConfig.plateau_epochs:
+            raise InputError(
+                f"plateau_epochs={self.plateau_epochs!r} does nothing with "
+                f"schedule={self.schedule!r}; leave it out, or choose plateau"
+            )
+        if self.nesterov and not self.momentum:
+            raise InputError("nesterov=True does nothing without momentum; give one, such as 0.9")
+        if self.optimizer == "adamw" and not self.weight_decay:
+            raise InputError(
+                "optimizer='adamw' without a weight_decay is adam; give one, such as 0.01"
+            )
+
+    def new_optimizer(self, flat):
+        """The chosen Optimizer of the FlatParameters ``flat``."""
+        chosen = optimizer_class(self.optimizer)
+        return chosen(flat, **{name: getattr(self, name) for name in chosen.settings})
+
+    def learning_rate(self, step, total_steps, model, drops=0):
+        """η of a step, counted from 1.
+
+        Args:
+            model: the configuration of the model, whose ``d_model`` is the D of noam.
+            drops: of a Plateau.
+
+        Raises:
+            InputError: the schedule is noam, and the model has no D.
+        """
         if self.schedule == "noam":
-            return schedule.noam(step, d_model, self.warmup_steps)
+            if not hasattr(model, "d_model"):
+                raise InputError(
+                    "schedule='noam' takes the peak from d_model, which this model does not have; "
+                    "choose inverse-sqrt, and a peak_learning_rate"
+                )
+            return schedule.noam(step, model.d_model, self.warmup_steps)
+        if self.schedule == "plateau":
+            return schedule.plateau(step, self.peak_learning_rate, self.warmup_steps, drops)
         if self.schedule == "inverse-sqrt":
             return schedule.inverse_sqrt(step, self.peak_learning_rate, self.warmup_steps)
         decay = DECAYS[self.schedule]

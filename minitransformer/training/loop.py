@@ -8,15 +8,17 @@ and tries the mean of the last epochs' parameters.
 """
 
 import math
+from itertools import islice
 
 from minitransformer.core.twins import accelerated
-from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale, gradient_norm
-from minitransformer.training.trainer import step_seed
+from minitransformer.optim.schedule import Plateau
+from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
+from minitransformer.training.step import step_seed
 
 
 def train(model, task, config):
-    """Train to the end; ``model`` then has the parameters of the best epoch.
+    """Train to the end; ``model`` then has the parameters and buffers of the best epoch.
 
     Args:
         model: a Model on the CPU.
@@ -26,26 +28,26 @@ def train(model, task, config):
     Yields:
         loss and NLL of each step, as ``model.loss`` has them.
     """
-    optimizer = Adam(model.flat)
-    steps_per_epoch = math.ceil(len(task.batches(0)) / config.accumulate)
-    total_steps = config.epochs * steps_per_epoch
-    best = None
-    for epoch in range(config.epochs):
-        batches = task.batches(epoch)
-        for start in range(0, len(batches), config.accumulate):
-            group = batches[start : start + config.accumulate]
-            yield take_step(model, optimizer, group, total_steps, config)
+    optimizer = config.new_optimizer(model.flat)
+    total_steps = config.epochs * math.ceil(task.num_batches(0) / config.accumulate)
+    plateau, best = Plateau(config.plateau_epochs), None
+    for epoch in range(1, config.epochs + 1):
+        batches = iter(task.batches(epoch - 1))
+        while group := list(islice(batches, config.accumulate)):
+            step = optimizer.t + 1
+            rate = config.learning_rate(step, total_steps, model.config, plateau.drops)
+            yield take_step(model, optimizer, group, rate, config)
         with accelerated(config.accelerate):
             score = task.validate(model)[task.score.name]
         if best is None or task.score.better(score, best):
-            best, chosen = score, model.flat.data.copy()
-    model.flat.data[:] = chosen
+            best, best_epoch, chosen = score, epoch, model_arrays(model)
+        plateau.look(epoch, best_epoch)
+    load_model_arrays(model, chosen)
 
 
-def take_step(model, optimizer, batches, total_steps, config):
+def take_step(model, optimizer, batches, learning_rate, config):
     """One update of the parameters, from the gradient of all ``batches``; returns loss and NLL."""
-    step = optimizer.t + 1
-    rng = model.device.generator(step_seed(config.seed, step))
+    rng = model.device.generator(step_seed(config.seed, optimizer.t + 1))
     num_tokens = sum(batch.num_tokens for batch in batches)
     options = dict(smoothing=config.label_smoothing, kappa=config.consistency)
     losses = []
@@ -57,5 +59,5 @@ def take_step(model, optimizer, batches, total_steps, config):
             losses.append(loss)
         norm = gradient_norm(model.flat.grad)
         scale = clip_scale(norm, config.clip_norm) if config.clip_norm else 1.0
-        optimizer.step(config.learning_rate(step, total_steps, model.config.d_model), scale)
+        optimizer.step(learning_rate, scale)
     return tuple(float(sum(shares)) for shares in zip(*losses, strict=True))

@@ -33,6 +33,7 @@ def prepare(job):
             come together.
     """
     recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
+    recipe.training.require_used()
     run.require_usable(job.own, job.pretrained)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, accelerated
-from minitransformer.accelerate import cpu, keep_freed_memory
+from minitransformer.accelerate import cpu
+from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.twins import TwinCache
 from minitransformer.core.workers import Workers
 from minitransformer.gradcheck.cases import (
@@ -443,7 +444,7 @@ import threading
 
 import numpy as np
 
-from minitransformer.accelerate import keep_freed_memory
+from minitransformer.core.memory import keep_freed_memory
 
 
 def faults():

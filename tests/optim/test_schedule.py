@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -84,6 +85,7 @@ def test_with_a_warm_up_as_long_as_the_training_a_decay_ends_at_zero_and_stays_b
 
 def test_the_configuration_chooses_the_schedule():
     fields = dict(peak_learning_rate=0.002, warmup_steps=30)
+    model = SimpleNamespace(d_model=128)
     for name, rate in {
         "noam": noam(301, 128, 30),
         "inverse-sqrt": inverse_sqrt(301, 0.002, 30),
@@ -91,4 +93,4 @@ def test_the_configuration_chooses_the_schedule():
         "cosine": cosine_decay(301, 0.002, 30, 400),
         "step": step_decay(301, 0.002, 30, 400),
     }.items():
-        assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, 128) == rate
+        assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, model) == rate

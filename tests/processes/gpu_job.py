@@ -15,7 +15,6 @@ No step that is not logged may wait for the device.
 
 import socket
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 
 import nccl_by_mpi
@@ -23,8 +22,8 @@ from job import job
 from strict_cupy import StrictArray, strict
 
 from minitransformer.parallel.processes import all_processes
-from minitransformer.tasks import translation
-from minitransformer.training.trainer import Trainer
+from minitransformer.training import trainer
+from minitransformer.training.staging import uploaded
 
 TROUBLES = {
     "no-nccl": {"available": False},
@@ -69,8 +68,8 @@ def install(gpus, rank):
     strict.ndarray, strict.__version__ = StrictArray, "14.2.0"
     sys.modules |= {"cupy": strict, "cupy.cuda.nccl": nccl_by_mpi}
     socket.gethostname = lambda: f"node{machine}"
-    translation.staged = _staged
-    take_step = Trainer.take_step
+    trainer.staged = _staged
+    take_step = trainer.Trainer.take_step
 
     def watched(self, *arguments):
         with strict.record() as record:
@@ -78,13 +77,12 @@ def install(gpus, rank):
         logged = self.step == 1 or self.step % self.config.log_every == 0
         assert logged or not record.waits, "the step waited for the device"
 
-    Trainer.take_step = watched
+    trainer.Trainer.take_step = watched
 
 
-def _staged(batches, device, sizes):
+def _staged(batches, device, check):
     """In the place of that with streams, which the stand-in does not have."""
-    for batch in batches:
-        yield replace(batch, **{name: device.asarray(getattr(batch, name)) for name in sizes})
+    return (uploaded(batch, device) for batch in batches)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from minitransformer.parallel.processes import all_processes
 from minitransformer.tasks.language_modelling import LanguageModelling
 from minitransformer.tasks.masked_language_modelling import MaskedLanguageModelling
 from minitransformer.training import session
+from minitransformer.training.step import TrainingStep
 from minitransformer.training.trainer import Trainer
 
 
@@ -98,21 +99,21 @@ def _make(trouble):
             "perplexity": -time.monotonic(),
         }
         return
-    forward_backward = Trainer._forward_backward
+    forward_backward = TrainingStep._forward_backward
 
-    def troubled(self, num_tokens, shard, replica, part):
-        losses = forward_backward(self, num_tokens, shard, replica, part)
+    def troubled(self, number, shard, replica, part):
+        losses = forward_backward(self, number, shard, replica, part)
         if trouble == "slow":
             time.sleep(0.02)
-        elif self.step == 3 and trouble == "nan":
+        elif number == 3 and trouble == "nan":
             replica.flat.grad[0] = float("nan")
-        elif self.step == 3 and trouble == "hang":
+        elif number == 3 and trouble == "hang":
             time.sleep(1000)
-        elif self.step == 3:
+        elif number == 3:
             raise MemoryError("no room for a gradient")
         return losses
 
-    Trainer._forward_backward = troubled
+    TrainingStep._forward_backward = troubled
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def test_all_of_a_validation_is_shared_by_the_workers_of_the_task(task, tmp_path
         return share(self, *arguments)
 
     monkeypatch.setattr(Workers, "map", noted)
-    trainer._validate()
+    trainer.validate()
     assert asked == {trainer.task.workers}
 
 
@@ -88,7 +88,7 @@ def test_a_validation_has_the_same_bits_with_any_number_of_threads(task, tmp_pat
     found = []
     for threads in (1, 2, 3):
         trainer.task.workers = Workers(3, threads)
-        found.append(trainer._validate())
+        found.append(trainer.validate())
     assert found[0] == found[1] == found[2]
 
 

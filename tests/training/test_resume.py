@@ -12,8 +12,8 @@ import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from waiting import HANGS
 
+from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint import checkpoints
-from minitransformer.training.trainer import Stopped
 
 TESTS = Path(__file__).parents[1]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
@@ -124,7 +124,7 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
 @pytest.mark.parametrize(
     "moment",
     [
-        "minitransformer.training.trainer.average",
+        "minitransformer.training.choice.average",
         "minitransformer.runs.run_folder.RunFolder.save_model",
     ],
 )
@@ -199,7 +199,7 @@ def test_ctrl_c_from_outside_stops_a_process_that_can_be_resumed(corpus, whole, 
         import sys
         from pathlib import Path
         from tiny_run import tiny_recipe, tiny_trainer
-        from minitransformer.training.trainer import Stopped
+        from minitransformer.core.interrupts import Stopped
 
         trainer = tiny_trainer(tiny_recipe(Path(sys.argv[1])), sys.argv[2])
         trainer.progress.stepped = lambda *a: (print("step", flush=True), sys.stdin.readline())

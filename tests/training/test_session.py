@@ -9,6 +9,7 @@ import pytest
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer import Transformer, TransformerConfig
+from minitransformer.core.interrupts import Stopped
 from minitransformer.data.text.batches import make_batches
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
@@ -19,7 +20,6 @@ from minitransformer.tasks.splits import load_split
 from minitransformer.tasks.translation import TranslationData, mean_nll
 from minitransformer.training import session
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.trainer import Stopped
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,9 @@ from minitransformer.tasks.task import Score
 from minitransformer.tasks.translation import Translation
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
-from minitransformer.training.trainer import Trainer, TrainingError, step_seed
+from minitransformer.training.step import step_seed
+from minitransformer.training.trainer import Trainer
+from minitransformer.training.watch import TrainingError
 
 RNG = np.random.default_rng(0)
 V = 30
@@ -101,7 +103,9 @@ def test_each_step_is_taken_with_its_learning_rate_of_the_schedule(tmp_path, sch
     trainer.optimizer.step = lambda rate, *_: rates.append(rate)
     for _ in range(4):
         trainer.take_step(make_batches(PAIRS, 1000), total_steps=4)
-    assert rates == [trainer.config.learning_rate(step, 4, 8) for step in (1, 2, 3, 4)]
+    assert rates == [
+        trainer.config.learning_rate(step, 4, trainer.model.config) for step in (1, 2, 3, 4)
+    ]
     assert [entry["learning_rate"] for entry in trainer.run.log.entries()] == rates
 
 
@@ -217,7 +221,7 @@ def test_an_error_in_a_worker_comes_out_of_the_step_and_changes_no_parameter(tmp
     def fail(*_):
         raise MemoryError("in a worker")
 
-    trainer.replicas[2].loss_backward = fail
+    trainer.stepper.replicas[2].loss_backward = fail
     with pytest.raises(MemoryError, match="in a worker"):
         trainer.take_step(make_batches(PAIRS, 1000), 100)
     np.testing.assert_array_equal(trainer.model.flat.data, before)
@@ -227,7 +231,7 @@ def test_an_error_in_a_worker_comes_out_of_the_step_and_changes_no_parameter(tmp
 def test_twins_are_awake_in_every_worker_if_the_recipe_says_so(tmp_path, accelerate):
     trainer = double_trainer(tmp_path, shards=3, accelerate=accelerate)
     seen = []
-    for replica in trainer.replicas:
+    for replica in trainer.stepper.replicas:
         loss = replica.loss
         replica.loss = lambda *a, loss=loss, **k: seen.append(twins._awake.get()) or loss(*a, **k)
     trainer.take_step(make_batches(PAIRS, 1000), 100)

@@ -13,14 +13,12 @@ from minitransformer.accelerate.cpu import (
     layer_norm,
     projected_loss,
 )
-from minitransformer.accelerate.cpu.memory import keep_freed_memory
 
 __all__ = [
     "adam",
     "attention",
     "dropout",
     "feed_forward",
-    "keep_freed_memory",
     "layer_norm",
     "projected_loss",
 ]

@@ -17,7 +17,6 @@ from minitransformer.accelerate.cuda import (
 )
 from minitransformer.accelerate.cuda.embedding import atomic_embedding_gradients
 from minitransformer.accelerate.cuda.matmul import matmul_precision
-from minitransformer.accelerate.cuda.staging import staged
 
 __all__ = [
     "adam",
@@ -29,5 +28,4 @@ __all__ = [
     "layer_norm",
     "loss",
     "matmul_precision",
-    "staged",
 ]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from tempfile import TemporaryDirectory
 
+from minitransformer.core.interrupts import Stopped
 from minitransformer.core.regular_file import written_whole
 from minitransformer.core.twins import standing_in
 from minitransformer.course.exercises import parts_of
@@ -20,7 +21,6 @@ from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare, validated
-from minitransformer.training.trainer import Stopped
 
 FIRST = 20  # steps, in which rounding has not grown yet
 MOST = 500  # steps on the package's functions

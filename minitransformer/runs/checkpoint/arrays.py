@@ -5,11 +5,11 @@ import numpy as np
 from minitransformer.core.backend import to_host
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
 
-PARAMETERS = "parameters"
+PARAMETERS, BUFFERS = "parameters", "buffers"
 
 
 def model_arrays(model, **vectors):
-    """Host copies of the parameters of a Model, by name: ``parameters/<path>``.
+    """Host copies of what a Model keeps, by name: ``parameters/<path>`` and ``buffers/<path>``.
 
     Args:
         vectors: further arrays laid out like ``model.flat.data``. ``**adam.vectors`` adds
@@ -21,6 +21,8 @@ def model_arrays(model, **vectors):
         for path, parameter in model.named_parameters():
             piece = host[model.flat.slices[path]]
             arrays[f"{group}/{path}"] = piece.reshape(parameter.data.shape)
+    for path, buffer in model.named_buffers():
+        arrays[f"{BUFFERS}/{path}"] = np.array(to_host(buffer.data))
     return arrays
 
 
@@ -28,7 +30,7 @@ def load_model_arrays(model, arrays, **vectors):
     """Put what :func:`model_arrays` returned back in place, all of it or nothing.
 
     Groups that are not asked for are left alone: without ``m`` and ``v`` a training checkpoint
-    gives its parameters.
+    gives its parameters, and always its buffers.
 
     Raises:
         CheckpointError: a name is missing or too many, a shape or dtype differs; lists them.
@@ -39,7 +41,9 @@ def load_model_arrays(model, arrays, **vectors):
         for group, vector in groups.items()
         for path, parameter in model.named_parameters()
     }
-    given = {name: array for name, array in arrays.items() if name.partition("/")[0] in groups}
+    for path, buffer in model.named_buffers():
+        expected[f"{BUFFERS}/{path}"] = (buffer.data.shape, buffer.data.dtype)
+    given = _of_groups(arrays, *groups, BUFFERS)
     differences = _differences(_kinds(given), expected)
     if differences:
         raise CheckpointError(
@@ -50,6 +54,8 @@ def load_model_arrays(model, arrays, **vectors):
         pieces = [arrays[f"{group}/{path}"].reshape(-1) for path in model.flat.slices]
         with model.device.as_current():
             vector[:] = model.device.asarray(np.concatenate(pieces))
+    for path, buffer in model.named_buffers():
+        buffer.data = model.device.asarray(arrays[f"{BUFFERS}/{path}"])
 
 
 def require_size(where, config, arrays):
@@ -61,7 +67,7 @@ def require_size(where, config, arrays):
     Raises:
         CheckpointError: which names ``where`` the arrays are from.
     """
-    held = sum(array.size for name, array in arrays.items() if name.startswith(f"{PARAMETERS}/"))
+    held = sum(array.size for array in _of_groups(arrays, PARAMETERS).values())
     described = config.num_parameters()
     if described != held:
         raise CheckpointError(
@@ -71,10 +77,11 @@ def require_size(where, config, arrays):
 
 
 def average(paths):
-    """The mean of the parameters of several checkpoints, summed in float64.
+    """The mean of a model's arrays in several checkpoints; those of no floats are the last one's.
 
     Returns:
-        arrays for :func:`load_model_arrays`, in the dtype of the first checkpoint.
+        arrays for :func:`load_model_arrays`, summed in float64, in the dtype of the first
+        checkpoint.
 
     Raises:
         CheckpointError: one cannot be read, or two differ in names, shapes or dtypes.
@@ -83,10 +90,10 @@ def average(paths):
     paths = list(paths)
     if not paths:
         raise ValueError("there are no checkpoints to average")
-    first = _load_parameters(paths[0])
+    first = last = _load_model(paths[0])
     sums = {name: array.astype(np.float64) for name, array in first.items()}
     for path in paths[1:]:
-        arrays = _load_parameters(path)
+        arrays = last = _load_model(path)
         differences = _differences(_kinds(arrays), _kinds(first))
         if differences:
             raise CheckpointError(
@@ -95,12 +102,17 @@ def average(paths):
             )
         for name, array in arrays.items():
             sums[name] += array
-    return {name: (sums[name] / len(paths)).astype(first[name].dtype) for name in first}
+    means = {name: (sums[name] / len(paths)).astype(first[name].dtype) for name in first}
+    return {name: means[name] if last[name].dtype.kind == "f" else last[name] for name in first}
 
 
-def _load_parameters(path):
+def _load_model(path):
     arrays, _ = load_checkpoint(path)
-    return {name: array for name, array in arrays.items() if name.startswith(f"{PARAMETERS}/")}
+    return _of_groups(arrays, PARAMETERS, BUFFERS)
+
+
+def _of_groups(arrays, *groups):
+    return {name: array for name, array in arrays.items() if name.partition("/")[0] in groups}
 
 
 def _groups(model, vectors):

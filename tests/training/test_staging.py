@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from minitransformer.accelerate.cuda.staging import staged
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
 from minitransformer.data.text.batches import Batch
+from minitransformer.gradcheck.cases import V, small_config
+from minitransformer.models.transformer import Transformer
+from minitransformer.training.staging import staged
 
-SIZES = {"source": 50, "target": 50, "labels": 50}
+
+def unchecked(batch):
+    pass
 
 
 class LateGpu:
@@ -125,7 +129,7 @@ def batch_of(number):
 def test_each_batch_is_there_when_its_work_begins_and_until_it_ends(seed):
     gpu = LateGpu(seed)
     seen = []
-    for batch in staged(map(batch_of, range(8)), Device("late", gpu), SIZES):
+    for batch in staged(map(batch_of, range(8)), Device("late", gpu), unchecked):
         views = [x.view for x in (batch.source, batch.target, batch.labels)]
         for _ in range(3):
             gpu.main.queue.append(lambda views=views: seen.append([x.copy() for x in views]))
@@ -147,19 +151,21 @@ def test_each_batch_is_there_when_its_work_begins_and_until_it_ends(seed):
 def test_the_next_batch_goes_up_before_this_one_is_worked_on():
     drawn = []
     batches = (drawn.append(i) or batch_of(i) for i in range(3))
-    drawn_then = [len(drawn) for _ in staged(batches, Device("late", LateGpu(0)), SIZES)]
+    drawn_then = [len(drawn) for _ in staged(batches, Device("late", LateGpu(0)), unchecked)]
     assert drawn_then == [2, 3, 3]
 
 
 def test_ids_are_checked_before_they_go_up():
+    check = Transformer(small_config()).check
     with pytest.raises(ValueError, match="the size of the vocabulary"):
-        list(staged([batch_of(48)], Device("late", LateGpu(0)), SIZES))
-    assert list(staged([], Device("late", LateGpu(0)), SIZES)) == []
+        list(staged([batch_of(V - 2)], Device("late", LateGpu(0)), check))
+    assert len(list(staged([batch_of(V - 3)], Device("late", LateGpu(0)), check))) == 1
+    assert list(staged([], Device("late", LateGpu(0)), check)) == []
 
 
 def test_on_the_cpu_batches_stay_as_they_are():
     batches = [batch_of(1), batch_of(2)]
-    assert list(staged(batches, CPU, SIZES)) == batches
+    assert list(staged(batches, CPU, unchecked)) == batches
 
 
 @pytest.mark.gpu
@@ -169,6 +175,6 @@ def test_staged_batches_hold_the_ids_of_the_batches():
     except DeviceError as error:
         pytest.skip(str(error))
     batches = [batch_of(i) for i in range(5)]
-    for staged_batch, batch in zip(staged(batches, device, SIZES), batches, strict=True):
+    for staged_batch, batch in zip(staged(batches, device, unchecked), batches, strict=True):
         for name in ("source", "target", "labels"):
             assert np.array_equal(to_host(getattr(staged_batch, name)), getattr(batch, name))
