@@ -7,8 +7,9 @@ An entry is wrong where
 with the values of that entry alone and its own floor: what its central difference cannot resolve.
 A first look at all entries has one step and a floor from the sizes of the outputs. Only where that
 is not enough, because the two differ or because the floor is not far below them, the slope is
-refined, and its floor with it; nothing is called wrong before. Where the floor stays above the
-gradient a mistake as large as the gradient would not be seen, and none is denied.
+refined, and its floor with it; nothing is called wrong before, but what is off by far from a slope
+that stays with a longer step. Where the floor stays above the gradient a mistake as large as the
+gradient would not be seen, and none is denied.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,9 @@ from minitransformer.gradcheck.report import RIGHT, UNTOLD, WRONG, CheckError
 
 RESOLVED = 1e-3  # floor of an entry, relative to it, up to which the first look is enough
 AFTER_A_WRONG_ONE = 25  # entries that are still refined, so that a diagnosis has good ones
+PLAIN = 1e-2  # relative difference that no refinement takes away
+LONGER = 10  # times as long a step, to see whether it does
+STAYS = 1e-5  # relative difference of the two slopes, a hundred times the error of the first
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,22 @@ class Probe:
         direction, size = self._direction(index), self._size(index)
         return refined_slope(self.output, self.x, direction, self.dy, size, enough)
 
+    def refine(self, finding, index, enough):
+        """Put the refined entry and its error into a finding, but where it is plainly wrong."""
+        if not (finding.plainly_wrong()[index] and self._stays(index, finding.numeric[index])):
+            finding.numeric[index], finding.floor[index] = self.refined(index, enough)
+
+    def _stays(self, index, slope):
+        """Whether it is the same with a longer step: no curve, no rounding inside forward."""
+        direction, step = self._direction(index), LONGER * step_for(self._size(index))
+        longer = slope_or_nan(self.output, self.x, direction, self.dy, step)
+        return bool(slope and abs(longer - slope) <= STAYS * abs(slope))
+
     def refutes(self, gradient, tolerance):
         """Whether slopes along the directions contradict it, beyond all rounding and kinks."""
         finding = Finding(self.projected(gradient), self.numeric(), self.floor(), tolerance)
         for index in map(tuple, np.argwhere(finding.wrong())):
-            finding.numeric[index], finding.floor[index] = self.refined(index, tolerance / 10)
+            self.refine(finding, index, tolerance / 10)
             if np.isfinite(finding.difference()[index]) and finding.wrong()[index]:
                 return not self._between(index, finding.analytic[index], tolerance)
         return False
@@ -176,6 +191,10 @@ class Finding:
         """Which entries differ by more than tolerance and floor allow."""
         return ~(self.difference() <= self.tolerance * self.size() + self.floor)
 
+    def plainly_wrong(self):
+        """Which differ so much that no other step can make them equal, where the slope stays."""
+        return self.difference() > PLAIN * self.size() + self.floor / PLAIN
+
     def agrees(self, tolerance):
         """Whether all entries agree to within another tolerance."""
         return not replace(self, tolerance=tolerance).wrong().any()
@@ -247,7 +266,7 @@ def _settle(name, probe, finding):
     for count, index in enumerate(indices):
         if wrong and count >= AFTER_A_WRONG_ONE:
             break
-        finding.numeric[index], finding.floor[index] = probe.refined(index, finding.tolerance / 100)
+        probe.refine(finding, index, finding.tolerance / 100)
         if not finding.wrong()[index]:
             continue
         defined = not np.isnan(finding.numeric[index])

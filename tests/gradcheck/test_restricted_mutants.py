@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from battery.table import slipped
 
@@ -13,7 +14,9 @@ from minitransformer.gradcheck.cases import (
     ModelLoss,
     small_restricted_config,
 )
+from minitransformer.gradcheck.report import WRONG
 from minitransformer.layers import restricted_attention
+from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.models.restricted_transformer import RestrictedTransformer
 
 OF_MEMORY = "source_embedding encoder"
@@ -72,3 +75,21 @@ def test_the_backward_of_another_forward_is_rejected(name, monkeypatch):
 
 def test_the_right_one_is_accepted():
     assert wrong_parts() == set()
+
+
+@pytest.mark.parametrize("slip", [lambda dy: 2 * dy, lambda dy: dy + 0.1 * np.abs(dy)])
+def test_what_is_wrong_with_a_model_is_told_after_40_calls_of_forward_a_gradient(slip, monkeypatch):
+    """Two are the check's; a refined slope would take 20, and each trial of a cause takes three."""
+    calls = []
+
+    class Counted(ModelLoss):
+        def forward(self, *ids_and_labels):
+            calls.append(1)
+            return super().forward(*ids_and_labels)
+
+    right = LayerNorm.backward
+    monkeypatch.setattr(LayerNorm, "backward", lambda self, dy, cache: right(self, slip(dy), cache))
+    model = Counted(RestrictedTransformer(small_restricted_config(), seed=1))
+    report = check_module(model, SOURCE, TARGET, LABELS, directions=1)
+    assert report.verdict == WRONG
+    assert len(calls) < 40 * len(report.tensors)

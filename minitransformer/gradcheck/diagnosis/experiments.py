@@ -11,6 +11,8 @@ SAME = 1e-5  # relative difference below which a mark fits: above numeric noise,
 NOISE = 1e-10  # of the largest entry, where it is not known entry by entry
 TRIALS = 150  # of one diagnosis, at most
 WORK = 6000  # calls of forward in the trials of one diagnosis, about
+WORK_OF_ALL = 10_000_000  # entries that forward is handed in the trials of one pair, about
+FEW = 6  # trials that a diagnosis may make even so, to see whether a cause holds
 
 
 def same(a, b, noise=None):
@@ -41,15 +43,23 @@ def wrong_entries(evidence):
 
 
 def with_bounded_trials(evidence):
-    """The evidence with an ``again`` that gives up, and returns None, when it took long enough."""
-    left = [min(TRIALS, 10 + WORK // (2 * evidence.numeric.size))]
+    """The evidence with an ``again`` that gives up, and returns None, when it took long enough.
+
+    The gradients of one pair share what all of them may take, but for a few trials each.
+    """
+    calls = 2 * evidence.numeric.size  # of forward, in each trial
+    entries = sum(x.size for x in arrays(evidence).values())
+    left, tried, found = min(TRIALS, 10 + WORK // calls), 0, evidence.found
 
     def again(inputs, dy=None):
-        if left[0] <= 0:
+        nonlocal left, tried
+        if left <= 0 or (tried >= FEW and found.get("work", 0) > WORK_OF_ALL):
             return None
-        found = evidence.again(inputs, dy)
-        left[0] -= found is not None  # a refusal takes one call of forward only
-        return found
+        other = evidence.again(inputs, dy)
+        refused = other is None  # after one call of forward
+        left, tried = left - (not refused), tried + 1
+        found["work"] = found.get("work", 0) + entries * (1 if refused else calls + 2)
+        return other
 
     return replace(evidence, again=again)
 
