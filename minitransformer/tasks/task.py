@@ -113,7 +113,7 @@ class Task:
         """
         digest = hashlib.sha256()
         _add_to(digest, examples)
-        return f"{len(examples):,} examples of SHA-256 {digest.hexdigest()}"
+        return f"of SHA-256 {digest.hexdigest()}"
 
     @classmethod
     def keep(cls, examples, recipe):
