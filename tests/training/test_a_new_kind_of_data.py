@@ -132,5 +132,7 @@ def test_arrays_are_told_apart_by_shape_type_and_each_number():
         [("on", "etwo")],
     ]
     assert len({Task.fingerprint(examples) for examples in several}) == len(several)
+    with pytest.raises(TypeError, match="a NoneType cannot be told from others by its bytes"):
+        Task.fingerprint([None])
     copies = tuple(np.asfortranarray(array) for array in several[0])
     assert Task.fingerprint(copies) == Task.fingerprint(several[0])
