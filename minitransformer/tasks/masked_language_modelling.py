@@ -67,15 +67,8 @@ class MaskedLanguageModelling(LanguageModelling):
         rng = np.random.default_rng((self.training.seed, epoch))
         return self._batches(self.sentences, rng)
 
-    def num_batches(self, epoch):
-        rng = np.random.default_rng((self.training.seed, epoch))
-        return len(self._groups(self.sentences, rng))
-
-    def _groups(self, sentences, rng):
-        return group(list(map(len, sentences)), self.training.batch_tokens, rng)
-
     def _batches(self, sentences, rng):
-        for members in self._groups(sentences, rng):
+        for members in group(list(map(len, sentences)), self.training.batch_tokens, rng):
             yield masked(pad([sentences[i] for i in members]), self.vocabulary_size, rng)
 
     def validate(self, model):

@@ -143,15 +143,8 @@ class Tagging(TextTask):
     def batches(self, epoch):
         return self._batches(self.rows, np.random.default_rng((self.training.seed, epoch)))
 
-    def num_batches(self, epoch):
-        rng = np.random.default_rng((self.training.seed, epoch))
-        return len(self._groups(self.rows, rng))
-
-    def _groups(self, rows, rng=None):
-        return group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng)
-
     def _batches(self, rows, rng=None):
-        for members in self._groups(rows, rng):
+        for members in group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng):
             ids, labels = zip(*(rows[i] for i in members), strict=True)
             yield Labelled.of(pad(ids), pad(labels))
 

@@ -131,7 +131,7 @@ class Task:
 
     def num_batches(self, epoch):
         """How many there are."""
-        return len(self.batches(epoch))
+        return sum(1 for _ in self.batches(epoch))
 
     def left_out(self, epoch):
         """How many examples an epoch lacks because they became too long in it."""

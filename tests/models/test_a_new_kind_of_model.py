@@ -206,9 +206,9 @@ def test_annotations_may_be_strings(monkeypatch):
 
 
 def test_an_option_of_another_kind_is_refused_with_those_there_are(recipe):
-    with pytest.raises(RecipeError, match=f"of kind '{KIND}' has no num_heads; it has d_model, .*"):
+    with pytest.raises(RecipeError, match=f"'{KIND}' has no num_heads, .*; leave it .* d_model"):
         recipe.with_value("num_heads", 4)
-    with pytest.raises(RecipeError, match="of kind 'transformer' has no num_maps; it has d_model,"):
+    with pytest.raises(RecipeError, match=f"'transformer' has no num_maps, which is for {KIND}; "):
         Recipe().with_value("num_maps", 4)
 
 

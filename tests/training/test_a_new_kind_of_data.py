@@ -103,9 +103,11 @@ def test_its_fields_are_options_and_those_of_text_are_refused(capsys):
     recipe = recipe_for(noise=0.25)
     assert Recipe.from_dict(tomllib.loads(_toml(recipe))) == recipe
     assert "unit" not in recipe.identity()
-    with pytest.raises(RecipeError, match=r"vocabulary_size is for translation, .*; leave it out"):
+    with pytest.raises(
+        RecipeError, match=r"vocabulary_size, which is for translation, .*; leave it out"
+    ):
         recipe.with_value("vocabulary_size", 100)
-    with pytest.raises(RecipeError, match="noise is for telling digits; leave it out"):
+    with pytest.raises(RecipeError, match="noise, which is for telling digits; leave it out"):
         Recipe().with_value("noise", 0.1)
     with pytest.raises(SystemExit, match="0"):
         main(["train", "--help"])
