@@ -77,7 +77,7 @@ def _validate(options, config):
             f"{options.run_folder} was trained for {config.task}, and is validated once more; "
             f"leave out {flags}"
         )
-    run_folder = RunFolder(options.run_folder)
+    run_folder = RunFolder(options.run_folder, task_class(config).kept_files)
     recipe, processes = Recipe.of_run(run_folder), all_processes()
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)

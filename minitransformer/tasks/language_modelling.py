@@ -60,7 +60,8 @@ class LanguageModelling(TextTask):
         self.context = recipe.model["max_length"]
         self.stream = stream_of(vocabulary, examples)
         of_validation = stream_of(vocabulary, validation)
-        self.validation_batches = self._cut(of_validation, 0)
+        starts = np.arange(0, len(of_validation) - 1, self._length(of_validation))
+        self.validation_batches = list(self._cut(of_validation, starts))
         # An end symbol counts as a character: it stands where the text has a line end.
         characters = sum(len(text) + 1 for (text,) in validation)
         self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
@@ -89,20 +90,32 @@ class LanguageModelling(TextTask):
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))
-        length = min(self.context, len(self.stream) - 1)
-        # As many windows in every epoch, wherever the first begins.
+        length = self._length(self.stream)
         first = int(rng.integers(max(1, min(length, len(self.stream) - length))))
-        return self._cut(self.stream, first, rng)
+        starts = np.arange(first, len(self.stream) - 1, length)
+        return self._cut(self.stream, rng.permutation(starts[: self._num_windows()]))
 
-    def _cut(self, stream, first, rng=None):
-        """Batches of windows of a stream, the first of which begins at ``first``."""
-        length = min(self.context, len(stream) - 1)
-        starts = np.arange(first, len(stream) - 1, length)
-        if rng is not None:
-            whole = max(1, (len(stream) - length) // length)
-            starts = rng.permutation(starts[:whole])
-        rows = max(1, self.training.batch_tokens // length)
-        return [windows(stream, starts[i : i + rows], length) for i in range(0, len(starts), rows)]
+    def num_batches(self, epoch):
+        return math.ceil(self._num_windows() / self._rows(self.stream))
+
+    def _num_windows(self):
+        """As many in every epoch, wherever the first begins."""
+        length = self._length(self.stream)
+        return max(1, (len(self.stream) - length) // length)
+
+    def _length(self, stream):
+        """Of a window."""
+        return min(self.context, len(stream) - 1)
+
+    def _rows(self, stream):
+        """Windows in a batch."""
+        return max(1, self.training.batch_tokens // self._length(stream))
+
+    def _cut(self, stream, starts):
+        """Yield batches of the windows of a stream that begin at ``starts``."""
+        rows = self._rows(stream)
+        for i in range(0, len(starts), rows):
+            yield windows(stream, starts[i : i + rows], self._length(stream))
 
     def validate(self, model):
         nll = mean_nll(model, self.validation_batches, self.workers)

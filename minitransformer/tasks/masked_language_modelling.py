@@ -45,7 +45,8 @@ class MaskedLanguageModelling(LanguageModelling):
         self.sentences = _sentences(vocabulary, examples, most)
         # Whatever the seed of the training: so scores can be compared.
         rng = np.random.default_rng(0)
-        self.validation_batches = self._batches(_sentences(vocabulary, validation, most), rng)
+        held_out = _sentences(vocabulary, validation, most)
+        self.validation_batches = list(self._batches(held_out, rng))
         progress.say(
             f"an epoch: {len(self.sentences):,} sentences in {self.num_batches(0):,} batches; "
             f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} masked "
@@ -66,12 +67,16 @@ class MaskedLanguageModelling(LanguageModelling):
         rng = np.random.default_rng((self.training.seed, epoch))
         return self._batches(self.sentences, rng)
 
+    def num_batches(self, epoch):
+        rng = np.random.default_rng((self.training.seed, epoch))
+        return len(self._groups(self.sentences, rng))
+
+    def _groups(self, sentences, rng):
+        return group(list(map(len, sentences)), self.training.batch_tokens, rng)
+
     def _batches(self, sentences, rng):
-        groups = group(list(map(len, sentences)), self.training.batch_tokens, rng)
-        return [
-            masked(pad([sentences[i] for i in group]), self.vocabulary_size, rng)
-            for group in groups
-        ]
+        for members in self._groups(sentences, rng):
+            yield masked(pad([sentences[i] for i in members]), self.vocabulary_size, rng)
 
     def validate(self, model):
         def right(logits, labels):

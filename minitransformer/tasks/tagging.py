@@ -80,7 +80,7 @@ class Tagging(TextTask):
         labelled = [example for example in examples if example[1]]
         self.rows, cut_off = self._encoded(labelled)
         rows, _ = self._encoded(validation)
-        self.validation_batches = self._batches(rows)
+        self.validation_batches = list(self._batches(rows))
         progress.say(
             f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have labels, in "
             f"{self.num_batches(0):,} batches; {cut_off:,} words are beyond the context; "
@@ -143,12 +143,17 @@ class Tagging(TextTask):
     def batches(self, epoch):
         return self._batches(self.rows, np.random.default_rng((self.training.seed, epoch)))
 
+    def num_batches(self, epoch):
+        rng = np.random.default_rng((self.training.seed, epoch))
+        return len(self._groups(self.rows, rng))
+
+    def _groups(self, rows, rng=None):
+        return group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng)
+
     def _batches(self, rows, rng=None):
-        groups = group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng)
-        return [
-            Labelled.of(pad([rows[i][0] for i in members]), pad([rows[i][1] for i in members]))
-            for members in groups
-        ]
+        for members in self._groups(rows, rng):
+            ids, labels = zip(*(rows[i] for i in members), strict=True)
+            yield Labelled.of(pad(ids), pad(labels))
 
     def validate(self, model):
         nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)

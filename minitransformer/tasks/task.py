@@ -113,7 +113,7 @@ class Task:
         """
         digest = hashlib.sha256()
         _add_to(digest, examples)
-        return f"{len(examples):,} examples of SHA-256 {digest.hexdigest()}"
+        return f"of SHA-256 {digest.hexdigest()}"
 
     @classmethod
     def keep(cls, examples, recipe):
@@ -176,4 +176,6 @@ def _add_to(digest, value):
             _add_to(digest, part)
     else:
         array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise TypeError(f"a {type(value).__name__} cannot be told from others by its bytes")
         digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())

@@ -147,7 +147,8 @@ class Recipe:
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
             for name, value in values.items():
-                if section == "data" and name not in known and value == former.get(name):
+                old = section == "data" and name in former and name not in known
+                if old and value == former[name]:
                     continue  # which says nothing
                 actual = recipe._setting(name).section
                 if actual != section:

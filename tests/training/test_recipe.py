@@ -364,6 +364,8 @@ def test_a_recipe_of_an_older_release_is_read_and_bound_as_it_was(kind):
 def test_what_an_older_release_was_told_for_nothing_is_not_passed_over():
     with pytest.raises(RecipeError, match="labels is for tagging"):
         Recipe.from_dict({"data": OF_ALL_TASKS | {"labels": "case"}})
+    with pytest.raises(RecipeError, match="there is no field none"):
+        Recipe.from_dict({"data": OF_ALL_TASKS | {"none": None}})
     with pytest.raises(RecipeError, match="text is for language"):  # of data alone
         Recipe.from_dict({"training": {"text": ""}})
 

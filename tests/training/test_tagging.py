@@ -34,7 +34,8 @@ def task_of(recipe, out=None):
 
 
 def rows_of(task):
-    batches = task.batches(0)
+    batches = list(task.batches(0))
+    assert len(batches) == task.num_batches(0)
     return [row for batch in batches for row in zip(batch.ids, batch.labels, strict=True)]
 
 
