@@ -118,7 +118,7 @@ def reach(width, dilation=1, causal=False):
     return (width // 2) * dilation, (width // 2) * dilation
 
 
-class Convolution(Module):
+class Convolution1d(Module):
     """A convolution with its own weight and a bias of zeros.
 
     The weight is drawn by :func:`glorot_uniform`, divided by √k, as k taps add up.
