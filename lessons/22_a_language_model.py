@@ -47,6 +47,7 @@ from minitransformer.decoding.sampling import sampling_probabilities
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import cases, check_module
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
@@ -737,7 +738,7 @@ assert better > 0.55
 # are kept, and a step is one position:
 
 # %%
-source_of(LanguageModelDecoder._layer_step)
+source_of(EncoderLayer.step, MultiHeadAttention.step)
 
 # %% [markdown]
 # The query of the new position looks at all keys kept so far. The result is that of the whole model. We count the

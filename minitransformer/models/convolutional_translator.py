@@ -102,9 +102,17 @@ class GatedConvolution(Module):
         dx = self.convolution.backward(dx, convolution_cache)  # (B, T, D)
         return dropout_backward(dx, dropout_cache)
 
+    def step(self, x, before):
+        """:meth:`forward` at inference; arguments as for :meth:`Convolution1d.step`."""
+        x, before = self.convolution.step(x, before)  # (..., 2 D)
+        h, _ = gated_linear_unit(x)  # (..., D)
+        return h, before
+
 
 class ConvolutionalTranslator(EncoderDecoder):
     """Built from a ConvolutionalTranslatorConfig; arguments as for :class:`Model`."""
+
+    decoding: ClassVar[str] = "minitransformer.decoding.convolutional:ConvolutionalDecoder"
 
     def build(self, config, rng):
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)
