@@ -46,7 +46,7 @@ from minitransformer.course.notebooks import (
 )
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.layers.attention import multi_head_attention
+from minitransformer.layers.attention import multi_head_attention, multi_head_attention_weights
 from minitransformer.layers.convolution import (
     Convolution1d,
     convolution,
@@ -766,8 +766,7 @@ def convolve_by_attention(x, kernel, bias, offsets, beta):
     weights = attention_for(kernel, bias, offsets, beta)
     tokens = with_places(x, len(weights[0]))
     z, cache = multi_head_attention(tokens, tokens, tokens, *weights, len(kernel))
-    attended = cache[4][-1]  # as the pair of attention keeps them
-    return z[:, 1:-1, : kernel.shape[-1]], attended
+    return z[:, 1:-1, : kernel.shape[-1]], multi_head_attention_weights(cache)
 
 
 # %% [markdown]

@@ -507,11 +507,9 @@ plt.show()
 def attention_of(model, ids):
     """The weights of all heads, (layers, B, H, T, T)."""
     _, (_, _, _, (layers, _)) = model.features(ids)
-    found = []
-    for (_, attention_cache, _), _ in layers:
-        *_, heads_cache, _ = attention_cache
-        found.append(to_host(heads_cache[-1]))
-    return np.stack(found)
+    pairs = zip(model.stack.layers, layers, strict=True)
+    weights = [layer.self_attention.weights(cache) for layer, ((_, cache, _), _) in pairs]
+    return np.stack([to_host(of_layer) for of_layer in weights])
 
 
 long = repeated(rng, 300, MOST + 1, LETTERS)
