@@ -362,7 +362,7 @@ shape_table(
 # | 3.2.2 | multi-head attention | `minitransformer/layers/attention.py`, `minitransformer/layers/linear.py` | [09](09_multi_head_attention.ipynb) |
 # | 3.2.3 | its three uses, masks | `minitransformer/models/stacks.py`, `minitransformer/layers/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
 # | 3.3, equation 2 | feed-forward network | `minitransformer/layers/feed_forward.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/linear.py` | [02](02_backpropagation.ipynb) |
-# | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py` | [05](05_tokens_and_embeddings.ipynb) |
+# | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py`, `minitransformer/layers/token_ids.py` | [05](05_tokens_and_embeddings.ipynb) |
 # | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
 # | 3.5 | positional encoding | `minitransformer/layers/positional_encoding.py` | [06](06_positions.ipynb) |
 # | 4, table 1 | why self-attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [19](19_recurrence.ipynb), [20](20_convolution.ipynb), [21](21_why_self_attention.ipynb) |
