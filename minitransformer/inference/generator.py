@@ -6,8 +6,8 @@ from minitransformer.core.backend import to_host
 from minitransformer.core.errors import require_whole
 from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.data.text.vocabulary import EOS, UNK
-from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.decoding.sampling import check_sampling, sample
+from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.trained import Trained
 
 
