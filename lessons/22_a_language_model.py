@@ -28,6 +28,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, accelerated, select_device
+from minitransformer.cases.case import LABELS, TARGET
+from minitransformer.cases.models import ModelLoss, small_language_model_config
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -45,8 +47,9 @@ from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sampling_probabilities
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
-from minitransformer.gradcheck import cases, check_module
+from minitransformer.gradcheck import check_module
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
@@ -212,8 +215,8 @@ for name, (size, width, heads, layers, context, printed) in SIZES.items():
 
 # %%
 def check(kind):
-    model = cases.ModelLoss(kind(cases.small_language_model_config()))
-    report = check_module(model, cases.TARGET, cases.LABELS, directions=3, tolerance=1e-6)
+    model = ModelLoss(kind(small_language_model_config()))
+    report = check_module(model, TARGET, LABELS, directions=3, tolerance=1e-6)
     assert report.right
     print(f"{kind.__name__}: largest error of all gradients {report.max_error:.0e}")
 
@@ -506,11 +509,9 @@ plt.show()
 def attention_of(model, ids):
     """The weights of all heads, (layers, B, H, T, T)."""
     _, (_, _, _, (layers, _)) = model.features(ids)
-    found = []
-    for (_, attention_cache, _), _ in layers:
-        *_, heads_cache, _ = attention_cache
-        found.append(to_host(heads_cache[-1]))
-    return np.stack(found)
+    pairs = zip(model.stack.layers, layers, strict=True)
+    weights = [layer.self_attention.weights(cache) for layer, ((_, cache, _), _) in pairs]
+    return np.stack([to_host(of_layer) for of_layer in weights])
 
 
 long = repeated(rng, 300, MOST + 1, LETTERS)
@@ -737,7 +738,7 @@ assert better > 0.55
 # are kept, and a step is one position:
 
 # %%
-source_of(LanguageModelDecoder._layer_step)
+source_of(EncoderLayer.step, MultiHeadAttention.step)
 
 # %% [markdown]
 # The query of the new position looks at all keys kept so far. The result is that of the whole model. We count the

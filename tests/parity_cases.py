@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer import Adam, Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.core.module import FlatParameters, Module, Parameter
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     LABELS,
     LONG,
     LONG_MASK,
@@ -30,17 +29,17 @@ from minitransformer.gradcheck.cases import (
     F,
     H,
     K,
-    ResidualLinear,
     S,
-    SelfAttention,
-    StatesAndLast,
     T,
-    TiedEmbedding,
     V,
+)
+from minitransformer.cases.layers import ResidualLinear, SelfAttention, StatesAndLast, TiedEmbedding
+from minitransformer.cases.models import (
     small_config,
     small_language_model_config,
     small_tagger_config,
 )
+from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
     MultiHeadAttention,
@@ -48,7 +47,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.bidirectional import Bidirectional
-from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, embedding_weight
@@ -299,7 +298,7 @@ def _restricted_attention(window, causal):
 def _convolution(name, width, tokens=None, **options):
     return Case(
         f"convolution, {name}",
-        lambda rng: Convolution(D, F, width, rng, **options),
+        lambda rng: Convolution1d(D, F, width, rng, **options),
         lambda twin, t: twin.convolution(t, **options),
         dict(x=(B, LONG, D), dy=(B, LONG, F)) | ({} if tokens is None else dict(tokens=tokens)),
     )

@@ -147,7 +147,7 @@ def test_threads_side_by_side_have_a_blas_of_one_thread_each(translator, monkeyp
 
     during = []
     monkeypatch.setattr(translator_module, "translate_ids", record)
-    monkeypatch.setattr(Translator, "_translation", lambda *args: None)
+    monkeypatch.setattr(Translator, "_translated", lambda *args: None)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         for threads, expected in ((2, [1] * len(before)), (1, before)):
@@ -168,7 +168,7 @@ def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeyp
         return [[None]] * len(sources)
 
     monkeypatch.setattr(translator_module, "translate_ids", wait)
-    monkeypatch.setattr(Translator, "_translation", lambda *args: None)
+    monkeypatch.setattr(Translator, "_translated", lambda *args: None)
     of_two = Translator(translator.model, translator.vocabulary, threads=2)
     before = threadpool_info()
     callers = [

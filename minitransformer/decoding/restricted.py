@@ -25,7 +25,7 @@ class RestrictedDecoder(IncrementalDecoder):
         return super().step(ids)
 
     def _forget(self, count):
-        self.ancestors = self.ancestors[:, :, count:]
+        self.said = self.said[:, :, count:]  # the ancestors
         for keys, values in self.nodes:
             keys.forget(count)
             values.forget(count)

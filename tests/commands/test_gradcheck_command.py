@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from minitransformer.cases import CASES
 from minitransformer.commands import gradcheck
 from minitransformer.commands.cli import main
-from minitransformer.gradcheck.cases import CASES
 from minitransformer.layers.layer_norm import layer_norm
 
 PAIR = """

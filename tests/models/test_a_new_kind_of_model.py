@@ -11,22 +11,22 @@ from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
 
 from minitransformer import decoding
-from minitransformer.commands.cli import main
-from minitransformer.commands.train import _toml
-from minitransformer.data.text.vocabulary import BOS, EOS
-from minitransformer.decoding import states
-from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     BATCH,
     LABELS,
     SOURCE,
     TARGET,
     B,
     D,
-    ModelLoss,
     V,
 )
+from minitransformer.cases.models import ModelLoss
+from minitransformer.commands.cli import main
+from minitransformer.commands.train import _toml
+from minitransformer.data.text.vocabulary import BOS, EOS
+from minitransformer.decoding import states
+from minitransformer.decoding.whole import WholeDecoder
+from minitransformer.gradcheck import check_module
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class, new_model
 from minitransformer.runs.checkpoint import RunError
@@ -120,18 +120,19 @@ def test_a_memory_of_several_arrays_goes_with_its_sentences():
             np.testing.assert_allclose(logits[row, place], expected[0, -1], rtol=1e-12)
 
 
+class Counted(WholeDecoder):
+    steps = 0
+
+    def step(self, ids):
+        Counted.steps += 1
+        return super().step(ids)
+
+
 def test_a_kind_that_has_a_state_of_its_own_is_searched_with_that(monkeypatch):
-    class Counted(WholeDecoder):
-        steps = 0
-
-        def step(self, ids):
-            Counted.steps += 1
-            return super().step(ids)
-
     model = new_model(small_bag())
     expected = decoding.beam_search(model, SOURCE)
     assert Counted.steps == 0
-    monkeypatch.setitem(states.STATES, KIND, Counted)
+    monkeypatch.setattr(type(model), "decoding", f"{__name__}:Counted", raising=False)
     assert decoding.beam_search(model, SOURCE) == expected
     assert Counted.steps > 0
 

@@ -15,7 +15,7 @@ from minitransformer.course.own import own
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.data.text.batches import Labelled
 from minitransformer.data.text.characters import CharacterVocabulary
-from minitransformer.decoding.language_model import text_decoder_for
+from minitransformer.decoding.states import text_decoder_for
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
