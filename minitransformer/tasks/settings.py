@@ -1,6 +1,6 @@
 """What ``[data]`` of a recipe may say: each task has a dataclass of settings of its own."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from minitransformer.core.errors import InputError
@@ -13,6 +13,8 @@ class RecipeError(InputError):
 @dataclass(frozen=True)
 class Data:
     """The base of a task's data settings; each field has a default.
+
+    Whole numbers are counted, so they are 1 or more.
 
     Attributes:
         corpus: the data by their name, one of ``corpora``.
@@ -53,6 +55,9 @@ class Data:
     def __post_init__(self):
         if self.corpus not in self.corpora:
             raise InputError(f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
+        for name, value in asdict(self).items():
+            if type(value) is int and value < 1:
+                raise InputError(f"{name}={value!r} must be > 0")
 
 
 def listed(names):

@@ -94,6 +94,7 @@ class Task:
         Raises:
             RecipeError, ValueError: they do not.
         """
+        recipe.data.require_sense()
 
     @staticmethod
     def read(recipe, progress):

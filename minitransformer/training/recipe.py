@@ -76,7 +76,7 @@ class Recipe:
     """The three parts of a run.
 
     Attributes:
-        data: the settings of the task of the model, a :attr:`Task.Data`.
+        data: the settings of the task of the model, a ``Task.Data``.
         model: its ``kind``, and the fields of that kind's configuration that do not depend on the
             data, as a dict.
         training: TrainingConfig.

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import InputError
 from minitransformer.core.regular_file import written_whole
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.relu import relu, relu_backward
@@ -106,11 +105,6 @@ class DigitsData(Data):
     corpus: str = "drawn"
     per_digit: int = 6
     noise: float = 0.5
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.per_digit > 0:
-            raise InputError(f"per_digit={self.per_digit!r} must be > 0")
 
 
 def _save(path, mean):
