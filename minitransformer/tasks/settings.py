@@ -35,7 +35,7 @@ class Data:
 
     def require_sense(self):
         """Raise a RecipeError where a field of the corpus is missing, or is for another one."""
-        needed, possible = self.corpora[self.corpus]
+        needed, _ = self.corpora[self.corpus]
         for name in needed:
             if not getattr(self, name):
                 flag = name.replace("_", "-")
@@ -44,11 +44,11 @@ class Data:
         for corpus, fields in self.corpora.items():
             for name in sum(fields, ()):
                 of.setdefault(name, []).append(corpus)
-        for name in of.keys() - {*needed, *possible}:
+        for name, corpora in of.items():
             value = getattr(self, name)
-            if value != getattr(type(self), name):
+            if self.corpus not in corpora and value != getattr(type(self), name):
                 raise RecipeError(
-                    f"{name}={value!r} is for corpus={listed(of[name])}, and here it is "
+                    f"{name}={value!r} is for corpus={listed(corpora)}, and here it is "
                     f"{self.corpus!r}; leave out {name}"
                 )
 
