@@ -196,8 +196,9 @@ def test_the_cache_moves_once_in_a_block_of_positions():
     steps = np.random.default_rng(0).standard_normal((3 * BLOCK, 2, 3, 4, 5))  # W = 4
     storages = []
     for t, x in enumerate(steps):
-        growing.append(x)
-        assert np.array_equal(growing.array, np.concatenate(steps[: t + 1], axis=2))
+        growing.append(x, -x)
+        keys = np.concatenate(steps[: t + 1], axis=2)
+        assert np.array_equal(growing.arrays, [keys, -keys])
         if not any(storage is growing.storage for storage in storages):
             storages.append(growing.storage)
     assert len(storages) == 3

@@ -34,7 +34,7 @@ class IncrementalDecoder(State):
         memories = [layer.cross_attention.keys_and_values(memory, memory) for layer in layers]
         ancestors = model.device.xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
         super().__init__(model, (memories, mask), ancestors)
-        self.nodes = [(Growing(), Growing()) for _ in layers]
+        self.nodes = [Growing() for _ in layers]
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis is continued with one more token.
@@ -61,45 +61,46 @@ class IncrementalDecoder(State):
 
     def keep(self, sentences):
         super().keep(sentences)
-        for keys, values in self.nodes:
-            keys.keep(sentences)
-            values.keep(sentences)
+        for nodes in self.nodes:
+            nodes.keep(sentences)
 
 
 class Growing:
-    """An array (N, H, nodes, K) that nodes are appended to, in storage that grows by blocks.
+    """Keys and values of nodes, (N, H, nodes, K) each, in storage that grows by blocks.
 
     The first nodes can be forgotten; the next storage has no room for them.
     """
 
     def __init__(self):
-        self.storage = None  # (N, H, capacity, K); the nodes are start … end − 1 of it
+        self.storage = None  # (2, N, H, capacity, K); the nodes are start … end − 1 of it
         self.start = self.end = 0
 
     @property
-    def array(self):
-        return self.storage[:, :, self.start : self.end]
+    def arrays(self):
+        nodes = slice(self.start, self.end)
+        return self.storage[0, :, :, nodes], self.storage[1, :, :, nodes]
 
-    def append(self, x):
-        """Add W nodes, (N, H, W, K), and return all."""
-        batch, num_heads, width, head_width = x.shape
-        if self.storage is None or self.end + width > self.storage.shape[2]:
+    def append(self, keys, values):
+        """Add those of W nodes, (N, H, W, K), and return those of all."""
+        batch, num_heads, width, head_width = keys.shape
+        if self.storage is None or self.end + width > self.storage.shape[3]:
             length = self.end - self.start
-            shape = (batch, num_heads, length + BLOCK * width, head_width)
-            storage = array_namespace(x).empty(shape, dtype=x.dtype)
+            shape = (2, batch, num_heads, length + BLOCK * width, head_width)
+            storage = array_namespace(keys).empty(shape, dtype=keys.dtype)
             if length:
-                storage[:, :, :length] = self.array
+                storage[:, :, :, :length] = self.storage[:, :, :, self.start : self.end]
             self.storage, self.start, self.end = storage, 0, length
-        self.storage[:, :, self.end : self.end + width] = x
+        new = slice(self.end, self.end + width)
+        self.storage[0, :, :, new], self.storage[1, :, :, new] = keys, values
         self.end += width
-        return self.array
+        return self.arrays
 
     def forget(self, count):
         """Drop the first ``count`` nodes."""
         self.start += count
 
     def keep(self, sentences):
-        self.storage = self.storage[sentences]
+        self.storage = self.storage[:, sentences]
 
 
 def _encode(model, source, mask):

@@ -21,7 +21,7 @@ class LanguageModelDecoder(WholeTextDecoder):
 
     def forget(self):
         super().forget()
-        self.kept = [(Growing(), Growing()) for _ in self.model.stack.layers]
+        self.kept = [Growing() for _ in self.model.stack.layers]
 
     def read(self, ids):
         model, before = self.model, len(self.seen)

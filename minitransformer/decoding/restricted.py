@@ -26,6 +26,5 @@ class RestrictedDecoder(IncrementalDecoder):
 
     def _forget(self, count):
         self.said = self.said[:, :, count:]  # the ancestors
-        for keys, values in self.nodes:
-            keys.forget(count)
-            values.forget(count)
+        for nodes in self.nodes:
+            nodes.forget(count)

@@ -171,15 +171,14 @@ class MultiHeadAttention(Module):
 
         Args:
             x: (B, T, D), the positions that are new.
-            kept: where keys and values are kept: two objects whose ``append`` takes those of x,
-                (B, H, T, K), and returns them behind all before, (B, H, S, K).
+            kept: where keys and values are kept: ``append`` takes those of x, (B, H, T, K) each,
+                and returns them behind all before, (B, H, S, K).
             mask: broadcasts to (B, H, T, S).
 
         Returns:
             y (B, T, D).
         """
-        new = self.keys_and_values(x, x)
-        keys, values = (before.append(y) for before, y in zip(kept, new, strict=True))
+        keys, values = kept.append(*self.keys_and_values(x, x))
         return self.attend(x, keys, values, mask)
 
     def keys_and_values(self, key, value):

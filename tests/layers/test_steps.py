@@ -32,25 +32,13 @@ CAUSAL = causal_mask(np.zeros((B, T)))
 NEAR = CAUSAL & ~np.tri(T, k=-WINDOW - 1, dtype=bool)
 
 
-class Kept:
-    """Keys and values of self-attention."""
-
-    def __init__(self):
-        self.pair = Growing(), Growing()
-
-    def __iter__(self):
-        return iter(self.pair)
-
-    def of_rows(self, rows):
-        for growing in self.pair:
-            growing.keep(rows)
-        return self
-
-
 def of_rows(state, rows):
     if isinstance(state, tuple):
         return tuple(of_rows(part, rows) for part in state)
-    return state.of_rows(rows) if isinstance(state, Kept) else state[rows]
+    if isinstance(state, Growing):
+        state.keep(rows)
+        return state
+    return state[rows]
 
 
 def attention(layer):
@@ -59,14 +47,14 @@ def attention(layer):
         return layer.step(x[:, None], kept, mask[..., t : t + 1, : t + 1])[:, 0], kept
 
     mask = None if isinstance(layer, RestrictedSelfAttention) else CAUSAL
-    return lambda x: layer.forward(x, x, x, mask)[0], step, Kept()
+    return lambda x: layer.forward(x, x, x, mask)[0], step, Growing()
 
 
 def encoder_layer(layer):
     def step(x, t, kept):
         return layer.step(x[:, None], kept)[:, 0], kept
 
-    return lambda x: layer.forward(x, CAUSAL)[0], step, Kept()
+    return lambda x: layer.forward(x, CAUSAL)[0], step, Growing()
 
 
 def decoder_layer(layer):
@@ -75,7 +63,7 @@ def decoder_layer(layer):
     def step(x, t, kept):
         return layer.step(x[:, None], memory, kept)[:, 0], kept
 
-    return lambda x: layer.forward(x, MEMORY, CAUSAL)[0], step, Kept()
+    return lambda x: layer.forward(x, MEMORY, CAUSAL)[0], step, Growing()
 
 
 def additive(layer):
