@@ -40,7 +40,7 @@ from minitransformer.course.notebooks import (
     source_of,
     use_style,
 )
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
@@ -165,7 +165,7 @@ def costs(model, batch):
     return -np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
 
 
-batch = Labelled.of(ids, labels)
+batch = LabelledBatch.of(ids, labels)
 (loss, _), _ = small.loss(batch)
 nll = costs(small, batch).mean()
 assert np.isclose(float(to_host(loss)), nll, rtol=1e-5)
@@ -278,7 +278,7 @@ def rows_of(texts):
         row[: len(ids) + 2] = EOS, *ids, EOS
     labels = rows[:, 1:]
     ids = np.where(labels == PAD, PAD, rows[:, :-1])  # nothing is asked behind the last label
-    return Labelled.of(ids, labels)
+    return LabelledBatch.of(ids, labels)
 
 
 held_out = [text for text in english["validation"] if len(text) < CONTEXT]
@@ -352,7 +352,7 @@ def some_letters(draw, count):
 def asking(text, known):
     """A batch that asks for those letters of the texts that are known."""
     labels = np.where(known[:, 1:], text[:, 1:], PAD)  # (B, LENGTH)
-    return Labelled.of(text[:, :-1], labels)
+    return LabelledBatch.of(text[:, :-1], labels)
 
 
 def pieces(draw, count=64):

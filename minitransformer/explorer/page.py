@@ -37,7 +37,7 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
             page links to those.
 
     Raises:
-        CheckpointError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
+        RunError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
             parameter is NaN or infinite.
     """
     require_explorable(model.config)

@@ -25,12 +25,7 @@ class Filling:
 
 
 class Filler(Trained):
-    """Fills the gaps in texts.
-
-    Args:
-        model: a MaskedLanguageModel.
-        vocabulary: the Vocabulary it was trained with, which has a mask.
-        origin: what its parameters are, in words.
+    """Fills the gaps in texts, with a MaskedLanguageModel.
 
     Raises:
         VocabularyError: the vocabulary has no mask.

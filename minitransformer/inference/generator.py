@@ -12,13 +12,7 @@ from minitransformer.inference.trained import Trained
 
 
 class TextGenerator(Trained):
-    """Goes on with texts.
-
-    Args:
-        model: a LanguageModel.
-        vocabulary: the Vocabulary or CharacterVocabulary it was trained with.
-        origin: what its parameters are, in words.
-    """
+    """Goes on with texts, with a LanguageModel and a Vocabulary or a CharacterVocabulary."""
 
     task = "language modelling"
     read_vocabulary = staticmethod(load_vocabulary)
@@ -29,7 +23,6 @@ class TextGenerator(Trained):
         return line_end if line_end and UNK not in line_end else [EOS]
 
     def words(self, text):
-        """The units that the vocabulary may lack: words of subwords, or else characters."""
         # Subwords know no blank, and compose an accent with its letter.
         return text if self.vocabulary.encode(" ") else text.split()
 

@@ -25,13 +25,7 @@ class Prediction(NamedTuple):
 
 
 class Labeller(Trained):
-    """Says the labels of words or of sentences.
-
-    Args:
-        model: a Tagger.
-        vocabulary: the Vocabulary it was trained with.
-        origin: what its parameters are, in words.
-    """
+    """Says the labels of words or of sentences, with a Tagger."""
 
     task = "tagging"
 

@@ -43,9 +43,8 @@ class Trained:
             options: as for the class.
 
         Raises:
-            RunError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; the model was trained for another task; or one of
-                its parameters is NaN or infinite.
+            RunError, VocabularyError, OSError: a file of the folder is missing or damaged, or two
+                do not belong together; the model was trained for another task, or has diverged.
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece, and the model takes subwords.
         """
@@ -57,14 +56,23 @@ class Trained:
                 f"not for {cls.task!r}"
             )
         run.bind()
-        return cls(*with_vocabulary(run, device, cls.read_vocabulary), **options)
+        model, origin = run.load_trained(device)
+        vocabulary = cls.read_vocabulary(run.vocabulary)
+        if len(vocabulary) not in config.vocabulary_sizes():
+            sizes = " and ".join(map(str, sorted(config.vocabulary_sizes())))
+            raise RunError(
+                f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
+                f"{sizes}; take both from one run"
+            )
+        require_finite(model)
+        return cls(model, vocabulary, origin, **options)
 
     def words(self, text):
-        """The words of a text."""
+        """What a text is made of that the vocabulary has or has not."""
         return text.split()
 
     def unknown(self, text):
-        """The words of a text with characters that the vocabulary has not, in order, each once."""
+        """The words of a text that the vocabulary has not, in order, each once."""
         words = dict.fromkeys(self.words(text))
         return [word for word in words if UNK in self.vocabulary.encode(word)]
 
@@ -75,29 +83,6 @@ class Trained:
         if np.isnan(logits).any():
             raise DivergedError("the model gives NaN; train it again, or take another run")
         return logits
-
-
-def with_vocabulary(run, device="auto", read=Vocabulary.load):
-    """(model, vocabulary, origin) of the run on text in a RunFolder.
-
-    Args:
-        device: a Device or its name.
-        read: what reads the file of the vocabulary.
-
-    Raises:
-        RunError, VocabularyError, OSError, DeviceError, MissingLibraryError: as for
-            :meth:`Trained.load`.
-    """
-    model, origin = run.load_trained(device)
-    vocabulary = read(run.vocabulary)
-    if len(vocabulary) not in model.config.vocabulary_sizes():
-        sizes = " and ".join(map(str, sorted(model.config.vocabulary_sizes())))
-        raise RunError(
-            f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} {sizes}; "
-            "take both from one run"
-        )
-    require_finite(model)
-    return model, vocabulary, origin
 
 
 def require_finite(model):

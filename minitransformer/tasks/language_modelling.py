@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
@@ -171,4 +171,4 @@ def windows(stream, starts, length):
     ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
     ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
     ids[labels == PAD] = PAD  # nothing is to be said there
-    return Labelled.of(ids, labels)
+    return LabelledBatch.of(ids, labels)

@@ -14,7 +14,7 @@ and cannot tell which of the visible pieces it will be asked for. Each epoch cho
 import numpy as np
 
 from minitransformer.core.backend import to_host
-from minitransformer.data.text.batches import Labelled, framed, group, pad
+from minitransformer.data.text.batches import LabelledBatch, framed, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.tasks.language_modelling import LanguageModelling, perplexity
@@ -99,7 +99,7 @@ def masked(ids, vocabulary_size, rng):
         rng: a NumPy generator.
 
     Returns:
-        Labelled: what is seen, and at the chosen places what stands there.
+        LabelledBatch: what is seen, and at the chosen places what stands there.
     """
     piece = (ids == UNK) | (ids > MASK)  # (B, T)
     draw = np.where(piece, rng.random(ids.shape), 1)  # (B, T)
@@ -109,4 +109,4 @@ def masked(ids, vocabulary_size, rng):
     other = rng.integers(MASK + 1, vocabulary_size, ids.shape)
     seen = np.where(fate < HIDDEN, MASK, np.where(fate < HIDDEN + REPLACED, other, ids))
     seen = np.where(chosen, seen, ids).astype(np.int32)
-    return Labelled.of(seen, np.where(chosen, ids, PAD).astype(np.int32))
+    return LabelledBatch.of(seen, np.where(chosen, ids, PAD).astype(np.int32))

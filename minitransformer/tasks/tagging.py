@@ -12,7 +12,7 @@ import numpy as np
 
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Labelled, group, pad
+from minitransformer.data.text.batches import LabelledBatch, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
@@ -146,7 +146,7 @@ class Tagging(TextTask):
     def _batches(self, rows, rng=None):
         for members in group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng):
             ids, labels = zip(*(rows[i] for i in members), strict=True)
-            yield Labelled.of(pad(ids), pad(labels))
+            yield LabelledBatch.of(pad(ids), pad(labels))
 
     def validate(self, model):
         nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)

@@ -117,14 +117,12 @@ def test_a_blank_line_is_answered_by_an_empty_one(command, use, answers, texts):
 def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answers, texts):
     one, other = texts
     if how == "arguments":
-        place = "text 2"
         status, out, error = use(one, "l\udce4uft", other)
     else:
-        place = "standard input, line 2"
         status, out, error = use(stdin=f"{one}\nl".encode() + b"\xe4uft\n" + other.encode())
     assert (status, error.count("\n")) == (1, 1)
     assert out == answers(one, None, other)
-    assert error.startswith(f"minitransformer: {place}: byte 0xe4 is not UTF-8")
+    assert error.startswith("minitransformer: text 2: byte 0xe4 is not UTF-8")
 
 
 def test_at_a_terminal_a_prompt_takes_texts_until_an_empty_one(command, runs, monkeypatch, capsys):
