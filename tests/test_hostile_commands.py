@@ -21,13 +21,13 @@ NUMBERS = ["0", "1", "2", "-1", "1.5", "1e-9", "1e400", "nan", "inf", "-inf", "9
 WORDS = ["", "-", "-x", "--x", "😀", "\udce4", "\ufeffx", "a b", "x" * 5000, "/", ".", "no/such"]
 CHOICES = ["cpu", "tpu", "cuda:99", "train", "validation", "pre", "noam", "files", "toy.toml"]
 OPTIONS = {
-    "translate": ["--beam-size", "--alpha", "--n-best", "--device", "--no-accelerate", "--"],
+    "translate": ["--beam-size", "--alpha", "--n-best", "--device", "--whole", "--"],
     "evaluate": ["--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"],
     "train": ["--resume", "--from", "--run-folder", "--device", "--no-accelerate"]
     + [f"--{name.replace('_', '-')}" for name in settings()],
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
-    "fill": ["--top", "--device", "a ___", "--"],
-    "tag": ["--device", "a b", "--"],
+    "fill": ["--whole", "--top", "--device", "a ___", "--"],
+    "tag": ["--whole", "--device", "a b", "--"],
     "info": ["--"],
     "plot": ["--"],
     "explore": ["--output", "--no-open", "--sentences", "--"],

@@ -2,10 +2,10 @@
 
 import argparse
 import math
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from minitransformer.core.terminal import note
 from minitransformer.runs.run_folder import RunFolder
 
 
@@ -87,16 +87,16 @@ def note_own(run_folder, what):
         note(f"this run was trained on functions of a learner's; {what}")
 
 
-def note(text):
-    """Say something on standard error."""
-    print(f"minitransformer: {text}", file=sys.stderr)
+def whole(text, least=0):
+    """A whole number, ``least`` or more."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, {least} or more")
+    return int(text)
 
 
 def positive(text):
     """A whole number, 1 or more."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
-    return int(text)
+    return whole(text, 1)
 
 
 def _exponent(text):

@@ -9,14 +9,14 @@ import shlex
 import sys
 import traceback
 import warnings
-from contextlib import redirect_stderr, suppress
+from contextlib import redirect_stderr
 from difflib import get_close_matches
 from pathlib import Path
 
 import minitransformer
 from minitransformer.core import interrupts
 from minitransformer.core.errors import ExplainedError, in_words
-from minitransformer.core.terminal import bare, readable, readable_streams
+from minitransformer.core.terminal import bare, note, readable, readable_streams
 from minitransformer.parallel.processes import all_processes
 
 COMMANDS = {
@@ -62,12 +62,12 @@ def _main(arguments):
         if processes.rank and not options.shared:
             return 0  # the first process does it
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: _say(message)
+            warnings.showwarning = lambda message, *_: note(message)
             status = options.run(options)
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
             return status
     except KeyboardInterrupt as interrupt:
-        _say("interrupted", before="\n")
+        note("interrupted", before="\n")
         return interrupts.exit_status(interrupt)
     except BrokenPipeError:
         # Python flushes standard output once more on its way out; let that go nowhere.
@@ -218,10 +218,5 @@ def _failed(error, problem=None):
     """Say in one line what went wrong, after where it did if that is asked for; the status."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    _say(problem or error)
+    note(problem or error)
     return FAILED
-
-
-def _say(message, before=""):
-    with suppress(OSError):  # nobody reads it
-        print(f"{before}minitransformer: {message}", file=sys.stderr)

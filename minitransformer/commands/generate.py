@@ -1,12 +1,11 @@
 """``minitransformer generate``: a text that goes on as a language model has learned."""
 
-import argparse
 import itertools
 import sys
 
-from minitransformer.commands.arguments import note, positive
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.commands.texts import add_texts, answer
-from minitransformer.core.terminal import exact
+from minitransformer.core.terminal import exact, note
 from minitransformer.inference.generator import TextGenerator
 
 
@@ -37,7 +36,7 @@ def add(parser):
         metavar="X",
         help="draw one of the fewest that have the probability X together (default: 1)",
     )
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="(default: 0)")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="(default: 0)")
 
 
 def run(options):
@@ -63,10 +62,3 @@ def _show(bits, number):
         out.write(bit)
         out.flush()
     print(file=out)
-
-
-def _seed(text):
-    """A whole number, 0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
-    return int(text)

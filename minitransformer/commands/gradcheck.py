@@ -9,6 +9,7 @@ from collections import Counter
 
 from minitransformer.cases import CASES
 from minitransformer.commands.apart import OutOfTimeError, run_apart
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.core.errors import ExplainedError
 from minitransformer.core.twins import accelerated
 from minitransformer.gradcheck import CheckError, report
@@ -35,16 +36,16 @@ def add(parser):
         "my_file.py:my_norm, with my_norm(*inputs) -> (y, cache), my_norm_backward(dy, cache) -> "
         "gradients and my_norm_inputs(rng) -> inputs",
     )
-    parser.add_argument("--seed", type=_seed, default=0, help="of inputs and upstream gradients")
+    parser.add_argument("--seed", type=whole, default=0, help="of inputs and upstream gradients")
     parser.add_argument(
         "--directions",
-        type=_positive,
+        type=positive,
         metavar="K",
         help="for large inputs of your own: compare slopes along K random directions, not entries",
     )
     parser.add_argument(
         "--timeout",
-        type=_positive,
+        type=positive,
         default=LONGEST,
         metavar="SECONDS",
         help="longest time that a check of a pair of your own may take",
@@ -57,18 +58,6 @@ def add(parser):
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(run=run)
-
-
-def _seed(text):
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
-    return int(text)
-
-
-def _positive(text):
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
-    return int(text)
 
 
 def _layers():

@@ -2,9 +2,8 @@
 
 import sys
 
-from minitransformer.commands.arguments import note
 from minitransformer.commands.texts import add_texts, answer
-from minitransformer.core.terminal import exact
+from minitransformer.core.terminal import exact, note
 from minitransformer.inference.labeller import Labeller
 
 

@@ -12,12 +12,11 @@ from minitransformer.commands.arguments import (
     add_device,
     add_own,
     add_run_folder,
-    note,
     own_functions,
 )
 from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
-from minitransformer.core.terminal import bare
+from minitransformer.core.terminal import bare, note
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.run_folder import RunFolder

@@ -8,12 +8,11 @@ from minitransformer.commands.arguments import (
     add_accelerate,
     add_search,
     new_file,
-    note,
     positive,
 )
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.regular_file import errors_named
-from minitransformer.core.terminal import exact
+from minitransformer.core.terminal import exact, note
 from minitransformer.evaluation import plots
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes

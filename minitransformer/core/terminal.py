@@ -10,7 +10,7 @@ the text that a command is asked for, such as a translation.
 
 import re
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # C0 but for tab and line feed, DEL, and C1; what embeds, overrides and isolates directions of text.
 OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -61,3 +61,9 @@ def bare(stream):
 def exact(stream):
     """The stream to write a text to that somebody has asked for: readable on a terminal alone."""
     return stream if stream.isatty() else bare(stream)
+
+
+def note(text, before=""):
+    """Say something on standard error, if somebody reads it."""
+    with suppress(OSError):
+        print(f"{before}minitransformer: {text}", file=sys.stderr)
