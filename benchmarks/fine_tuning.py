@@ -35,6 +35,7 @@ from _machine import machine, numpy_blas
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.data.text.toy import labelled_toy_corpus
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
@@ -99,9 +100,9 @@ def test_scores(run):
     """Accuracy and macro-F1 of a run on the test split."""
     recipe = Recipe.of_run(run)
     run.bind(recipe.identity())
-    model, vocabulary, _ = run.load_trained("cpu")
+    model, _ = run.load_trained("cpu")
     corpus = _corpus(recipe.data.labels)
-    kept = {"vocabulary": vocabulary}
+    kept = {"vocabulary": Vocabulary.load(run.vocabulary)}
     task = Tagging(recipe, kept, corpus["train"], corpus["test"], Progress(io.StringIO()))
     scores = task.validate(model)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}

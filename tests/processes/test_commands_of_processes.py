@@ -45,7 +45,7 @@ def test_a_text_that_is_no_text_is_told_once_and_fails(whole):
     options = dict(input="bao\udce4\nbi\n", errors="surrogateescape")
     printed, said = run(2, "translate", whole, status=1, **options)
     assert len(printed.splitlines()) == 2
-    assert said.count("line 1: byte 0xe4 is not UTF-8") == 1
+    assert said.count("text 1: byte 0xe4 is not UTF-8") == 1
 
 
 def test_a_run_is_scored_as_by_one_process(whole, tmp_path):
