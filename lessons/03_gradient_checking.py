@@ -28,6 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
+from minitransformer.cases import CASES
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -40,7 +41,6 @@ from minitransformer.course.notebooks import (
     use_style,
 )
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import CASES
 from minitransformer.gradcheck.numeric import STEP, numeric_gradient, slope
 from minitransformer.layers.embedding import embedding, embedding_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward

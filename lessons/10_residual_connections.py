@@ -28,6 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
+from minitransformer.cases.layers import ResidualLinear
 from minitransformer.core.backend import to_host
 from minitransformer.core.module import FlatParameters, Module
 from minitransformer.core.twins import accelerated
@@ -45,7 +46,6 @@ from minitransformer.course.notebooks import (
 )
 from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.gradcheck.cases import ResidualLinear
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import ResidualConnection, residual, residual_backward

@@ -32,6 +32,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import TransformerConfig, select_device
+from minitransformer.cases.case import LABELS, SOURCE, TARGET
+from minitransformer.cases.models import ModelLoss, small_config
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -48,7 +50,6 @@ from minitransformer.course.notebooks import (
 )
 from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.models.stacks import Decoder, EncoderLayer

@@ -28,6 +28,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, accelerated, select_device
+from minitransformer.cases.case import LABELS, TARGET
+from minitransformer.cases.models import ModelLoss, small_language_model_config
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -45,7 +47,7 @@ from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sampling_probabilities
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
-from minitransformer.gradcheck import cases, check_module
+from minitransformer.gradcheck import check_module
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
@@ -212,8 +214,8 @@ for name, (size, width, heads, layers, context, printed) in SIZES.items():
 
 # %%
 def check(kind):
-    model = cases.ModelLoss(kind(cases.small_language_model_config()))
-    report = check_module(model, cases.TARGET, cases.LABELS, directions=3, tolerance=1e-6)
+    model = ModelLoss(kind(small_language_model_config()))
+    report = check_module(model, TARGET, LABELS, directions=3, tolerance=1e-6)
     assert report.right
     print(f"{kind.__name__}: largest error of all gradients {report.max_error:.0e}")
 

@@ -29,6 +29,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import Adam, accelerated, select_device
+from minitransformer.cases.case import LABELS, TARGET
+from minitransformer.cases.models import ModelLoss, small_language_model_config, small_tagger_config
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -44,13 +46,6 @@ from minitransformer.data.text.labelled import first_pieces, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import MASK, PAD, Vocabulary
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
-    LABELS,
-    TARGET,
-    ModelLoss,
-    small_language_model_config,
-    small_tagger_config,
-)
 from minitransformer.inference.filler import Filler
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.masked_language_model import (

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer import Adam, Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.core.module import FlatParameters, Module, Parameter
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     LABELS,
     LONG,
     LONG_MASK,
@@ -30,17 +29,17 @@ from minitransformer.gradcheck.cases import (
     F,
     H,
     K,
-    ResidualLinear,
     S,
-    SelfAttention,
-    StatesAndLast,
     T,
-    TiedEmbedding,
     V,
+)
+from minitransformer.cases.layers import ResidualLinear, SelfAttention, StatesAndLast, TiedEmbedding
+from minitransformer.cases.models import (
     small_config,
     small_language_model_config,
     small_tagger_config,
 )
+from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.attention import (
     MultiHeadAttention,

@@ -15,8 +15,8 @@ import pytest
 from strict_cupy import strict
 
 from minitransformer import Adam, Transformer
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
-from minitransformer.gradcheck.cases import small_config
 from minitransformer.runs import checkpoint
 from minitransformer.runs.checkpoint import (
     CheckpointError,

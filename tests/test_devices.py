@@ -10,17 +10,12 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
+from minitransformer.cases import CASES
+from minitransformer.cases.case import LABELS, SOURCE, TARGET, HostGenerator
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
 from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.data.text.batches import Batch
-from minitransformer.gradcheck.cases import (
-    CASES,
-    LABELS,
-    SOURCE,
-    TARGET,
-    HostGenerator,
-    small_config,
-)
 from minitransformer.layers.dropout import dropout
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer

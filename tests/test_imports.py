@@ -44,10 +44,6 @@ BESIDE = {
 # Where the order is broken: (the file's beginning, the room), and why.
 EXCEPTIONS = {
     ("commands/arguments.py", "accelerate"): "freed memory is kept for translating",
-    ("gradcheck/cases.py", "models"): "the cases are to have a room of their own",
-    ("gradcheck/cases.py", "loss"): "likewise",
-    ("gradcheck/cases.py", "layers"): "likewise",
-    ("gradcheck/cases.py", "data"): "likewise",
     ("tasks/", "accelerate"): "staging is to be asked of the model's device",
     ("training/trainer.py", "accelerate"): "until precision and memory are asked of core",
 }

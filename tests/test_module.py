@@ -7,9 +7,10 @@ import pytest
 from strict_cupy import strict
 
 from minitransformer import CPU, Adam, Module, Parameter, Transformer, debug
+from minitransformer.cases.case import BATCH, SOURCE, TARGET
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device, array_namespace, to_host
 from minitransformer.core.module import FlatParameters
-from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, small_config
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear

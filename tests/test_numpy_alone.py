@@ -10,9 +10,9 @@ import pytest
 from test_readme import comparable, program_and_output
 from tiny_translator import train_once
 
+from minitransformer.cases import CASES
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import exercise_names
-from minitransformer.gradcheck.cases import CASES
 
 # What a part of an exercise needs beside NumPy, because it is about text.
 OTHER_LIBRARY = {"ex14": "sacrebleu"}

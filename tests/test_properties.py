@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.gradcheck.cases import (
-    CASES,
+from minitransformer.cases import CASES
+from minitransformer.cases.case import (
     LABELS,
     SOURCE,
     SOURCE_MASK,
@@ -25,8 +25,8 @@ from minitransformer.gradcheck.cases import (
     S,
     T,
     V,
-    small_config,
 )
+from minitransformer.cases.models import small_config
 from minitransformer.layers import attention
 from minitransformer.layers.softmax import softmax
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from minitransformer.cases import CASES
 from minitransformer.commands.cli import main
-from minitransformer.gradcheck.cases import CASES
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

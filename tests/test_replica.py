@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from minitransformer import Adam, Transformer
+from minitransformer.cases.case import SOURCE, TARGET
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device
 from minitransformer.data.text.batches import make_batches
-from minitransformer.gradcheck.cases import SOURCE, TARGET, small_config
 from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
 
 PAIRS = [([3 + i % 7] * (1 + i % 5), [4 + i % 6] * (1 + i % 3)) for i in range(11)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer
+from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.gradcheck.cases import small_config
 from minitransformer.runs.checkpoint import (
     RunError,
     checkpoints,

@@ -9,8 +9,8 @@ from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
 
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
-from minitransformer.gradcheck.cases import small_config
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder

@@ -13,8 +13,8 @@ HERE = Path(__file__).parents[1]
 # In the order in which one would read them.
 ROOMS = (
     *("layers", "loss", "models", "optim", "training", "tasks", "data", "decoding", "inference"),
-    *("evaluation", "runs", "parallel", "core", "accelerate", "gradcheck", "course", "explorer"),
-    "commands",
+    *("evaluation", "runs", "parallel", "core", "accelerate", "gradcheck", "cases", "course"),
+    *("explorer", "commands"),
 )
 REST = """
 The rest is in its rooms. ``layers.linear`` below is ``minitransformer.layers.linear``, one file and

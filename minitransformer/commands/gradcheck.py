@@ -7,11 +7,11 @@ import math
 import sys
 from collections import Counter
 
+from minitransformer.cases import CASES
 from minitransformer.commands.apart import OutOfTimeError, run_apart
 from minitransformer.core.errors import ExplainedError
 from minitransformer.core.twins import accelerated
 from minitransformer.gradcheck import CheckError, report
-from minitransformer.gradcheck.cases import CASES
 from minitransformer.gradcheck.check import LONGEST, WAYS_OUT
 from minitransformer.gradcheck.learner import check_file, did_you_mean
 

@@ -15,8 +15,6 @@ and ``minitransformer gradcheck`` for all layers and the whole model. How a chec
     evidence    what is known of a wrong one, and a way to ask the pair again
     diagnosis   which mistake explains it
     report      what was found, in words
-
-``cases`` lists our own layers.
 """
 
 from minitransformer.gradcheck.check import check_pair

@@ -8,9 +8,9 @@ from cuda_shim.fake_cublas import HANDLE, FakeCublas
 from cuda_shim.machine import Machine, build, compiler
 
 from minitransformer.accelerate.cuda import kernels, matmul
+from minitransformer.cases import layers, models
 from minitransformer.core.backend import Device, DeviceError, select_device
 from minitransformer.core.counter_generator import CounterGenerator
-from minitransformer.gradcheck import cases
 from minitransformer.layers import attention, dropout, embedding, feed_forward, layer_norm, residual
 from minitransformer.loss import cross_entropy, projected_loss
 from minitransformer.optim import adam
@@ -63,7 +63,8 @@ def shim(monkeypatch, kernel_files):
     monkeypatch.setattr(kernels, "run", cpu.run)
     cublas = FakeCublas()
     monkeypatch.setattr(matmul, "_cublas", lambda: (cublas, HANDLE))
-    monkeypatch.setattr(cases, "HostGenerator", lambda xp: CounterGenerator(0, xp))
+    for cases in (layers, models):
+        monkeypatch.setattr(cases, "HostGenerator", lambda xp: CounterGenerator(0, xp))
     for function in WITH_TWINS:
         monkeypatch.setitem(function.twins, "strict_cupy", function.twins["cupy"])
     return Gpu(Device("stand-in", strict_cupy.strict), cpu, cublas)
@@ -78,5 +79,6 @@ def gpu(request, monkeypatch):
         device = select_device("cuda")
     except DeviceError as error:
         pytest.skip(str(error))
-    monkeypatch.setattr(cases, "HostGenerator", lambda xp: CounterGenerator(0, xp))
+    for cases in (layers, models):
+        monkeypatch.setattr(cases, "HostGenerator", lambda xp: CounterGenerator(0, xp))
     return Gpu(device)

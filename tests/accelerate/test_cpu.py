@@ -15,18 +15,18 @@ import pytest
 
 from minitransformer import Transformer, accelerated
 from minitransformer.accelerate import cpu
-from minitransformer.core.memory import keep_freed_memory
-from minitransformer.core.twins import TwinCache
-from minitransformer.core.workers import Workers
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases import CASES
+from minitransformer.cases.case import (
     BATCH,
-    CASES,
     LABELS,
     NOTHING_ALLOWED,
     SOURCE_MASK,
     TARGET_MASK,
-    small_config,
 )
+from minitransformer.cases.models import small_config
+from minitransformer.core.memory import keep_freed_memory
+from minitransformer.core.twins import TwinCache
+from minitransformer.core.workers import Workers
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,

@@ -9,10 +9,12 @@ from strict_cupy import StrictArray, StrictCupy, strict
 
 from minitransformer.accelerate.cuda import atomic_embedding_gradients, launches
 from minitransformer.accelerate.cuda import loss as cuda_loss
+from minitransformer.cases import CASES
+from minitransformer.cases.case import BATCH
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, array_namespace, is_array, like, to_host
 from minitransformer.core.counter_generator import CounterGenerator
 from minitransformer.core.twins import TwinCache, accelerated
-from minitransformer.gradcheck.cases import BATCH, CASES, small_config
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import CASES, D, F, away_from_kinks
+from minitransformer.cases import CASES
+from minitransformer.cases.case import D, F, away_from_kinks
 from minitransformer.gradcheck.modules import moved_from_start
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import linear

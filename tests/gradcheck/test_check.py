@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
+from minitransformer.cases.case import LABELS, SOURCE, TARGET
+from minitransformer.cases.models import ModelLoss, small_config
 from minitransformer.gradcheck import CheckError, check_module, check_pair
-from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, ModelLoss, small_config
 from minitransformer.gradcheck.numeric import numeric_gradient, refined_slope, slope
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.relu import relu, relu_backward

@@ -9,14 +9,9 @@ from dataclasses import replace
 import pytest
 from battery.table import slipped
 
+from minitransformer.cases.case import LABELS, SOURCE, TARGET
+from minitransformer.cases.models import ModelLoss, small_convolution_config
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
-    LABELS,
-    SOURCE,
-    TARGET,
-    ModelLoss,
-    small_convolution_config,
-)
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslator,
     GatedConvolution,

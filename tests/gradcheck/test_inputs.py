@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from minitransformer.cases import CASES
 from minitransformer.gradcheck import check_pair
-from minitransformer.gradcheck.cases import CASES
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.linear import linear, linear_backward
 

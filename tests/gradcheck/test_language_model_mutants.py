@@ -1,13 +1,9 @@
 import pytest
 from battery.table import slipped
 
+from minitransformer.cases.case import LABELS, TARGET
+from minitransformer.cases.models import ModelLoss, small_language_model_config
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
-    LABELS,
-    TARGET,
-    ModelLoss,
-    small_language_model_config,
-)
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.token_model import TokenModel
 

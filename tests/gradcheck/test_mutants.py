@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from minitransformer.cases.layers import TiedEmbedding
 from minitransformer.core.module import FlatParameters, Module
 from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.gradcheck.cases import TiedEmbedding
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     merge_heads,

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from battery.table import slipped
 
-from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     LABELS,
     SOME_TOKENS,
     SOURCE,
@@ -22,12 +21,12 @@ from minitransformer.gradcheck.cases import (
     F,
     H,
     K,
-    ModelLoss,
     S,
-    StatesAndLast,
     T,
-    small_recurrent_config,
 )
+from minitransformer.cases.layers import StatesAndLast
+from minitransformer.cases.models import ModelLoss, small_recurrent_config
+from minitransformer.gradcheck import check_module
 from minitransformer.layers import additive_attention, elman, gru, lstm
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional

@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from battery.table import slipped
 
+from minitransformer.cases.case import LABELS, SOURCE, TARGET
+from minitransformer.cases.models import ModelLoss, small_restricted_config
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
-    LABELS,
-    SOURCE,
-    TARGET,
-    ModelLoss,
-    small_restricted_config,
-)
 from minitransformer.gradcheck.report import WRONG
 from minitransformer.layers import restricted_attention
 from minitransformer.layers.layer_norm import LayerNorm

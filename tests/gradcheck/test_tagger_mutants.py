@@ -1,8 +1,9 @@
 import pytest
 from battery.table import slipped
 
+from minitransformer.cases.case import LABELS, TARGET
+from minitransformer.cases.models import ModelLoss, small_tagger_config
 from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import LABELS, TARGET, ModelLoss, small_tagger_config
 from minitransformer.layers.embedding import OutputProjection
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.tagger import Tagger

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.data.text.batches import Batch
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     BATCH,
     LABELS,
     SOURCE,
@@ -17,8 +16,9 @@ from minitransformer.gradcheck.cases import (
     HostGenerator,
     T,
     V,
-    small_config,
 )
+from minitransformer.cases.models import small_config
+from minitransformer.data.text.batches import Batch
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 

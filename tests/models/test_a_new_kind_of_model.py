@@ -11,22 +11,22 @@ from tiny_run import record, tiny_recipe, trained, trained_in_two
 from tiny_translator import captions, write_recipe
 
 from minitransformer import decoding
-from minitransformer.commands.cli import main
-from minitransformer.commands.train import _toml
-from minitransformer.data.text.vocabulary import BOS, EOS
-from minitransformer.decoding import states
-from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.gradcheck import check_module
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     BATCH,
     LABELS,
     SOURCE,
     TARGET,
     B,
     D,
-    ModelLoss,
     V,
 )
+from minitransformer.cases.models import ModelLoss
+from minitransformer.commands.cli import main
+from minitransformer.commands.train import _toml
+from minitransformer.data.text.vocabulary import BOS, EOS
+from minitransformer.decoding import states
+from minitransformer.decoding.whole import WholeDecoder
+from minitransformer.gradcheck import check_module
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class, new_model
 from minitransformer.runs.checkpoint import RunError

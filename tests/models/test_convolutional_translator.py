@@ -2,9 +2,16 @@ import numpy as np
 import pytest
 
 from minitransformer import decoding
+from minitransformer.cases.case import (
+    BATCH,
+    SOURCE,
+    TARGET,
+    B,
+    D,
+)
+from minitransformer.cases.models import small_convolution_config
 from minitransformer.data.text.vocabulary import BOS, PAD
 from minitransformer.decoding.attention import cross_attention
-from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, B, D, small_convolution_config
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslator,
     ConvolutionalTranslatorConfig,

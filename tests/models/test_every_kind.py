@@ -12,6 +12,14 @@ from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
 
 from minitransformer import accelerated
+from minitransformer.cases.case import (
+    BATCH,
+    LABELS,
+    SOURCE,
+    TARGET,
+    B,
+    V,
+)
 from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import Labelled
@@ -19,7 +27,6 @@ from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.gradcheck.cases import BATCH, LABELS, SOURCE, TARGET, B, V
 from minitransformer.models.registry import KINDS, config_class, config_of, new_model
 
 BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import TARGET, V, small_language_model_config
+from minitransformer.cases.case import TARGET, V
+from minitransformer.cases.models import small_language_model_config
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
 CONFIG = small_language_model_config()

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import TARGET, V, small_language_model_config
+from minitransformer.cases.case import TARGET, V
+from minitransformer.cases.models import small_language_model_config
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from parity_cases import SMOOTHING, Case, WithLoss, differences
 
-from minitransformer.gradcheck.cases import LABELS, SOURCE, TARGET, D, K, V
+from minitransformer.cases.case import (
+    LABELS,
+    SOURCE,
+    TARGET,
+    D,
+    K,
+    V,
+)
 from minitransformer.models.recurrent_translator import (
     RecurrentTranslator,
     RecurrentTranslatorConfig,

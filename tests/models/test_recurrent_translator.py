@@ -3,9 +3,10 @@ import sys
 import numpy as np
 import pytest
 
+from minitransformer.cases.case import BATCH, SOURCE, TARGET, B
+from minitransformer.cases.models import small_recurrent_config
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.decoding.attention import cross_attention
-from minitransformer.gradcheck.cases import BATCH, SOURCE, TARGET, B, small_recurrent_config
 from minitransformer.models.recurrent_translator import (
     RecurrentTranslator,
     RecurrentTranslatorConfig,

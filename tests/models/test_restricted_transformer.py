@@ -3,8 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import BATCH, SOURCE, small_config
-from minitransformer.gradcheck.cases import small_restricted_config as small
+from minitransformer.cases.case import BATCH, SOURCE
+from minitransformer.cases.models import small_config
+from minitransformer.cases.models import small_restricted_config as small
 from minitransformer.models.restricted_transformer import RestrictedTransformer
 from minitransformer.models.transformer import Transformer
 

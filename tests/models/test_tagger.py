@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from minitransformer.gradcheck.cases import LABELS, TARGET, V, small_tagger_config
+from minitransformer.cases.case import LABELS, TARGET, V
+from minitransformer.cases.models import small_tagger_config
 from minitransformer.models.masked_language_model import MaskedLanguageModel
 from minitransformer.models.tagger import Tagger, TaggerConfig
 

@@ -12,7 +12,7 @@ from minitransformer import (
     cross_entropy,
     cross_entropy_backward,
 )
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     LABELS,
     SOURCE,
     SOURCE_MASK,
@@ -25,8 +25,8 @@ from minitransformer.gradcheck.cases import (
     S,
     T,
     V,
-    small_config,
 )
+from minitransformer.cases.models import small_config
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from minitransformer import CPU, Transformer, accelerated
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
 from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.core.workers import Workers
-from minitransformer.gradcheck.cases import small_config
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.adamw import AdamW
 from minitransformer.optim.sgd import SGD

@@ -9,11 +9,7 @@ import pytest
 from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with, wrong_parts
 from own_otherwise import OTHERWISE
 
-from minitransformer.course.own.package import CALLED_ALIKE
-from minitransformer.data.text.vocabulary import BOS, EOS, PAD
-from minitransformer.decoding import beam_search, greedy
-from minitransformer.decoding.hypothesis import word_scores
-from minitransformer.gradcheck.cases import (
+from minitransformer.cases.case import (
     LABELS,
     NOTHING_ALLOWED,
     SOURCE,
@@ -27,8 +23,12 @@ from minitransformer.gradcheck.cases import (
     S,
     T,
     V,
-    small_config,
 )
+from minitransformer.cases.models import small_config
+from minitransformer.course.own.package import CALLED_ALIKE
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
+from minitransformer.decoding import beam_search, greedy
+from minitransformer.decoding.hypothesis import word_scores
 from minitransformer.gradcheck.learner import load_file
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.transformer import Transformer

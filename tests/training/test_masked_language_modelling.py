@@ -5,6 +5,7 @@ import pytest
 from test_language_modelling import TEXT
 from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 
+from minitransformer.cases.models import small_language_model_config
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import (
@@ -16,7 +17,6 @@ from minitransformer.data.text.vocabulary import (
     Vocabulary,
     VocabularyError,
 )
-from minitransformer.gradcheck.cases import small_language_model_config
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,

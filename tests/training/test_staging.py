@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from minitransformer.cases.case import V
+from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
 from minitransformer.data.text.batches import Batch
-from minitransformer.gradcheck.cases import V, small_config
 from minitransformer.models.transformer import Transformer
 from minitransformer.training.staging import staged
 

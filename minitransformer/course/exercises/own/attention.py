@@ -2,6 +2,18 @@
 
 import numpy as np
 
+from minitransformer.cases.case import (
+    NOTHING_ALLOWED,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET,
+    B,
+    D,
+    H,
+    K,
+    S,
+    T,
+)
 from minitransformer.course.exercises.own.common import (
     expect_gradients,
     expect_right,
@@ -14,18 +26,6 @@ from minitransformer.course.exercises.own.common import (
 )
 from minitransformer.course.exercises.parts import array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import (
-    NOTHING_ALLOWED,
-    SOURCE,
-    SOURCE_MASK,
-    TARGET,
-    B,
-    D,
-    H,
-    K,
-    S,
-    T,
-)
 from minitransformer.layers import attention as package
 from minitransformer.layers import masks
 from minitransformer.layers.softmax import softmax

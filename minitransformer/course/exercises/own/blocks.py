@@ -5,6 +5,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from minitransformer.cases.case import (
+    SOURCE_MASK,
+    TARGET_MASK,
+    B,
+    D,
+    H,
+    S,
+    T,
+)
+from minitransformer.cases.models import small_config
 from minitransformer.course.exercises.own.common import (
     expect_gradients,
     expect_right,
@@ -16,7 +26,6 @@ from minitransformer.course.exercises.own.common import (
 from minitransformer.course.exercises.own.layers import network_weights
 from minitransformer.course.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import SOURCE_MASK, TARGET_MASK, B, D, H, S, T, small_config
 from minitransformer.gradcheck.pair import returned
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 

@@ -2,6 +2,14 @@
 
 import numpy as np
 
+from minitransformer.cases.case import (
+    SOURCE,
+    B,
+    D,
+    F,
+    T,
+    V,
+)
 from minitransformer.course.exercises.own.common import (
     expect_any_axes,
     expect_right,
@@ -14,7 +22,6 @@ from minitransformer.course.exercises.own.common import (
 )
 from minitransformer.course.exercises.parts import expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import SOURCE, B, D, F, T, V
 from minitransformer.layers import positional_encoding as positions
 from minitransformer.layers.dropout import dropout
 from minitransformer.layers.embedding import embedding, embedding_backward
@@ -273,7 +280,7 @@ def check_feed_forward(forward, backward):
 def network_weights(rng):
     """w_1, b_1, w_2, b_2 of a network with no ReLU near its kink: |x W_1| < 0.9 and b_1 = ±1.
 
-    That holds for rows x no longer than 5 √D, see :mod:`minitransformer.gradcheck.cases`.
+    That holds for rows x no longer than 5 √D, see :mod:`minitransformer.cases.case`.
     """
     w_1 = rng.standard_normal((D, F))
     w_1 *= 0.9 / (5 * np.sqrt(D)) / np.sqrt((w_1**2).sum(axis=0))

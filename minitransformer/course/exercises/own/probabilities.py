@@ -2,6 +2,16 @@
 
 import numpy as np
 
+from minitransformer.cases.case import (
+    LABELS,
+    NOTHING_ALLOWED,
+    SOURCE_MASK,
+    B,
+    H,
+    S,
+    T,
+    V,
+)
 from minitransformer.course.exercises.own.common import (
     expect_any_axes,
     expect_right,
@@ -12,7 +22,6 @@ from minitransformer.course.exercises.own.common import (
 )
 from minitransformer.course.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
 from minitransformer.loss.cross_entropy import cross_entropy

@@ -1,0 +1,271 @@
+"""Every layer, on inputs small enough to check each entry of."""
+
+from functools import partial
+
+import numpy as np
+
+from minitransformer.cases.case import (
+    LONG,
+    LONG_MASK,
+    LONG_TOKENS,
+    NOTHING_ALLOWED,
+    SOME_TOKENS,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET_MASK,
+    B,
+    Case,
+    D,
+    F,
+    H,
+    HostGenerator,
+    K,
+    S,
+    T,
+    V,
+    module,
+    pair,
+)
+from minitransformer.core.backend import array_namespace
+from minitransformer.core.module import Module
+from minitransformer.layers.additive_attention import AdditiveAttention
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.layers.bidirectional import Bidirectional
+from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.elman import Elman
+from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.gru import GRU
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.positional_encoding import (
+    positional_encoding,
+    positional_encoding_backward,
+    sinusoidal_encoding,
+)
+from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+    restricted_attention_backward,
+)
+from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
+from minitransformer.layers.softmax import softmax, softmax_backward
+
+
+class ResidualLinear(Module):
+    """A residual connection around the simplest sublayer there is."""
+
+    def __init__(self, rng, norm):
+        self.residual = ResidualConnection(D, norm=norm, p=0.3)
+        self.linear = Linear(D, D, rng)
+
+    def forward(self, x):
+        h, enter_cache = self.residual.enter(x)
+        h, linear_cache = self.linear.forward(h)
+        y, leave_cache = self.residual.leave(x, h, HostGenerator(array_namespace(x)))
+        return y, (enter_cache, linear_cache, leave_cache)
+
+    def backward(self, dy, cache):
+        enter_cache, linear_cache, leave_cache = cache
+        dx, dh = self.residual.leave_backward(dy, leave_cache)
+        dh = self.linear.backward(dh, linear_cache)
+        return dx + self.residual.enter_backward(dh, enter_cache)
+
+
+class SelfAttention(Module):
+    """Multi-head attention of a sequence to itself."""
+
+    def __init__(self, rng, attention=None):
+        self.attention = attention or MultiHeadAttention(D, H, rng)
+
+    def forward(self, x, mask=None):
+        return self.attention.forward(x, x, x, mask)
+
+    def backward(self, dy, cache):
+        return sum(self.attention.backward(dy, cache))
+
+
+class UsedTwice(Module):
+    """One layer at two places: both caches must survive and both gradients add up."""
+
+    def __init__(self):
+        self.norm = LayerNorm(D)
+
+    def forward(self, x):
+        h, first_cache = self.norm.forward(x)
+        y, second_cache = self.norm.forward(h * h)
+        return y, (h, first_cache, second_cache)
+
+    def backward(self, dy, cache):
+        h, first_cache, second_cache = cache
+        dh = self.norm.backward(dy, second_cache) * 2 * h
+        return self.norm.backward(dh, first_cache)
+
+
+class StatesAndLast(Module):
+    """A recurrent layer with all its outputs as one: the last state follows, step after step."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def forward(self, x, h, c, mask):
+        state = [s for s in (h, c) if s is not None]
+        (y, *last), cache = self.layer.forward(x, *state, mask=mask)
+        together = array_namespace(x).concatenate([y, *(s[:, None] for s in last)], axis=1)
+        return together, (y.shape[1], cache)  # (B, T + 1 or T + 2, D)
+
+    def backward(self, dy, cache):
+        length, cache = cache
+        last = [dy[:, t] for t in range(length, dy.shape[1])]
+        return self.layer.backward((dy[:, :length], *last), cache)
+
+
+class TiedEmbedding(Module):
+    """Embedding and output projection sharing one weight."""
+
+    def __init__(self, rng):
+        self.embedding = Embedding(embedding_weight(V, D, rng))
+        self.projection = OutputProjection(self.embedding.weight)
+
+    def forward(self, ids):
+        x, embedding_cache = self.embedding.forward(ids)
+        logits, projection_cache = self.projection.forward(x)
+        return logits, (embedding_cache, projection_cache)
+
+    def backward(self, dlogits, cache):
+        embedding_cache, projection_cache = cache
+        dx = self.projection.backward(dlogits, projection_cache)
+        self.embedding.backward(dx, embedding_cache)
+
+
+def _attention(mask=None, p=0.0):
+    def forward(query, key, value, mask):
+        generator = HostGenerator(array_namespace(query))
+        return scaled_dot_product_attention(query, key, value, mask, p, generator)
+
+    names = ("query", "key", "value", "mask")
+    shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
+    return pair(forward, scaled_dot_product_attention_backward, names, *shapes, mask)
+
+
+def _relu(rng):
+    x = rng.standard_normal((B, T, D))
+    return relu, relu_backward, (x + 0.1 * np.sign(x),), ("x",)  # none within 0.1 of the kink
+
+
+def _dropout(x):
+    return dropout(x, 0.3, HostGenerator(array_namespace(x)))
+
+
+def _positions(x):
+    table = array_namespace(x).asarray(sinusoidal_encoding(8, D), dtype=x.dtype)
+    return positional_encoding(x, table)
+
+
+def _recurrent(kind, *state, mask=SOME_TOKENS, **options):
+    state = (*state, None, None)[:2]
+    return module(lambda rng: StatesAndLast(kind(D, K, rng, **options)), (B, T, D), *state, mask)
+
+
+def _additive(mask=None):
+    return module(
+        lambda rng: AdditiveAttention(D, F, K, rng), (B, T, D), (B, S, F), (B, S, H), mask
+    )
+
+
+def _multi_head(rng):
+    return MultiHeadAttention(D, H, rng)
+
+
+def _convolution(width=3, mask=None, **options):
+    return module(lambda rng: Convolution(D, F, width, rng, **options), (B, LONG, D), mask)
+
+
+def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
+    def forward(query, key, value, mask):
+        generator = HostGenerator(array_namespace(query))
+        return restricted_attention(query, key, value, H, window, causal, mask, p, generator)
+
+    names = ("query", "key", "value", "mask")
+    return pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
+
+
+def _restricted_self(rng):
+    return SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng))
+
+
+LAYERS = [
+    Case("linear", module(lambda rng: Linear(D, F, rng), (B, T, D))),
+    Case("linear, no bias", module(lambda rng: Linear(D, F, rng, bias=False), (B, T, D))),
+    Case("relu", _relu),
+    Case("softmax", pair(softmax, softmax_backward, ("x",), (B, H, T, S))),
+    Case(
+        "softmax, nothing allowed in some rows",
+        pair(softmax, softmax_backward, ("x", "mask"), (B, H, T, S), NOTHING_ALLOWED),
+    ),
+    Case("dropout", pair(_dropout, dropout_backward, ("x",), (B, T, D))),
+    Case("layer_norm", module(lambda rng: LayerNorm(D), (B, T, D))),
+    Case("layer_norm, used twice", module(lambda rng: UsedTwice(), (B, T, D))),
+    Case("residual, post-norm", module(lambda rng: ResidualLinear(rng, "post"), (B, T, D))),
+    Case("residual, pre-norm", module(lambda rng: ResidualLinear(rng, "pre"), (B, T, D))),
+    Case("embedding", module(lambda rng: Embedding(embedding_weight(V, D, rng)), SOURCE)),
+    Case("embedding, tied to the projection", module(TiedEmbedding, SOURCE)),
+    Case("positional_encoding", pair(_positions, positional_encoding_backward, ("x",), (B, T, D))),
+    Case("attention", _attention()),
+    Case("attention, padding mask", _attention(SOURCE_MASK)),
+    Case("attention, nothing allowed in some rows", _attention(NOTHING_ALLOWED)),
+    Case("attention, dropout", _attention(SOURCE_MASK, p=0.3)),
+    Case(
+        "attention, multi-head self, causal and padding mask",
+        module(SelfAttention, (B, T, D), TARGET_MASK),
+    ),
+    Case(
+        "attention, multi-head cross, padding mask",
+        module(_multi_head, (B, T, D), (B, S, D), (B, S, D), SOURCE_MASK),
+    ),
+    Case("sigmoid", pair(sigmoid, sigmoid_backward, ("x",), (B, T, D))),
+    Case("elman", _recurrent(Elman, (B, K), mask=None)),
+    Case("elman, padding at both ends", _recurrent(Elman, (B, K))),
+    Case("gru", _recurrent(GRU, (B, K), mask=None)),
+    Case("gru, padding at both ends", _recurrent(GRU, (B, K))),
+    Case("gru, from the end", _recurrent(GRU, (B, K), mask=None, reverse=True)),
+    Case("lstm", _recurrent(LSTM, (B, K), (B, K), mask=None)),
+    Case("lstm, padding at both ends", _recurrent(LSTM, (B, K), (B, K))),
+    Case("bidirectional gru, padding at both ends", _recurrent(partial(Bidirectional, GRU))),
+    Case("bidirectional lstm, padding at both ends", _recurrent(partial(Bidirectional, LSTM))),
+    Case("additive_attention", _additive()),
+    Case("additive_attention, nothing allowed in some rows", _additive(NOTHING_ALLOWED[:, 0])),
+    Case("restricted_attention", _restricted(2, mask=None)),
+    Case("restricted_attention, nothing allowed in some rows", _restricted(2)),
+    Case("restricted_attention, causal, padding mask", _restricted(2, causal=True)),
+    Case("restricted_attention, one block", _restricted(4)),
+    Case("restricted_attention, dropout", _restricted(2, p=0.3)),
+    Case(
+        "restricted_attention, multi-head self, padding mask",
+        module(_restricted_self, (B, LONG, D), LONG_MASK),
+    ),
+    Case("convolution", _convolution()),
+    Case("convolution, padding mask", _convolution(mask=LONG_TOKENS)),
+    Case("convolution, causal", _convolution(width=4, causal=True)),
+    Case(
+        "convolution, causal, dilation, padding mask",
+        _convolution(dilation=2, causal=True, mask=LONG_TOKENS),
+    ),
+    Case("convolution, window longer than the sequence", _convolution(width=5, dilation=3)),
+    Case(
+        "gated_linear_unit",
+        pair(gated_linear_unit, gated_linear_unit_backward, ("x",), (B, T, 2 * D)),
+    ),
+    Case("learned_positions", module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
+    Case("feed_forward", module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
+]

@@ -1,0 +1,170 @@
+"""Whole models of every kind, with the training loss as their output, and their larger parts."""
+
+from minitransformer.cases.case import (
+    LABELS,
+    SOURCE,
+    SOURCE_MASK,
+    TARGET,
+    TARGET_MASK,
+    B,
+    Case,
+    D,
+    F,
+    H,
+    HostGenerator,
+    S,
+    T,
+    V,
+    module,
+)
+from minitransformer.core.module import Module
+from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
+from minitransformer.models.language_model import LanguageModelConfig
+from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
+from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
+from minitransformer.models.registry import new_model
+from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
+from minitransformer.models.stacks import DecoderLayer, EncoderLayer
+from minitransformer.models.tagger import TaggerConfig
+from minitransformer.models.transformer_config import TransformerConfig
+
+
+class ModelLoss(Module):
+    """The training loss of a whole model with dropout, as one function of its parameters."""
+
+    def __init__(self, model, smoothing=0.1):
+        self.model = model
+        self.smoothing = smoothing
+
+    def forward(self, *ids_and_labels):
+        *ids, labels = ids_and_labels
+        generator = HostGenerator(self.model.device.xp)
+        logits, model_cache = self.model.logits(*ids, rng=generator)
+        (loss, _), loss_cache = cross_entropy(logits, labels, self.smoothing)
+        return loss, (model_cache, loss_cache)
+
+    def backward(self, dloss, cache):
+        model_cache, loss_cache = cache
+        dlogits = cross_entropy_backward(dloss, loss_cache)
+        self.model.backward(dlogits, model_cache)
+
+
+def small_config(norm="post", tying="three-way"):
+    return TransformerConfig(
+        source_vocabulary_size=V if tying == "three-way" else V + 2,
+        target_vocabulary_size=V,
+        d_model=D,
+        num_heads=H,
+        d_ff=F,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dropout=0.2,
+        attention_dropout=0.2,
+        feed_forward_dropout=0.2,
+        norm=norm,
+        tying=tying,
+        max_length=8,
+    )
+
+
+def small_restricted_config():
+    return RestrictedTransformerConfig(**vars(small_config("pre")), window=1)
+
+
+def small_convolution_config():
+    return ConvolutionalTranslatorConfig(
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+        d_model=D,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dropout=0.2,
+        max_length=8,
+    )
+
+
+def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
+    return kind(
+        vocabulary_size=V,
+        d_model=D,
+        num_heads=H,
+        d_ff=F,
+        num_layers=2,
+        dropout=0.2,
+        attention_dropout=0.2,
+        feed_forward_dropout=0.2,
+        norm=norm,
+        max_length=T,
+        **fields,
+    )
+
+
+def small_tagger_config(norm="pre"):
+    labels = " ".join(f"label-{i}" for i in range(1, LABELS.max() + 1))
+    return small_language_model_config(norm, TaggerConfig, labels=labels)
+
+
+def small_recurrent_config(attention):
+    return RecurrentTranslatorConfig(
+        source_vocabulary_size=V,
+        target_vocabulary_size=V,
+        d_model=D,
+        d_hidden=F,
+        attention=attention,
+        dropout=0.2,
+        max_length=8,
+    )
+
+
+def _model(config, *ids):
+    def make(rng):
+        return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
+
+    return module(make, *(ids or (SOURCE, TARGET)), LABELS)
+
+
+MODELS = [
+    *(
+        case
+        for norm in ("post", "pre")
+        for case in (
+            Case(
+                f"encoder_layer, {norm}-norm",
+                module(
+                    lambda rng, n=norm: EncoderLayer(small_config(n), rng), (B, S, D), SOURCE_MASK
+                ),
+            ),
+            Case(
+                f"decoder_layer, {norm}-norm",
+                module(
+                    lambda rng, n=norm: DecoderLayer(small_config(n), rng),
+                    (B, T, D),
+                    (B, S, D),
+                    TARGET_MASK,
+                    SOURCE_MASK,
+                ),
+            ),
+            *(
+                Case(
+                    f"model, {norm}-norm, {tying} tying", _model(small_config(norm, tying)), 3, 1e-6
+                )
+                for tying in ("three-way", "two-way", "none")
+            ),
+        )
+    ),
+    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
+    Case("model, convolution", _model(small_convolution_config()), 3),
+    Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
+    Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
+    *(
+        Case(
+            f"model, {kind.kind.replace('-', ' ')}",
+            _model(small_language_model_config(kind=kind), TARGET),
+            3,
+            1e-6,
+        )
+        for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
+    ),
+    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
+]
