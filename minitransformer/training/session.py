@@ -105,8 +105,9 @@ def validated(run, recipe, device, processes=ALONE):
         parameters are, in words.
 
     Raises:
-        RunError, VocabularyError, OSError, DeviceError: as for :meth:`RunFolder.load_trained` and
-            :meth:`RunFolder.load_kept`; or the text has other labels than in the training.
+        RunError, VocabularyError, OSError, DeviceError: as for
+            :meth:`RunParameters.load_trained` and :meth:`RunFolder.load_kept`; or the text has
+            other labels than in the training.
         CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
         ProcessError: the processes have other parameters.
     """
