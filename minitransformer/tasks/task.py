@@ -159,7 +159,7 @@ def opened(path):
     """The RunFolder at ``path``, which has a run, with what runs of its task keep.
 
     Raises:
-        RunError, OSError: as for :meth:`RunFolder.load_config`.
+        RunError, OSError: as for :meth:`RunPaths.load_config`.
     """
     config, _ = RunFolder(path).load_config()
     return RunFolder(path, task_class(config).kept_files)

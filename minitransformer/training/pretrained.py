@@ -40,7 +40,7 @@ class Pretrained:
         """What the run in the folder ``path`` has learned, if all its files belong together.
 
         Raises:
-            RunError, VocabularyError, OSError: as for :meth:`RunFolder.load_trained`.
+            RunError, VocabularyError, OSError: as for :meth:`RunParameters.load_trained`.
         """
         run = opened(path)
         run.bind()

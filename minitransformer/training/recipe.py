@@ -119,7 +119,7 @@ class Recipe:
 
         Raises:
             RecipeError: its configuration has none.
-            CheckpointError: as for :meth:`RunFolder.load_config`.
+            CheckpointError: as for :meth:`RunPaths.load_config`.
         """
         _, sections = run.load_config()
         try:

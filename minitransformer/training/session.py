@@ -66,8 +66,12 @@ def prepare(job):
         run.require_bound()
         kept = {name: run.load_kept(name) for name in job.folder.kept}
         pretrained = Pretrained.kept_in(run)
+    elif pretrained:
+        kept = pretrained.kept
     else:
-        kept = pretrained.kept if pretrained else processes.first(job.task.keep, examples, recipe)
+        for name in job.folder.kept:  # which takes seconds
+            progress.say(f"learning the {name} from the training data")
+        kept = processes.first(job.task.keep, examples, recipe)
     config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
     if stored:
         _require_same_recipe(run, recipe, config, stored)
@@ -101,8 +105,9 @@ def validated(run, recipe, device, processes=ALONE):
         parameters are, in words.
 
     Raises:
-        RunError, VocabularyError, OSError, DeviceError: as for :meth:`RunFolder.load_trained` and
-            :meth:`RunFolder.load_kept`; or the text has other labels than in the training.
+        RunError, VocabularyError, OSError, DeviceError: as for
+            :meth:`RunParameters.load_trained` and :meth:`RunFolder.load_kept`; or the text has
+            other labels than in the training.
         CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
         ProcessError: the processes have other parameters.
     """

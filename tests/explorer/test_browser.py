@@ -32,6 +32,10 @@ HTML = "<b>fett</b><img src=x onerror=alert(1)></script>"
 CSS = "css selector"
 PHONE = 390  # pixels
 STILL = "--force-prefers-reduced-motion"  # a piece that is still appearing is no text yet
+TEXTS = """
+return [...document.querySelectorAll(arguments[0])].map((element) =>
+  element.getClientRects().length ? (element.innerText ?? element.textContent).trim() : "");
+"""  # all that is seen, at once: a table has hundreds of cells
 VIEWS = ["next", "attention", "gradients"]
 
 
@@ -62,7 +66,7 @@ class Page:
         self.one(selector).click()
 
     def texts(self, selector):
-        return [element.text for element in self.all(selector)]
+        return self.run(TEXTS, selector)
 
     def press(self, *keys):
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
