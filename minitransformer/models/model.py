@@ -55,7 +55,7 @@ class Model(Module):
         """Raise a ValueError where ``batch``, on the host, is not for this model."""
 
     def replica(self):
-        """A model of the same parameter array, with a gradient array of its own.
+        """A model of the same parameter array, with a gradient array and buffers of its own.
 
         Replicas run forward and backward side by side, each on its shard of a batch; the sum of
         their gradients is that of the batch. It is for training as long as neither is moved.

@@ -12,7 +12,7 @@ DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the
     "step": schedule.step_decay,
 }
 SCHEDULES = *DECAYS, "inverse-sqrt", "noam", "plateau"
-# What each optimizer or schedule has a use for, or none.
+# Fields that some optimizers have no use for.
 OF_OPTIMIZERS = "momentum", "nesterov", "weight_decay"
 MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"

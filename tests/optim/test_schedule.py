@@ -9,6 +9,7 @@ from minitransformer.optim.schedule import (
     inverse_sqrt,
     linear_decay,
     noam,
+    plateau,
     step_decay,
 )
 from minitransformer.training.config import TrainingConfig
@@ -41,6 +42,7 @@ def test_noam_is_the_inverse_square_root_with_a_peak_of_its_own(step):
         lambda *a: linear_decay(*a, 1000),
         lambda *a: cosine_decay(*a, 1000),
         lambda *a: step_decay(*a, 1000),
+        lambda *a: plateau(*a, 0),
     ],
 )
 def test_the_warm_up_is_a_straight_line_to_the_peak(schedule):
@@ -92,5 +94,6 @@ def test_the_configuration_chooses_the_schedule():
         "linear": linear_decay(301, 0.002, 30, 400),
         "cosine": cosine_decay(301, 0.002, 30, 400),
         "step": step_decay(301, 0.002, 30, 400),
+        "plateau": plateau(301, 0.002, 30, 2),
     }.items():
-        assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, model) == rate
+        assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, model, 2) == rate

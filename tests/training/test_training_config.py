@@ -14,6 +14,7 @@ from minitransformer.training.config import TrainingConfig
         "save_every",
         "average",
         "peak_learning_rate",
+        "plateau_epochs",
     ],
 )
 def test_what_must_be_positive_is(name):
@@ -22,7 +23,7 @@ def test_what_must_be_positive_is(name):
             TrainingConfig(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["consistency", "clip_norm", "patience", "seed"])
+@pytest.mark.parametrize("name", ["consistency", "clip_norm", "patience", "seed", "weight_decay"])
 def test_what_may_be_zero_is_not_negative(name):
     assert getattr(TrainingConfig(**{name: 0}), name) == 0
     for value in (-1, float("nan")):
@@ -30,7 +31,7 @@ def test_what_may_be_zero_is_not_negative(name):
             TrainingConfig(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["label_smoothing", "subword_dropout"])
+@pytest.mark.parametrize("name", ["label_smoothing", "subword_dropout", "momentum"])
 def test_probabilities_are_below_one(name):
     assert getattr(TrainingConfig(**{name: 0.99}), name) == 0.99
     for value in (-0.1, 1, float("nan")):
@@ -44,7 +45,7 @@ def test_there_are_no_more_shards_than_any_machine_has_cores():
         TrainingConfig(shards=1025)
 
 
-@pytest.mark.parametrize("name", ["peak_learning_rate", "consistency"])
+@pytest.mark.parametrize("name", ["peak_learning_rate", "consistency", "weight_decay"])
 def test_rates_and_weights_are_finite(name):
     with pytest.raises(ValueError, match=f"{name}=inf must be finite"):
         TrainingConfig(**{name: float("inf")})
@@ -52,6 +53,7 @@ def test_rates_and_weights_are_finite(name):
 
 def test_an_unknown_schedule_is_refused_with_the_known_ones():
     with pytest.raises(
-        ValueError, match="'triangle'; choose one of linear, cosine, step, inverse-sqrt, noam"
+        ValueError,
+        match="'triangle'; choose one of linear, cosine, step, inverse-sqrt, noam, plateau",
     ):
         TrainingConfig(schedule="triangle")
