@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only
+from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only, several
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call
@@ -42,8 +42,7 @@ def check_exact_search(exact_search):
         best, best_log_p, likelier = _by_trying_all(next_log_p, max_length)
         asked.clear()
         result = call("exact_search", exact_search, next_log_p, max_length)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise CheckError("exact_search must return the sequence and its log-probability")
+        several("exact_search", result, 2, "the sequence and its log-probability")
         expect("the log-probability", result[1], best_log_p, hint="there is a likelier sequence")
         if tuple(result[0]) != best:
             raise CheckError(f"the sequence is {result[0]} and should be {best}")

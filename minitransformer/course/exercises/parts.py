@@ -248,7 +248,7 @@ def several(name, result, count, form):
 def expect_boolean(what, array):
     """Raise a CheckError unless it is a boolean array; ``what`` is ``"the mask must be"``."""
     kind = getattr(array, "dtype", None)
-    if kind != bool:
+    if kind != "bool":
         raise CheckError(f"{what} a boolean array; it is {kind or returned(array)}")
 
 
