@@ -40,18 +40,20 @@ def check_most_attended(most_attended):
         raise CheckError(
             "most_attended must return pieces of source_pieces, strings, not positions"
         )
-    expected = _pieces(weights.mean(axis=0))
-    if list(given) == expected:
-        return
-    hint = ""
-    if list(given) == _pieces(weights[0]):
-        hint = "; these are those of the first head, take the mean over the heads"
-    elif list(given) == _pieces(weights.max(axis=0)):
-        hint = "; take the mean over the heads, not the largest"
-    t = next(t for t in range(T) if given[t] != expected[t])
-    raise CheckError(
-        f"most_attended says {given[t]!r} for target position {t}, and it is {expected[t]!r}{hint}"
+    expected, of_first, of_largest = (
+        [PIECES[s] for s in array.argmax(axis=-1)]
+        for array in (weights.mean(axis=0), weights[0], weights.max(axis=0))
     )
+    for t, (piece, right) in enumerate(zip(given, expected, strict=True)):
+        if piece != right:
+            hint = ""
+            if list(given) == of_first:
+                hint = "; these are those of the first head, take the mean over the heads"
+            elif list(given) == of_largest:
+                hint = "; take the mean over the heads, not the largest"
+            raise CheckError(
+                f"most_attended says {piece!r} for target position {t}, and it is {right!r}{hint}"
+            )
 
 
 def check_crossings(crossings):
@@ -59,22 +61,19 @@ def check_crossings(crossings):
         given = call("crossings", crossings, list(alignment))
         pairs = [(t, u) for u in range(len(alignment)) for t in range(u)]
         expected = sum(alignment[t] > alignment[u] for t, u in pairs)
-        neighbours = sum(alignment[t] > alignment[u] for t, u in pairs if u == t + 1)
-        equal_too = sum(alignment[t] >= alignment[u] for t, u in pairs)
         mistakes = {
-            neighbours: "the two need not be neighbours",
-            equal_too: "two that look at the same position do not cross",
-            len(pairs) - expected: "these are the pairs that do not cross",
-            2 * expected: "count each pair once",
+            "count each pair once": 2 * expected,
+            "these are the pairs that do not cross": len(pairs) - expected,
+            "two that look at the same position do not cross": sum(
+                alignment[t] >= alignment[u] for t, u in pairs
+            ),
+            "the two need not be neighbours": sum(
+                alignment[t] > alignment[u] for t, u in pairs if u == t + 1
+            ),
         }
         hint = "t comes before u, and looks behind where u looks"
-        if isinstance(given, int | float | np.number):
-            hint = mistakes.get(given, hint)
-        expect(f"crossings({alignment}), {what},", given, expected, hint=hint)
-
-
-def _pieces(weights):
-    return [PIECES[s] for s in weights.argmax(axis=-1)]
+        what = f"crossings({alignment}), {what},"
+        expect(what, given, expected, hint=hint, mistakes=mistakes)
 
 
 PARTS = [

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.course.exercises.parts import Part, expect, expect_pair, normal, read_only
+from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.numeric import numeric_gradient
 from minitransformer.gradcheck.pair import call
 
@@ -13,102 +13,86 @@ N, B, T, D, F = 5, 2, 3, 4, 6
 
 
 def check_residual_chain_slope(residual_chain_slope):
-    rng = np.random.default_rng(2)
-    for slopes in ([0.5], [2.0, -0.25], rng.uniform(-0.3, 0.3, 60).tolist()):
+    hint = "what a block returns is x plus something: its slope is 1 plus something"
+    for slopes in ([0.5], [2.0, -0.25], np.random.default_rng(2).uniform(-0.3, 0.3, 60).tolist()):
         given = call("residual_chain_slope", residual_chain_slope, list(slopes))
-        expected = math.prod(1 + slope for slope in slopes)
-        what = slopes if len(slopes) < 3 else "60 slopes"
-        expect(
-            f"residual_chain_slope({what})",
-            given,
-            expected,
-            hint="what a block returns is x plus something: its slope is 1 plus something",
-        )
+        what = f"residual_chain_slope({slopes if len(slopes) < 3 else '60 slopes'})"
+        expect(what, given, math.prod(1 + slope for slope in slopes), hint=hint)
 
 
 def check_gram(forward, backward):
-    x = np.random.default_rng(2).standard_normal((N, D))
-    y, cache = y_and_cache("gram", forward, x)
-    expect("y", y, x @ x.T)
-    report = check_pair(forward, backward, (x,), names=("x",))
-    if not report.right:
-        symmetric = x @ x.T
-        dx = array_of(call("gram_backward", backward, read_only(symmetric), cache), x.shape)
-        if dx is not None and np.allclose(dx, 2 * symmetric @ x):
-            raise CheckError(
-                "dx is right for a symmetric dy, and for no other: what does dy become when the "
-                "second x is brought to stand where the first does?"
-            )
-    return report
+    (x,) = normal(2, (N, D))
+    symmetric = x @ x.T
+    slip = (
+        "dx is right for a symmetric dy, and for no other: what does dy become when the second x "
+        "is brought to stand where the first does?"
+    )
+    return expect_pair(
+        "gram",
+        (forward, backward),
+        (x,),
+        symmetric,
+        names=("x",),
+        dy=symmetric,
+        slips={slip: ("x", 2 * symmetric @ x)},
+    )
 
 
 def check_two_layer_network(forward, backward):
-    rng = np.random.default_rng(2)
-    x, w_1, w_2 = (rng.standard_normal(shape) for shape in ((B, T, D), (D, F), (F, D)))
-    b_1, b_2 = rng.standard_normal(F), rng.standard_normal(D)
-    y, _ = y_and_cache("two_layer_network", forward, x, w_1, b_1, w_2, b_2)
-    expected = x + np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
-    expect("y", y, expected, hint="is x added at the end, and b_1 before the maximum is taken?")
-    names = ("x", "w_1", "b_1", "w_2", "b_2")
-    return check_pair(forward, backward, (x, w_1, b_1, w_2, b_2), names=names)
+    x, w_1, w_2, b_1, b_2 = normal(2, (B, T, D), (D, F), (F, D), F, D)
+    return expect_pair(
+        "two_layer_network",
+        (forward, backward),
+        (x, w_1, b_1, w_2, b_2),
+        x + np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2,
+        hint="is x added at the end, and b_1 before the maximum is taken?",
+        names=("x", "w_1", "b_1", "w_2", "b_2"),
+    )
 
 
 def check_gradients_of(gradients_of):
-    rng = np.random.default_rng(2)
-    x, w, dy = (read_only(rng.standard_normal(shape)) for shape in ((N, D), (D, D), (N, D)))
-
+    x, w, dy = map(read_only, normal(2, (N, D), (D, D), (N, D)))
     z, h = x @ w, np.tanh(x @ w)
     chain = [("z", ("x", "w"), _product_backward, (x, w)), ("h", ("z",), _tanh_backward, h)]
-    numeric = {
+    expected = {
         "w": numeric_gradient(lambda w: np.tanh(x @ w), w, dy),
         "x": numeric_gradient(lambda x: np.tanh(x @ w), x, dy),
+        "h": dy,
     }
-    _compare("a chain, h = tanh(x w)", gradients_of, chain, dy, numeric | {"h": dy})
+    _compare("a chain, h = tanh(x w)", gradients_of, chain, dy, expected)
 
     loop = [*chain, ("r", ("h", "w"), _product_backward, (h, w)), ("y", ("x", "r"), _sum, None)]
-    numeric = {
+    expected = {
         "w": numeric_gradient(lambda w: x + np.tanh(x @ w) @ w, w, dy),
         "x": numeric_gradient(lambda x: x + np.tanh(x @ w) @ w, x, dy),
+        "r": dy,
+        "y": dy,
     }
-    _compare(
-        "y = x + tanh(x w) w, where x and w are used twice",
-        gradients_of,
-        loop,
-        dy,
-        numeric | {"r": dy, "y": dy},
-        hint="are the gradients of all uses added, and to an array that is nobody else's?",
-    )
+    hint = "are the gradients of all uses added, and to an array that is nobody else's?"
+    what = "y = x + tanh(x w) w, where x and w are used twice"
+    _compare(what, gradients_of, loop, dy, expected, hint)
 
     square = [*chain, ("y", ("h", "h"), _times_backward, (h, h))]
-    _compare(
-        "y = h · h, where h is both inputs of one call",
-        gradients_of,
-        square,
-        dy,
-        {"h": 2 * h * dy, "w": x.T @ (2 * h * dy * (1 - h**2))},
-    )
+    expected = {"h": 2 * h * dy, "w": x.T @ (2 * h * dy * (1 - h**2))}
+    _compare("y = h · h, where h is both inputs of one call", gradients_of, square, dy, expected)
 
     idle = [*chain[:1], ("unused", ("z", "v"), _times_backward, (z, z)), *chain[1:]]
-    gradients = _gradients(
-        "a tape with a call that the last output does not use", gradients_of, idle, dy
-    )
+    what = "a tape with a call that the last output does not use"
+    gradients = _compare(what, gradients_of, idle, dy, {})
     for name in ("unused", "v"):
         if name in gradients and np.any(gradients[name]):
             raise CheckError(f"the last output does not depend on {name!r}; it has no gradient")
 
 
 def _compare(what, gradients_of, tape, dy, expected, hint=""):
-    gradients = _gradients(what, gradients_of, tape, dy)
+    """Raise a CheckError unless the gradients by name are as expected; returns all of them."""
+    gradients = call(f"gradients_of, given {what},", gradients_of, tape, dy)
+    if not isinstance(gradients, dict):
+        raise CheckError(f"gradients_of returned {type(gradients).__name__}; expected a dictionary")
     for name, gradient in expected.items():
         if name not in gradients:
             raise CheckError(f"{what}: there is no gradient of {name!r}")
         expect(f"{what}: the gradient of {name!r}", gradients[name], gradient, 1e-7, hint)
-
-
-def _gradients(what, gradients_of, tape, dy):
-    gradients = call(f"gradients_of, given {what},", gradients_of, tape, dy)
-    if not isinstance(gradients, dict):
-        raise CheckError(f"gradients_of returned {type(gradients).__name__}; expected a dictionary")
     return gradients
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only
+from minitransformer.course.exercises.parts import Part, expect, expect_call, normal, read_only
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -17,70 +17,40 @@ B, D = 5, 4
 
 def check_best_forward_step(best_forward_step):
     for u, f, f2 in ((2.0**-53, 1.3, 0.2), (2.0**-24, 0.5, 3.0)):
-        step = call("best_forward_step", best_forward_step, u, f, f2)
-        what = f"best_forward_step({u:.3g}, {f:g}, {f2:g})"
-        expect(what, step, 2 * math.sqrt(u * f / f2), hint="where is h/2 f'' + 2 u f/h smallest?")
+        expected, hint = 2 * math.sqrt(u * f / f2), "where is h/2 f'' + 2 u f/h smallest?"
+        expect_call("best_forward_step", best_forward_step, (u, f, f2), expected, hint=hint)
 
 
 def check_gradient_by_differences(gradient_by_differences):
-    rng = np.random.default_rng(3)
-    x, dy = read_only(rng.standard_normal((3, 4))), read_only(rng.standard_normal((3, 4)))
-
-    def gradient(function, dy):
-        return call("gradient_by_differences", gradient_by_differences, function, x, dy)
-
-    expect("the gradient of Σ sin(x) · dy", gradient(np.sin, dy), np.cos(x) * dy, 1e-8)
+    x, dy = map(read_only, normal(3, (3, 4), (3, 4)))
 
     def beside_something_large(x):
         return np.concatenate([np.sin(x).ravel(), [1e7]])
 
-    expect(
-        "the gradient of a function with a large output that does not depend on x",
-        gradient(beside_something_large, np.append(dy, 1.0)),
-        np.cos(x) * dy,
-        1e-6,
-        hint="subtract the two outputs before you sum them",
-    )
+    beside = "a function with a large output that does not depend on x"
+    subtract = "subtract the two outputs before you sum them"
+    for what, function, upstream, tolerance, hint in (
+        ("Σ sin(x) · dy", np.sin, dy, 1e-8, ""),
+        (beside, beside_something_large, np.append(dy, 1.0), 1e-6, subtract),
+    ):
+        given = call("gradient_by_differences", gradient_by_differences, function, x, upstream)
+        expect(f"the gradient of {what}", given, np.cos(x) * dy, tolerance, hint)
 
 
 def check_complex_step(complex_step):
     def f(x):
         return np.exp(x) / (1 + x**2)
 
+    hint = "nothing is subtracted, so h may be as small as 1e-100"
     for x in (0.3, 1.7):
         slope = call("complex_step", complex_step, f, x)
-        expect(
-            f"the slope of exp(x) / (1 + x²) at {x}",
-            slope,
-            math.exp(x) * (1 - x) ** 2 / (1 + x**2) ** 2,
-            1e-14,
-            hint="nothing is subtracted, so h may be as small as 1e-100",
-        )
+        expected = math.exp(x) * (1 - x) ** 2 / (1 + x**2) ** 2
+        expect(f"the slope of exp(x) / (1 + x²) at {x}", slope, expected, 1e-14, hint)
 
 
 def check_backward_is_right(backward_is_right):
-    for name, forward, backward, make_inputs, right in _judged():
-        inputs = tuple(map(read_only, make_inputs(np.random.default_rng(3))))
-        answer = call("backward_is_right", backward_is_right, forward, backward, inputs)
-        if not isinstance(answer, bool | np.bool_):
-            raise CheckError(
-                f"backward_is_right returned {type(answer).__name__}; expected True or False"
-            )
-        if answer != right:
-            raise CheckError(f"it {'rejects' if right else 'accepts'} {name}")
-
-
-def _judged():
-    """Name, forward, backward, inputs and whether it is right, of backwards to be judged."""
-
-    def norm_inputs(rng):
-        return rng.standard_normal((B, D)), rng.uniform(0.5, 1.5, D), rng.standard_normal(D)
-
-    def linear_inputs(rng):
-        return rng.standard_normal((B, D)), rng.standard_normal((D, D)), rng.standard_normal(D)
-
-    def one(rng):
-        return (rng.standard_normal((B, D)),)
+    (x, weight, bias), gamma = normal(3, (B, D), (D, D), D), np.linspace(0.5, 1.5, D)
+    to_norm, to_linear, to_one = (x, gamma, bias), (x, weight, bias), (x,)
 
     def no_mean_term(dy, cache):
         _, sigma, gamma = cache
@@ -100,62 +70,43 @@ def _judged():
         dx[np.unravel_index(np.argmax(abs(dx)), dx.shape)] *= 1.001
         return dx
 
-    return [
-        ("linear's backward, which is right", linear, linear_backward, linear_inputs, True),
-        (
-            "LayerNorm's backward, which is right",
-            layer_norm,
-            layer_norm_backward,
-            norm_inputs,
-            True,
+    def zeros(dy, cache):
+        return np.zeros_like(dy)
+
+    def divided(dy, cache):
+        return softmax_backward(dy, cache) / B
+
+    right = {
+        "linear's backward, which is right": (linear, linear_backward, to_linear),
+        "LayerNorm's backward, which is right": (layer_norm, layer_norm_backward, to_norm),
+        "softmax's backward, which is right: is its gradient zero for your dy?": (
+            (softmax, softmax_backward, to_one)
         ),
-        (
-            "softmax's backward, which is right: is its gradient zero for your dy?",
-            softmax,
-            softmax_backward,
-            one,
-            True,
+        "ReLU's backward, which is right": (relu, relu_backward, to_one),
+    }
+    wrong = {
+        "a softmax backward that returns zeros: what is your upstream gradient?": (
+            (softmax, zeros, to_one)
         ),
-        ("ReLU's backward, which is right", relu, relu_backward, one, True),
-        (
-            "a softmax backward that returns zeros: what is your upstream gradient?",
-            softmax,
-            lambda dy, cache: np.zeros_like(dy),
-            one,
-            False,
+        "a softmax backward divided by the batch size": (softmax, divided, to_one),
+        "LayerNorm without mean(dx̂)": (layer_norm, no_mean_term, to_norm),
+        "a linear backward with a transposed weight gradient: does dy differ from x?": (
+            (linear, transposed, to_linear)
         ),
-        (
-            "a softmax backward divided by the batch size",
-            softmax,
-            lambda dy, cache: softmax_backward(dy, cache) / B,
-            one,
-            False,
-        ),
-        ("LayerNorm without mean(dx̂)", layer_norm, no_mean_term, norm_inputs, False),
-        (
-            "a linear backward with a transposed weight gradient: does dy differ from x?",
-            linear,
-            transposed,
-            linear_inputs,
-            False,
-        ),
-        (
-            "a linear backward with a mean in place of the sum for the bias: is every gradient "
-            "compared?",
-            linear,
-            mean_bias,
-            linear_inputs,
-            False,
-        ),
-        (
-            "a ReLU backward with one entry wrong by a thousandth: what is your tolerance, and is "
-            "every entry compared?",
-            relu,
-            one_entry_off,
-            one,
-            False,
-        ),
-    ]
+        "a linear backward with a mean in place of the sum for the bias: is every gradient "
+        "compared?": (linear, mean_bias, to_linear),
+        "a ReLU backward with one entry wrong by a thousandth: what is your tolerance, and is "
+        "every entry compared?": (relu, one_entry_off, to_one),
+    }
+    for name, (forward, backward, inputs) in (right | wrong).items():
+        inputs = tuple(map(read_only, inputs))
+        answer = call("backward_is_right", backward_is_right, forward, backward, inputs)
+        if not isinstance(answer, bool | np.bool_):
+            raise CheckError(
+                f"backward_is_right returned {type(answer).__name__}; expected True or False"
+            )
+        if answer != (name in right):
+            raise CheckError(f"it {'rejects' if name in right else 'accepts'} {name}")
 
 
 PARTS = [

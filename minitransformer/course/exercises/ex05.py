@@ -5,9 +5,9 @@ from collections import Counter
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import Part, expect, expect_pair, normal, read_only
 from minitransformer.data.text.bpe_dropout import BPEDropout
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.embedding import embedding, embedding_backward
 
@@ -16,21 +16,20 @@ IDS = np.array([[2, 7, 2], [5, 2, 7]])  # (B, T)
 
 
 def check_scatter_by_product(scatter_by_product):
-    rng = np.random.default_rng(5)
-    dx, weight = rng.standard_normal((*IDS.shape, D)), rng.standard_normal((V, D))
+    dx, weight = map(read_only, normal(5, (*IDS.shape, D), (V, D)))
     expected = embedding_backward(dx, embedding(IDS, weight)[1])
-    arguments = read_only(dx), read_only(IDS), V
-    dweight = call("scatter_by_product", scatter_by_product, *arguments)
+    dweight = call("scatter_by_product", scatter_by_product, dx, read_only(IDS), V)
     hint = "has it the factor √D, and for each id the sum over all places where it stands?"
     expect("dweight", dweight, expected, hint=hint)
 
 
 def check_tied_bigram(forward, backward):
-    weight = np.random.default_rng(5).standard_normal((V, D))
-    y, _ = y_and_cache("tied_bigram", forward, weight, IDS)
+    (weight,) = normal(5, (V, D))
     expected = math.sqrt(D) * weight[IDS] @ weight.T
-    expect("y", y, expected, hint="y is √D · weight[ids] weightᵀ")
-    return check_pair(forward, backward, (weight, IDS), names=("weight", "ids"))
+    hint, names = "y is √D · weight[ids] weightᵀ", ("weight", "ids")
+    return expect_pair(
+        "tied_bigram", (forward, backward), (weight, IDS), expected, hint, names=names
+    )
 
 
 def check_fewest_pieces(fewest_pieces):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import Part, expect, expect_pair, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -27,9 +27,9 @@ def check_dx_when_scaled(dx_when_scaled):
 
 
 def check_lean_layer_norm(forward, backward):
-    x, gamma, beta = _inputs()
-    y, cache = y_and_cache("lean_layer_norm", forward, x, gamma, beta, cache_type=tuple)
-    expect("y", y, layer_norm(x, gamma, beta, EPSILON)[0])
+    inputs = _inputs()
+    y, cache = y_and_cache("lean_layer_norm", forward, *inputs, cache_type=tuple)
+    expect("y", y, layer_norm(*inputs, EPSILON)[0])
     kept = [np.asarray(array) for array in cache if not np.array_equal(array, y)]
     largest = max((array.size for array in kept), default=0)
     if largest > B * T:
@@ -37,40 +37,33 @@ def check_lean_layer_norm(forward, backward):
             f"besides y the cache may hold σ, γ and β, and nothing of the size of x; it holds an "
             f"array of {largest} numbers"
         )
-    return check_pair(forward, backward, (x, gamma, beta), names=("x", "gamma", "beta"))
+    return check_pair(forward, backward, inputs, names=("x", "gamma", "beta"))
 
 
 def check_rms_norm(forward, backward):
     rng = np.random.default_rng(7)
     x, gamma = rng.standard_normal((B, T, D)) + 1, rng.uniform(0.5, 1.5, D)
-    y, _ = y_and_cache("rms_norm", forward, x, gamma)
     mean_square = (x**2).mean(axis=-1, keepdims=True)
     expected = x / np.sqrt(mean_square + EPSILON) * gamma
     mistakes = {
         "ε belongs inside the root": x / (np.sqrt(mean_square) + EPSILON) * gamma,
         "RMSNorm subtracts no mean": layer_norm(x, gamma, np.zeros(D), EPSILON)[0],
     }
-    given = array_of(y, x.shape)
-    hints = [
-        hint
-        for hint, wrong in mistakes.items()
-        if given is not None and np.allclose(given, wrong, rtol=1e-9)
-    ]
-    expect("y", y, expected, hint="".join(hints))
-    return check_pair(forward, backward, (x, gamma), names=("x", "gamma"))
+    pair, names = (forward, backward), ("x", "gamma")
+    return expect_pair("rms_norm", pair, (x, gamma), expected, mistakes=mistakes, names=names)
 
 
 def check_masked_batch_norm(forward, backward):
-    x, gamma, beta = _inputs()
-    y, _ = y_and_cache("masked_batch_norm", forward, x, gamma, beta, VALID)
+    x, gamma, beta = inputs = _inputs()
+    y, _ = y_and_cache("masked_batch_norm", forward, *inputs, VALID)
+    if np.shape(y) == x.shape and np.any(np.asarray(y)[~VALID] != 0):
+        raise CheckError("y is not zero at padding, where valid is False")
     rows = x[VALID]  # (N, D)
     expected = np.zeros_like(x)
     expected[VALID] = gamma * (rows - rows.mean(0)) / np.sqrt(rows.var(0) + EPSILON) + beta
-    if np.shape(y) == x.shape and np.any(np.asarray(y)[~VALID] != 0):
-        raise CheckError("y is not zero at padding, where valid is False")
-    expect("y", y, expected, hint="are the mean and the variance those of the valid rows alone?")
-    names = ("x", "gamma", "beta", "valid")
-    return check_pair(forward, backward, (x, gamma, beta, VALID), names=names)
+    hint = "are the mean and the variance those of the valid rows alone?"
+    pair, names = (forward, backward), ("x", "gamma", "beta", "valid")
+    return expect_pair("masked_batch_norm", pair, (*inputs, VALID), expected, hint, names=names)
 
 
 def _inputs():

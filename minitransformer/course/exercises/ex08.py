@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_boolean,
+    expect_pair,
+    normal,
+    read_only,
+    several,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import (
@@ -16,23 +25,22 @@ SEGMENTS = np.array([[1, 1, 1, 2, 2, 3, 0], [4, 2, 2, 2, 2, 0, 0], [1, 1, 2, 2, 
 
 
 def check_score_of_itself(score_of_itself):
+    of_squares = "of the sum of d_k squares, and only then divided by √d_k"
+    of_variance = "the variance of a sum is the sum of the variances; the root comes last"
     for d_k in (1, 64, 100):
         result = call("score_of_itself", score_of_itself, d_k)
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            raise CheckError("score_of_itself must return two numbers: mean, standard deviation")
-        mean, deviation = result
-        hint = "of the sum of d_k squares, and only then divided by √d_k"
-        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), hint=hint)
-        hint = "the variance of a sum is the sum of the variances; the root comes last"
-        expect(f"the standard deviation for d_k={d_k}", deviation, np.sqrt(2), hint=hint)
+        mean, deviation = several(
+            "score_of_itself", result, 2, "two numbers: mean, standard deviation"
+        )
+        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), hint=of_squares)
+        what = f"the standard deviation for d_k={d_k}"
+        expect(what, deviation, np.sqrt(2), hint=of_variance)
 
 
 def check_packed_mask(packed_mask):
     # In the last row sentence 1 goes on after sentence 2: what counts is the number, not the place.
     mask = call("packed_mask", packed_mask, read_only(SEGMENTS))
-    kind = getattr(mask, "dtype", type(mask).__name__)
-    if kind != "bool":
-        raise CheckError(f"the mask must be a boolean array; it is {kind}")
+    expect_boolean("the mask must be", mask)
     shape = len(SEGMENTS), 1, SEGMENTS.shape[1], SEGMENTS.shape[1]
     if mask.shape != shape:
         raise CheckError(f"the mask has the shape {mask.shape} and should have {shape}")
@@ -54,11 +62,11 @@ def check_packed_mask(packed_mask):
 
 def check_biased_attention(forward, backward):
     query, key, value = _inputs()
-    bias = np.random.default_rng(80).standard_normal((H, T, S))
-    y, _ = y_and_cache("biased_attention", forward, query, key, value, bias)
+    (bias,) = normal(80, (H, T, S))
     weights, _ = softmax(query @ key.swapaxes(-1, -2) / np.sqrt(K) + bias)
-    expect("y", y, weights @ value, hint="the bias is added after the division by √d_k")
-    report = check_pair(forward, backward, (query, key, value, bias))
+    pair, inputs = (forward, backward), (query, key, value, bias)
+    hint = "the bias is added after the division by √d_k"
+    report = expect_pair("biased_attention", pair, inputs, weights @ value, hint)
     if report.right:
         _check_large("biased_attention", forward, backward, np.zeros((H, T, S)))
     return report
@@ -98,9 +106,7 @@ def _check_large(name, forward, backward, *bias):
 
 
 def _inputs():
-    rng = np.random.default_rng(8)
-    shapes = (B, H, T, K), (B, H, S, K), (B, H, S, K)
-    return tuple(rng.standard_normal(shape) for shape in shapes)
+    return tuple(normal(8, (B, H, T, K), (B, H, S, K), (B, H, S, K)))
 
 
 PARTS = [

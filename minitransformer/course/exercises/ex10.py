@@ -2,47 +2,49 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_call,
+    expect_pair,
+    normal,
+    read_only,
+    several,
+    y_and_cache,
+)
 from minitransformer.gradcheck.pair import call
 
 B, T, D = 2, 3, 5
 
 
 def check_branch_scale(branch_scale):
+    hint = "s multiplies f, and its square the mean square of f; and then n times over"
     for num_blocks, v, growth in ((64, 0.5, 2.0), (7, 1.3, 10.0)):
-        expect(
-            f"branch_scale({num_blocks}, {v:g}, {growth:g})",
-            call("branch_scale", branch_scale, num_blocks, v, growth),
-            np.sqrt((growth ** (1 / num_blocks) - 1) / v),
-            hint="s multiplies f, and its square the mean square of f; and then n times over",
-        )
+        expected = np.sqrt((growth ** (1 / num_blocks) - 1) / v)
+        expect_call("branch_scale", branch_scale, (num_blocks, v, growth), expected, hint=hint)
 
 
 def check_gated_residual(forward, backward):
-    rng = np.random.default_rng(10)
-    x, h = rng.standard_normal((2, B, T, D))
-    for alpha in (np.array(0.7), np.array(0.0)):
-        z, _ = y_and_cache("gated_residual", forward, x, h, alpha)
-        expect(f"z for alpha = {alpha:g}", z, x + alpha * h)
-    return check_pair(forward, backward, (x, h, np.array(0.7)), names=("x", "h", "alpha"))
+    x, h = normal(10, (B, T, D), (B, T, D))
+    z, _ = y_and_cache("gated_residual", forward, x, h, np.array(0.0))
+    expect("z for alpha = 0", z, x)
+    inputs, names = (x, h, np.array(0.7)), ("x", "h", "alpha")
+    return expect_pair("gated_residual", (forward, backward), inputs, x + 0.7 * h, names=names)
 
 
 def check_reversible_block(forward, backward):
-    rng = np.random.default_rng(10)
-    x1, x2, dy1, dy2 = (read_only(x) for x in rng.standard_normal((4, B, T, D)))
-    f, g = (_sublayer(weight) for weight in rng.standard_normal((2, D, D)))
+    x1, x2, dy1, dy2 = map(read_only, normal(10, *4 * [(B, T, D)]))
+    f, g = (_sublayer(weight) for weight in normal(100, (D, D), (D, D)))
     y1 = x1 + f[0](x2)[0]
     y2 = x2 + g[0](y1)[0]
 
     outputs = call("reversible_block", forward, x1, x2, f, g)
-    outputs = _expect_arrays("reversible_block", outputs, ("y1", "y2"))
+    several("reversible_block", outputs, 2, "y1, y2")
     expect("y1", outputs[0], y1)
     expect("y2", outputs[1], y2, hint="g is given y1, which f has corrected already")
 
     results = call("reversible_block_backward", backward, y1, y2, dy1, dy2, f, g)
-    names = ("x1", "x2", "dx1", "dx2")
-    results = _expect_arrays("reversible_block_backward", results, names)
+    several("reversible_block_backward", results, 4, "x1, x2, dx1, dx2")
     expect("x2, found again", results[1], x2, hint="y2 is x2 + g(y1), and y1 is at hand")
     expect("x1, found again", results[0], x1, hint="y1 is x1 + f(x2): x2 comes first")
     dy1 = dy1 + g[1](dy2, g[0](y1)[1])
@@ -62,12 +64,6 @@ def _sublayer(weight):
         return dy * slope @ weight.T
 
     return forward, backward
-
-
-def _expect_arrays(name, result, names):
-    if not isinstance(result, tuple | list) or len(result) != len(names):
-        raise CheckError(f"{name} must return {', '.join(names)}")
-    return result
 
 
 PARTS = [

@@ -2,65 +2,58 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.course.exercises.own.layers import network_weights
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_call,
+    expect_pair,
+    normal,
+    read_only,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.cases import D, H
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import multi_head_attention
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm
 
-B, T, D, H, F = 2, 3, 6, 2, 7
+B, T = 2, 3
 DEPTH = 4
 NAMES = ("x", "gamma", "beta", "w_query", "w_key", "w_value", "w_output")
 NAMES += ("w_1", "b_1", "w_2", "b_2", "num_heads")
 
 
 def check_crossover_length(crossover_length):
+    hint = "is it 4 T² D for the products, and 2 T for each weight of the linear maps?"
     for d_model, d_ff in ((512, 2048), (256, 1000)):
-        expect(
-            f"crossover_length({d_model}, {d_ff})",
-            call("crossover_length", crossover_length, d_model, d_ff),
-            2 * d_model + d_ff,
-            hint="is it 4 T² D for the products, and 2 T for each weight of the linear maps?",
-        )
+        expected = 2 * d_model + d_ff
+        expect_call("crossover_length", crossover_length, (d_model, d_ff), expected, hint=hint)
 
 
 def check_parallel_layer(forward, backward):
-    x, gamma, beta, *weights = inputs = _parallel_inputs(np.random.default_rng(11))
-    y, _ = y_and_cache("parallel_layer", forward, *inputs, H)
+    rng = np.random.default_rng(11)
+    x, *attention = normal(11, (B, T, D), *4 * [(D, D)])
+    gamma, beta = rng.uniform(0.5, 1.5, D), rng.uniform(-0.5, 0.5, D)
+    network = network_weights(rng)
     n, _ = layer_norm(x, gamma, beta)
-    attended, _ = multi_head_attention(n, n, n, *weights[:4], H)
-    fed, _ = feed_forward(n, *weights[4:])
-    expect("y", y, x + attended + fed, hint="both get n, and neither gets the other's output")
-    return check_pair(forward, backward, (*inputs, H), names=NAMES)
-
-
-def _parallel_inputs(rng):
-    w_1 = rng.standard_normal((D, F))
-    w_1 *= 0.9 / (5 * np.sqrt(D)) / np.sqrt((w_1**2).sum(axis=0))  # |n w_1| < 0.9, and so
-    b_1 = np.where(np.arange(F) % 3, 1.0, -1.0)  # no ReLU is near its kink
-    return (
-        rng.standard_normal((B, T, D)),
-        rng.uniform(0.5, 1.5, D),
-        rng.uniform(-0.5, 0.5, D),
-        *rng.standard_normal((4, D, D)),
-        w_1,
-        b_1,
-        rng.standard_normal((F, D)),
-        rng.standard_normal(D),
-    )
+    attended, _ = multi_head_attention(n, n, n, *attention, H)
+    fed, _ = feed_forward(n, *network)
+    pair, inputs = (forward, backward), (x, gamma, beta, *attention, *network, H)
+    hint = "both get n, and neither gets the other's output"
+    return expect_pair("parallel_layer", pair, inputs, x + attended + fed, hint, names=NAMES)
 
 
 def check_lean_stack(lean_stack, lean_stack_backward):
-    rng = np.random.default_rng(11)
-    x, dy = (read_only(rng.standard_normal((B, T, D))) for _ in range(2))
-    layers = [_Layer(rng.standard_normal((D, D)) / 2) for _ in range(DEPTH)]
+    x, dy, *weights = normal(11, (B, T, D), (B, T, D), *DEPTH * [(D, D)])
+    layers = [_Layer(weight / 2) for weight in weights]
     pairs = [(layer.forward, layer.backward) for layer in layers]
     expected = x
     for layer in layers:
         expected = np.sin(expected @ layer.weight)
 
-    y, cache = y_and_cache("lean_stack", lean_stack, pairs, x, cache_type=tuple)
+    y, cache = y_and_cache("lean_stack", lean_stack, pairs, read_only(x), cache_type=tuple)
     expect("what comes out of the last layer", y, expected)
     if any(isinstance(value, _Cache) for value in _values_in(cache)):
         raise CheckError("the cache of lean_stack holds a layer's cache, which it should not keep")
@@ -72,7 +65,7 @@ def check_lean_stack(lean_stack, lean_stack_backward):
         )
     for layer in layers:
         layer.forwards = 0
-    call("lean_stack_backward", lean_stack_backward, pairs, dy, cache)
+    call("lean_stack_backward", lean_stack_backward, pairs, read_only(dy), cache)
     most = max(layer.forwards for layer in layers)
     if most > 1:
         raise CheckError(

@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_call,
+    expect_pair,
+    normal,
+    read_only,
+    several,
+)
 from minitransformer.gradcheck.pair import call
 from minitransformer.optim.adam import adam_update
 
@@ -13,13 +20,10 @@ P = 6
 
 
 def check_warmup_for_peak(warmup_for_peak):
+    hint = "the peak is in step w, and is 1 / √(D w)"
     for d_model, peak in ((512, 7e-4), (32, 7e-3)):
-        expect(
-            f"warmup_for_peak({d_model}, {peak:g})",
-            call("warmup_for_peak", warmup_for_peak, d_model, peak),
-            1 / (d_model * peak**2),
-            hint="the peak is in step w, and is 1 / √(D w)",
-        )
+        expected = 1 / (d_model * peak**2)
+        expect_call("warmup_for_peak", warmup_for_peak, (d_model, peak), expected, hint=hint)
 
 
 def check_decayed_adam_update(update):
@@ -42,28 +46,24 @@ def check_decayed_adam_update(update):
 
 
 def check_drop_path(forward, backward):
-    rng = np.random.default_rng(12)
-    h, u = rng.standard_normal((B, T, D)), np.array([0.9, 0.1, 0.35, 0.2, 0.7])
-    y, _ = y_and_cache("drop_path", forward, h, 0.3, u)
-    keep = (u >= 0.3)[:, None, None]
-    expect("y", y, h * keep / 0.7, hint="is the mean over many draws h?")
-    return check_pair(
-        lambda h: forward(h, 0.3, u), lambda dy, cache: backward(dy, cache), (h,), names=("h",)
-    )
+    (h,) = normal(12, (B, T, D))
+    u = np.array([0.9, 0.1, 0.35, 0.2, 0.7])
+    expected = h * (u >= 0.3)[:, None, None] / 0.7
+    pair, hint = (lambda h: forward(h, 0.3, u), backward), "is the mean over many draws h?"
+    return expect_pair("drop_path", pair, (h,), expected, hint, names=("h",))
 
 
 def check_factored_second_moment(factored):
     rng = np.random.default_rng(12)
     before, grad = rng.uniform(0.5, 2.0, (4, 7)), rng.standard_normal((4, 7))
-    rows, columns = read_only(before.mean(axis=1)), read_only(before.mean(axis=0))
-    result = call("factored_second_moment", factored, rows, columns, read_only(grad), 0.9)
-    if not isinstance(result, tuple | list) or len(result) != 3:
-        raise CheckError("factored_second_moment must return rows, columns and v")
+    moments = before.mean(axis=1), before.mean(axis=0)
+    result = call("factored_second_moment", factored, *map(read_only, (*moments, grad)), 0.9)
+    rows, columns, v = several("factored_second_moment", result, 3, "rows, columns and v")
     mean = 0.9 * before + 0.1 * grad**2
-    expect("rows", result[0], mean.mean(axis=1), hint="the mean of g² along a row has R entries")
-    expect("columns", result[1], mean.mean(axis=0))
+    expect("rows", rows, mean.mean(axis=1), hint="the mean of g² along a row has R entries")
+    expect("columns", columns, mean.mean(axis=0))
     expected = np.outer(mean.mean(axis=1), mean.mean(axis=0)) / mean.mean()
-    expect("v", result[2], expected, hint="its row means must be rows, its column means columns")
+    expect("v", v, expected, hint="its row means must be rows, its column means columns")
 
 
 PARTS = [

@@ -1,73 +1,59 @@
 """Exercise 13, training for real: how each part is checked."""
 
-from itertools import product
+from itertools import combinations
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import Part, expect, normal, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 
 
 def check_joined_perplexity(joined_perplexity):
-    rng = np.random.default_rng(13)
+    rng, hint = np.random.default_rng(13), "it is exp(sum of NLL / sum of tokens)"
     for parts in (1, 4):
         nll, counts = rng.uniform(1, 6, parts), rng.integers(10, 1000, parts)
-        expect(
-            f"joined_perplexity of {parts} parts",
-            call("joined_perplexity", joined_perplexity, read_only(np.exp(nll)), read_only(counts)),
-            np.exp((nll * counts).sum() / counts.sum()),
-            hint="it is exp(sum of NLL / sum of tokens)",
-        )
+        inputs = read_only(np.exp(nll)), read_only(counts)
+        given = call("joined_perplexity", joined_perplexity, *inputs)
+        expected = np.exp((nll * counts).sum() / counts.sum())
+        expect(f"joined_perplexity of {parts} parts", given, expected, hint=hint)
 
 
 def check_epoch_order(epoch_order):
     count = 50
-    arguments = [(seed, epoch) for seed in (0, 1, 2) for epoch in (0, 1, 2)]
+    arguments = [(seed, epoch, count) for seed in (0, 1, 2) for epoch in (0, 1, 2)]
     orders = {}
-    for seed, epoch in arguments:
-        order = call("epoch_order", epoch_order, seed, epoch, count)
+    for asked in arguments:
+        order = call("epoch_order", epoch_order, *asked)
         try:
-            orders[seed, epoch] = np.array(order, dtype=np.float64)
+            orders[asked] = np.array(order, dtype=np.float64)
         except (TypeError, ValueError):
             raise CheckError(f"epoch_order returned {type(order).__name__}, no array") from None
-        expect(
-            f"epoch_order({seed}, {epoch}, {count}), sorted",
-            np.sort(orders[seed, epoch], axis=None),
-            np.arange(count),
-            hint="each pair comes once",
-        )
-    for seed, epoch in reversed(arguments):  # as a resumed run might ask: nothing came before
-        expect(
-            f"epoch_order({seed}, {epoch}, {count}), asked for again,",
-            call("epoch_order", epoch_order, seed, epoch, count),
-            orders[seed, epoch],
-            hint="a resumed run has to get the same",
-        )
-    for first, second in product(arguments, arguments):
-        if first < second and np.array_equal(orders[first], orders[second]):
-            raise CheckError(f"(seed, epoch) = {first} and {second} have the same order")
+        in_order, what = np.sort(orders[asked], axis=None), f"epoch_order{asked}, sorted"
+        expect(what, in_order, np.arange(count), hint="each pair comes once")
+    hint = "a resumed run has to get the same"
+    for asked in reversed(arguments):  # as a resumed run might ask: nothing came before
+        again = call("epoch_order", epoch_order, *asked)
+        expect(f"epoch_order{asked}, asked for again,", again, orders[asked], hint=hint)
+    for first, second in combinations(arguments, 2):
+        if np.array_equal(orders[first], orders[second]):
+            raise CheckError(f"(seed, epoch) = {first[:2]} and {second[:2]} have the same order")
 
 
 def check_clip_to_norm(forward, backward):
-    rng = np.random.default_rng(13)
-    g = rng.standard_normal(7)
+    (g,) = normal(13, (7,))
     norm = np.sqrt(g @ g)
     for limit in (0.6 * norm, 1.7 * norm):
         y, _ = y_and_cache("clip_to_norm", forward, g, limit)
         expect(f"y, ‖g‖ = {norm:.2f}, limit = {limit:.2f}", y, g * min(1, limit / norm))
-        report = check_pair(
-            lambda g, limit=limit: forward(g, limit),
-            lambda dy, cache: backward(dy, cache),
-            (g,),
-            names=("g",),
-        )
+        report = check_pair(lambda g, limit=limit: forward(g, limit), backward, (g,), names=("g",))
         if not report.right:
             return report
     return report
 
 
 def check_fewest_positions(fewest_positions):
+    hint = "batches may have different numbers of sentences"
     for lengths, count, least in (
         ([7, 3, 5], 1, 21),
         ([7, 3, 5], 3, 15),
@@ -76,12 +62,8 @@ def check_fewest_positions(fewest_positions):
         ([1, 4, 5, 6, 6, 20], 3, 45),  # [1] [4 5 6 6] [20]
         ([1, 3, 4, 5, 9, 10, 30], 3, 70),  # [1 3 4 5] [9 10] [30]
     ):
-        expect(
-            f"fewest_positions({lengths}, {count})",
-            call("fewest_positions", fewest_positions, read_only(lengths), count),
-            least,
-            hint="batches may have different numbers of sentences",
-        )
+        given = call("fewest_positions", fewest_positions, read_only(lengths), count)
+        expect(f"fewest_positions({lengths}, {count})", given, least, hint=hint)
 
 
 PARTS = [

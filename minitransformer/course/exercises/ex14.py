@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only
+from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only, several
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call
@@ -19,11 +19,11 @@ REFERENCES = [
 
 
 def check_alpha_of_a_tie(alpha_of_a_tie):
+    hint = "is it (5 + length) / 6, in both?"
     for pair in ((-3.0, 7, -3.6, 10), (-5.0, 12, -4.0, 8), (-2.0, 9, -3.0, 4)):
-        (log_p, length), (other_log_p, other_length) = pair[:2], pair[2:]
+        log_p, length, other_log_p, other_length = pair
         expected = np.log(log_p / other_log_p) / np.log((5 + length) / (5 + other_length))
-        alpha = call("alpha_of_a_tie", alpha_of_a_tie, *pair)
-        expect(f"alpha_of_a_tie{pair}", alpha, expected, hint="is it (5 + length) / 6, in both?")
+        expect_call("alpha_of_a_tie", alpha_of_a_tie, pair, expected, hint=hint)
 
 
 def check_nucleus(nucleus):
@@ -42,8 +42,7 @@ def check_exact_search(exact_search):
         best, best_log_p, likelier = _by_trying_all(next_log_p, max_length)
         asked.clear()
         result = call("exact_search", exact_search, next_log_p, max_length)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise CheckError("exact_search must return the sequence and its log-probability")
+        several("exact_search", result, 2, "the sequence and its log-probability")
         expect("the log-probability", result[1], best_log_p, hint="there is a likelier sequence")
         if tuple(result[0]) != best:
             raise CheckError(f"the sequence is {result[0]} and should be {best}")

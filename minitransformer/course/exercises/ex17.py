@@ -4,7 +4,14 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_call,
+    quietly,
+    read_only,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.softmax import softmax
@@ -13,17 +20,13 @@ B, T, F, K = 3, 5, 8, 4
 
 
 def check_rows_to_be_busy(rows_to_be_busy):
+    hint = "X, W and Y cross, each once; W does not grow with the rows"
     for given in ((256, 1024, 4e11, 2e10, 4), (512, 768, 1e13, 1e12, 2)):
-        name = f"rows_to_be_busy{given}"
-        answer = call("rows_to_be_busy", rows_to_be_busy, *given)
         i, o, rate, bandwidth, itemsize = given
         rows = itemsize * i * o / (2 * i * o * bandwidth / rate - itemsize * (i + o))
-        expect(
-            name, answer, rows, hint="X, W and Y cross, each once; W does not grow with the rows"
-        )
+        expect_call("rows_to_be_busy", rows_to_be_busy, given, rows, hint=hint)
     given = (4, 1024, 4e11, 2e10, 4)
-    answer = call("rows_to_be_busy", rows_to_be_busy, *given)
-    if answer != math.inf:
+    if call("rows_to_be_busy", rows_to_be_busy, *given) != math.inf:
         raise CheckError(
             f"rows_to_be_busy{given} should be inf: a further row takes longer to move than to "
             "compute, however many there are"
@@ -46,7 +49,8 @@ def check_streamed_average(streamed_average):
     sizes = (3, 1, 5, 2)
     scores = [rng.standard_normal(n) for n in sizes]
     forbidden = [np.full(n, -np.inf) for n in sizes]
-    cases = {
+    hint = "are the earlier sums brought to the new peak?"
+    for name, blocks in {
         "small scores": scores,
         "rising scores": [block + 400 * i for i, block in enumerate(scores)],
         "falling scores": [block - 400 * i for i, block in enumerate(scores)],
@@ -54,16 +58,13 @@ def check_streamed_average(streamed_average):
         "a first block that is forbidden": [forbidden[0], *scores[1:]],
         "a block in the middle that is forbidden": [*scores[:2], forbidden[2], scores[3]],
         "nothing allowed": forbidden,
-    }
-    for name, blocks in cases.items():
-        values = [rng.standard_normal((len(block), K)) for block in blocks]
-        pairs = zip(map(read_only, blocks), map(read_only, values), strict=True)
-        with np.errstate(all="ignore"):
-            average = call("streamed_average", streamed_average, iter(list(pairs)))
-        all_scores, all_values = np.concatenate(blocks), np.concatenate(values)
-        weights, _ = softmax(all_scores)  # all zeros where nothing is allowed
-        hint = "are the earlier sums brought to the new peak?"
-        expect(f"the average for {name}", average, weights @ all_values, hint=hint)
+    }.items():
+        values = [rng.standard_normal((n, K)) for n in sizes]
+        pairs = list(zip(map(read_only, blocks), map(read_only, values), strict=True))
+        average = quietly("streamed_average", streamed_average, iter(pairs))
+        weights, _ = softmax(np.concatenate(blocks))  # all zeros where nothing is allowed
+        expected = weights @ np.concatenate(values)
+        expect(f"the average for {name}", average, expected, hint=hint)
 
 
 PARTS = [

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import (
+    Part,
+    array_of,
+    expect,
+    expect_pair,
+    normal,
+    read_only,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.elman import elman, elman_backward
@@ -55,36 +63,27 @@ def check_gated_norm(gated_norm):
         ([1.5, -0.2], 0.75, 0),
     ):
         given = read_only(np.array(eigenvalues))
-        norm = call("gated_norm", gated_norm, given, z, k)
         values = z + (1 - z) * given
         mistakes = {
-            "the sign of λ counts: add z before you take | |": z + (1 - z) * abs(given).max(),
-            "a negative eigenvalue may be the largest: take | | before the maximum": values.max(),
-            "z and (1 − z) λ add up; the gate's path is not the only one": z,
+            "the sign of λ counts: add z before you take | |": (z + (1 - z) * abs(given).max())
+            ** k,
+            "a negative eigenvalue may be the largest: take | | before the maximum": (
+                values.max() ** k
+            ),
+            "z and (1 − z) λ add up; the gate's path is not the only one": z**k,
         }
-        hints = [
-            hint
-            for hint, wrong in mistakes.items()
-            if not np.isclose(wrong**k, abs(values).max() ** k) and _is_close(norm, wrong**k)
-        ]
-        hint = hints[0] if hints else "which eigenvalues has z I + (1 − z) U, and its k-th power?"
-        what = f"gated_norm({eigenvalues}, {z:g}, {k})"
-        expect(what, norm, abs(values).max() ** k, hint=hint)
-
-
-def _is_close(given, wanted):
-    return isinstance(given, int | float | np.number) and np.isclose(given, wanted, rtol=1e-9)
+        norm = call("gated_norm", gated_norm, given, z, k)
+        hint = "which eigenvalues has z I + (1 − z) U, and its k-th power?"
+        what, expected = f"gated_norm({eigenvalues}, {z:g}, {k})", abs(values).max() ** k
+        expect(what, norm, expected, hint=hint, mistakes=mistakes)
 
 
 def check_coupled_cell(forward, backward):
-    rng = np.random.default_rng(19)
-    a, c = rng.standard_normal((B, 3 * D)), rng.standard_normal((B, D))
-    state, _ = y_and_cache("coupled_cell", forward, a, c, form="the state and the cache")
-    f, _ = sigmoid(a[:, :D])
-    g = np.tanh(a[:, D : 2 * D])
-    o, _ = sigmoid(a[:, 2 * D :])
-    c_new = f * c + (1 - f) * g
+    a, c = normal(19, (B, 3 * D), (B, D))
+    f, o = (sigmoid(x)[0] for x in (a[:, :D], a[:, 2 * D :]))
+    c_new = f * c + (1 - f) * np.tanh(a[:, D : 2 * D])
     h = o * np.tanh(c_new)
+    state, _ = y_and_cache("coupled_cell", forward, a, c, form="the state and the cache")
     given = array_of(state, (B, 2 * D))
     if given is not None and np.allclose(given[:, :D], c_new):
         raise CheckError("the state is [h c_new], with h first")
@@ -94,28 +93,26 @@ def check_coupled_cell(forward, backward):
 
 
 def check_one_gate(forward, backward):
-    rng = np.random.default_rng(19)
     shapes = (B, MASK.shape[1], D_IN), (B, D), (D_IN, 2 * D), (D, 2 * D), (2 * D,)
-    inputs = [rng.standard_normal(shape) / 2 for shape in shapes]
-    y, _ = y_and_cache("one_gate", forward, *inputs, MASK)
+    inputs = *(x / 2 for x in normal(19, *shapes)), MASK
+    y, _ = y_and_cache("one_gate", forward, *inputs)
     given = array_of(y, (*MASK.shape, D))
     if given is not None and np.any(given[~MASK] != 0):
         raise CheckError("y is not 0 at padding, where mask is False")
     hint = "at padding the state stays what it was, for the next token to find"
-    expect("y", y, _one_gate_states(*inputs), hint=hint)
-    names = ("x", "h0", "w_input", "w_hidden", "bias", "mask")
-    return check_pair(forward, backward, (*inputs, MASK), names=names)
+    pair, names = (forward, backward), ("x", "h0", "w_input", "w_hidden", "bias", "mask")
+    return expect_pair("one_gate", pair, inputs, _one_gate_states(*inputs), hint, names=names)
 
 
-def _one_gate_states(x, h, w_input, w_hidden, bias):
-    """y of the layer, with the MASK."""
-    y = np.zeros((*MASK.shape, D))
-    for t in range(MASK.shape[1]):
+def _one_gate_states(x, h, w_input, w_hidden, bias, mask):
+    """y of the layer."""
+    states = []
+    for t in range(mask.shape[1]):
         a = x[:, t] @ w_input + h @ w_hidden + bias
         f, _ = sigmoid(a[:, :D])
-        h = np.where(MASK[:, t, None], f * h + (1 - f) * np.tanh(a[:, D:]), h)
-        y[:, t] = np.where(MASK[:, t, None], h, 0)
-    return y
+        h = np.where(mask[:, t, None], f * h + (1 - f) * np.tanh(a[:, D:]), h)
+        states.append(h * mask[:, t, None])
+    return np.stack(states, axis=1)
 
 
 PARTS = [

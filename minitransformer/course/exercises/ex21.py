@@ -5,9 +5,19 @@ from itertools import product
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call, returned
+from minitransformer.course.exercises.parts import (
+    Part,
+    array_of,
+    expect_boolean,
+    expect_call,
+    expect_pair,
+    normal,
+    read_only,
+    several,
+    y_and_cache,
+)
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_weights,
@@ -27,29 +37,23 @@ KEYS, VALUES = 6, 4
 
 
 def check_crossing_length(crossing_length):
+    hint = "count multiply-adds, 2 n² d for attention without projections"
     for d, gates in ((64, 3), (512, 4), (64, 1), (64, 2), (20, 7)):
-        given = call("crossing_length", crossing_length, d, gates)
+        two_each = "each gate has two matrices, for the input and for the state"
         mistakes = {
             "attention has four projections, 4 n d², too": gates * d,
-            "each gate has two matrices, for the input and for the state": max(
-                0, (gates / 2 - 2) * d
-            ),
+            two_each: max(0, (gates / 2 - 2) * d),
             "a length is not negative": (gates - 2) * d,
         }
         expected = max(0, (gates - 2) * d)
-        number = array_of(given, ())
-        hints = (hint for hint, wrong in mistakes.items() if number == wrong)
-        hint = next(hints, "count multiply-adds, 2 n² d for attention without projections")
-        expect(f"crossing_length({d}, {gates})", given, expected, hint=hint)
+        expect_call("crossing_length", crossing_length, (d, gates), expected, 1e-9, hint, mistakes)
 
 
 def check_distances_seen(distances_seen):
     n = 16
     for layers in STACKS:
         seen = call("distances_seen", distances_seen, list(layers), n)
-        kind = getattr(seen, "dtype", type(seen).__name__)
-        if kind != "bool":
-            raise CheckError(f"distances_seen must return a boolean array; it is {kind}")
+        expect_boolean("distances_seen must return", seen)
         if seen.shape != (n,):
             raise CheckError(f"it has the shape {seen.shape} and should have ({n},)")
         reached = {
@@ -58,10 +62,10 @@ def check_distances_seen(distances_seen):
         }
         for m in range(n):
             if seen[m] != (m in reached):
-                raise CheckError(f"for {layers} distance {m} {_why(m, reached, layers)}")
+                raise CheckError(f"for {layers} distance {m} {_why(m, reached)}")
 
 
-def _why(m, reached, layers):
+def _why(m, reached):
     if m not in reached:
         hole = m < max(reached)
         because = "a stack may have holes in its view" if hole else "it is too far away"
@@ -76,11 +80,7 @@ def check_recall_weights(recall_weights):
     rng = np.random.default_rng(21)
     for length in (30, 2, 1000):
         given = call("recall_weights", recall_weights, KEYS, VALUES, length)
-        if not isinstance(given, tuple | list) or len(given) != 3:
-            raise CheckError(
-                f"recall_weights must return w_query, w_key and w_value; it returned "
-                f"{returned(given)}"
-            )
+        several("recall_weights", given, 3, "w_query, w_key and w_value")
         width = getattr(given[0], "shape", (0, 0))[-1]
         shapes = (words, width), (words, width), (words, VALUES)
         weights = [array_of(array, shape) for array, shape in zip(given, shapes, strict=True)]
@@ -133,34 +133,21 @@ def _check_recall(w_query, w_key, w_value, words, place, value, length):
 
 
 def check_linear_attention(forward, backward):
-    inputs = _inputs(T)
-    y, _ = y_and_cache("linear_attention", forward, *inputs)
-    expected, mistakes = _expected(*inputs)
-    given = array_of(y, expected.shape)
-    hints = [
-        hint
-        for hint, wrong in mistakes.items()
-        if given is not None and np.allclose(given, wrong, rtol=1e-9)
-    ]
-    expect("y", y, expected, hint="".join(hints))
-    report = check_pair(forward, backward, inputs, names=("query", "key", "value"))
+    query, key, value = inputs = _inputs(T)
+    q, k = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
+    every = q @ k.swapaxes(-1, -2)  # (B, H, T, T), all T² weights
+    causal = np.tril(every)
+    expected = causal @ value / causal.sum(axis=-1, keepdims=True)
+    mistakes = {
+        "position t sees s ≤ t alone": every @ value / every.sum(axis=-1, keepdims=True),
+        "the sum of the weights is missing below": causal @ value,
+        "there is no √K here": expected / np.sqrt(K),
+    }
+    pair, names = (forward, backward), ("query", "key", "value")
+    report = expect_pair("linear_attention", pair, inputs, expected, "", mistakes, names=names)
     if report.right:
         _check_memory(forward, backward)
     return report
-
-
-def _expected(query, key, value):
-    """y, by way of all T² weights; and what plausible mistakes make of it."""
-    q, k = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
-    every = q @ k.swapaxes(-1, -2)  # (B, H, T, T)
-    causal = np.tril(every)
-    y = causal @ value / causal.sum(axis=-1, keepdims=True)
-    scale = 1 / np.sqrt(query.shape[-1])
-    return y, {
-        "position t sees s ≤ t alone": every @ value / every.sum(axis=-1, keepdims=True),
-        "the sum of the weights is missing below": causal @ value,
-        "there is no √K here": causal @ value * scale / causal.sum(axis=-1, keepdims=True),
-    }
 
 
 def _check_memory(forward, backward):
@@ -185,7 +172,7 @@ def _check_memory(forward, backward):
 
 
 def _inputs(length):
-    return tuple(np.random.default_rng(21).standard_normal((3, B, H, length, K)))
+    return tuple(normal(21, *3 * [(B, H, length, K)]))
 
 
 PARTS = [

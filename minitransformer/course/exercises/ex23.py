@@ -2,9 +2,16 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call, returned
+from minitransformer.course.exercises.parts import (
+    Part,
+    expect,
+    expect_boolean,
+    expect_pair,
+    normal,
+    read_only,
+)
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import call
 from minitransformer.layers.softmax import softmax
 
 TRAINING = "die N die A die A der N der N der N dem D er N sie N"
@@ -15,41 +22,36 @@ V, MASK, SENTENCE = 9, 4, (2, 6, 5, 8, 5, 3)
 
 
 def check_accuracy_by_form(accuracy_by_form):
-    (words, labels), (test_words, test_labels) = (
-        (list(pairs.split()[::2]), list(pairs.split()[1::2])) for pairs in (TRAINING, TEST)
+    given = call(
+        "accuracy_by_form",
+        accuracy_by_form,
+        *(pairs.split()[i::2] for pairs in (TRAINING, TEST) for i in (0, 1)),
     )
-    given = call("accuracy_by_form", accuracy_by_form, words, labels, test_words, test_labels)
     mistakes = {
         "say to each word its own most frequent label, not that of all words": 4 / 8,
         "to a word that training does not have, say the most frequent label of all": 3 / 8,
         "words that training does not have count, too": 3 / 5,
         "count the labels of training, not those that are to be said": 6 / 8,
     }
-    number = array_of(given, ())
-    hints = (hint for hint, wrong in mistakes.items() if number is not None and number == wrong)
-    expect("the share", given, 5 / 8, hint=next(hints, ""))
+    expect("the share", given, 5 / 8, mistakes=mistakes)
 
 
 def check_whole_words(whole_words):
     begins, text, draw, wanted = _words()
     given = call("whole_words", whole_words, *map(read_only, (begins, text, draw)), 0.4)
-    kind = getattr(given, "dtype", type(given).__name__)
-    if kind != "bool":
-        is_ = returned(None) if given is None else kind
-        raise CheckError(f"whole_words must return a boolean array; it is {is_}")
-    hint = ""
-    if given.shape == wanted.shape:
-        if (given & ~text).any():
-            hint = "where there is no text nothing is chosen"
-        elif (given == (begins & (draw < 0.4))).all():
-            hint = "of a chosen word all pieces are chosen"
-        elif (given == (text & (draw < 0.4))).all():
-            hint = "words are chosen, by the number at their first piece"
-        elif (given == (np.maximum.accumulate(begins & (draw < 0.4), axis=1) & text)).all():
-            hint = "a chosen word ends where the next one begins, chosen or not"
-        elif (given == (text & ~wanted)).all():
-            hint = "chosen are the words whose number is below the share"
-    expect("whole_words", given, wanted, hint=hint)
+    expect_boolean("whole_words must return", given)
+    chosen = begins & (draw < 0.4)
+    if given.shape == wanted.shape and (given & ~text).any():
+        expect("whole_words", given, wanted, hint="where there is no text nothing is chosen")
+    mistakes = {
+        "of a chosen word all pieces are chosen": chosen,
+        "words are chosen, by the number at their first piece": text & (draw < 0.4),
+        "a chosen word ends where the next one begins, chosen or not": (
+            np.maximum.accumulate(chosen, axis=1) & text
+        ),
+        "chosen are the words whose number is below the share": text & ~wanted,
+    }
+    expect("whole_words", given, wanted, mistakes=mistakes)
 
 
 def _words():
@@ -69,8 +71,7 @@ def _words():
 
 
 def check_score_by_blanks(score_by_blanks):
-    rng = np.random.default_rng(23)
-    weight = rng.standard_normal((V, V))
+    (weight,) = normal(23, (V, V))
     seen = []
 
     def log_probabilities(ids):
@@ -83,61 +84,49 @@ def check_score_by_blanks(score_by_blanks):
         z = np.tanh(x + x.mean(axis=1, keepdims=True)) * 3
         return np.log(softmax(z)[0])
 
-    def scored(rows, row):
-        return log_probabilities(rows)[row, inner, ids[inner]].sum()
+    def scored(rows, row, words):
+        return log_probabilities(rows)[row, inner, words].sum()
 
     ids = np.array(SENTENCE)
     inner = np.arange(1, len(SENTENCE) - 1)
+    words, each = ids[inner], np.arange(len(inner))
     one_by_one = np.where(np.arange(len(ids)) == inner[:, None], MASK, ids)  # (T - 2, T)
-    wanted = scored(one_by_one, np.arange(len(inner)))
     everything = np.where(np.isin(np.arange(len(ids)), inner), MASK, ids)[None]
+    wanted = scored(one_by_one, each, words)
+    hidden = "the piece that is asked for must be hidden, or the model has seen it"
+    at_mask = "each row is asked at one place, that of its MASK"
     mistakes = {
-        "the piece that is asked for must be hidden, or the model has seen it": scored(
-            ids[None], 0
-        ),
-        "hide one piece at a time: all the others are seen": scored(everything, 0),
+        hidden: scored(ids[None], 0, words),
+        "hide one piece at a time: all the others are seen": scored(everything, 0, words),
         "it is the sum, not the mean": wanted / len(inner),
         "ln p is below 0, and so is the score": -wanted,
-        "each row is asked at one place, that of its MASK": scored(one_by_one, slice(None)),
-        "ask for the piece that was hidden, not for MASK": log_probabilities(one_by_one)[
-            np.arange(len(inner)), inner, MASK
-        ].sum(),
+        at_mask: scored(one_by_one, slice(None), words),
+        "ask for the piece that was hidden, not for MASK": scored(one_by_one, each, MASK),
     }
     seen.clear()
     given = call("score_by_blanks", score_by_blanks, log_probabilities, read_only(ids), MASK)
+    hint = "row i hides one piece, and the answer is read at the same place"
     if len(seen) == 1 and len(seen[0]) == len(ids):
-        hint = "BOS and EOS are not asked for"
-    else:
-        close = (h for h, x in mistakes.items() if _close(given, x))
-        hint = next(close, "row i hides one piece, and the answer is read at the same place")
-    expect("the score", given, wanted, hint=hint)
+        hint, mistakes = "BOS and EOS are not asked for", {}
+    expect("the score", given, wanted, hint=hint, mistakes=mistakes)
     if len(seen) > 1:
         raise CheckError(f"the model was called {len(seen)} times; one batch will do")
 
 
 def check_first_row_attention(forward, backward):
-    rng = np.random.default_rng(23)
-    x = rng.standard_normal((B, T, D))
-    weights = rng.standard_normal((3, D, D)) / np.sqrt(D)
-    y, _ = y_and_cache("first_row_attention", forward, x, *weights)
-    w_query, w_key, w_value = weights
-    q, k, v = x @ w_query, x @ w_key, x @ w_value
-    whole = {
-        scale: softmax(q @ k.swapaxes(-1, -2) * scale)[0] @ v for scale in (D**-0.5, 1.0, 1 / D)
-    }  # (B, T, D) each
+    x, *weights = normal(23, (B, T, D), *3 * [(D, D)])
+    inputs = x, *(w / np.sqrt(D) for w in weights)
+    q, k, v = (x @ w for w in inputs[1:])
+    expected, undivided, by_width = (
+        (softmax(q @ k.swapaxes(-1, -2) * scale)[0] @ v)[:, 0] for scale in (D**-0.5, 1.0, 1 / D)
+    )  # (B, D) each
+    mistakes = {
+        "the scores are divided by √D": undivided,
+        "the scores are divided by √D, not by D": by_width,
+    }
+    pair, names = (forward, backward), ("x", "w_query", "w_key", "w_value")
     hint = "the query is that of position 0, and it looks at all positions"
-    if _close(y, whole[1.0][:, 0]) or _close(y, whole[1 / D][:, 0]):
-        hint = "the scores are divided by √D"
-    elif _close(y, whole[D**-0.5]):
-        hint = "only row 0 is needed"
-    expect("y", y, whole[D**-0.5][:, 0], hint=hint)
-    names = ("x", "w_query", "w_key", "w_value")
-    return check_pair(forward, backward, (x, *weights), names=names)
-
-
-def _close(given, wanted):
-    given = array_of(given, np.shape(wanted))
-    return given is not None and np.allclose(given, wanted)
+    return expect_pair("first_row_attention", pair, inputs, expected, hint, mistakes, names=names)
 
 
 PARTS = [

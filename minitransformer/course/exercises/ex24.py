@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, read_only
+from minitransformer.course.exercises.parts import (
+    Part,
+    array_of,
+    expect,
+    likely,
+    read_only,
+    several,
+)
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import call, returned
 
@@ -16,7 +23,7 @@ def check_from_own_means(from_own_means):
     gradients = [rng.standard_normal(6) * (count > 0) for count in counts]
     total, K = sum(counts), len(counts)
     given = call("from_own_means", from_own_means, list(map(read_only, gradients)), list(counts))
-    weighed = sum(count * gradient for count, gradient in zip(counts, gradients, strict=True))
+    weighed = np.array(counts) @ gradients
     mistakes = {
         "a shard with more labels has to weigh more than one with few": np.mean(gradients, axis=0),
         "each is a mean over its own labels, and a sum of means is too large": sum(gradients),
@@ -24,8 +31,7 @@ def check_from_own_means(from_own_means):
         "divide by the labels of the whole batch, not by the number of shards": weighed / K,
         "divide once: by the labels, not by the number of shards, too": weighed / total / K,
     }
-    hint = _named(mistakes, given)
-    expect("the gradient of the batch", given, weighed / total, hint=hint)
+    expect("the gradient of the batch", given, weighed / total, mistakes=mistakes)
 
 
 def check_shared_statistics(shared_statistics):
@@ -35,40 +41,29 @@ def check_shared_statistics(shared_statistics):
     mean, variance, sent = _statistics(shared_statistics, shards)
     means, spreads = (np.array([f(x, axis=0) for x in shards]) for f in (np.mean, np.var))
     of_squares = np.mean([(x**2).mean(axis=0) for x in shards], axis=0)
-    of_rows = np.array(ROWS) / sum(ROWS)
-    expect(
-        "the mean",
-        mean,
-        whole.mean(axis=0),
-        hint=_named(
-            {
-                "a process with more rows weighs more than one with few": means.mean(axis=0),
-                "divide by the rows of all processes": whole.sum(axis=0),
-                "divide by the rows of all processes, not by their number": (
-                    whole.sum(axis=0) / len(ROWS)
-                ),
-            },
-            mean,
-        ),
-    )
+    of_rows, total = np.array(ROWS) / sum(ROWS), whole.sum(axis=0)
+    weigh = "a process with more rows weighs more than one with few"
+    mistakes = {
+        weigh: means.mean(axis=0),
+        "divide by the rows of all processes": total,
+        "divide by the rows of all processes, not by their number": total / len(ROWS),
+    }
+    expect("the mean", mean, whole.mean(axis=0), mistakes=mistakes)
     own = "take the distances from the mean of all rows, not from that of the process's own"
     mistakes = {
         own: of_rows @ spreads,
         own + "; and divide by the rows of all": spreads.mean(axis=0),
         "divide by the rows, not by one less": whole.var(axis=0, ddof=1),
         "divide by the rows of all processes": whole.var(axis=0) * len(whole),
-        "a process with more rows weighs more than one with few": of_squares - whole.mean(0) ** 2,
+        weigh: of_squares - whole.mean(0) ** 2,
         "the variance is asked for, not its root": whole.std(axis=0),
     }
-    expect("the variance", variance, whole.var(axis=0), hint=_named(mistakes, variance))
+    expect("the variance", variance, whole.var(axis=0), mistakes=mistakes)
     far = [x + 1e5 for x in shards]
     _, variance, _ = _statistics(shared_statistics, far)
-    expect(
-        "with rows that are 100,000 larger, the variance",
-        variance,
-        np.concatenate(far).var(axis=0),
-        hint="mean(x²) − mean² is a small difference of large numbers: square the distances",
-    )
+    what = "with rows that are 100,000 larger, the variance"
+    hint = "mean(x²) − mean² is a small difference of large numbers: square the distances"
+    expect(what, variance, np.concatenate(far).var(axis=0), hint=hint)
     if sent < 2 * D + 1:
         raise CheckError(
             f"right, but only {sent} numbers went through all_reduce; sums, squares and the number "
@@ -93,10 +88,7 @@ def _statistics(shared_statistics, shards):
 
     rows = [read_only(x) for x in shards]
     result = call("shared_statistics", shared_statistics, rows, all_reduce)
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(
-            f"shared_statistics must return mean and variance; it returned {returned(result)}"
-        )
+    several("shared_statistics", result, 2, "mean and variance")
     if not calls:
         raise CheckError("all_reduce was not called: a process knows only its own rows")
     if len(calls) > 2:
@@ -203,13 +195,10 @@ def check_halving_doubling(halving_doubling):
 
         arrays = [read_only(gradient) for gradient in gradients]
         sums = call("halving_doubling", halving_doubling, arrays, send)
-        if not isinstance(sums, list | tuple) or len(sums) != P:
-            raise CheckError(
-                f"halving_doubling must return a list of {P} arrays; it returned {returned(sums)}"
-            )
+        several("halving_doubling", sums, P, f"a list of {P} arrays")
         for p, total in enumerate(sums):
             hint = "do partners keep the same half? does one send on what came in the same round?"
-            if _close(total, gradients[p]):
+            if likely(total, {"its own": gradients[p]}):
                 hint = "this is its own gradient still"
             elif (lacking := _lacking(total, sum(gradients))) is not None:
                 hint = f"{lacking} of {n} entries are not the sum, the others are"
@@ -242,16 +231,6 @@ def _lacking(given, wanted):
     given = array_of(given, wanted.shape)
     right = 0 if given is None else int(np.isclose(given, wanted).sum())
     return len(wanted) - right if right else None
-
-
-def _named(mistakes, given):
-    """The name of the mistake by which ``given`` comes about, or nothing."""
-    return next((hint for hint, wrong in mistakes.items() if _close(given, wrong)), "")
-
-
-def _close(given, wanted):
-    given = array_of(given, np.shape(wanted))
-    return given is not None and np.allclose(given, wanted)
 
 
 PARTS = [

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minitransformer.course.exercises.far_machine import FarArray, FarMachine
-from minitransformer.course.exercises.parts import Part, expect, read_only
+from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
 
@@ -11,13 +11,11 @@ B, H, T, K, D = 3, 2, 5, 4, 7
 
 
 def check_break_even(break_even):
-    for cpu, gpu, link, products in ((2e11, 2e13, 2e10, 1), (1e11, 4e11, 5e9, 8)):
-        expect(
-            f"break_even({cpu:g}, {gpu:g}, {link:g}, {products})",
-            call("break_even", break_even, cpu, gpu, link, products),
-            6 / (products * link * (1 / cpu - 1 / gpu)),
-            hint="three matrices of 4n² bytes cross, once; a product takes 2n³ operations",
-        )
+    hint = "three matrices of 4n² bytes cross, once; a product takes 2n³ operations"
+    for given in ((2e11, 2e13, 2e10, 1), (1e11, 4e11, 5e9, 8)):
+        cpu, gpu, link, products = given
+        expected = 6 / (products * link * (1 / cpu - 1 / gpu))
+        expect_call("break_even", break_even, given, expected, hint=hint)
 
 
 def check_merges_without_copy(merges_without_copy):

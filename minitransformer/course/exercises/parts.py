@@ -4,7 +4,9 @@ A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS
 part takes the learner's functions and returns nothing, or a gradient check's Report, or a note on
 what is right all the same, or raises a CheckError which says what is wrong. Learners' functions may
 do anything, so a check calls them through :func:`minitransformer.gradcheck.pair.call` or hands them
-to ``check_pair``, and compares what they return by :func:`expect`.
+to ``check_pair``, and compares what they return by :func:`expect`. Most checks are a table of calls
+for :func:`expect_call`, or a pair and its y for :func:`expect_pair`; both take the values that
+plausible mistakes lead to, and say of which one an answer comes.
 """
 
 import dataclasses
@@ -17,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, returned
+from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck.pair import call, returned, unheard
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
 
@@ -120,13 +122,14 @@ def in_words(report):
     return textwrap.dedent(str(dataclasses.replace(report, unchecked=[])))
 
 
-def expect(what, given, expected, tolerance=1e-9, hint=""):
+def expect(what, given, expected, tolerance=1e-9, hint="", mistakes=None):
     """Raise a CheckError unless ``given``, which a learner's function returned, is ``expected``.
 
     Args:
         what: names the value in the message, ``"best_step(1e-16, 1, 1)"``.
         tolerance: largest difference, relative to the largest expected entry.
-        hint: added to the message, where a plausible mistake has a name.
+        hint: added to the message, what to think of where it is none of the mistakes.
+        mistakes: by the hint at each, the value that it leads to.
     """
     if given is None:
         raise CheckError(f"{what} is {returned(None)}")
@@ -148,9 +151,61 @@ def expect(what, given, expected, tolerance=1e-9, hint=""):
             str(bool(value)) if booleans else f"{value + 0.0:.9g}"  # and not -0
             for value in (given[index], expected[index])
         )
+        hint = likely(given, mistakes or {}, hint)
         raise CheckError(
             f"{what} is {is_}{where} and should be {should_be}" + (f"; {hint}" if hint else "")
         )
+
+
+def likely(given, mistakes, otherwise=""):
+    """The hint at the mistake that ``given`` comes of.
+
+    Args:
+        given: what a learner's function returned.
+        mistakes: by hint, the value that the mistake leads to.
+        otherwise: the hint where it is none of them.
+    """
+    for hint, value in mistakes.items():
+        array = array_of(given, np.shape(value))
+        if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12, equal_nan=True):
+            return hint
+    return otherwise
+
+
+def expect_call(name, function, arguments, expected, tolerance=1e-9, hint="", mistakes=None):
+    """Call a learner's function and :func:`expect` what it returns, ``"name(7, 0.5)"``.
+
+    Args:
+        arguments: numbers, texts and lists, which get a copy.
+    """
+    shown = ", ".join(f"{x:g}" if isinstance(x, float) else repr(x) for x in arguments)
+    given = call(name, function, *(list(x) if isinstance(x, list) else x for x in arguments))
+    expect(f"{name}({shown})", given, expected, tolerance, hint, mistakes)
+
+
+def expect_pair(
+    name, pair, inputs, expected, hint="", mistakes=None, *, names=None, dy=None, slips=None
+):
+    """Expect y of a learner's pair; returns the Report on its gradients.
+
+    Args:
+        name: of the forward.
+        pair: forward and backward.
+        inputs, names: as for ``check_pair``.
+        expected, hint, mistakes: of y, as for :func:`expect`.
+        slips: where a gradient is wrong, what plausible mistakes make of this ``dy``: by what to
+            say, the name of an input and its gradient.
+    """
+    y, cache = y_and_cache(name, pair[0], *inputs)
+    expect("y", y, expected, hint=hint, mistakes=mistakes)
+    report = check_pair(*pair, inputs, names=names)
+    if slips and not report.right:
+        given = call(f"{name}_backward", pair[1], read_only(dy), cache)
+        given = given if isinstance(given, tuple | list) else [given]
+        for said, (of, wrong) in slips.items():
+            if likely(dict(zip(names, given, strict=False)).get(of), {said: wrong}):
+                raise CheckError(said)
+    return report
 
 
 def y_and_cache(name, forward, *inputs, form="its result and the cache", cache_type=object):
@@ -171,6 +226,36 @@ def y_and_cache(name, forward, *inputs, form="its result and the cache", cache_t
     if not isinstance(result[1], cache_type):
         raise CheckError(f"the cache of {name} must be a {cache_type.__name__}")
     return result
+
+
+def quietly(name, function, *arguments):
+    """As ``call``, and warnings are not heard: what comes of them is compared."""
+    with unheard():
+        return call(name, function, *arguments)
+
+
+def several(name, result, count, form):
+    """What a function of that name returned: so many values, which ``form`` names.
+
+    Raises:
+        CheckError: it is no tuple or list of so many.
+    """
+    if not isinstance(result, tuple | list) or len(result) != count:
+        raise CheckError(f"{name} must return {form}; it returned {returned(result)}")
+    return result
+
+
+def expect_boolean(what, array):
+    """Raise a CheckError unless it is a boolean array; ``what`` is ``"the mask must be"``."""
+    kind = getattr(array, "dtype", None)
+    if kind != "bool":
+        raise CheckError(f"{what} a boolean array; it is {kind or returned(array)}")
+
+
+def normal(seed, *shapes):
+    """Arrays of those shapes, of normal random numbers from a seed, each with its own."""
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape) for shape in shapes]
 
 
 def array_of(given, shape):
