@@ -118,7 +118,7 @@ class OurSide:
         for name, value in (SIZE | TRAINING | dict(log_every=1)).items():
             recipe = recipe.with_value(name, value)
         self.trainer = prepare(Job(recipe, folder / "run", CPU, Progress(io.StringIO())))
-        self.batches = self.trainer.task.batches(0)
+        self.batches = list(self.trainer.task.batches(0))
         self.trainer.run = SimpleNamespace(log=[])  # nothing is written between the steps
         self.steps = steps
 

@@ -44,6 +44,7 @@ from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import (
     merge_heads,
     scaled_dot_product_attention,
+    scaled_dot_product_attention_weights,
     split_heads,
 )
 from minitransformer.layers.feed_forward import feed_forward
@@ -167,7 +168,7 @@ query, key, value = (
     for w in (module.w_query, module.w_key, module.w_value)
 )
 averaged, cache = scaled_dot_product_attention(query, key, value, source_mask)
-weights = cache[-1]
+weights = scaled_dot_product_attention_weights(cache)
 shape_table(
     sizes,
     normalised=(normalised, "B S D", "x after LayerNorm"),

@@ -44,6 +44,7 @@ from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
+    scaled_dot_product_attention_weights,
 )
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.masks import causal_mask, padding_mask
@@ -200,15 +201,14 @@ plt.show()
 # The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. In the package,
 # the arrays have two more axes in front: B sentences, and H *heads*, which are attentions side by side, each
 # with queries, keys and values of its own. The paper's $d_k$, the width of a head, is K in the shapes. A
-# forward function also returns a `cache`, what its backward pass needs; its last entry is $A$. (`device` is
-# the CPU.)
+# forward function also returns a `cache`, what its backward pass needs; in it is $A$. (`device` is the CPU.)
 
 # %%
 B, H, T, S, K = 2, 3, 4, 5, 8
 query = device.asarray(rng.standard_normal((B, H, T, K)))
 key, value = (device.asarray(rng.standard_normal((B, H, S, K))) for _ in range(2))
 y, cache = scaled_dot_product_attention(query, key, value)
-weights = cache[-1]
+weights = scaled_dot_product_attention_weights(cache)
 
 shape_table(
     {"B": B, "H": H, "T": T, "S": S, "K": K},
@@ -730,7 +730,7 @@ print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 
 a_large, _ = softmax(np.where(both, z, -1e9))
 print("first row with -1e9:     ", a_large[0, 0, 0].round(3))
 y_ours, ours_cache = scaled_dot_product_attention(x, other, other, both)
-print("first row of the package:", ours_cache[-1][0, 0, 0])
+print("first row of the package:", scaled_dot_product_attention_weights(ours_cache)[0, 0, 0])
 
 # %% [markdown]
 # The package **defines** it: a query that may see nothing gets nothing, weights 0 and output 0. Since

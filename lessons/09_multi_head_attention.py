@@ -48,6 +48,7 @@ from minitransformer.layers.attention import (
     merge_heads,
     multi_head_attention,
     multi_head_attention_backward,
+    multi_head_attention_weights,
     scaled_dot_product_attention,
     split_heads,
 )
@@ -197,8 +198,8 @@ w_query, w_key, w_value, w_output = (
     device.asarray(rng.standard_normal((D, D)) / np.sqrt(D)) for _ in range(4)
 )
 y, cache = multi_head_attention(x, memory, memory, w_query, w_key, w_value, w_output, H)
-attention_cache = cache[4]
-heads_q, heads_k, weights = attention_cache[0], attention_cache[1], attention_cache[-1]
+*_, (heads_q, heads_k, *_), _ = cache
+weights = multi_head_attention_weights(cache)
 
 shape_table(
     {"B": B, "T": T, "S": S, "D": D, "H": H, "K": K},
@@ -453,7 +454,7 @@ assert right > 0.8
 def weights_in(attention, *inputs):
     """Weights (H, T, S) of a MultiHeadAttention for the first example of a batch."""
     _, cache = attention.forward(*inputs)
-    return to_host(cache[4][-1])[0]
+    return to_host(attention.weights(cache))[0]
 
 
 source, target, _ = backwards(1, 7)
@@ -627,7 +628,7 @@ assert scores[:, 2:].min() > 0.95
 net = nets[9, 4]
 ids, _ = asked(500)
 _, (_, _, attention_cache, _) = net.forward(ids)
-head_weights = to_host(attention_cache[4][-1])  # (500, H, T, T)
+head_weights = to_host(net.attention.weights(attention_cache))  # (500, H, T, T)
 mean_weights = head_weights.mean(axis=0)
 
 # %% tags=["hide-input"]
@@ -667,7 +668,7 @@ for number in range(4):
 for seed in SEEDS[1:]:
     other = nets[seed, 4]
     _, (_, _, attention_cache, _) = other.forward(ids)
-    mean = to_host(attention_cache[4][-1]).mean(axis=0)
+    mean = to_host(other.attention.weights(attention_cache)).mean(axis=0)
     looks = np.stack(
         [
             mean[:, rows, rows - 1].mean(-1),

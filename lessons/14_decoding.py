@@ -467,8 +467,8 @@ for alpha in alphas:
 #
 # The package does this in `IncrementalDecoder`, for $W$ hypotheses (prefixes in the beam) of each of $N$
 # sentences. The hypotheses of a sentence share most of their past. So it keeps *one* entry for each node of
-# the tree above, and a mask of ancestors says which nodes a hypothesis may look at. When the beam chooses,
-# `select` reorders rows of that mask, and no key moves:
+# the tree above, and a mask of ancestors, `said`, says which nodes a hypothesis may look at. When the beam
+# chooses, `select` reorders rows of that mask, and no key moves:
 
 # %%
 source_of(IncrementalDecoder.step, IncrementalDecoder.select)

@@ -134,8 +134,10 @@ def weights_and_values(batch):
     kept += [of_layer[1] for of_layer in decoder]
     found = {}
     # Of a sublayer: enter, the attention, leave. Of an attention, at the end: the heads', W^O's.
-    for name, (_, (*_, attention_cache, _), _) in zip(LAYERS, kept, strict=True):
-        found[name] = to_host(attention_cache[-1]), to_host(attention_cache[2])
+    modules = attentions(model).items()
+    for (name, module), (_, cache, _) in zip(modules, kept, strict=True):
+        *_, (_, _, values, *_), _ = cache
+        found[name] = to_host(module.weights(cache)), to_host(values)
     return found
 
 

@@ -46,9 +46,9 @@ from minitransformer.course.notebooks import (
 )
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
-from minitransformer.layers.attention import multi_head_attention
+from minitransformer.layers.attention import multi_head_attention, multi_head_attention_weights
 from minitransformer.layers.convolution import (
-    Convolution,
+    Convolution1d,
     convolution,
     convolution_backward,
     windows,
@@ -86,7 +86,7 @@ rng = np.random.default_rng(20)
 # %%
 WIDTH = 64
 recurrent = Elman(WIDTH, WIDTH, rng)
-convolutional = Convolution(WIDTH, WIDTH, 3, rng, causal=True)
+convolutional = Convolution1d(WIDTH, WIDTH, 3, rng, causal=True)
 words = ["the", "keys", "to", "the", "old", "cabinet", "near", "the", "door"]
 vectors = {word: rng.standard_normal(WIDTH) for word in sorted({*words, "key"})}
 plural = np.stack([vectors[word] for word in words])[None]  # (1, T, D)
@@ -259,7 +259,7 @@ print(report)
 source_of(convolution, convolution_backward, windows, windows_backward)
 
 # %%
-report = check_module(Convolution(D, F, k, rng, dilation=2, causal=True), x)
+report = check_module(Convolution1d(D, F, k, rng, dilation=2, causal=True), x)
 assert report.right
 print(report)
 
@@ -577,7 +577,7 @@ source_of(GatedConvolution)
 
 # %% [markdown]
 # Ten such layers with $p = 0.2$, one after the other; the same where dropout was forgotten in the draw; and ten
-# without dropout whose weights are left as a `Convolution` has them, with no gate in mind, $g = \frac23$.
+# without dropout whose weights are left as a `Convolution1d` has them, with no gate in mind, $g = \frac23$.
 
 # %%
 LAYERS, SEEDS, FEATURES = 10, 8, 128
@@ -766,8 +766,7 @@ def convolve_by_attention(x, kernel, bias, offsets, beta):
     weights = attention_for(kernel, bias, offsets, beta)
     tokens = with_places(x, len(weights[0]))
     z, cache = multi_head_attention(tokens, tokens, tokens, *weights, len(kernel))
-    attended = cache[4][-1]  # as the pair of attention keeps them
-    return z[:, 1:-1, : kernel.shape[-1]], attended
+    return z[:, 1:-1, : kernel.shape[-1]], multi_head_attention_weights(cache)
 
 
 # %% [markdown]
@@ -843,7 +842,7 @@ class CausalStack(Module):
     def __init__(self, vocabulary, width, dilations, rng):
         self.embedding = Embedding(embedding_weight(vocabulary, width, rng))
         self.layers = [
-            Convolution(width, 2 * width, 3, rng, dilation=dilation, causal=True)
+            Convolution1d(width, 2 * width, 3, rng, dilation=dilation, causal=True)
             for dilation in dilations
         ]
         for layer in self.layers:

@@ -49,7 +49,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
-from minitransformer.layers.convolution import Convolution, convolution, convolution_backward
+from minitransformer.layers.convolution import Convolution1d, convolution, convolution_backward
 from minitransformer.layers.elman import elman, elman_backward
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
@@ -485,7 +485,7 @@ class Recurrent(GRU):
         return super().backward((dy, None), cache)[0]
 
 
-class Gated(Convolution):
+class Gated(Convolution1d):
     def forward(self, x):
         x, cache = super().forward(x)  # (B, T, 2 D)
         y, gate_cache = gated_linear_unit(x)  # (B, T, D)

@@ -40,7 +40,7 @@ from minitransformer.course.notebooks import (
     source_of,
     use_style,
 )
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
@@ -49,6 +49,7 @@ from minitransformer.decoding.sampling import sampling_probabilities
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
@@ -164,7 +165,7 @@ def costs(model, batch):
     return -np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
 
 
-batch = Labelled.of(ids, labels)
+batch = LabelledBatch.of(ids, labels)
 (loss, _), _ = small.loss(batch)
 nll = costs(small, batch).mean()
 assert np.isclose(float(to_host(loss)), nll, rtol=1e-5)
@@ -277,7 +278,7 @@ def rows_of(texts):
         row[: len(ids) + 2] = EOS, *ids, EOS
     labels = rows[:, 1:]
     ids = np.where(labels == PAD, PAD, rows[:, :-1])  # nothing is asked behind the last label
-    return Labelled.of(ids, labels)
+    return LabelledBatch.of(ids, labels)
 
 
 held_out = [text for text in english["validation"] if len(text) < CONTEXT]
@@ -351,7 +352,7 @@ def some_letters(draw, count):
 def asking(text, known):
     """A batch that asks for those letters of the texts that are known."""
     labels = np.where(known[:, 1:], text[:, 1:], PAD)  # (B, LENGTH)
-    return Labelled.of(text[:, :-1], labels)
+    return LabelledBatch.of(text[:, :-1], labels)
 
 
 def pieces(draw, count=64):
@@ -508,11 +509,9 @@ plt.show()
 def attention_of(model, ids):
     """The weights of all heads, (layers, B, H, T, T)."""
     _, (_, _, _, (layers, _)) = model.features(ids)
-    found = []
-    for (_, attention_cache, _), _ in layers:
-        *_, heads_cache, _ = attention_cache
-        found.append(to_host(heads_cache[-1]))
-    return np.stack(found)
+    pairs = zip(model.stack.layers, layers, strict=True)
+    weights = [layer.self_attention.weights(cache) for layer, ((_, cache, _), _) in pairs]
+    return np.stack([to_host(of_layer) for of_layer in weights])
 
 
 long = repeated(rng, 300, MOST + 1, LETTERS)
@@ -739,7 +738,7 @@ assert better > 0.55
 # are kept, and a step is one position:
 
 # %%
-source_of(LanguageModelDecoder._layer_step)
+source_of(EncoderLayer.step, MultiHeadAttention.step)
 
 # %% [markdown]
 # The query of the new position looks at all keys kept so far. The result is that of the whole model. We count the

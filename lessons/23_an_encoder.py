@@ -41,7 +41,7 @@ from minitransformer.course.notebooks import (
     source_of,
     use_style,
 )
-from minitransformer.data.text.batches import Labelled, framed, group, pad
+from minitransformer.data.text.batches import LabelledBatch, framed, group, pad
 from minitransformer.data.text.labelled import first_pieces, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import MASK, PAD, Vocabulary
@@ -237,7 +237,7 @@ def questions(draw, shown=as_in_bert):
     for members in groups_of(sentences, draw):
         ids = pad([sentences[i] for i in members])
         batch = masked(ids, len(vocabulary), draw)
-        yield Labelled.of(shown(ids, batch), batch.labels)
+        yield LabelledBatch.of(shown(ids, batch), batch.labels)
 
 
 def new_model(seed=SEED):
@@ -453,7 +453,7 @@ def with_cases(part, wanted=None):
 
 def batch_of(rows):
     ids, labels = zip(*rows, strict=True)
-    return Labelled.of(pad(ids), pad(labels))
+    return LabelledBatch.of(pad(ids), pad(labels))
 
 
 def with_open_words(part):

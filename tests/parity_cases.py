@@ -47,7 +47,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.bidirectional import Bidirectional
-from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, embedding_weight
@@ -298,7 +298,7 @@ def _restricted_attention(window, causal):
 def _convolution(name, width, tokens=None, **options):
     return Case(
         f"convolution, {name}",
-        lambda rng: Convolution(D, F, width, rng, **options),
+        lambda rng: Convolution1d(D, F, width, rng, **options),
         lambda twin, t: twin.convolution(t, **options),
         dict(x=(B, LONG, D), dy=(B, LONG, F)) | ({} if tokens is None else dict(tokens=tokens)),
     )

@@ -23,6 +23,7 @@ from minitransformer.decoding import (
 )
 from minitransformer.decoding.hypothesis import Hypothesis
 from minitransformer.decoding.incremental import BLOCK, Growing
+from minitransformer.layers import attention
 
 V = 9
 SENTENCES = [[7, 4, 8, 5, EOS], [6, 6, EOS], [EOS]]  # the last without any text
@@ -195,8 +196,9 @@ def test_the_cache_moves_once_in_a_block_of_positions():
     steps = np.random.default_rng(0).standard_normal((3 * BLOCK, 2, 3, 4, 5))  # W = 4
     storages = []
     for t, x in enumerate(steps):
-        growing.append(x)
-        assert np.array_equal(growing.array, np.concatenate(steps[: t + 1], axis=2))
+        growing.append(x, -x)
+        keys = np.concatenate(steps[: t + 1], axis=2)
+        assert np.array_equal(growing.arrays, [keys, -keys])
         if not any(storage is growing.storage for storage in storages):
             storages.append(growing.storage)
     assert len(storages) == 3
@@ -381,14 +383,21 @@ def test_a_step_waits_for_the_device_once(search, rows):
 @both_norms
 def test_attention_is_that_of_the_step_that_chose_the_token(norm, monkeypatch):
     used = []
-    attend = incremental.scaled_dot_product_attention
+    attend = attention.scaled_dot_product_attention
 
     def watched(*args):
         y, cache = attend(*args)
         used.append(cache[-1][0, :, 0])  # (H, S)
         return y, cache
 
-    monkeypatch.setattr(incremental, "scaled_dot_product_attention", watched)
+    step = IncrementalDecoder.step
+
+    def watched_step(decoder, ids):
+        with monkeypatch.context() as patch:
+            patch.setattr(attention, "scaled_dot_product_attention", watched)
+            return step(decoder, ids)
+
+    monkeypatch.setattr(IncrementalDecoder, "step", watched_step)
     model = small_model(norm, seed=1)
     (hypothesis,) = greedy(model, SOURCE[:1], attention=True)
     length = len(said(hypothesis))

@@ -106,4 +106,4 @@ def test_every_line_is_answered_by_a_line(run_folder, fuzz_cases, monkeypatch, c
         out, err = capsys.readouterr()
         assert status == (1 if bad else 0), seed
         assert out.count("\n") == len(out.splitlines()) == 9, seed
-        assert [i for i in range(1, 10) if f"standard input, line {i}: byte" in err] == bad, seed
+        assert [i for i in range(1, 10) if f"text {i}: byte" in err] == bad, seed

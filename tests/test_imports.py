@@ -41,12 +41,6 @@ BESIDE = {
     "cases": ({"gradcheck", "data", "core"} | MATHEMATICS, {"commands", "course"}),
     "data": ({"core"}, set().union(*ORDER[:-1], {"cases"}) - MATHEMATICS),
 }
-# Where the order is broken: (the file's beginning, the room), and why.
-EXCEPTIONS = {
-    ("commands/arguments.py", "accelerate"): "freed memory is kept for translating",
-    ("tasks/", "accelerate"): "staging is to be asked of the model's device",
-    ("training/trainer.py", "accelerate"): "until precision and memory are asked of core",
-}
 
 # Of the standard library what takes milliseconds, and whatever pip brings beside NumPy.
 SLOW = {"asyncio", "concurrent", "email", "http", "json", "logging", "multiprocessing", "tempfile"}
@@ -121,7 +115,6 @@ def broken(imported_by_files):
         for path, others in imported_by_files.items()
         for other in sorted(others)
         if (room := path.parts[0]) != other.parts[0] and not is_allowed(room, other.parts[0])
-        if not any(path.as_posix().startswith(p) and r == other.parts[0] for p, r in EXCEPTIONS)
     ]
 
 

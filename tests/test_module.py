@@ -1,16 +1,17 @@
 import copy
 import io
+import pickle
 from collections import namedtuple
 
 import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer import CPU, Adam, Module, Parameter, Transformer, debug
+from minitransformer import CPU, Adam, Buffer, Module, Parameter, Transformer, debug
 from minitransformer.cases.case import BATCH, SOURCE, TARGET
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device, array_namespace, to_host
-from minitransformer.core.module import FlatParameters
+from minitransformer.core.parameter import FlatParameters, mean_or_last
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -323,6 +324,98 @@ def test_a_parameter_of_no_flat_storage_takes_the_array_itself():
     parameter.data, parameter.grad = data, grad
     assert parameter.data is data
     assert parameter.grad is grad
+
+
+# Buffers
+
+
+class Counts(Module):
+    """A buffer of each kind, one of them in two places."""
+
+    def __init__(self):
+        self.weight = Parameter(np.ones(2, np.float32))
+        self.mean = Buffer(np.zeros(2, np.float32))
+        self.seen = [Buffer(np.zeros((), np.int64)), Buffer(np.array([True, False]))]
+        self.same = self.mean
+
+    def forward(self, x):
+        self.mean.data = self.mean.data + x
+        self.seen[0].data = self.seen[0].data + 1
+        return x * self.weight.data, x
+
+
+def kept(module):
+    return {path: (b.data.dtype, b.data.tolist()) for path, b in module.named_buffers()}
+
+
+def test_buffers_have_paths_and_are_no_parameters():
+    module = Counts()
+    assert list(kept(module)) == ["mean", "seen.0", "seen.1"]
+    assert [path for path, _ in module.named_parameters()] == ["weight"]
+    assert module.num_parameters() == FlatParameters(module).data.size == 2
+    file = io.StringIO()
+    module.summary(file)
+    assert file.getvalue() == (
+        "Counts: 2\n"
+        "  weight (2,) = 2\n"
+        "  mean (2,) (not trained)\n"
+        "  seen.0 () (not trained)\n"
+        "  seen.1 (2,) (not trained)\n"
+        "  same (2,) (shared, counted above)\n"
+    )
+    assert repr(module.mean) == "Buffer(shape=(2,), dtype=float32)"
+
+
+@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
+def test_buffers_move_and_only_floats_take_the_floating_type(device):
+    module = Counts()
+    module.forward(np.float32([3, 4]))
+    module.to(device, np.float64)
+    types = [buffer.data.dtype for _, buffer in module.named_buffers()]
+    assert types == [np.float64, np.int64, bool]
+    for _, buffer in module.named_buffers():
+        assert array_namespace(buffer.data) is (device or CPU).xp
+    assert [to_host(b.data).tolist() for b in (module.mean, *module.seen)] == [
+        [3, 4], 1, [True, False]
+    ]  # fmt: skip
+    assert module.same is module.mean
+
+
+def test_what_is_assigned_to_a_buffer_is_copied_and_its_type_stays():
+    buffer = Buffer(np.zeros(2, np.float32))
+    array, given = buffer.data, np.array([3.0, 4.0])
+    buffer.data = given
+    given[:] = 0
+    assert buffer.data is array
+    assert (buffer.data.dtype, buffer.data.tolist()) == (np.float32, [3, 4])
+    with pytest.raises(ValueError, match=r"a buffer of shape \(2,\) was assigned .* \(3,\)"):
+        buffer.data = np.zeros(3)
+    with pytest.raises(TypeError, match="a buffer was assigned an array in another place"):
+        buffer.data = strict.zeros(2)
+
+
+def test_copies_keep_what_is_in_buffers_and_have_their_own():
+    module = Counts()
+    module.forward(np.float32([3, 4]))
+    copies = copy.deepcopy(module), pickle.loads(pickle.dumps(module))
+    with debug(module):
+        copies = *copies, copy.deepcopy(module)
+        before = kept(module)
+        module.forward(np.float32([1, 1]))
+    for other in copies:
+        assert kept(other) == before
+        assert other.same is other.mean
+        assert other.mean.merge is mean_or_last
+    assert kept(module) == before | {
+        "mean": (np.float32, [4, 5]),
+        "seen.0": (np.int64, 2),
+    }
+
+
+def test_of_copies_of_floats_the_mean_is_kept_and_of_others_the_last():
+    floats, whole = np.zeros(1, np.float32), np.zeros(1, np.int64)
+    assert mean_or_last(floats, [floats + 1, floats + 4]).tolist() == [2.5]
+    assert mean_or_last(whole, [whole + 1, whole + 4]).tolist() == [4]
 
 
 # Debugging

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from minitransformer.commands import fill, generate, tag, translate
+from minitransformer.commands import fill, generate, tag, texts, translate
 from minitransformer.core.terminal import ReadableStream, bare, exact, readable, readable_streams
 from minitransformer.training.progress import Progress
 
@@ -53,7 +53,7 @@ def test_afterwards_the_streams_are_what_they_were():
 class Options:
     run_folder, device, text, own, seed, length = "run", "cpu", ["a"], None, 0, 9
     temperature, top_k, top_p, top, n_best, beam_size, alpha = 1.0, 0, 1.0, 5, 1, 4, 0.6
-    attention = None
+    attention, whole, accelerate = None, False, True
 
 
 class Hostile:
@@ -64,7 +64,6 @@ class Hostile:
     def __init__(self, *_, **__):
         self.vocabulary = self
 
-    load = classmethod(lambda cls, *_: cls())
     unknown = encode = lambda self, text: []
     stream = lambda self, *_, **__: iter([HOSTILE])  # noqa: E731
     translations = lambda self, *_, **__: [[self]]  # noqa: E731
@@ -74,13 +73,10 @@ class Hostile:
 
 @pytest.mark.parametrize("a_terminal", [True, False])
 def test_the_text_of_a_model_is_exact_but_on_a_terminal(a_terminal, monkeypatch):
-    monkeypatch.setattr(generate, "TextGenerator", Hostile)
-    monkeypatch.setattr(fill, "Filler", Hostile)
-    monkeypatch.setattr(tag, "Labeller", Hostile)
-    monkeypatch.setattr(translate, "translator_of", Hostile)
-    monkeypatch.setattr("minitransformer.commands.translate.own_functions", nullcontext)
+    monkeypatch.setattr(texts, "opened", Hostile)
+    monkeypatch.setattr(texts, "own_functions", nullcontext)
+    monkeypatch.setattr(texts, "_require_task", lambda *_: None)
     for command in (generate, fill, tag, translate):
-        monkeypatch.setattr(command, "require_task", lambda *_: None)
         out = Terminal() if a_terminal else io.StringIO()
         monkeypatch.setattr("sys.stdout", out)
         with readable_streams():

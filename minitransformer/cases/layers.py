@@ -35,7 +35,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention_backward,
 )
 from minitransformer.layers.bidirectional import Bidirectional
-from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
@@ -188,7 +188,7 @@ def _multi_head(rng):
 
 
 def _convolution(width=3, mask=None, **options):
-    return module(lambda rng: Convolution(D, F, width, rng, **options), (B, LONG, D), mask)
+    return module(lambda rng: Convolution1d(D, F, width, rng, **options), (B, LONG, D), mask)
 
 
 def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):

@@ -1,20 +1,12 @@
-"""What several commands take: numbers, files, a device, a search; and what they ask of a run."""
+"""What several commands take: numbers, files, a device, a search, a learner's functions."""
 
 import argparse
 import math
-import shlex
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from minitransformer.core.backend import CPU
-from minitransformer.core.errors import InputError
-from minitransformer.core.memory import keep_freed_memory
-from minitransformer.inference.translator import Translator
-from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.task import task_class
 
 
 def add_run_folder(parser, **options):
@@ -75,10 +67,9 @@ def own_functions(options):
         config, _ = RunFolder(options.run_folder).load_config()
         require_paper_layers(config.kind)
         with own(options.own) as file:
-            print(
-                f"minitransformer: {len(file.written)} of {len(parts_of('own'))} functions are "
-                f"those of {options.own}, not checked here",
-                file=sys.stderr,
+            note(
+                f"{len(file.written)} of {len(parts_of('own'))} functions are those of "
+                f"{options.own}, not checked here"
             )
             yield
         return
@@ -93,59 +84,12 @@ def own_functions(options):
 def note_own(run_folder, what):
     """Say of a run that was trained on other functions than the package's what runs here."""
     if run_folder.own.exists():
-        print(
-            f"minitransformer: this run was trained on functions of a learner's; {what}",
-            file=sys.stderr,
-        )
+        note(f"this run was trained on functions of a learner's; {what}")
 
 
-def require_task(run_folder, command):
-    """Raise a CheckpointError unless this command is the one for the run's model."""
-    config, _ = RunFolder(run_folder).load_config()
-    fitting = task_class(config).command
-    if fitting != command:
-        raise CheckpointError(
-            f"{run_folder} was trained for {config.task}; try it: minitransformer {fitting} "
-            f"{shlex.quote(str(run_folder))}"
-        )
-
-
-def text_of(options):
-    """The text of the command line or, without any, what is piped in; empty at a terminal.
-
-    Raises:
-        ValueError: what is piped in is not UTF-8.
-    """
-    if options.text or sys.stdin.isatty():
-        return " ".join(options.text)
-    sys.stdin.reconfigure(encoding="utf-8-sig")  # without the byte order mark that some write
-    try:
-        return sys.stdin.read().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"standard input is not UTF-8: {error}; convert it first") from error
-
-
-def note_unknown(units):
-    """Say which parts of a text the vocabulary has not, if there are any."""
-    if units:
-        shown = ", ".join(map(repr, units[:5]))
-        print(f"minitransformer: not in the model's vocabulary: {shown}", file=sys.stderr)
-
-
-def translator_of(options):
-    """The Translator that ``run_folder``, ``device`` and ``accelerate`` of the options name.
-
-    Several processes share its batches. This one is the command's own, so that it may keep the
-    memory it frees.
-    """
-    processes = all_processes()
-    device = processes.device(options.device)
-    translator = Translator.load(options.run_folder, device, accelerate=options.accelerate)
-    processes.require_same(parameters=translator.model.flat.data)
-    translator.workers = processes.shared(translator.workers)
-    if options.accelerate and translator.model.device == CPU:
-        keep_freed_memory()
-    return translator
+def note(text):
+    """Say something on standard error."""
+    print(f"minitransformer: {text}", file=sys.stderr)
 
 
 def positive(text):

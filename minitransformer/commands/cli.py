@@ -136,7 +136,11 @@ def _parse(arguments):
     parser = _Parser(
         prog="minitransformer",
         description=minitransformer.__doc__,
-        epilog=f"Where an error comes from is shown with {TRACEBACK}=1 in the environment.",
+        epilog="Exit status: 0 when all is done, 1 when something cannot be or is found wrong, 2 "
+        "when the command line is wrong or nothing could be checked; 130 after Ctrl-C, 143 after "
+        "SIGTERM (kill, batch systems, containers) and 129 after SIGHUP (a closed terminal), of "
+        "which a training saves everything first; 141 when what reads the output went away. "
+        f"Where an error comes from is shown with {TRACEBACK}=1 in the environment.",
     )
     parser.set_defaults(shared=False)
     parser.add_argument(

@@ -10,11 +10,12 @@ from minitransformer.commands.arguments import (
     add_search,
     new_file,
     own_functions,
-    translator_of,
 )
+from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.twins import accelerated
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
+from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint import load_model_arrays
 from minitransformer.runs.run_folder import RunFolder
@@ -77,7 +78,7 @@ def _validate(options, config):
             f"{options.run_folder} was trained for {config.task}, and is validated once more; "
             f"leave out {flags}"
         )
-    run_folder = RunFolder(options.run_folder)
+    run_folder = RunFolder(options.run_folder, task_class(config).kept_files)
     recipe, processes = Recipe.of_run(run_folder), all_processes()
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
@@ -101,7 +102,7 @@ def _score(options):
     # What is printed tells corpus and seed, too.
     run_folder.bind(recipe.identity())
     run_folder.require_bound()
-    translator = translator_of(options)
+    translator = opened(options, Translator, accelerate=options.accelerate)
 
     def scored():
         texts = translator.translate(sources, beam_size=options.beam_size, alpha=options.alpha)

@@ -9,7 +9,7 @@ from minitransformer.commands.arguments import add_run_folder, new_file, note_ow
 from minitransformer.core.regular_file import written_whole
 from minitransformer.data.text.corpus import read_text
 from minitransformer.explorer.page import explorer_page, require_explorable
-from minitransformer.inference.trained import with_vocabulary
+from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
 from minitransformer.training.recipe import Recipe
@@ -81,8 +81,7 @@ def page_of(run_folder, sentences=None, lessons=None):
     """
     config, _ = run_folder.load_config()
     require_explorable(config)
-    run_folder.bind()
-    model, vocabulary, _ = with_vocabulary(run_folder, "cpu")
+    translator = Translator.load(run_folder.path, "cpu")
     data = Recipe.of_run(run_folder).data
     examples = []
     if sentences:
@@ -90,4 +89,4 @@ def page_of(run_folder, sentences=None, lessons=None):
     elif data.corpus == "toy":
         examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
     languages = None if data.corpus == "files" else data.languages.split("-")
-    return explorer_page(model, vocabulary, examples, languages, lessons)
+    return explorer_page(translator.model, translator.vocabulary, examples, languages, lessons)

@@ -10,6 +10,10 @@ from minitransformer.tasks.task import TASKS
 from minitransformer.training.recipe import settings
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
+ABOUT = (
+    "The fields of this section, which replace those of the recipe. The defaults are for what a "
+    "recipe leaves open."
+)
 
 
 def add_fields(parser):
@@ -21,23 +25,17 @@ def add_fields(parser):
     for section in ("data", "model", "training"):
         for name, kinds in _fields(section).items():
             setting, *_ = kinds.values()
-            tasks = list(_by_task(kinds))
-            title = f"[{section}]"
+            title, about, tasks = f"[{section}]", ABOUT, _by_task(kinds)
             if section == "data" and len(tasks) < len(TASKS):
-                title += f" for {', '.join(tasks)}"
+                title, about = f"{title} for {', '.join(tasks)}", None
             if title not in groups:
-                groups[title] = parser.add_argument_group(
-                    title,
-                    "The fields of this section, which replace those of the recipe. The defaults "
-                    "are for what a recipe leaves open."
-                    if title == f"[{section}]"
-                    else None,
-                )
-            group = groups[title]
+                groups[title] = parser.add_argument_group(title, about)
             flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
             if setting.type is bool:
                 flag = {"action": argparse.BooleanOptionalAction}
-            group.add_argument("--" + name.replace("_", "-"), **flag, help=_help(name, kinds))
+            groups[title].add_argument(
+                "--" + name.replace("_", "-"), **flag, help=_help(name, kinds)
+            )
 
 
 def chosen_fields(options):

@@ -2,48 +2,37 @@
 
 import sys
 
-from minitransformer.commands.arguments import (
-    add_device,
-    add_run_folder,
-    note_unknown,
-    positive,
-    require_task,
-    text_of,
-)
+from minitransformer.commands.arguments import positive
+from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.terminal import exact
 from minitransformer.inference.filler import Filler
 
 
 def add(parser):
     parser.description = (
-        "Fill the gaps in a text. A gap is written ___ and takes one piece of the vocabulary, "
+        "Fill the gaps in texts. A gap is written ___ and takes one piece of the vocabulary, "
         "often a word. Printed are the text with the likeliest piece in each gap, and for each "
-        "gap the likeliest pieces with their probabilities; other gaps stay open meanwhile."
+        "gap the likeliest pieces with their probabilities; other gaps stay open meanwhile. "
+        "Between two texts stands an empty line."
     )
-    add_run_folder(parser)
-    parser.add_argument(
-        "text",
-        nargs="*",
-        help='a sentence with gaps, "Die Frau liest ein ___."; without any, standard input is read',
-    )
+    add_texts(parser, run, 'a sentence with gaps, "Die Frau liest ein ___."')
     parser.add_argument(
         "--top", type=positive, default=5, metavar="N", help="pieces for each gap (default: 5)"
     )
-    add_device(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options):
-    """Print the text and what might stand in its gaps; returns the exit status."""
-    require_task(options.run_folder, "fill")
-    filler = Filler.load(options.run_folder, options.device)
-    text = text_of(options)
-    filling = filler.fill(text, options.top)
-    note_unknown(filler.unknown(text))
-    out = exact(sys.stdout)
-    print(filling.text, file=out)
-    for number, gap in enumerate(filling.gaps, start=1):
-        print(f"\ngap {number}" if len(filling.gaps) > 1 else "", file=out)
-        for piece, probability in gap:
-            print(f"{probability:7.1%}  {piece}", file=out)
-    return 0
+    """Print the texts and what might stand in their gaps; returns the exit status."""
+
+    def fill(filler, texts):
+        return (filler.fill(text, options.top) for text in texts)
+
+    return answer(options, Filler, fill, _show, apart=True)
+
+
+def _show(filling, number):
+    lines = [filling.text]
+    for i, gap in enumerate(filling.gaps, start=1):
+        lines.append(f"\ngap {i}" if len(filling.gaps) > 1 else "")
+        lines += [f"{probability:7.1%}  {piece}" for piece, probability in gap]
+    print("\n".join(lines), file=exact(sys.stdout))

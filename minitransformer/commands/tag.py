@@ -2,12 +2,8 @@
 
 import sys
 
-from minitransformer.commands.arguments import (
-    add_device,
-    add_run_folder,
-    note_unknown,
-    require_task,
-)
+from minitransformer.commands.arguments import note
+from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.terminal import exact
 from minitransformer.inference.labeller import Labeller
 
@@ -15,29 +11,28 @@ from minitransformer.inference.labeller import Labeller
 def add(parser):
     parser.description = (
         "Say the label of each word of a text, or of the text as a whole, as a tagger has learned "
-        "it: a line each, with the label and its probability behind tabs."
+        "it: a line each, with the label and its probability behind tabs. Between two texts stands "
+        "an empty line."
     )
-    add_run_folder(parser)
-    parser.add_argument("text", nargs="+", help="one sentence; it needs no quotes")
-    add_device(parser)
-    parser.set_defaults(run=run)
+    add_texts(parser, run, "a sentence")
 
 
 def run(options):
     """Print the labels; returns the exit status."""
-    require_task(options.run_folder, "tag")
-    labeller = Labeller.load(options.run_folder, options.device)
-    text = " ".join(options.text)
-    said = labeller.label(text)
-    note_unknown(labeller.unknown(text))
-    cut_off = sum(label is None for _, label, _ in said)
-    if cut_off:
-        print(
-            f"minitransformer: the text is longer than the model takes; the last {cut_off} words "
-            "have no label",
-            file=sys.stderr,
+
+    def label(labeller, texts):
+        return map(labeller.label, texts)
+
+    return answer(options, Labeller, label, _show, apart=True)
+
+
+def _show(predictions, number):
+    if cut_off := sum(label is None for _, label, _ in predictions):
+        note(
+            f"text {number} is longer than the model takes; the last {cut_off} words have no label"
         )
-    for word, label, probability in said:
-        says = "" if label is None else f"\t{label}\t{probability:.3f}"
-        print(f"{word}{says}", file=exact(sys.stdout))
-    return 0
+    lines = [
+        word if label is None else f"{word}\t{label}\t{probability:.3f}"
+        for word, label, probability in predictions
+    ]
+    print("\n".join(lines), file=exact(sys.stdout))

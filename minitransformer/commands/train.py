@@ -40,19 +40,12 @@ def add(parser):
     parser.usage = "%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]"
     parser.description = "Train a model in a run folder, or go on with a training."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter  # for the list of recipes
-    status = (
-        "Exit status: 0 when the training is done, 1 when it cannot be, 2 when the command line is "
-        "wrong; 130 after Ctrl-C, 143 after SIGTERM (kill, batch systems, containers), 129 after "
-        "SIGHUP (a closed terminal), which save everything first."
-    )
     width = shutil.get_terminal_size().columns - 2  # as argparse has it
     listed = [
         textwrap.fill(f"  {name:<20}{recipe_summary(name)}", width, subsequent_indent=" " * 22)
         for name in recipe_names()
     ]
-    parser.epilog = "\n".join(
-        ["recipes of the package:", *listed, "", textwrap.fill(status, width)]
-    )
+    parser.epilog = "\n".join(["recipes of the package:", *listed])
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "recipe",

@@ -63,6 +63,16 @@ def interrupts_raised():
         yield
 
 
+@contextmanager
+def stopped_by_interrupts():
+    """Let each signal raise Stopped, wherever the program is: for work that is begun again."""
+    try:
+        with interrupts_raised():
+            yield
+    except Interrupt as interrupt:
+        raise Stopped(interrupt.signum) from interrupt
+
+
 _noted = []  # the list of each interrupts_noted that is under way, the innermost one last
 
 

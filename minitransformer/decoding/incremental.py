@@ -9,21 +9,14 @@ may look at, its ancestors and itself, is a mask. So its W hypotheses are W quer
 their sentence, as they are W queries to its memory, and choosing hypotheses copies no keys.
 """
 
-import math
-
 from minitransformer.core.backend import CPU, array_namespace
-from minitransformer.layers.attention import (
-    merge_heads,
-    scaled_dot_product_attention,
-    split_heads,
-)
-from minitransformer.layers.linear import linear
+from minitransformer.decoding.states import State
 
 BLOCK = 16  # positions that the cache grows by
 ENCODED_TOGETHER = 512  # tokens on a CPU; what layers make of more does not stay in its cache
 
 
-class IncrementalDecoder:
+class IncrementalDecoder(State):
     """The encoded source of N sentences and all that their hypotheses have said so far.
 
     Args:
@@ -35,112 +28,79 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model, source):
-        xp = model.device.xp
-        self.model = model
-        self.position = 0
-        self.memory_mask = model.source_mask(source)  # (N, 1, 1, S)
-        memory = _encode(model, source, self.memory_mask)  # (N, S, D)
+        mask = model.source_mask(source)  # (N, 1, 1, S)
+        memory = _encode(model, source, mask)  # (N, S, D)
         layers = model.decoder.layers
-        self.memories = [keys_and_values(layer.cross_attention, memory, memory) for layer in layers]
-        self.nodes = [(Growing(), Growing()) for _ in layers]
-        self.output_weight = output_weight(model)  # (D, V)
-        self.ancestors = xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
+        memories = [layer.cross_attention.keys_and_values(memory, memory) for layer in layers]
+        ancestors = model.device.xp.zeros((len(source), 1, 0), dtype=bool)  # (N, W, nodes)
+        super().__init__(model, (memories, mask), ancestors)
+        self.nodes = [Growing() for _ in layers]
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis is continued with one more token.
 
         Args:
-            ids: (N, W) on the model's device, the start symbol at first. They are not checked,
-                which would wait for the device.
+            ids: (N, W) on the model's device, the start symbol at first.
 
         Raises:
-            ValueError: as for :func:`position_row`.
+            ValueError: as for :meth:`State.embed`.
         """
         xp = array_namespace(ids)
         width = ids.shape[1]
         own = xp.arange(width)[:, None] == xp.arange(width)  # each new node sees itself
         own = xp.broadcast_to(own, (len(ids), width, width))
-        self.ancestors = xp.concatenate([self.ancestors, own], axis=-1)
+        self.said = ancestors = xp.concatenate([self.said, own], axis=-1)
 
-        weight = self.model.target_embedding.weight.data
-        x = weight[ids] * math.sqrt(weight.shape[1])  # (N, W, D)
-        x = x + position_row(self.model.positional_encoding.table, self.position)
-        for layer, nodes, memory in zip(
-            self.model.decoder.layers, self.nodes, self.memories, strict=True
-        ):
-            x = self._layer_step(layer, x, nodes, memory)
-        if self.model.decoder.norm:
-            x, _ = self.model.decoder.norm.forward(x)
-        logits, _ = linear(x, self.output_weight)
-        self.position += 1
-        return logits
-
-    def _layer_step(self, layer, x, nodes, memory):
-        """:meth:`DecoderLayer.forward` with keys and values from the cache."""
-        h, _ = layer.self_attention_residual.enter(x)
-        for kept, new in zip(nodes, keys_and_values(layer.self_attention, h, h), strict=True):
-            kept.append(new)
-        keys, values = (kept.array for kept in nodes)  # (N, H, nodes, K)
-        h = attend(layer.self_attention, h, keys, values, self.ancestors[:, None])
-        x, _ = layer.self_attention_residual.leave(x, h)
-
-        h, _ = layer.cross_attention_residual.enter(x)
-        h = attend(layer.cross_attention, h, *memory, self.memory_mask)
-        x, _ = layer.cross_attention_residual.leave(x, h)
-
-        h, _ = layer.feed_forward_residual.enter(x)
-        h, _ = layer.feed_forward.forward(h)
-        x, _ = layer.feed_forward_residual.leave(x, h)
-        return x
-
-    def select(self, parents):
-        """Make hypothesis w of sentence n the one that was ``parents[n, w]``, (N, new W)."""
-        xp = array_namespace(parents)
-        self.ancestors = xp.take_along_axis(self.ancestors, parents[:, :, None], axis=1)
+        model, (memories, mask) = self.model, self.source
+        x = self.embed(ids, model.positional_encoding)  # (N, W, D)
+        for layer, memory, nodes in zip(model.decoder.layers, memories, self.nodes, strict=True):
+            x = layer.step(x, memory, nodes, ancestors[:, None], mask)
+        if model.decoder.norm:
+            x, _ = model.decoder.norm.forward(x)
+        return self.logits(x)
 
     def keep(self, sentences):
-        """Go on with some sentences only, given by their numbers 0 … N − 1 on the device."""
-        self.memory_mask = self.memory_mask[sentences]
-        self.memories = [(keys[sentences], values[sentences]) for keys, values in self.memories]
-        self.ancestors = self.ancestors[sentences]
-        for keys, values in self.nodes:
-            keys.keep(sentences)
-            values.keep(sentences)
+        super().keep(sentences)
+        for nodes in self.nodes:
+            nodes.keep(sentences)
 
 
 class Growing:
-    """An array (N, H, nodes, K) that nodes are appended to, in storage that grows by blocks.
+    """Keys and values of nodes, (N, H, nodes, K) each, in storage that grows by blocks.
 
     The first nodes can be forgotten; the next storage has no room for them.
     """
 
     def __init__(self):
-        self.storage = None  # (N, H, capacity, K); the nodes are start … end − 1 of it
+        self.storage = None  # (2, N, H, capacity, K); the nodes are start … end − 1 of it
         self.start = self.end = 0
 
     @property
-    def array(self):
-        return self.storage[:, :, self.start : self.end]
+    def arrays(self):
+        nodes = slice(self.start, self.end)
+        return self.storage[0, :, :, nodes], self.storage[1, :, :, nodes]
 
-    def append(self, x):
-        """Add W nodes, (N, H, W, K)."""
-        batch, num_heads, width, head_width = x.shape
-        if self.storage is None or self.end + width > self.storage.shape[2]:
+    def append(self, keys, values):
+        """Add those of W nodes, (N, H, W, K), and return those of all."""
+        batch, num_heads, width, head_width = keys.shape
+        if self.storage is None or self.end + width > self.storage.shape[3]:
             length = self.end - self.start
-            shape = (batch, num_heads, length + BLOCK * width, head_width)
-            storage = array_namespace(x).empty(shape, dtype=x.dtype)
+            shape = (2, batch, num_heads, length + BLOCK * width, head_width)
+            storage = array_namespace(keys).empty(shape, dtype=keys.dtype)
             if length:
-                storage[:, :, :length] = self.array
+                storage[:, :, :, :length] = self.storage[:, :, :, self.start : self.end]
             self.storage, self.start, self.end = storage, 0, length
-        self.storage[:, :, self.end : self.end + width] = x
+        new = slice(self.end, self.end + width)
+        self.storage[0, :, :, new], self.storage[1, :, :, new] = keys, values
         self.end += width
+        return self.arrays
 
     def forget(self, count):
         """Drop the first ``count`` nodes."""
         self.start += count
 
     def keep(self, sentences):
-        self.storage = self.storage[sentences]
+        self.storage = self.storage[:, sentences]
 
 
 def _encode(model, source, mask):
@@ -150,41 +110,3 @@ def _encode(model, source, mask):
     parts = [slice(n, n + count) for n in range(0, len(source), count)]
     memories = [model.encode(source[part], mask[part])[0] for part in parts]
     return model.device.xp.concatenate(memories)
-
-
-def output_weight(model):
-    """The matrix (D, V) that makes logits, as a copy.
-
-    A step has few rows, and for those the BLAS is slow at reading a matrix across its rows.
-    """
-    return model.output_projection.weight.data.T.copy()
-
-
-def position_row(table, position):
-    """The row of a table (max_length, D) that is added to the words at a position 0, 1, …
-
-    Raises:
-        ValueError: there is none.
-    """
-    if position >= len(table):
-        raise ValueError(
-            f"a sequence of {position + 1} tokens is longer than the {len(table)} the model "
-            "allows; stop earlier or build the model with a larger max_length"
-        )
-    return table[position]  # (D,)
-
-
-def keys_and_values(attention, key, value):
-    """What (N, S, D) each offers to the queries of an attention: two arrays (N, H, S, K)."""
-    key, _ = linear(key, attention.w_key.data)
-    value, _ = linear(value, attention.w_value.data)
-    return split_heads(key, attention.num_heads), split_heads(value, attention.num_heads)
-
-
-def attend(attention, h, keys, values, mask):
-    """:func:`multi_head_attention` of queries h (N, W, D) to keys and values made before."""
-    query, _ = linear(h, attention.w_query.data)
-    query = split_heads(query, attention.num_heads)  # (N, H, W, K)
-    heads, _ = scaled_dot_product_attention(query, keys, values, mask)
-    y, _ = linear(merge_heads(heads), attention.w_output.data)
-    return y

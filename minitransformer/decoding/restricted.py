@@ -25,7 +25,6 @@ class RestrictedDecoder(IncrementalDecoder):
         return super().step(ids)
 
     def _forget(self, count):
-        self.ancestors = self.ancestors[:, :, count:]
-        for keys, values in self.nodes:
-            keys.forget(count)
-            values.forget(count)
+        self.said = self.said[:, :, count:]  # the ancestors
+        for nodes in self.nodes:
+            nodes.forget(count)

@@ -1,47 +1,75 @@
-"""The decoder on all that has been said, again at every step: slow, and nothing but the model.
+"""Decoders that read all that has been said again at every step: slow, and nothing but the model.
 
 :class:`IncrementalDecoder` computes a position once, and for that takes layers apart. Here every
-step is the model's ``decode`` as in training: it serves any architecture, and whoever stands in for
-a layer is called.
+step is the model as in training: it serves any architecture, and whoever stands in for a layer is
+called.
 """
 
+import numpy as np
+
 from minitransformer.core.backend import array_namespace
+from minitransformer.decoding.states import State, each
 
 
-class WholeDecoder:
-    """As :class:`IncrementalDecoder`, with the same methods, of any EncoderDecoder."""
+class WholeDecoder(State):
+    """The encoded source of N sentences and the ids of all that their hypotheses have said.
+
+    Args:
+        model: an EncoderDecoder.
+        source: ids (N, S), padded with ``config.pad_id``; on the host or the model's device.
+    """
 
     def __init__(self, model, source):
-        self.model = model
-        self.memory_mask = model.source_mask(source)  # (N, 1, 1, S)
-        self.memory, _ = model.encode(source, self.memory_mask)  # arrays (N, ...)
-        self.said = None  # (N, W, t)
+        mask = model.source_mask(source)  # (N, 1, 1, S)
+        memory, _ = model.encode(source, mask)  # arrays (N, ...)
+        nothing = model.device.xp.zeros((len(source), 1, 0), dtype=int)  # (N, W, t)
+        super().__init__(model, (memory, mask), nothing)
 
     def step(self, ids):
         """Logits (N, W, V) of what follows when each hypothesis goes on with one of ids (N, W)."""
-        xp = array_namespace(ids)
-        last = ids[:, :, None]
-        self.said = last if self.said is None else xp.concatenate([self.said, last], axis=-1)
+        self.said = array_namespace(ids).concatenate([self.said, ids[:, :, None]], axis=-1)
         batch, width, length = self.said.shape
+        memory, mask = each(self.source, lambda x: x.repeat(width, axis=0))
         said = self.said.reshape(batch * width, length)
-        memory, mask = _each((self.memory, self.memory_mask), lambda x: x.repeat(width, axis=0))
         y, _ = self.model.decode(said, memory, mask)  # (N W, t, D)
         logits, _ = self.model.output_projection.forward(y[:, -1])
         return logits.reshape(batch, width, -1)
 
-    def select(self, parents):
-        """Make hypothesis w of sentence n the one that was ``parents[n, w]``, (N, new W)."""
-        xp = array_namespace(parents)
-        self.said = xp.take_along_axis(self.said, parents[:, :, None], axis=1)
 
-    def keep(self, sentences):
-        """Go on with some sentences only, given by their numbers 0 … N − 1 on the device."""
-        kept = self.memory, self.memory_mask, self.said
-        self.memory, self.memory_mask, self.said = _each(kept, lambda x: x[sentences])
+class WholeTextDecoder:
+    """One text, and what follows it.
 
+    A model sees ``max_length`` tokens. When they are full, the older half is forgotten and the
+    newer half is read once more, as positions are numbered from the first token that is seen.
 
-def _each(memory, change):
-    """``change(x)`` for each array x of a memory, however deep in tuples."""
-    if isinstance(memory, tuple):
-        return tuple(_each(part, change) for part in memory)
-    return change(memory)
+    Args:
+        model: a LanguageModel.
+
+    Attributes:
+        seen: the ids that the next token depends on, ``config.max_length`` at most.
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.forget()
+
+    def step(self, ids):
+        """Logits (V,) of what follows when the text goes on with these ids, a list, one or more."""
+        longest = self.model.config.max_length
+        if len(self.seen) + len(ids) <= longest:
+            return self.read(ids)
+        said = [*self.seen, *ids]
+        self.forget()
+        if len(ids) > 1:  # as much as there is room for
+            return self.read(said[-longest:])
+        return self.read(said[-(longest // 2 + 1) :])
+
+    def forget(self):
+        """Begin anew, with nothing seen."""
+        self.seen = []
+
+    def read(self, ids):
+        """:meth:`step` where there is room for the ids."""
+        self.seen = [*self.seen, *ids]
+        logits, _ = self.model.forward(np.array([self.seen]))  # (1, seen, V)
+        return logits[0, -1]

@@ -14,9 +14,8 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
-
 from minitransformer.core.backend import to_host
+from minitransformer.inference.trained import require_finite
 from minitransformer.runs.checkpoint import CheckpointError
 
 FOLDER = Path(__file__).parent
@@ -38,7 +37,7 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
             page links to those.
 
     Raises:
-        CheckpointError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
+        RunError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
             parameter is NaN or infinite.
     """
     require_explorable(model.config)
@@ -102,13 +101,8 @@ def escaped_json(value):
 
 
 def _float32(model):
-    numbers = to_host(model.flat.data).astype("<f4")
-    if not np.isfinite(numbers).all():
-        raise CheckpointError(
-            "a parameter of this model is NaN or infinite; its training has diverged, so train "
-            "again with a lower learning rate"
-        )
-    return numbers.tobytes()
+    require_finite(model)
+    return to_host(model.flat.data).astype("<f4").tobytes()
 
 
 def _require_fits(size, what):

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minitransformer.core.backend import to_host
-from minitransformer.core.errors import DivergedError, InputError, require_whole
+from minitransformer.core.errors import InputError, require_whole
 from minitransformer.data.text.batches import framed
-from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, UNK, require_mask
+from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, require_mask
 from minitransformer.inference.trained import Trained
 
 
@@ -26,19 +25,13 @@ class Filling:
 
 
 class Filler(Trained):
-    """Fills the gaps in texts.
-
-    Args:
-        model: a MaskedLanguageModel.
-        vocabulary: the Vocabulary it was trained with, which has a mask.
-        origin: what its parameters are, in words.
+    """Fills the gaps in texts, with a MaskedLanguageModel.
 
     Raises:
         VocabularyError: the vocabulary has no mask.
     """
 
     task = "masked language modelling"
-    purpose = "to fill gaps"
 
     def __init__(self, model, vocabulary, origin=""):
         require_mask(vocabulary)
@@ -53,7 +46,7 @@ class Filler(Trained):
 
         A gap is three underscores or more, and takes one piece: one that begins a word if a blank
         or nothing stands before the gap, and one that does not begin a word if something does.
-        Among these its probability is counted.
+        Among these its probability is counted. A blank text stays as it is.
 
         Args:
             text: a sentence with a gap or several.
@@ -68,6 +61,8 @@ class Filler(Trained):
             FloatingPointError: the model gives NaN.
         """
         require_whole("top", top)
+        if not text.strip():
+            return Filling(text, [])
         longest = self.model.config.max_length - 2  # and BOS and EOS
         if self.vocabulary.surely_has_more(GAP.sub("_", text), longest):
             self._refuse(f"more than {longest}", longest)
@@ -77,11 +72,7 @@ class Filler(Trained):
         if len(ids) > longest:
             self._refuse(len(ids), longest)
         ids = np.array([framed(ids, longest + 2)])  # (1, T)
-        with self.model.device.as_current():
-            logits, _ = self.model.forward(ids)
-            rows = to_host(logits)[ids == MASK]  # (gaps, V)
-        if np.isnan(rows).any():
-            raise DivergedError("the model gives NaN; train it again, or take another run")
+        rows = self.logits(ids)[ids == MASK]  # (gaps, V)
         gaps = [
             self._likeliest(row, self._may_stand[begin], top)
             for row, begin in zip(rows, begins, strict=True)
@@ -106,7 +97,5 @@ class Filler(Trained):
             "one, such as the sentence around the gap"
         )
 
-    def unknown(self, text):
-        """The words of a text with characters that the vocabulary has not, in order, each once."""
-        words = dict.fromkeys(GAP.sub(" ", text).split())
-        return [word for word in words if UNK in self.vocabulary.encode(word)]
+    def words(self, text):
+        return GAP.sub(" ", text).split()

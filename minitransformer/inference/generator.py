@@ -6,22 +6,15 @@ from minitransformer.core.backend import to_host
 from minitransformer.core.errors import require_whole
 from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.data.text.vocabulary import EOS, UNK
-from minitransformer.decoding.language_model import text_decoder_for
 from minitransformer.decoding.sampling import check_sampling, sample
+from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.trained import Trained
 
 
 class TextGenerator(Trained):
-    """Goes on with texts.
-
-    Args:
-        model: a LanguageModel.
-        vocabulary: the Vocabulary or CharacterVocabulary it was trained with.
-        origin: what its parameters are, in words.
-    """
+    """Goes on with texts, with a LanguageModel and a Vocabulary or a CharacterVocabulary."""
 
     task = "language modelling"
-    purpose = "to go on with a text"
     read_vocabulary = staticmethod(load_vocabulary)
 
     def before(self):
@@ -29,14 +22,9 @@ class TextGenerator(Trained):
         line_end = self.vocabulary.encode("\n")
         return line_end if line_end and UNK not in line_end else [EOS]
 
-    def unknown(self, prompt):
-        """What a prompt has and the vocabulary has not: characters, or words with such characters.
-
-        In order, each once.
-        """
+    def words(self, text):
         # Subwords know no blank, and compose an accent with its letter.
-        units = prompt if self.vocabulary.encode(" ") else prompt.split()
-        return [unit for unit in dict.fromkeys(units) if UNK in self.vocabulary.encode(unit)]
+        return text if self.vocabulary.encode(" ") else text.split()
 
     def stream(self, prompt="", length=200, *, temperature=1.0, top_k=0, top_p=1.0, seed=0):
         """Yield what follows a prompt, bit by bit, until the text ends.

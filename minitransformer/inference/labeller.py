@@ -4,15 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minitransformer.core.backend import to_host
-from minitransformer.core.errors import DivergedError, InputError
 from minitransformer.data.text.labelled import first_pieces, words_of
-from minitransformer.data.text.vocabulary import UNK, normalized
+from minitransformer.data.text.vocabulary import normalized
 from minitransformer.inference.trained import Trained
 from minitransformer.layers.softmax import softmax
 
 
-class Said(NamedTuple):
+class Prediction(NamedTuple):
     """What a tagger says of a word or a sentence.
 
     Attributes:
@@ -27,52 +25,37 @@ class Said(NamedTuple):
 
 
 class Labeller(Trained):
-    """Says the labels of words or of sentences.
-
-    Args:
-        model: a Tagger.
-        vocabulary: the Vocabulary it was trained with.
-        origin: what its parameters are, in words.
-    """
+    """Says the labels of words or of sentences, with a Tagger."""
 
     task = "tagging"
-    purpose = "to say labels"
 
-    def unknown(self, text):
-        """The words of a text with characters that the vocabulary has not, in order, each once."""
-        words = dict.fromkeys(word for word, _ in words_of(normalized(text)))
-        return [word for word in words if UNK in self.vocabulary.encode(word)]
+    def words(self, text):
+        return [word for word, _ in words_of(normalized(text))]
 
     def label(self, text):
-        """What the model says of a text: a list of Said.
+        """What the model says of a text: a list of Predictions.
 
         Of a model of words it has an entry for each word, and signs are words; of a model of
-        sentences it has one.
+        sentences it has one. Of a blank text it is empty.
 
         Raises:
-            ValueError: there is nothing but blanks in the text.
             FloatingPointError: the model gives NaN.
         """
         text = normalized(text)
         if not text:
-            raise InputError("there is no word in the text; give a sentence")
+            return []
         of_words = self.model.config.labels_of == "words"
         words = words_of(text) if of_words else []
         starts = [start for _, start in words]
         ids, places = first_pieces(self.vocabulary, text, starts, self.model.config.max_length)
-        with self.model.device.as_current():
-            logits, _ = self.model.forward(np.array([ids]))  # (1, T, C)
-            p, _ = softmax(logits[0, :, 1:])  # (T, C - 1): 0 is no label
-        p = to_host(p)
-        if np.isnan(p).any():
-            raise DivergedError("the model gives NaN; train it again, or take another run")
+        p, _ = softmax(self.logits(np.array([ids]))[0, :, 1:])  # (T, C - 1): 0 is no label
         if not of_words:
-            return [self._said(text, p[0])]  # at BOS
+            return [self._prediction(text, p[0])]  # at BOS
         return [
-            Said(word, None, 0.0) if place is None else self._said(word, p[place])
+            Prediction(word, None, 0.0) if place is None else self._prediction(word, p[place])
             for (word, _), place in zip(words, places, strict=True)
         ]
 
-    def _said(self, text, p):
+    def _prediction(self, text, p):
         likeliest = int(p.argmax())
-        return Said(text, self.model.config.names[likeliest], float(p[likeliest]))
+        return Prediction(text, self.model.config.names[likeliest], float(p[likeliest]))

@@ -2,7 +2,12 @@
 
 from typing import ClassVar
 
-from minitransformer.data.text.vocabulary import Vocabulary
+import numpy as np
+
+from minitransformer.core.backend import to_host
+from minitransformer.core.errors import DivergedError
+from minitransformer.core.workers import ONE_WORKER
+from minitransformer.data.text.vocabulary import UNK, Vocabulary
 from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.run_folder import RunFolder
 
@@ -17,13 +22,13 @@ class Trained:
 
     Attributes:
         task: as in the model's configuration.
-        purpose: what the model is for, to end a sentence with: ``"to translate"``.
         read_vocabulary: what reads the file of its vocabulary.
+        workers: Workers that share what it does.
     """
 
     task: ClassVar[str]
-    purpose: ClassVar[str]
     read_vocabulary = staticmethod(Vocabulary.load)
+    workers = ONE_WORKER
 
     def __init__(self, model, vocabulary, origin=""):
         self.model, self.vocabulary, self.origin = model, vocabulary, origin
@@ -38,8 +43,8 @@ class Trained:
             options: as for the class.
 
         Raises:
-            RunError, VocabularyError, OSError: a file of the folder is missing or damaged,
-                or two do not belong together; or the model was trained for another task.
+            RunError, VocabularyError, OSError: a file of the folder is missing or damaged, or two
+                do not belong together; the model was trained for another task, or has diverged.
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece, and the model takes subwords.
         """
@@ -48,29 +53,42 @@ class Trained:
         if config.task != cls.task:
             raise RunError(
                 f"{run.path} is a model of kind {config.kind!r}, trained for {config.task!r}, "
-                f"not {cls.purpose}"
+                f"not for {cls.task!r}"
             )
         run.bind()
-        return cls(*with_vocabulary(run, device, cls.read_vocabulary), **options)
+        model, origin = run.load_trained(device)
+        vocabulary = cls.read_vocabulary(run.vocabulary)
+        if len(vocabulary) not in config.vocabulary_sizes():
+            sizes = " and ".join(map(str, sorted(config.vocabulary_sizes())))
+            raise RunError(
+                f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
+                f"{sizes}; take both from one run"
+            )
+        require_finite(model)
+        return cls(model, vocabulary, origin, **options)
+
+    def words(self, text):
+        """What a text is made of that the vocabulary has or has not."""
+        return text.split()
+
+    def unknown(self, text):
+        """The words of a text that the vocabulary has not, in order, each once."""
+        words = dict.fromkeys(self.words(text))
+        return [word for word in words if UNK in self.vocabulary.encode(word)]
+
+    def logits(self, ids):
+        """What the model says of ids (B, T), on the host; of NaN it raises a DivergedError."""
+        with self.model.device.as_current():
+            logits = to_host(self.model.forward(ids)[0])
+        if np.isnan(logits).any():
+            raise DivergedError("the model gives NaN; train it again, or take another run")
+        return logits
 
 
-def with_vocabulary(run, device="auto", read=Vocabulary.load):
-    """(model, vocabulary, origin) of the run on text in a RunFolder.
-
-    Args:
-        device: a Device or its name.
-        read: what reads the file of the vocabulary.
-
-    Raises:
-        RunError, VocabularyError, OSError, DeviceError, MissingLibraryError: as for
-            :meth:`Trained.load`.
-    """
-    model, origin = run.load_trained(device)
-    vocabulary = read(run.vocabulary)
-    if len(vocabulary) not in model.config.vocabulary_sizes():
-        sizes = " and ".join(map(str, sorted(model.config.vocabulary_sizes())))
+def require_finite(model):
+    """Raise a RunError where a parameter of a model is NaN or infinite."""
+    if not np.isfinite(to_host(model.flat.data)).all():
         raise RunError(
-            f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} {sizes}; "
-            "take both from one run"
+            "a parameter of this model is NaN or infinite; its training has diverged, so train "
+            "again with a lower learning rate"
         )
-    return model, vocabulary, origin

@@ -14,7 +14,7 @@ from minitransformer.inference.trained import Trained
 
 
 @dataclass(frozen=True)
-class Translation:
+class Translated:
     """One translation of one text.
 
     Attributes:
@@ -51,7 +51,6 @@ class Translator(Trained):
     """
 
     task = "translation"
-    purpose = "to translate"
 
     def __init__(self, model, vocabulary, origin="", *, accelerate=True, threads=None):
         super().__init__(model, vocabulary, origin)
@@ -76,7 +75,7 @@ class Translator(Trained):
         return [best[0].text for best in self.translations(texts, beam_size=beam_size, alpha=alpha)]
 
     def translations(self, texts, *, beam_size=4, alpha=0.6, n_best=1, attention=False):
-        """The ``n_best`` translations of each text, best first, as lists of Translation.
+        """The ``n_best`` translations of each text, best first, as lists of Translated.
 
         A blank text has one, which is blank. The other arguments are those of :meth:`translate`.
         """
@@ -102,15 +101,15 @@ class Translator(Trained):
                 attention=attention,
                 workers=self.workers,
             )
-        results = [[Translation("", 0.0, True, False, [], [], None)] for _ in texts]
+        results = [[Translated("", 0.0, True, False, [], [], None)] for _ in texts]
         for i, hypotheses in zip(spoken, found, strict=True):
             truncated = len(encoded[i]) > longest
-            results[i] = [self._translation(sources[i], h, truncated) for h in hypotheses]
+            results[i] = [self._translated(sources[i], h, truncated) for h in hypotheses]
         return results
 
-    def _translation(self, source, hypothesis, truncated):
+    def _translated(self, source, hypothesis, truncated):
         ids = [*hypothesis.ids, EOS] if hypothesis.finished else hypothesis.ids
-        return Translation(
+        return Translated(
             text=self.vocabulary.decode(hypothesis.ids),
             score=hypothesis.score,
             finished=hypothesis.finished,

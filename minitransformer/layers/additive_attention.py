@@ -94,6 +94,15 @@ class AdditiveAttention(Module):
         dquery = self.of_query.backward(dq, q_cache)
         return dquery, dkey, dvalue
 
+    def keys(self, key):
+        """What keys (B, S, d_key) are compared by, (B, S, F), for :meth:`attend`."""
+        return self.of_key.forward(key)[0]
+
+    def attend(self, query, keys, value, mask=None):
+        """:meth:`forward` at inference, of keys made before: y (B, T, D)."""
+        q, _ = self.of_query.forward(query)  # (B, T, F)
+        return additive_attention(q, keys, value, self.v.data, mask)[0]
+
     def weights(self, cache):
         """Where the queries looked, in the forward that gave the cache: (B, T, S)."""
         *_, (*_, weights) = cache

@@ -166,6 +166,35 @@ class MultiHeadAttention(Module):
         self.w_output.grad += dw_output
         return tuple(dinputs)
 
+    def step(self, x, kept, mask=None):
+        """:meth:`forward` at inference of positions that follow others, to those and themselves.
+
+        Args:
+            x: (B, T, D), the positions that are new.
+            kept: where keys and values are kept: ``append`` takes those of x, (B, H, T, K) each,
+                and returns them behind all before, (B, H, S, K).
+            mask: broadcasts to (B, H, T, S).
+
+        Returns:
+            y (B, T, D).
+        """
+        keys, values = kept.append(*self.keys_and_values(x, x))
+        return self.attend(x, keys, values, mask)
+
+    def keys_and_values(self, key, value):
+        """What (B, S, D) each offers to queries: two arrays (B, H, S, K)."""
+        key, _ = linear(key, self.w_key.data)
+        value, _ = linear(value, self.w_value.data)
+        return split_heads(key, self.num_heads), split_heads(value, self.num_heads)
+
+    def attend(self, query, keys, values, mask=None):
+        """:meth:`forward` at inference, of keys and values made before: y (B, T, D)."""
+        query, _ = linear(query, self.w_query.data)
+        query = split_heads(query, self.num_heads)  # (B, H, T, K)
+        heads, _ = scaled_dot_product_attention(query, keys, values, mask)
+        y, _ = linear(merge_heads(heads), self.w_output.data)
+        return y
+
     def weights(self, cache):
         """Where the queries looked, in the forward that gave the cache: (B, H, T, S)."""
         return multi_head_attention_weights(cache)

@@ -118,7 +118,7 @@ def reach(width, dilation=1, causal=False):
     return (width // 2) * dilation, (width // 2) * dilation
 
 
-class Convolution(Module):
+class Convolution1d(Module):
     """A convolution with its own weight and a bias of zeros.
 
     The weight is drawn by :func:`glorot_uniform`, divided by √k, as k taps add up.
@@ -150,3 +150,24 @@ class Convolution(Module):
         self.weight.grad += dweight
         self.bias.grad += dbias
         return dx
+
+    def step(self, x, before):
+        """:meth:`forward`, where it is causal, of one more position.
+
+        Args:
+            x: (..., D_in).
+            before: the (k − 1) δ inputs before it, (..., (k − 1) δ, D_in).
+
+        Returns:
+            y (..., D_out), and the inputs before the next position, as many.
+        """
+        seen = array_namespace(x).concatenate([before, x[..., None, :]], axis=-2)
+        taps = seen[..., :: self.dilation, :].reshape(*x.shape[:-1], -1)  # (..., k D_in)
+        weight = self.weight.data
+        y, _ = linear(taps, weight.reshape(-1, weight.shape[-1]), self.bias.data)  # (..., D_out)
+        return y, seen[..., 1:, :]
+
+    def zeros_before(self, x):
+        """What stands before the first x (..., D_in) of a sequence, for :meth:`step`."""
+        count, _ = reach(len(self.weight.data), self.dilation, causal=True)
+        return array_namespace(x).zeros((*x.shape[:-1], count, x.shape[-1]), dtype=x.dtype)

@@ -19,6 +19,7 @@ from minitransformer.core.module import Module, Parameter
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
+    rows,
 )
 
 
@@ -66,3 +67,7 @@ class LearnedPositions(Module):
         dx, dtable = learned_positions_backward(dy, cache)
         self.table.grad += dtable
         return dx
+
+    def step(self, x, start):
+        """:meth:`forward` of x (..., T, D) that follows ``start`` positions."""
+        return x + rows(self.table.data, start, x.shape[-2])

@@ -39,19 +39,27 @@ def positional_encoding(x, table):
     Raises:
         ValueError: T is more than the table has rows.
     """
-    length, max_length = x.shape[-2], len(table)
-    if length > max_length:
-        raise ValueError(
-            f"a sequence of {length} tokens is longer than the {max_length} the model allows; "
-            "shorten it or build the model with a larger max_length"
-        )
-    return x + table[:length], None
+    return x + rows(table, 0, x.shape[-2]), None
 
 
 @twinned
 def positional_encoding_backward(dy, cache):
     """Gradient dx, of the shape of dy."""
     return dy
+
+
+def rows(table, start, count):
+    """So many rows of a table (max_length, D).
+
+    Raises:
+        ValueError: it has too few.
+    """
+    if start + count > len(table):
+        raise ValueError(
+            f"a sequence of {start + count} tokens is longer than the {len(table)} the model "
+            "allows; shorten it or build the model with a larger max_length"
+        )
+    return table[start : start + count]
 
 
 class PositionalEncoding(Module):
@@ -70,3 +78,7 @@ class PositionalEncoding(Module):
 
     def backward(self, dy, cache):
         return positional_encoding_backward(dy, cache)
+
+    def step(self, x, start):
+        """:meth:`forward` of x (..., T, D) that follows ``start`` positions."""
+        return x + rows(self.table, start, x.shape[-2])

@@ -138,52 +138,10 @@ def _check(query, key, value, mask):
         check_mask(mask, (query.shape[0], 1, 1, query.shape[1]))
 
 
-def restricted_multi_head_attention(
-    query,
-    key,
-    value,
-    w_query,
-    w_key,
-    w_value,
-    w_output,
-    num_heads,
-    window,
-    causal=False,
-    mask=None,
-    p=0.0,
-    rng=None,
-):
-    """As :func:`multi_head_attention`, each query looking at its window only.
-
-    Args:
-        query, key, value: (B, T, D); for self-attention the same array.
-        w_query, w_key, w_value, w_output: (D, D).
-        num_heads, window, causal, mask, p, rng: as for :func:`restricted_attention`.
-
-    Returns:
-        y (B, T, D) and the cache for the backward.
-    """
-    q, q_cache = linear(query, w_query)  # (B, T, D)
-    k, k_cache = linear(key, w_key)
-    v, v_cache = linear(value, w_value)
-    heads, attention_cache = restricted_attention(q, k, v, num_heads, window, causal, mask, p, rng)
-    y, output_cache = linear(heads, w_output)  # (B, T, D)
-    return y, (q_cache, k_cache, v_cache, attention_cache, output_cache)
-
-
-def restricted_multi_head_attention_backward(dy, cache):
-    """Gradients of the first seven arguments, each of its argument's shape."""
-    q_cache, k_cache, v_cache, attention_cache, output_cache = cache
-    dheads, dw_output, _ = linear_backward(dy, output_cache)  # (B, T, D)
-    dq, dk, dv = restricted_attention_backward(dheads, attention_cache)
-    dvalue, dw_value, _ = linear_backward(dv, v_cache)
-    dkey, dw_key, _ = linear_backward(dk, k_cache)
-    dquery, dw_query, _ = linear_backward(dq, q_cache)
-    return dquery, dkey, dvalue, dw_query, dw_key, dw_value, dw_output
-
-
 class RestrictedSelfAttention(MultiHeadAttention):
     """Multi-head attention with the same four weights, in which a query sees its window only.
+
+    So it is in ``step`` where ``kept`` forgets what no window reaches, or a mask hides it.
 
     Args:
         d_model, num_heads, rng, p: as for :class:`MultiHeadAttention`.
@@ -201,21 +159,28 @@ class RestrictedSelfAttention(MultiHeadAttention):
         self.causal = causal
 
     def forward(self, query, key, value, mask=None, rng=None):
-        w = (self.w_query.data, self.w_key.data, self.w_value.data, self.w_output.data)
-        return restricted_multi_head_attention(
-            query, key, value, *w, self.num_heads, self.window, self.causal, mask, self.p, rng
-        )
+        inputs = zip((query, key, value), self._projections(), strict=True)
+        (q, q_cache), (k, k_cache), (v, v_cache) = (linear(x, w.data) for x, w in inputs)
+        settings = self.num_heads, self.window, self.causal, mask, self.p, rng
+        heads, attention_cache = restricted_attention(q, k, v, *settings)  # (B, T, D)
+        y, output_cache = linear(heads, self.w_output.data)  # (B, T, D)
+        return y, ((q_cache, k_cache, v_cache), attention_cache, output_cache)
 
     def backward(self, dy, cache):
         """Gradients dquery, dkey and dvalue; self-attention adds them up."""
-        *dinputs, dw_query, dw_key, dw_value, dw_output = restricted_multi_head_attention_backward(
-            dy, cache
-        )
-        self.w_query.grad += dw_query
-        self.w_key.grad += dw_key
-        self.w_value.grad += dw_value
+        caches, attention_cache, output_cache = cache
+        dheads, dw_output, _ = linear_backward(dy, output_cache)  # (B, T, D)
         self.w_output.grad += dw_output
+        dprojected = restricted_attention_backward(dheads, attention_cache)
+        dinputs = []
+        for w, dx, of_x in zip(self._projections(), dprojected, caches, strict=True):
+            dinput, dw, _ = linear_backward(dx, of_x)
+            w.grad += dw
+            dinputs.append(dinput)
         return tuple(dinputs)
+
+    def _projections(self):
+        return self.w_query, self.w_key, self.w_value
 
     def weights(self, cache):
         """Where the queries looked, within their blocks: (B N, H, C, 3 C) or, of one, C."""

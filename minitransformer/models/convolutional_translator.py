@@ -25,7 +25,7 @@ from typing import ClassVar
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module
 from minitransformer.layers.attention import MultiHeadAttention
-from minitransformer.layers.convolution import Convolution
+from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
@@ -83,7 +83,7 @@ class GatedConvolution(Module):
 
     def __init__(self, config, rng, *, causal):
         width = config.d_model
-        self.convolution = Convolution(width, 2 * width, config.kernel_width, rng, causal=causal)
+        self.convolution = Convolution1d(width, 2 * width, config.kernel_width, rng, causal=causal)
         # To variance 3 (1 − p) / (k D), for h to have the variance of x: dropout divides by 1 − p,
         # and E[σ(b)²] ≈ ⅓ for b of variance 3. (Their 4, section 3.5, is for half-open gates.)
         self.convolution.weight.data *= math.sqrt(4.5 * (1 - config.dropout))
@@ -103,9 +103,17 @@ class GatedConvolution(Module):
         dx = self.convolution.backward(dx, convolution_cache)  # (B, T, D)
         return dropout_backward(dx, dropout_cache)
 
+    def step(self, x, before):
+        """:meth:`forward` at inference; arguments as for :meth:`Convolution1d.step`."""
+        x, before = self.convolution.step(x, before)  # (..., 2 D)
+        h, _ = gated_linear_unit(x)  # (..., D)
+        return h, before
+
 
 class ConvolutionalTranslator(EncoderDecoder):
     """Built from a ConvolutionalTranslatorConfig; arguments as for :class:`Model`."""
+
+    decoding: ClassVar[str] = "minitransformer.decoding.convolutional:ConvolutionalDecoder"
 
     def build(self, config, rng):
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)

@@ -83,6 +83,8 @@ class LanguageModelConfig(TokenConfig):
 class LanguageModel(TokenModel):
     """Built from a LanguageModelConfig; arguments as for :class:`Model`."""
 
+    decoding: ClassVar[str] = "minitransformer.decoding.language_model:LanguageModelDecoder"
+
     def build(self, config, rng):
         weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
         self.embedding = Embedding(weight)

@@ -108,6 +108,8 @@ class RecurrentTranslator(EncoderDecoder):
     ``attention`` is None where there is a fixed vector.
     """
 
+    decoding: ClassVar[str] = "minitransformer.decoding.recurrent:RecurrentDecoder"
+
     def build(self, config, rng):
         d, k = config.d_model, config.d_hidden
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)

@@ -33,6 +33,8 @@ class RestrictedTransformerConfig(TransformerConfig):
 class RestrictedTransformer(Transformer):
     """Built from a RestrictedTransformerConfig; arguments as for :class:`Model`."""
 
+    decoding: ClassVar[str] = "minitransformer.decoding.restricted:RestrictedDecoder"
+
     def build(self, config, rng):
         super().build(config, rng)
         for layers, causal in ((self.encoder.layers, False), (self.decoder.layers, True)):

@@ -54,6 +54,17 @@ class EncoderLayer(Module):
         dx = dx + self.self_attention_residual.enter_backward(dh, enter_cache)
         return dx
 
+    def step(self, x, kept, mask=None):
+        """:meth:`forward` at inference; arguments as for :meth:`MultiHeadAttention.step`."""
+        h, _ = self.self_attention_residual.enter(x)
+        h = self.self_attention.step(h, kept, mask)
+        x, _ = self.self_attention_residual.leave(x, h)
+
+        h, _ = self.feed_forward_residual.enter(x)
+        h, _ = self.feed_forward.forward(h)
+        y, _ = self.feed_forward_residual.leave(x, h)
+        return y
+
 
 class DecoderLayer(Module):
     """Masked self-attention, cross-attention to the memory, then the feed-forward network."""
@@ -110,6 +121,27 @@ class DecoderLayer(Module):
         dh = dquery + dkey + dvalue
         dx = dx + self.self_attention_residual.enter_backward(dh, enter_cache)
         return dx, dmemory
+
+    def step(self, x, memory, kept, mask=None, memory_mask=None):
+        """:meth:`forward` at inference of positions x (B, T, D) that follow others.
+
+        Args:
+            x, kept, mask: as for :meth:`MultiHeadAttention.step`.
+            memory: the keys and values that cross-attention made of it, (B, H, S, K) each.
+            memory_mask: broadcasts to (B, H, T, S).
+        """
+        h, _ = self.self_attention_residual.enter(x)
+        h = self.self_attention.step(h, kept, mask)
+        x, _ = self.self_attention_residual.leave(x, h)
+
+        h, _ = self.cross_attention_residual.enter(x)
+        h = self.cross_attention.attend(h, *memory, memory_mask)
+        x, _ = self.cross_attention_residual.leave(x, h)
+
+        h, _ = self.feed_forward_residual.enter(x)
+        h, _ = self.feed_forward.forward(h)
+        y, _ = self.feed_forward_residual.leave(x, h)
+        return y
 
     @reads_weights
     def weights(self, cache):

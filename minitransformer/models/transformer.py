@@ -3,6 +3,8 @@
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """
 
+from typing import ClassVar
+
 from minitransformer.core.backend import array_namespace
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.masks import causal_mask, padding_mask
@@ -13,6 +15,8 @@ from minitransformer.models.stacks import Decoder, Encoder
 
 class Transformer(EncoderDecoder):
     """The model of the paper, built from a TransformerConfig; arguments as for :class:`Model`."""
+
+    decoding: ClassVar[str] = "minitransformer.decoding.incremental:IncrementalDecoder"
 
     def build(self, config, rng):
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)

@@ -28,12 +28,12 @@ from minitransformer.runs.checkpoint import (
     save_checkpoint,
 )
 from minitransformer.runs.checkpoint.fields import number, require_fields
-from minitransformer.runs.config import RunConfig
+from minitransformer.runs.paths import RunPaths
 
 NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 
-class RunParameters(RunConfig):
+class RunParameters(RunPaths):
     """What is saved of a model in a run folder, and loaded.
 
     Attributes:

@@ -12,20 +12,6 @@ from minitransformer.runs.guard import GuardedRun
 class RunFolder(GuardedRun):
     """What is read from and written to a run folder, with what the run keeps beside parameters."""
 
-    def require_usable(self, own=None, beginning=None):
-        """Refuse a folder with a run on other functions, or with anything else than a run.
-
-        Args:
-            own, beginning: as for :meth:`require_free`.
-
-        Raises:
-            RunError: as for :meth:`require_kept` and :meth:`require_free`.
-        """
-        if self.exists():
-            self.require_kept(own)
-        else:
-            self.require_free(own=own, beginning=beginning)
-
     def keep(self, **things):
         """Write what the run keeps, by its name in a checkpoint; None is not kept.
 

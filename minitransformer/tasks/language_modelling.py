@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
@@ -60,7 +60,7 @@ class LanguageModelling(TextTask):
         self.context = recipe.model["max_length"]
         self.stream = stream_of(vocabulary, examples)
         of_validation = stream_of(vocabulary, validation)
-        self.validation_batches = self._cut(of_validation, 0)
+        self.validation_batches = list(self._cut(of_validation, 0))
         # An end symbol counts as a character: it stands where the text has a line end.
         characters = sum(len(text) + 1 for (text,) in validation)
         self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
@@ -95,14 +95,15 @@ class LanguageModelling(TextTask):
         return self._cut(self.stream, first, rng)
 
     def _cut(self, stream, first, rng=None):
-        """Batches of windows of a stream, the first of which begins at ``first``."""
+        """Yield batches of windows of a stream, the first of which begins at ``first``."""
         length = min(self.context, len(stream) - 1)
         starts = np.arange(first, len(stream) - 1, length)
         if rng is not None:
             whole = max(1, (len(stream) - length) // length)
             starts = rng.permutation(starts[:whole])
         rows = max(1, self.training.batch_tokens // length)
-        return [windows(stream, starts[i : i + rows], length) for i in range(0, len(starts), rows)]
+        for i in range(0, len(starts), rows):
+            yield windows(stream, starts[i : i + rows], length)
 
     def validate(self, model):
         nll = mean_nll(model, self.validation_batches, self.workers)
@@ -170,4 +171,4 @@ def windows(stream, starts, length):
     ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
     ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
     ids[labels == PAD] = PAD  # nothing is to be said there
-    return Labelled.of(ids, labels)
+    return LabelledBatch.of(ids, labels)

@@ -14,7 +14,7 @@ and cannot tell which of the visible pieces it will be asked for. Each epoch cho
 import numpy as np
 
 from minitransformer.core.backend import to_host
-from minitransformer.data.text.batches import Labelled, framed, group, pad
+from minitransformer.data.text.batches import LabelledBatch, framed, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.tasks.language_modelling import LanguageModelling, perplexity
@@ -45,7 +45,8 @@ class MaskedLanguageModelling(LanguageModelling):
         self.sentences = _sentences(vocabulary, examples, most)
         # Whatever the seed of the training: so scores can be compared.
         rng = np.random.default_rng(0)
-        self.validation_batches = self._batches(_sentences(vocabulary, validation, most), rng)
+        held_out = _sentences(vocabulary, validation, most)
+        self.validation_batches = list(self._batches(held_out, rng))
         progress.say(
             f"an epoch: {len(self.sentences):,} sentences in {self.num_batches(0):,} batches; "
             f"validation: {sum(batch.num_tokens for batch in self.validation_batches):,} masked "
@@ -67,11 +68,8 @@ class MaskedLanguageModelling(LanguageModelling):
         return self._batches(self.sentences, rng)
 
     def _batches(self, sentences, rng):
-        groups = group(list(map(len, sentences)), self.training.batch_tokens, rng)
-        return [
-            masked(pad([sentences[i] for i in group]), self.vocabulary_size, rng)
-            for group in groups
-        ]
+        for members in group(list(map(len, sentences)), self.training.batch_tokens, rng):
+            yield masked(pad([sentences[i] for i in members]), self.vocabulary_size, rng)
 
     def validate(self, model):
         def right(logits, labels):
@@ -101,7 +99,7 @@ def masked(ids, vocabulary_size, rng):
         rng: a NumPy generator.
 
     Returns:
-        Labelled: what is seen, and at the chosen places what stands there.
+        LabelledBatch: what is seen, and at the chosen places what stands there.
     """
     piece = (ids == UNK) | (ids > MASK)  # (B, T)
     draw = np.where(piece, rng.random(ids.shape), 1)  # (B, T)
@@ -111,4 +109,4 @@ def masked(ids, vocabulary_size, rng):
     other = rng.integers(MASK + 1, vocabulary_size, ids.shape)
     seen = np.where(fate < HIDDEN, MASK, np.where(fate < HIDDEN + REPLACED, other, ids))
     seen = np.where(chosen, seen, ids).astype(np.int32)
-    return Labelled.of(seen, np.where(chosen, ids, PAD).astype(np.int32))
+    return LabelledBatch.of(seen, np.where(chosen, ids, PAD).astype(np.int32))

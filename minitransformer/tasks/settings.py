@@ -1,6 +1,6 @@
 """What ``[data]`` of a recipe may say: each task has a dataclass of settings of its own."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from minitransformer.core.errors import InputError
@@ -13,6 +13,8 @@ class RecipeError(InputError):
 @dataclass(frozen=True)
 class Data:
     """The base of a task's data settings; each field has a default.
+
+    Whole numbers are counted, so they are 1 or more.
 
     Attributes:
         corpus: the data by their name, one of ``corpora``.
@@ -33,7 +35,7 @@ class Data:
 
     def require_sense(self):
         """Raise a RecipeError where a field of the corpus is missing, or is for another one."""
-        needed, possible = self.corpora[self.corpus]
+        needed, _ = self.corpora[self.corpus]
         for name in needed:
             if not getattr(self, name):
                 flag = name.replace("_", "-")
@@ -42,17 +44,20 @@ class Data:
         for corpus, fields in self.corpora.items():
             for name in sum(fields, ()):
                 of.setdefault(name, []).append(corpus)
-        for name in of.keys() - {*needed, *possible}:
+        for name, corpora in of.items():
             value = getattr(self, name)
-            if value != getattr(type(self), name):
+            if self.corpus not in corpora and value != getattr(type(self), name):
                 raise RecipeError(
-                    f"{name}={value!r} is for corpus={listed(of[name])}, and here it is "
+                    f"{name}={value!r} is for corpus={listed(corpora)}, and here it is "
                     f"{self.corpus!r}; leave out {name}"
                 )
 
     def __post_init__(self):
         if self.corpus not in self.corpora:
             raise InputError(f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
+        for name, value in asdict(self).items():
+            if type(value) is int and value < 1:
+                raise InputError(f"{name}={value!r} must be > 0")
 
 
 def listed(names):

@@ -12,7 +12,7 @@ import numpy as np
 
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Labelled, group, pad
+from minitransformer.data.text.batches import LabelledBatch, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
@@ -80,7 +80,7 @@ class Tagging(TextTask):
         labelled = [example for example in examples if example[1]]
         self.rows, cut_off = self._encoded(labelled)
         rows, _ = self._encoded(validation)
-        self.validation_batches = self._batches(rows)
+        self.validation_batches = list(self._batches(rows))
         progress.say(
             f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have labels, in "
             f"{self.num_batches(0):,} batches; {cut_off:,} words are beyond the context; "
@@ -144,11 +144,9 @@ class Tagging(TextTask):
         return self._batches(self.rows, np.random.default_rng((self.training.seed, epoch)))
 
     def _batches(self, rows, rng=None):
-        groups = group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng)
-        return [
-            Labelled.of(pad([rows[i][0] for i in members]), pad([rows[i][1] for i in members]))
-            for members in groups
-        ]
+        for members in group([len(ids) for ids, _ in rows], self.training.batch_tokens, rng):
+            ids, labels = zip(*(rows[i] for i in members), strict=True)
+            yield LabelledBatch.of(pad(ids), pad(labels))
 
     def validate(self, model):
         nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)

@@ -94,6 +94,7 @@ class Task:
         Raises:
             RecipeError, ValueError: they do not.
         """
+        recipe.data.require_sense()
 
     @staticmethod
     def read(recipe, progress):
@@ -113,7 +114,7 @@ class Task:
         """
         digest = hashlib.sha256()
         _add_to(digest, examples)
-        return f"{len(examples):,} examples of SHA-256 {digest.hexdigest()}"
+        return f"of SHA-256 {digest.hexdigest()}"
 
     @classmethod
     def keep(cls, examples, recipe):
@@ -131,7 +132,7 @@ class Task:
 
     def num_batches(self, epoch):
         """How many there are."""
-        return len(self.batches(epoch))
+        return sum(1 for _ in self.batches(epoch))
 
     def left_out(self, epoch):
         """How many examples an epoch lacks because they became too long in it."""
@@ -176,4 +177,6 @@ def _add_to(digest, value):
             _add_to(digest, part)
     else:
         array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise TypeError(f"a {type(value).__name__} cannot be told from others by its bytes")
         digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())

@@ -4,7 +4,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError
 from minitransformer.core.workers import ONE_WORKER
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.loss.cross_entropy import cross_entropy
@@ -42,15 +41,10 @@ class TextData(Data):
         vocabulary_size: subwords, shared by all languages; of characters all have an id.
     """
 
-    paths = PATHS
+    paths: ClassVar[tuple] = PATHS
     former: ClassVar[dict] = FORMER
 
     vocabulary_size: int = 8000
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.vocabulary_size > 0:
-            raise InputError(f"vocabulary_size={self.vocabulary_size!r} must be > 0")
 
 
 class TextTask(Task):
@@ -68,7 +62,7 @@ class TextTask(Task):
 
     @classmethod
     def require_sense(cls, recipe):
-        recipe.data.require_sense()
+        super().require_sense(recipe)
         config = config_class(recipe.model["kind"])
         config.of_vocabulary(recipe.data.vocabulary_size, **recipe.choices())
 

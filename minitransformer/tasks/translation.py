@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from minitransformer.core.errors import InputError
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation.scores import sacrebleu_metrics, score
@@ -26,11 +25,6 @@ class TranslationData(ParallelData):
     """
 
     max_tokens: int = 256
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not self.max_tokens > 0:
-            raise InputError(f"max_tokens={self.max_tokens!r} must be > 0")
 
 
 class Translation(TextTask):

@@ -76,7 +76,7 @@ class Recipe:
     """The three parts of a run.
 
     Attributes:
-        data: the settings of the task of the model, a :attr:`Task.Data`.
+        data: the settings of the task of the model, a ``Task.Data``.
         model: its ``kind``, and the fields of that kind's configuration that do not depend on the
             data, as a dict.
         training: TrainingConfig.
@@ -147,7 +147,8 @@ class Recipe:
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
             for name, value in values.items():
-                if section == "data" and name not in known and value == former.get(name):
+                old = section == "data" and name in former and name not in known
+                if old and value == former[name]:
                     continue  # which says nothing
                 actual = recipe._setting(name).section
                 if actual != section:
@@ -235,18 +236,14 @@ class Recipe:
         if name in known:
             return known[name]
         others = [kind for kind in KINDS if name in settings(kind)]
-        kind, section = self.model["kind"], None
         if others:
-            section = settings(others[0])[name].section
+            section, kind = settings(others[0])[name].section, self.model["kind"]
+            of = dict.fromkeys(config_class(k).task if section == "data" else k for k in others)
             has = ", ".join(field for field in self.as_dict()[section] if field != "kind")
-        if section == "data":
-            tasks = dict.fromkeys(config_class(other).task for other in others)
             raise RecipeError(
-                f"{name} is for {', '.join(tasks)}; leave it out: a model of kind {kind!r} is for "
-                f"{config_class(kind).task}, whose data have {has}"
+                f"a model of kind {kind!r} has no {name}, which is for {', '.join(of)}; leave it "
+                f"out: [{section}] may have {has}"
             )
-        if section:
-            raise RecipeError(f"a model of kind {kind!r} has no {name}; it has {has}")
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(known)}"
         raise RecipeError(f"there is no field {name}; {hint}")

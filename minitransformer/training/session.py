@@ -34,14 +34,18 @@ def prepare(job):
     """
     recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
     recipe.training.require_used()
-    run.require_usable(job.own, job.pretrained)
+    there = run.exists()
+    if there:
+        run.require_kept(job.own)
+    else:
+        run.require_free(own=job.own, beginning=job.pretrained)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},
         **{"--own": job.own.fingerprint if job.own else "not there"},
         **recipe.without_paths(),
     )
     processes.connect(job.device)
-    stored = Recipe.of_run(run) if run.exists() else None
+    stored = Recipe.of_run(run) if there else None
     if not recipe.training.shards:  # noted in the run, because the sums depend on it
         recipe = recipe.with_value("shards", stored.training.shards if stored else _shards(job))
     new_on = "cpu" if job.device == CPU else "cuda"

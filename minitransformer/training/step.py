@@ -48,7 +48,10 @@ class TrainingStep:
         self.num_tokens, self._last = 0, None  # losses and norm of the last step, on the device
 
     def parts(self, batches):
-        """Yield what each shard of this process has of the first batch, then of the next."""
+        """Yield what each shard of this process has of the first batch, then of the next.
+
+        They are cut on the host, where that waits for no GPU.
+        """
         mine = self.processes.part(self.num_shards)
         for batch in batches:
             yield from batch.split(self.num_shards)[mine]

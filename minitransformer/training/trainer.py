@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import islice, tee
 
 from minitransformer.core.backend import CPU
-from minitransformer.core.interrupts import Interrupt, Stopped, interrupts_noted, interrupts_raised
+from minitransformer.core.interrupts import Stopped, interrupts_noted, stopped_by_interrupts
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.twins import accelerated
 from minitransformer.optim.schedule import Plateau
@@ -53,8 +53,7 @@ class Trainer:
         task.workers = processes.shared(self.workers)
         self.step = self.epoch = self.position = 0
         self.best, self.plateau = None, Plateau(config.plateau_epochs)
-        self.seconds = 0.0
-        self._clock = None  # when ``seconds`` was brought up to date
+        self.seconds, self._clock = 0.0, None  # and when that was brought up to date
 
     def train(self):
         """Train to the end, from wherever the state is, and write the run's ``model.npz``.
@@ -67,7 +66,7 @@ class Trainer:
         if self.config.accelerate and self.model.device == CPU:
             keep_freed_memory()
         with self.model.device.as_current():
-            # An exception might hit amid an update.
+            # Noted, for an exception might hit amid an update.
             with self.workers.one_blas_thread(), interrupts_noted() as signals:
                 if not self.step:
                     self.save()  # so that a folder without a checkpoint has lost what it had
@@ -76,11 +75,8 @@ class Trainer:
                     self._finish_epoch()
             if asked := self.processes.gathered(signals):
                 raise Stopped(asked[0])
-            try:
-                with interrupts_raised():  # at any moment: all of the training is saved
-                    choose(self)
-            except Interrupt as interrupt:
-                raise Stopped(interrupt.signum) from interrupt
+            with stopped_by_interrupts():  # at any moment: all of the training is saved
+                choose(self)
 
     def _train_epoch(self, signals):
         for _ in self.steps():
@@ -105,7 +101,6 @@ class Trainer:
                 f"of {count}; take the whole folder from a copy of the run"
             )
         batches, ahead = tee(islice(self.task.batches(self.epoch), self.position, None))
-        # Cut where that waits for no GPU.
         parts = staged(self.stepper.parts(ahead), self.model.device, self.model.check)
         while group := list(islice(batches, self.config.accumulate)):
             self.position += len(group)
@@ -123,23 +118,20 @@ class Trainer:
         Raises:
             TrainingError: as for :meth:`train`, in a step that is logged.
         """
-        start = time.perf_counter()
-        self.step += 1
-        drops = self.plateau.drops
-        rate = self.config.learning_rate(self.step, total_steps, self.model.config, drops)
+        start, self.step = time.perf_counter(), self.step + 1
+        of_model, drops = self.model.config, self.plateau.drops
+        rate = self.config.learning_rate(self.step, total_steps, of_model, drops)
         self.stepper.take(self.step, batches, rate, parts)
-        self.watch.step_taken(rate, total_steps, lambda: time.perf_counter() - start)
+        self.watch.step_taken(rate, total_steps, start)
 
     def _finish_epoch(self):
         self.watch.require_hope()
         left_out = self.task.left_out(self.epoch)
-        self.epoch += 1
-        self.position = 0
+        self.epoch, self.position = self.epoch + 1, 0
         scores, score = self.validate(), self.task.score
         counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
         entry = {"kind": "validation", **counters, **scores}
-        if left_out:
-            entry["left_out"] = left_out
+        entry |= {"left_out": left_out} if left_out else {}
         self.processes.first(self.run.log.append, entry)
         if self.best is None or score.better(scores[score.name], self.best[score.name]):
             self.best = {score.name: scores[score.name], "epoch": self.epoch}
@@ -157,8 +149,7 @@ class Trainer:
 
     def _elapsed(self):
         now = time.monotonic()
-        self.seconds += now - (self._clock or now)
-        self._clock = now
+        self.seconds, self._clock = self.seconds + now - (self._clock or now), now
         return self.seconds
 
     def _trained(self):
@@ -179,7 +170,8 @@ class Trainer:
         if self.config.schedule == "plateau":
             state["plateau"] = self.plateau.state()
         arrays = model_arrays(self.model, **self.optimizer.vectors)
-        self.processes.require_same(parameters=self.model.flat.data)
+        buffers = {path: buffer.data for path, buffer in self.model.named_buffers()}
+        self.processes.require_same(parameters=self.model.flat.data, **buffers)
         self.processes.first(self.run.save_checkpoint, arrays, state)
 
     def resume(self):
@@ -189,20 +181,19 @@ class Trainer:
             CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
                 one is none of this training, or what it needs of earlier epochs is not there.
         """
-        loaded = self.processes.first(self.run.load_newest_checkpoint)
-        if loaded is None:
-            self.processes.first(self.run.require_untrained)
+        first = self.processes.first
+        if (loaded := first(self.run.load_newest_checkpoint)) is None:
+            first(self.run.require_untrained)
         else:
             arrays, state = loaded
             where = f"the newest checkpoint of {self.run.path}"
             require_sense(where, state, self.config, self.task.score)
             load_model_arrays(self.model, arrays, **self.optimizer.vectors)
-            for name in COUNTERS:
-                setattr(self, name, state[name])
+            vars(self).update((name, state[name]) for name in COUNTERS)
             self.optimizer.t = self.step
             if self.config.schedule == "plateau":
                 self.plateau.resume(**state["plateau"])
-            self.processes.first(require_epochs, self.run, self.config, self.epoch, self.best)
-            self.processes.first(prune, self.run, self.config, self.task.score)
-        self.processes.first(self.run.log.forget_after, self.step, self.epoch)
+            first(require_epochs, self.run, self.config, self.epoch, self.best)
+            first(prune, self.run, self.config, self.task.score)
+        first(self.run.log.forget_after, self.step, self.epoch)
         return loaded is not None

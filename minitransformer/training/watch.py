@@ -1,6 +1,7 @@
 """What is looked at on the way: some steps, which are logged, and whether a training is lost."""
 
 import math
+import time
 
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.errors import ExplainedError
@@ -18,11 +19,11 @@ class Watch:
         self.trainer = trainer
         self.tokens, self.seconds = 0, 0.0  # since the last log entry
 
-    def step_taken(self, learning_rate, total_steps, clock):
+    def step_taken(self, learning_rate, total_steps, start):
         """Log a step, if it is one that is looked at.
 
         Args:
-            clock: a function without arguments, the seconds since the step was begun.
+            start: what ``time.perf_counter()`` was when the step was begun.
 
         Raises:
             TrainingError: it is one, and the training is lost.
@@ -31,7 +32,7 @@ class Watch:
         logged = trainer.step % trainer.config.log_every == 0 or trainer.step == 1
         losses = self._losses() if logged else {}
         self.tokens += trainer.stepper.num_tokens
-        self.seconds += clock()
+        self.seconds += time.perf_counter() - start
         if logged:
             entry = {"kind": "train", "step": trainer.step, "epoch": trainer.epoch, **losses}
             entry["learning_rate"] = learning_rate

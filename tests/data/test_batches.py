@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minitransformer.data.text.batches import (
     BatchReport,
-    Labelled,
+    LabelledBatch,
     encode_pairs,
     framed,
     group,
@@ -273,7 +273,7 @@ def test_the_generator_says_who_meets_whom_and_when():
 
 def test_shards_of_labelled_rows_are_all_rows_and_the_last_may_be_empty():
     ids = np.arange(6).reshape(3, 2)
-    batch = Labelled.of(ids, np.where(ids > 3, ids, PAD))
+    batch = LabelledBatch.of(ids, np.where(ids > 3, ids, PAD))
     assert batch.num_tokens == 2
     shards = batch.split(4)
     assert [shard.ids.tolist() for shard in shards] == [[[0, 1]], [[2, 3]], [[4, 5]], []]

@@ -9,6 +9,8 @@ from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.sampling import sample, sampling_probabilities
+from minitransformer.decoding.states import text_decoder_for
+from minitransformer.layers.restricted_attention import RestrictedSelfAttention
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
 V, LONGEST = 9, 6
@@ -63,6 +65,30 @@ def test_of_a_long_beginning_the_end_is_seen():
     logits = decoder.step(said)
     assert decoder.seen == said[-LONGEST:]
     assert_but_for_rounding(logits, anew(model, said[-LONGEST:]), additions_of(model))
+
+
+class WindowedLanguageModel(LanguageModel):
+    """A language model in which a token sees itself and the one before."""
+
+    def build(self, config, rng):
+        super().build(config, rng)
+        for layer in self.stack.layers:
+            options = config.d_model, config.num_heads, 1, rng
+            layer.self_attention = RestrictedSelfAttention(*options, causal=True)
+
+    def mask(self, ids):
+        return (ids != PAD)[:, None, None]  # (B, 1, 1, T)
+
+
+def test_a_language_model_of_other_layers_is_not_stepped_as_one_of_these():
+    config = small_model().config
+    model = WindowedLanguageModel(config, seed=3, dtype=np.float64)
+    decoder, said = text_decoder_for(model), [4, 5, 6, 7, 8]
+    for t, token in enumerate(said):
+        logits = decoder.step([token])
+        assert_but_for_rounding(logits, anew(model, said[: t + 1]), additions_of(model))
+    whole = LanguageModel(config, seed=3)
+    assert type(text_decoder_for(whole)) is LanguageModelDecoder
 
 
 LOGITS = np.log([0.1, 0.1, 0.1, 0.05, 0.35, 0.2, 0.1])  # of which the first three are never said

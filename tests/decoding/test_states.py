@@ -118,7 +118,8 @@ def test_a_search_finds_what_it_finds_working_everything_out_anew(
         for seed in range(6):
             model = small_model(kind, fields, moved, seed, dtype=np.float64)
             hypotheses += np.ravel(search(model, SOURCE)).tolist()
-        monkeypatch.delitem(states.STATES, kind, raising=False)
+        whole = f"{WholeDecoder.__module__}:{WholeDecoder.__name__}"
+        monkeypatch.setattr(type(model), "decoding", whole)
     assert [h.ids for h in found] == [h.ids for h in expected]
     log_p = [[h.log_probability for h in hypotheses] for hypotheses in (found, expected)]
     np.testing.assert_allclose(*log_p, rtol=1e-10)
@@ -151,8 +152,8 @@ def test_of_a_window_no_more_is_kept_than_a_word_sees(window):
     decoder.select(np.zeros((3, width), dtype=int))
     for t in range(1, MAX_LENGTH):
         decoder.step(np.full((3, width), 4))
-        for kept in (*decoder.nodes[0], *decoder.nodes[1]):
-            assert kept.array.shape[2] == decoder.ancestors.shape[2]
-            assert kept.storage.shape[2] <= (window + 1 + BLOCK) * width
+        for kept in decoder.nodes:
+            assert kept.arrays[0].shape[2] == decoder.said.shape[2]
+            assert kept.storage.shape[3] <= (window + 1 + BLOCK) * width
             if t > window:
-                assert kept.array.shape[2] == (window + 1) * width
+                assert kept.arrays[0].shape[2] == (window + 1) * width

@@ -12,7 +12,7 @@ from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explore
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.registry import new_model
 from minitransformer.models.transformer_config import TransformerConfig
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint import CheckpointError, RunError
 
 BREAKOUTS = [
     "</script><b>x</b>",
@@ -138,7 +138,7 @@ def test_too_many_sentences_are_refused(model, vocabulary):
 def test_a_parameter_that_is_no_number_is_refused(model, vocabulary, number):
     diverged = new_model(model.config)
     diverged.flat.data[7] = number
-    with pytest.raises(CheckpointError, match="its training has diverged"):
+    with pytest.raises(RunError, match="its training has diverged"):
         explorer_page(diverged, vocabulary)
 
 

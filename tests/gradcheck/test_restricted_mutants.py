@@ -56,7 +56,7 @@ OTHERWISE = {
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_the_backward_of_another_forward_is_rejected(name, monkeypatch):
     changed, wrong = OTHERWISE[name]
-    right = restricted_attention.restricted_multi_head_attention
+    right = restricted_attention.restricted_attention
 
     def forward(*arguments):
         *inputs, window, causal, mask, _, _ = arguments

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from minitransformer.layers.convolution import Convolution, convolution, convolution_backward
+from minitransformer.layers.convolution import Convolution1d, convolution, convolution_backward
 
 B, T, D, F = 2, 12, 3, 5
 RNG = np.random.default_rng(0)
@@ -55,7 +55,7 @@ def test_an_output_depends_on_the_positions_of_its_window_and_on_no_other(width,
 @pytest.mark.parametrize(("width", "dilations"), [(3, (1, 1)), (3, (1, 2)), (3, (1, 3)), (5, (1,))])
 def test_layers_see_as_many_positions_as_the_formula_says(width, dilations, causal):
     length = 41
-    layers = [Convolution(D, D, width, RNG, dilation=d, causal=causal) for d in dilations]
+    layers = [Convolution1d(D, D, width, RNG, dilation=d, causal=causal) for d in dilations]
     caches = []
     y = RNG.standard_normal((1, length, D))
     for layer in layers:
@@ -73,7 +73,7 @@ def test_layers_see_as_many_positions_as_the_formula_says(width, dilations, caus
 
 
 def test_a_causal_convolution_sees_no_future():
-    layer = Convolution(D, F, 4, RNG, dilation=2, causal=True)
+    layer = Convolution1d(D, F, 4, RNG, dilation=2, causal=True)
     expected, _ = layer.forward(X)
     other = X.copy()
     other[:, 7:] = 1000
@@ -109,31 +109,31 @@ def test_a_window_of_one_is_a_linear_map():
 
 
 def test_outputs_of_a_new_layer_have_the_variance_of_its_inputs():
-    layer = Convolution(64, 64, 5, np.random.default_rng(1))
+    layer = Convolution1d(64, 64, 5, np.random.default_rng(1))
     y, _ = layer.forward(np.random.default_rng(2).standard_normal((4, 200, 64)))
     assert 0.9 < y[:, 5:-5].var() < 1.1
 
 
 def test_a_centred_window_without_a_middle_is_refused():
     with pytest.raises(ValueError, match=r"width=4 has no middle; choose 3 or 5, or causal=True"):
-        Convolution(D, F, 4, RNG)
+        Convolution1d(D, F, 4, RNG)
 
 
 @pytest.mark.parametrize(("width", "dilation"), [(0, 1), (3, 0)])
 def test_a_window_of_nothing_is_refused(width, dilation):
     with pytest.raises(ValueError, match=f"width={width} and dilation={dilation} must be 1 or"):
-        Convolution(D, F, width, RNG, dilation=dilation, causal=True)
+        Convolution1d(D, F, width, RNG, dilation=dilation, causal=True)
 
 
 def test_an_input_that_does_not_fit_the_weight_is_refused():
     """In the shapes that were given: not in those of its windows."""
     given = rf"\(2, 12, {D}\) does not fit a weight of shape \(3, {D + 1}, {F}\): .* be {D + 1}$"
     with pytest.raises(ValueError, match=given):
-        Convolution(D + 1, F, 3, RNG).forward(X)
+        Convolution1d(D + 1, F, 3, RNG).forward(X)
 
 
 def test_a_mask_that_does_not_fit_or_is_not_boolean_is_refused():
-    layer = Convolution(D, F, 3, RNG)
+    layer = Convolution1d(D, F, 3, RNG)
     with pytest.raises(ValueError, match=r"mask has shape \(2, 1, 1, 12\); .* one of \(2, 12\)"):
         layer.forward(X, np.ones((B, 1, 1, T), dtype=bool))
     with pytest.raises(TypeError, match="mask must be boolean"):

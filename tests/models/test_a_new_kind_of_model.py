@@ -120,18 +120,19 @@ def test_a_memory_of_several_arrays_goes_with_its_sentences():
             np.testing.assert_allclose(logits[row, place], expected[0, -1], rtol=1e-12)
 
 
+class Counted(WholeDecoder):
+    steps = 0
+
+    def step(self, ids):
+        Counted.steps += 1
+        return super().step(ids)
+
+
 def test_a_kind_that_has_a_state_of_its_own_is_searched_with_that(monkeypatch):
-    class Counted(WholeDecoder):
-        steps = 0
-
-        def step(self, ids):
-            Counted.steps += 1
-            return super().step(ids)
-
     model = new_model(small_bag())
     expected = decoding.beam_search(model, SOURCE)
     assert Counted.steps == 0
-    monkeypatch.setitem(states.STATES, KIND, Counted)
+    monkeypatch.setattr(type(model), "decoding", f"{__name__}:Counted", raising=False)
     assert decoding.beam_search(model, SOURCE) == expected
     assert Counted.steps > 0
 
@@ -206,9 +207,9 @@ def test_annotations_may_be_strings(monkeypatch):
 
 
 def test_an_option_of_another_kind_is_refused_with_those_there_are(recipe):
-    with pytest.raises(RecipeError, match=f"of kind '{KIND}' has no num_heads; it has d_model, .*"):
+    with pytest.raises(RecipeError, match=f"'{KIND}' has no num_heads, .*; leave it .* d_model"):
         recipe.with_value("num_heads", 4)
-    with pytest.raises(RecipeError, match="of kind 'transformer' has no num_maps; it has d_model,"):
+    with pytest.raises(RecipeError, match=f"'transformer' has no num_maps, which is for {KIND}; "):
         Recipe().with_value("num_maps", 4)
 
 

@@ -22,7 +22,7 @@ from minitransformer.cases.case import (
 )
 from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
@@ -68,7 +68,7 @@ def batch(model):
     """What it learns from; of a model that does not translate, at every second place."""
     if model.config.task == "translation":
         return BATCH
-    return Labelled.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
+    return LabelledBatch.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
 
 
 def test_its_kind_names_its_configuration_and_its_model(model):

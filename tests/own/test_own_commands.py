@@ -256,7 +256,7 @@ def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
     RUN.mkdir(parents=True)
     (RUN / "own.py").write_text("# somebody else's\n")
     assert train(recipe, "--own", SOLUTION, *SMALL, "--run-folder", RUN) == 1
-    assert "own.py is there already, and is another file than yours" in capsys.readouterr().err
+    assert "own.py is there already, and is not what this training has" in capsys.readouterr().err
     assert (RUN / "own.py").read_text() == "# somebody else's\n"
 
 

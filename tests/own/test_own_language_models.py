@@ -13,9 +13,9 @@ from tiny_run import resize_toy_corpus
 from minitransformer.commands.cli import main
 from minitransformer.course.own import own
 from minitransformer.course.own.layers import require_paper_layers
-from minitransformer.data.text.batches import Labelled
+from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
-from minitransformer.decoding.language_model import text_decoder_for
+from minitransformer.decoding.states import text_decoder_for
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
@@ -69,7 +69,7 @@ def said(capsys, *arguments):
 
 def windows():
     ids = np.random.default_rng(0).integers(4, 9, (3, 9)).astype(np.int32)
-    return Labelled.of(ids[:, :-1], ids[:, 1:])
+    return LabelledBatch.of(ids[:, :-1], ids[:, 1:])
 
 
 def gradients(model, rng):

@@ -10,6 +10,7 @@ TROUBLE is ``-`` for none, or one of these with the rank that has it:
     part:1     it takes the training for done after an epoch
     round:1    it finds a better score in every epoch, as by rounding
     version:1  it is of another release
+    normed:*   there is the kind of models of normed.py, too
     slow:0     each shard takes a fiftieth of a second more, in every process
     count:FILE each process adds a byte to the file for each batch that it validates
     pids:DIR   each process writes its number, as PID, into the file DIR/RANK, and when it is
@@ -21,7 +22,10 @@ import sys
 import time
 from pathlib import Path
 
+import normed
+
 from minitransformer.commands import cli, plot
+from minitransformer.models.registry import KINDS
 from minitransformer.parallel import mpi
 from minitransformer.parallel.alone import Alone
 from minitransformer.parallel.processes import all_processes
@@ -44,6 +48,8 @@ def job(threads, trouble, *arguments):
         _write_pids(Path(where), processes.rank)
     elif kind == "count":
         _count_batches(Path(where))
+    elif kind == "normed":
+        KINDS[normed.KIND] = normed.CLASSES
     elif kind == "slow" or where == str(processes.rank):
         _make(kind)
     elif kind == "hang":

@@ -2,10 +2,12 @@
 
 import json
 
+import normed
 import pytest
 from jobs import finished, interrupted, loaded, run, words, written
 
 from minitransformer.core.workers import available_cores
+from minitransformer.models.registry import KINDS
 
 
 @pytest.mark.parametrize(("processes", "threads"), [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2)])
@@ -45,6 +47,18 @@ def test_a_language_model_has_the_same_bits_too(tmp_path):
         validated.append(count.stat().st_size)
     assert loaded(tmp_path / "2") == loaded(tmp_path / "1")
     assert validated[0] == validated[1] > 0
+
+
+def test_buffers_have_the_same_bits_too(tmp_path, monkeypatch):
+    """Those of a batch norm: each process sees some shards, and all merge those of all."""
+    monkeypatch.setitem(KINDS, normed.KIND, normed.CLASSES)
+    recipe = written(tmp_path, kind=normed.KIND, num_layers=1, subword_dropout=0.0)
+    for processes in (1, 2, 3):
+        arguments = "train", recipe, "--run-folder", tmp_path / str(processes)
+        run(processes, *arguments, trouble="normed:*")
+    one, two, three = (loaded(tmp_path / name) for name in "123")
+    assert two == one == three
+    assert len([name for name in one[1] if name.startswith("buffers/")]) == 3
 
 
 def test_the_first_process_decides_which_epoch_is_the_best_and_when_all_stop(tmp_path):

@@ -138,7 +138,7 @@ def test_a_masking_that_shows_the_word_beside_the_mask_is_told(monkeypatch):
 def test_from_a_sentence_to_its_batch_only_the_labels_know_the_hidden_word(tmp_path, vocabulary):
     """Two texts that differ in their words, but not in where pieces are, are seen alike at MASK."""
     task = task_of(recipe_for(tmp_path), vocabulary)
-    batches = task.batches(0)
+    batches = list(task.batches(0))
     task.sentences = [[BOS, *(i % 35 + MASK + 1 for i in ids[1:-1]), EOS] for ids in task.sentences]
     for one, other in zip(batches, task.batches(0), strict=True):
         np.testing.assert_array_equal(one.ids == MASK, other.ids == MASK)
@@ -176,6 +176,8 @@ def test_each_epoch_chooses_anew_and_always_the_same(tmp_path, vocabulary):
     task = task_of(recipe_for(tmp_path), vocabulary)
     first, second, again = (rows_of(task.batches(epoch)) for epoch in (0, 1, 0))
     assert first == again != second
+    for epoch in range(5):
+        assert len(list(task.batches(epoch))) == task.num_batches(epoch)
 
 
 def test_another_seed_chooses_others_to_learn_and_the_same_to_validate(tmp_path, vocabulary):

@@ -279,21 +279,26 @@ def test_a_pair_must_fit_into_a_batch():
             "gpt-toy",
             "max_tokens",
             9,
-            "max_tokens is for translation; leave it out: .* for language modelling",
+            "has no max_tokens, which is for translation; leave it out: .data. may",
         ),
-        ("tagger", "text", "a.txt", "text is for language modelling, masked language modelling;"),
+        (
+            "tagger",
+            "text",
+            "a.txt",
+            "text, which is for language modelling, masked language modelling;",
+        ),
         (
             "tagger",
             "languages",
             "en-de",
-            "languages is for .*, whose data have corpus, vocab.*share",
+            "languages, which is for .*may have corpus, vocab.*share",
         ),
-        ("toy", "unit", "characters", "unit is for language modelling, masked language"),
+        ("toy", "unit", "characters", "unit, which is for language modelling, masked"),
         (
             "bert-toy",
             "labels",
             "case",
-            "labels is for tagging; leave it out: a model of kind 'masked-",
+            "'masked-language-model' has no labels, which is for tagging;",
         ),
     ],
 )
@@ -308,7 +313,7 @@ def test_a_field_of_another_task_is_refused_with_the_tasks_that_have_it(
     with pytest.raises(RecipeError, match=message):
         Recipe.from_dict(sections)
     assert status_of(["train", name, f"--{field.replace('_', '-')}={value}"]) == 1
-    assert f"minitransformer: {field} is for " in capsys.readouterr().err
+    assert f" has no {field}, which is for " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -362,9 +367,11 @@ def test_a_recipe_of_an_older_release_is_read_and_bound_as_it_was(kind):
 
 
 def test_what_an_older_release_was_told_for_nothing_is_not_passed_over():
-    with pytest.raises(RecipeError, match="labels is for tagging"):
+    with pytest.raises(RecipeError, match="labels, which is for tagging"):
         Recipe.from_dict({"data": OF_ALL_TASKS | {"labels": "case"}})
-    with pytest.raises(RecipeError, match="text is for language"):  # of data alone
+    with pytest.raises(RecipeError, match="there is no field none"):
+        Recipe.from_dict({"data": OF_ALL_TASKS | {"none": None}})
+    with pytest.raises(RecipeError, match="text, which is for language"):  # of data alone
         Recipe.from_dict({"training": {"text": ""}})
 
 

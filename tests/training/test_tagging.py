@@ -34,7 +34,8 @@ def task_of(recipe, out=None):
 
 
 def rows_of(task):
-    batches = task.batches(0)
+    batches = list(task.batches(0))
+    assert len(batches) == task.num_batches(0)
     return [row for batch in batches for row in zip(batch.ids, batch.labels, strict=True)]
 
 
@@ -173,10 +174,14 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
     ("changes", "error", "message"),
     [
         (dict(labelled=""), RecipeError, "corpus='labelled' needs labelled: --labelled FILE"),
-        (dict(languages="en-de"), RecipeError, "languages is for translation, lang.* for tagging"),
+        (
+            dict(languages="en-de"),
+            RecipeError,
+            "no languages, which is for translation, lang.*ing; leave",
+        ),
         (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
         (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
-        (dict(unit="characters"), RecipeError, "unit is for language modelling, masked"),
+        (dict(unit="characters"), RecipeError, "unit, which is for language modelling, masked"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
@@ -219,7 +224,7 @@ def test_labels_for_who_learns_from_text_alone_are_refused(kind, field):
     recipe = Recipe().with_value("kind", kind)
     ((name, value),) = field.items()
     with pytest.raises(
-        RecipeError, match=f"{name} is for tagging; leave it out: a model of kind '{kind}'"
+        RecipeError, match=f"a model of kind '{kind}' has no {name}, which is for tagging;"
     ):
         recipe.with_value(name, value)
 

@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.course.exercises.parts import Part, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call
-from minitransformer.layers.attention import multi_head_attention
+from minitransformer.layers.attention import multi_head_attention, multi_head_attention_weights
 
 B, T, H, K = 2, 5, 3, 4
 D = H * K
@@ -34,8 +34,8 @@ def check_reordered_heads(reordered_heads):
     hint = "at place h there shall be what was head order[h]"
     expect(
         "the attention of the heads",
-        _weights(cache_reordered),
-        _weights(cache)[:, ORDER],
+        multi_head_attention_weights(cache_reordered),
+        multi_head_attention_weights(cache)[:, ORDER],
         1e-9,
         hint,
     )
@@ -75,11 +75,6 @@ def _inputs():
     """x and the four matrices of multi_head_attention."""
     rng = np.random.default_rng(9)
     return rng.standard_normal((B, T, D)), *(rng.standard_normal((4, D, D)) / np.sqrt(D))
-
-
-def _weights(cache):
-    """The attention weights (B, H, T, T) in the cache of multi_head_attention."""
-    return cache[4][-1]
 
 
 PARTS = [

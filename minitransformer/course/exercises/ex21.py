@@ -8,7 +8,10 @@ import numpy as np
 from minitransformer.course.exercises.parts import Part, array_of, expect, read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call, returned
-from minitransformer.layers.attention import scaled_dot_product_attention
+from minitransformer.layers.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_weights,
+)
 
 B, H, T, K = 2, 3, 7, 5
 LONG = 600  # positions at which an array of their square cannot hide
@@ -105,7 +108,7 @@ def _check_recall(w_query, w_key, w_value, words, place, value, length):
     """Raise a CheckError unless the last of the words is answered by its value."""
     inputs = w_query[words[-1:]], w_key[words], w_value[words]  # of the last query alone
     y, cache = scaled_dot_product_attention(*(x[None, None] for x in inputs))
-    weights, answer = cache[-1][0, 0, 0], y[0, 0, 0]
+    weights, answer = scaled_dot_product_attention_weights(cache)[0, 0, 0], y[0, 0, 0]
     expected = np.eye(VALUES)[value]
     if np.abs(answer - expected).max() <= 1e-3:  # and not NaN
         return

@@ -57,7 +57,7 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class LabelledBatch:
     """B rows of ids, int32, padded with PAD at the right, and what there is to say at each.
 
     Attributes:
@@ -79,7 +79,7 @@ class Labelled:
         """The rows dealt out to ``count`` shards; the last are empty if there are fewer rows."""
         if count == 1:
             return [self]  # wherever its ids are
-        return [Labelled.of(self.ids[i::count], self.labels[i::count]) for i in range(count)]
+        return [LabelledBatch.of(self.ids[i::count], self.labels[i::count]) for i in range(count)]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,140 @@
+"""One Trainer, session, run folder and recipe for data that are no text: all that a task needs."""
+
+import math
+import tomllib
+
+import numpy as np
+import pytest
+from digits import DigitsConfig, TellingDigits
+from tiny_run import record, tiny_trainer, trained, trained_in_two
+
+from minitransformer import CPU
+from minitransformer.commands.cli import main
+from minitransformer.commands.train import _toml
+from minitransformer.models.registry import KINDS, new_model
+from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import TASKS, Task
+from minitransformer.training.recipe import Recipe, RecipeError
+from minitransformer.training.session import validated
+
+KIND = DigitsConfig.kind
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _known():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(KINDS, KIND, ("digits:DigitsConfig", "digits:Digits"))
+        patch.setitem(TASKS, DigitsConfig.task, "digits:TellingDigits")
+        yield
+
+
+def recipe_for(**changes):
+    recipe = Recipe().with_value("kind", KIND)
+    fields = dict(epochs=4, batch_tokens=16, warmup_steps=4, peak_learning_rate=1e-2, average=2)
+    fields |= dict(log_every=1, save_every=1, shards=2, label_smoothing=0.0)
+    for name, value in (fields | changes).items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+def opened(path):
+    return RunFolder(path, TellingDigits.kept_files)
+
+
+def test_a_training_learns_and_one_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
+    trainer = trained(recipe_for(epochs=8), tmp_path / "whole")
+    trained_in_two(recipe_for(epochs=8), tmp_path / "cut", steps=6)
+    assert record(tmp_path / "cut") == record(tmp_path / "whole")
+    assert trainer.best["accuracy"] > 0.8
+
+
+def test_a_run_keeps_what_its_task_says_and_nothing_of_text(tmp_path):
+    trainer = trained(recipe_for(epochs=1), tmp_path)
+    mean = np.load(tmp_path / "mean.npy")
+    np.testing.assert_array_equal(mean, trainer.task.mean)
+    assert mean.any()
+    assert not (tmp_path / "vocabulary.model").exists()
+    _, sections = trainer.run.load_config()
+    assert sections["data"] == {"corpus": "drawn", "per_digit": 6, "noise": 0.5}
+
+
+def test_a_trained_run_is_validated_as_it_was(tmp_path):
+    trained(recipe_for(), tmp_path)
+    run = opened(tmp_path)
+    scores, _, _ = validated(run, Recipe.of_run(run), CPU)
+    assert scores["accuracy"] == run.load_chosen()[1]["validation_accuracy"]
+    assert main(["evaluate", str(tmp_path)]) == 0
+    assert main(["info", str(tmp_path)]) == 0
+
+
+def exchanged_mean(folder, monkeypatch):
+    np.save(folder / "mean.npy", np.load(folder / "mean.npy") + 1)
+
+
+def exchanged_pictures(folder, monkeypatch):
+    """One number of one of them."""
+    read = TellingDigits.read
+
+    def other(recipe, progress):
+        (pictures, labels), validation = read(recipe, progress)
+        pictures[30, 3, 3] += 1e-3
+        return (pictures, labels), validation
+
+    monkeypatch.setattr(TellingDigits, "read", other)
+
+
+@pytest.mark.parametrize("harm", [exchanged_mean, exchanged_pictures])
+def test_a_run_on_other_pictures_is_not_gone_on_with(harm, tmp_path, monkeypatch):
+    trained(recipe_for(), tmp_path)
+    tiny_trainer(recipe_for(), tmp_path)
+    harm(tmp_path, monkeypatch)
+    with pytest.raises(RunError, match="SHA-256"):
+        tiny_trainer(recipe_for(), tmp_path)
+
+
+def test_a_loss_beyond_hope_is_some_times_that_of_guessing(tmp_path):
+    task = tiny_trainer(recipe_for(), tmp_path).task
+    guessing = math.log(10)
+    assert guessing < task.hopeless(new_model(DigitsConfig(10))) < 10 * guessing
+
+
+def test_its_fields_are_options_and_those_of_text_are_refused(capsys):
+    recipe = recipe_for(noise=0.25)
+    assert Recipe.from_dict(tomllib.loads(_toml(recipe))) == recipe
+    assert "unit" not in recipe.identity()
+    with pytest.raises(
+        RecipeError, match=r"vocabulary_size, which is for translation, .*; leave it out"
+    ):
+        recipe.with_value("vocabulary_size", 100)
+    with pytest.raises(RecipeError, match="noise, which is for telling digits; leave it out"):
+        Recipe().with_value("noise", 0.1)
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", "--help"])
+    assert "[data] for telling digits:\n  --per-digit N " in capsys.readouterr().out
+
+
+# What identifies data
+
+
+def test_arrays_are_told_apart_by_shape_type_and_each_number():
+    pictures = np.zeros((100, 8, 8), np.float32)  # which NumPy prints shortened
+    other = pictures.copy()
+    other[50, 4, 4] = 1
+    several = [
+        (pictures, np.arange(100)),
+        (other, np.arange(100)),
+        (pictures.reshape(50, 16, 8), np.arange(100)),
+        (pictures.astype(np.float64), np.arange(100)),
+        (pictures.view(np.int32), np.arange(100)),
+        (pictures, np.arange(100)[::-1]),
+        [(pictures, np.arange(50)), np.arange(50, 100)],
+        [("one", "two")],
+        [("one",), ("two",)],
+        [("on", "etwo")],
+    ]
+    assert len({Task.fingerprint(examples) for examples in several}) == len(several)
+    with pytest.raises(TypeError, match="a NoneType cannot be told from others by its bytes"):
+        Task.fingerprint([None])
+    copies = tuple(np.asfortranarray(array) for array in several[0])
+    assert Task.fingerprint(copies) == Task.fingerprint(several[0])

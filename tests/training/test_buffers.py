@@ -1,0 +1,152 @@
+"""What a model keeps and does not train, a batch norm's statistics, goes through a training."""
+
+import normed
+import numpy as np
+import pytest
+import test_language_modelling
+from tiny_run import record, tiny_trainer, trained, trained_in_two
+
+from minitransformer.models.registry import KINDS
+from minitransformer.runs.checkpoint import (
+    CheckpointError,
+    checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+)
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training import loop
+from minitransformer.training.step import TrainingStep
+from minitransformer.training.watch import TrainingError
+
+NAMES = ["buffers/batch_norm.mean", "buffers/batch_norm.variance", "buffers/batch_norm.steps"]
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    monkeypatch.setitem(KINDS, normed.KIND, normed.CLASSES)
+
+
+@pytest.fixture
+def recipe(tmp_path_factory):
+    recipe = test_language_modelling.recipe_for(tmp_path_factory.mktemp("corpus"), shards=4)
+    return recipe.with_value("kind", normed.KIND)
+
+
+def buffers(model):
+    return {path: buffer.data.copy() for path, buffer in model.named_buffers()}
+
+
+def assert_equal(some, others):
+    assert some.keys() == others.keys()
+    for name, array in some.items():
+        assert array.dtype == others[name].dtype
+        np.testing.assert_array_equal(array, others[name])
+
+
+def test_the_copies_of_the_shards_become_one_as_their_owner_says(recipe, tmp_path):
+    recipe = recipe.with_value("accelerate", False).with_value("dropout", 0.0)
+    trainer = tiny_trainer(recipe, tmp_path)
+    batch = trainer.task.batches(0)[0]
+    before = buffers(trainer.model)
+    alone = []
+    for part in batch.split(4):
+        model = tiny_trainer(recipe, tmp_path).model
+        model.loss(part, np.random.default_rng(0))
+        alone.append(buffers(model))
+    trainer.take_step([batch], 100)
+    after = buffers(trainer.model)
+    assert (before["batch_norm.steps"], after["batch_norm.steps"]) == (0, 4)
+    for name in ("batch_norm.mean", "batch_norm.variance"):
+        assert (after[name] != before[name]).any()
+        mean = sum(copies[name] for copies in alone) / 4
+        np.testing.assert_array_equal(after[name], mean)
+    for replica in trainer.stepper.replicas[1:]:
+        assert not np.shares_memory(
+            replica.batch_norm.mean.data, trainer.model.batch_norm.mean.data
+        )
+
+
+def test_a_shard_without_a_part_in_the_step_changes_nothing(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
+    batch = trainer.task.batches(0)[0]
+    trainer.take_step(batch.split(len(batch.ids))[:1], 100)
+    assert trainer.model.batch_norm.steps.data == 1
+    mean = trainer.model.batch_norm.mean.data
+    np.testing.assert_array_equal(mean, trainer.stepper.replicas[0].batch_norm.mean.data)
+
+
+def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, tmp_path):
+    trained(recipe, tmp_path / "whole")
+    trained_in_two(recipe, tmp_path / "cut", steps=3)
+    assert record(tmp_path / "cut") == record(tmp_path / "whole")
+
+
+def test_a_trained_model_has_them(recipe, tmp_path):
+    trainer = trained(recipe.with_value("average", 1), tmp_path)
+    arrays, _ = RunFolder(tmp_path).load_chosen()
+    assert [name for name in arrays if name.startswith("buffers/")] == NAMES
+    model, *_ = RunFolder(tmp_path).load_trained("cpu")
+    assert_equal(buffers(model), buffers(trainer.model))
+    assert model.batch_norm.steps.data > 0
+    ids = np.array([[4, 5, 6]])
+    np.testing.assert_array_equal(model.forward(ids)[0], trainer.model.forward(ids)[0])
+
+
+def test_the_mean_of_epochs_has_the_mean_of_floats_and_the_last_of_others(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
+    scores = iter([9.0, 8.0, 7.0, 6.0])
+    trainer.task.validate = lambda model: {"perplexity": next(scores)}
+    trainer.train()
+    of_epochs = [load_checkpoint(trainer.run.epoch_file(epoch))[0] for epoch in (2, 3)]
+    chosen, state = load_checkpoint(trainer.run.model)
+    assert state["origin"] == "mean of epochs 2 to 3"
+    mean, variance, steps = NAMES
+    for name in (mean, variance):
+        both = [arrays[name].astype(np.float64) for arrays in of_epochs]
+        np.testing.assert_array_equal(chosen[name], (sum(both) / 2).astype(np.float32))
+    assert of_epochs[0][steps] < of_epochs[1][steps] == chosen[steps]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda arrays: arrays.pop(NAMES[0]), f"missing: {NAMES[0]}"),
+        (lambda arrays: arrays.update({"buffers/count": np.ones(1)}), "unexpected: buffers/count"),
+        (
+            lambda arrays: arrays.update({NAMES[2]: np.ones((), np.int32)}),
+            rf"{NAMES[2]} is int32 \(\), not int64 \(\)",
+        ),
+    ],
+    ids=["missing", "foreign", "of another type"],
+)
+def test_a_resume_refuses_others_by_their_names(recipe, tmp_path, change, words):
+    trainer = tiny_trainer(recipe, tmp_path)
+    trainer.save()
+    (path,) = checkpoints(trainer.run.checkpoints)
+    arrays, state = load_checkpoint(path)
+    change(arrays)
+    save_checkpoint(path, arrays, state)
+    with pytest.raises(CheckpointError, match=words):
+        tiny_trainer(recipe, tmp_path)
+
+
+def test_a_buffer_that_is_not_finite_is_never_saved(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
+    take = TrainingStep.take
+
+    def take_and_poison(*arguments):
+        take(trainer.stepper, *arguments)
+        trainer.model.batch_norm.variance.data[3] = np.inf
+
+    trainer.stepper.take = take_and_poison
+    with pytest.raises(TrainingError, match=r"batch_norm\.variance is NaN or infinite at step 1"):
+        trainer.train()
+
+
+def test_the_loop_that_is_to_be_read_keeps_them_too(recipe, tmp_path):
+    recipe = recipe.with_value("shards", 1).with_value("average", 1)
+    theirs = trained(recipe, tmp_path / "trained")
+    ours = tiny_trainer(recipe, tmp_path / "loop")
+    with ours.workers.one_blas_thread():
+        list(loop.train(ours.model, ours.task, ours.config))
+    assert_equal(buffers(ours.model), buffers(theirs.model))
