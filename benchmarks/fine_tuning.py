@@ -99,9 +99,9 @@ def test_scores(run):
     """Accuracy and macro-F1 of a run on the test split."""
     recipe = Recipe.of_run(run)
     run.bind(recipe.identity())
-    model, vocabulary, _ = run.load_trained("cpu")
+    model, _ = run.load_trained("cpu")
     corpus = _corpus(recipe.data.labels)
-    kept = {"vocabulary": vocabulary}
+    kept = {name: run.load_kept(name) for name in run.kept}
     task = Tagging(recipe, kept, corpus["train"], corpus["test"], Progress(io.StringIO()))
     scores = task.validate(model)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}
