@@ -35,7 +35,6 @@ from _machine import machine, numpy_blas
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.data.text.toy import labelled_toy_corpus
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
@@ -102,7 +101,7 @@ def test_scores(run):
     run.bind(recipe.identity())
     model, _ = run.load_trained("cpu")
     corpus = _corpus(recipe.data.labels)
-    kept = {"vocabulary": Vocabulary.load(run.vocabulary)}
+    kept = {name: run.load_kept(name) for name in run.kept}
     task = Tagging(recipe, kept, corpus["train"], corpus["test"], Progress(io.StringIO()))
     scores = task.validate(model)
     return {name: scores[name] for name in ("accuracy", "macro_f1")}

@@ -26,6 +26,7 @@ def tuned(tmp_path_factory):
         fine_tuning._corpus.cache_clear()
         resize_toy_corpus(patched, {"train": 120, "validation": 12, "test": 12})
         patched.setattr(fine_tuning, "minitransformer", of_few_sizes)
+        patched.setattr(fine_tuning, "EPOCHS", {0.1: 2, 1.0: 1})
         options = ["--runs", folder / "runs", "--json", folder / "fine_tuning.json"]
         options += ["--shares", "0.1", "1", "--seeds", "1", "2"]
         assert fine_tuning.main([str(option) for option in options]) == 0
