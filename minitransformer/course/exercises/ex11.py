@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from minitransformer.cases.case import D, H
 from minitransformer.course.exercises.own.layers import network_weights
 from minitransformer.course.exercises.parts import (
     Part,
@@ -13,7 +14,6 @@ from minitransformer.course.exercises.parts import (
     y_and_cache,
 )
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.cases import D, H
 from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import multi_head_attention
 from minitransformer.layers.feed_forward import feed_forward

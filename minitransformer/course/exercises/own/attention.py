@@ -17,14 +17,20 @@ from minitransformer.cases.case import (
 from minitransformer.course.exercises.own.common import (
     expect_gradients,
     expect_right,
+    expect_y,
     float64_note,
     generator,
     gradients_of,
-    likely,
-    quietly,
-    y_of,
 )
-from minitransformer.course.exercises.parts import array_of, expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import (
+    array_of,
+    expect,
+    expect_boolean,
+    normal,
+    quietly,
+    read_only,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.layers import attention as package
 from minitransformer.layers import masks
@@ -40,7 +46,8 @@ def check_padding_mask(padding_mask):
         mask = quietly("padding_mask", padding_mask, read_only(SOURCE), pad_id)
         expected = masks.padding_mask(SOURCE, pad_id)
         mistakes = {INVERTED: ~expected, "padding is pad_id, which may not be 0": SOURCE_MASK}
-        _expect_mask(f"padding_mask with pad_id={pad_id}", mask, expected, mistakes)
+        expect_boolean(f"padding_mask with pad_id={pad_id} must be", mask)
+        expect(f"padding_mask with pad_id={pad_id}", mask, expected, mistakes=mistakes)
 
 
 def check_causal_mask(causal_mask):
@@ -53,55 +60,37 @@ def check_causal_mask(causal_mask):
         "a position may look at itself, too": expected & ~itself,
         "yours look ahead only, and not at themselves": ~expected | itself,
     }
-    _expect_mask("causal_mask", mask, expected, mistakes)
-
-
-def _expect_mask(what, mask, expected, mistakes):
-    kind = getattr(mask, "dtype", type(mask).__name__)
-    if kind != "bool":
-        raise CheckError(f"{what} must be a boolean array; it is {kind}")
-    expect(what, mask, expected, hint=likely(mask, mistakes))
+    expect_boolean("causal_mask must be", mask)
+    expect("causal_mask", mask, expected, mistakes=mistakes)
 
 
 def check_split_heads(split_heads):
-    x = np.random.default_rng(9).standard_normal((B, T, D))
+    (x,) = normal(9, (B, T, D))
     heads = quietly("split_heads", split_heads, read_only(x), H)
-    mistakes = {
-        "this mixes positions: cut D into (H, K) first, and then exchange T and H": (
-            x.reshape(B, H, T, K)
-        ),
-        "feature k of head h is number h · K + k, not k · H + h": (
-            x.reshape(B, T, K, H).transpose(0, 3, 1, 2)
-        ),
-    }
-    expected = package.split_heads(x, H)
     if array_of(heads, (B, T, H, K)) is not None:
         raise CheckError("the result is (B, T, H, K): exchange the axes T and H")
-    expect("what it returns", heads, expected, hint=likely(heads, mistakes))
+    mixed = "this mixes positions: cut D into (H, K) first, and then exchange T and H"
+    mistakes = {mixed: x.reshape(B, H, T, K), FEATURE: x.reshape(B, T, K, H).transpose(0, 3, 1, 2)}
+    expect("what it returns", heads, package.split_heads(x, H), mistakes=mistakes)
 
 
 def check_merge_heads(merge_heads):
-    x = np.random.default_rng(9).standard_normal((B, H, T, K))
+    (x,) = normal(9, (B, H, T, K))
     merged = quietly("merge_heads", merge_heads, read_only(x))
-    mistakes = {
-        "this mixes positions: exchange the axes T and H first, and then make (H, K) one": (
-            x.reshape(B, T, D)
-        ),
-        "feature k of head h is number h · K + k, not k · H + h": (
-            x.transpose(0, 2, 3, 1).reshape(B, T, D)
-        ),
-    }
-    expect("what it returns", merged, package.merge_heads(x), hint=likely(merged, mistakes))
+    mixed = "this mixes positions: exchange the axes T and H first, and then make (H, K) one"
+    by_feature = x.transpose(0, 2, 3, 1).reshape(B, T, D)
+    mistakes = {mixed: x.reshape(B, T, D), FEATURE: by_feature}
+    expect("what it returns", merged, package.merge_heads(x), mistakes=mistakes)
 
 
 def check_scaled_dot_product_attention(forward, backward):
-    rng = np.random.default_rng(8)
-    shapes = (B, H, T, K), (B, H, S, K), (B, H, S, K)
-    query, key, value = inputs = tuple(rng.standard_normal(shape) for shape in shapes)
+    query, key, value = inputs = tuple(normal(8, (B, H, T, K), (B, H, S, K), (B, H, S, K)))
     name = "scaled_dot_product_attention"
-    reference = package.scaled_dot_product_attention
-    y = y_of(name, forward, *inputs)
     scores = query @ key.swapaxes(-1, -2)
+
+    def reference(*options):
+        return package.scaled_dot_product_attention(*inputs, *options)[0]
+
     mistakes = {
         "the scores are divided by √K before the softmax": softmax(scores)[0] @ value,
         "divide by the root of K, not by K": softmax(scores / K)[0] @ value,
@@ -111,27 +100,22 @@ def check_scaled_dot_product_attention(forward, backward):
         "divide the scores by √K, and not the weights": softmax(scores)[0] / np.sqrt(K) @ value,
         "multiply by 1 / √K, not by √K": softmax(scores * np.sqrt(K))[0] @ value,
     }
-    hint = likely(y, mistakes, "y is softmax(Q Kᵀ / √K) V")
-    expect("y", y, reference(*inputs)[0], hint=hint)
+    expect_y(name, forward, inputs, reference(), "y", "y is softmax(Q Kᵀ / √K) V", mistakes)
+    hint = "the mask is for the softmax, which gives 0 where it is False"
+    forbid = "forbid scores, by giving the mask to the softmax, not weights after it"
     for mask, what in ((SOURCE_MASK, "a mask"), (NOTHING_ALLOWED, "nothing allowed in some rows")):
-        y = y_of(name, forward, *inputs, mask)
-        forbidden_later = softmax(scores / np.sqrt(K))[0] * mask @ value
         mistakes = {
-            "forbid scores, by giving the mask to the softmax, not weights after it": (
-                forbidden_later
-            ),
-            INVERTED: reference(*inputs, ~mask)[0],
-            "the mask is to be given to the softmax": reference(*inputs)[0],
+            forbid: softmax(scores / np.sqrt(K))[0] * mask @ value,
+            INVERTED: reference(~mask),
+            "the mask is to be given to the softmax": reference(),
         }
-        hint = likely(y, mistakes, "the mask is for the softmax, which gives 0 where it is False")
-        expect(f"y with {what}", y, reference(*inputs, mask)[0], hint=hint)
-    y = y_of(name, forward, *inputs, SOURCE_MASK, P, generator())
-    mistakes = {
-        "there is dropout of the weights, with p and rng": reference(*inputs, SOURCE_MASK)[0]
-    }
-    expected, _ = reference(*inputs, SOURCE_MASK, P, generator())
-    hint = likely(y, mistakes, "the dropout is of the weights, after the softmax")
-    expect("y with dropout", y, expected, hint=hint)
+        what = f"y with {what}"
+        expect_y(name, forward, (*inputs, mask), reference(mask), what, hint, mistakes)
+    mistakes = {"there is dropout of the weights, with p and rng": reference(SOURCE_MASK)}
+    expected = reference(SOURCE_MASK, P, generator())
+    with_dropout = *inputs, SOURCE_MASK, P, generator()
+    hint = "the dropout is of the weights, after the softmax"
+    expect_y(name, forward, with_dropout, expected, "y with dropout", hint, mistakes)
 
     names = ("query", "key", "value", "mask")
     expect_right(
@@ -154,41 +138,38 @@ def check_scaled_dot_product_attention(forward, backward):
 
 
 def check_multi_head_attention(forward, backward):
-    rng = np.random.default_rng(9)
-    shapes = (B, T, D), (B, S, D), (B, S, D)
-    inputs = tuple(rng.standard_normal(shape) for shape in shapes)
-    weights = tuple(rng.standard_normal((4, D, D)))
-    name = "multi_head_attention"
-    reference = package.multi_head_attention
-    y = y_of(name, forward, *inputs, *weights, H)
-    query, key, _ = inputs
+    query, key, value, weights = normal(9, (B, T, D), (B, S, D), (B, S, D), (4, D, D))
+    inputs = query, key, value
+    name, whole = "multi_head_attention", (*inputs, *weights, H)
+
+    def reference(*arguments):
+        return package.multi_head_attention(*arguments)[0]
+
+    expected = reference(*whole)
     mistakes = {
-        "the values are made of value": reference(query, key, key, *weights, H)[0],
+        "the values are made of value": reference(query, key, key, *weights, H),
         "the heads are merged and multiplied by w_output": (
-            reference(*inputs, *weights[:3], np.eye(D), H)[0]
+            reference(*inputs, *weights[:3], np.eye(D), H)
         ),
-        "there are num_heads heads, and yours is one": reference(*inputs, *weights, 1)[0],
+        "there are num_heads heads, and yours is one": reference(*inputs, *weights, 1),
     }
     mistakes |= _mixed_up(inputs, weights)
-    hint = likely(y, mistakes, "the heads of query, key and value, attention, then w_output")
-    expect("y", y, reference(*inputs, *weights, H)[0], hint=hint)
-    y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK)
-    expected, _ = reference(*inputs, *weights, H, SOURCE_MASK)
-    mistakes = {"the mask is to be handed on": reference(*inputs, *weights, H)[0]}
-    hint = likely(y, mistakes, "the mask is the same for all heads")
-    expect("y with a mask", y, expected, hint=hint)
-    y = y_of(name, forward, *inputs, *weights, H, SOURCE_MASK, P, generator())
+    hint = "the heads of query, key and value, attention, then w_output"
+    expect_y(name, forward, whole, expected, "y", hint, mistakes)
+    masked = *whole, SOURCE_MASK
+    mistakes = {"the mask is to be handed on": expected}
+    expected, hint = reference(*masked), "the mask is the same for all heads"
+    expect_y(name, forward, masked, expected, "y with a mask", hint, mistakes)
     mistakes = {"p and rng are to be handed on": expected}
-    expected, _ = reference(*inputs, *weights, H, SOURCE_MASK, P, generator())
-    hint = likely(y, mistakes, "the dropout is that of the attention, and nothing else draws")
-    expect("y with dropout", y, expected, hint=hint)
-
-    arguments = *inputs, *weights, H, SOURCE_MASK
-    _check_gradients_of_heads(forward, backward, arguments)
+    expected = reference(*masked, P, generator())
+    hint = "the dropout is that of the attention, and nothing else draws"
+    given = *masked, P, generator()
+    expect_y(name, forward, given, expected, "y with dropout", hint, mistakes)
+    _check_gradients_of_heads(forward, backward, masked)
     return check_pair(
         lambda *inputs: forward(*inputs, P, generator()),
         backward,
-        arguments,
+        masked,
         names=NAMES,
         directions=3,  # each entry has been compared
     )
@@ -225,3 +206,6 @@ def _mixed_up(inputs, weights):
             package.merge_heads(cut) @ weights[3]
         ),
     }
+
+
+FEATURE = "feature k of head h is number h · K + k, not k · H + h"

@@ -18,13 +18,12 @@ from minitransformer.cases.models import small_config
 from minitransformer.course.exercises.own.common import (
     expect_gradients,
     expect_right,
+    expect_y,
     generator,
     gradients_of,
-    likely,
-    y_of,
 )
 from minitransformer.course.exercises.own.layers import network_weights
-from minitransformer.course.exercises.parts import expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import read_only, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import returned
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
@@ -118,12 +117,11 @@ class _Layer:
             (", masked, epsilon=0.01, with dropout", self.masks, 0.01, DROPOUT, of_dropout),
         ):
             options = self._options(masks, pre_norm, epsilon, dropout)
-            y = y_of(self.name, forward, *self._grouped(self.arrays), *options)
             expected, *_ = self._expected(masks, pre_norm, epsilon, dropout)
             other, *_ = self._expected(masks, not pre_norm, epsilon, dropout)
             mistakes = {f"with pre_norm={pre_norm} a sublayer makes {formula} of x": other}
-            what = f"y with pre_norm={pre_norm}{what}"
-            expect(what, y, expected, hint=likely(y, mistakes, hint))
+            what, inputs = f"y with pre_norm={pre_norm}{what}", self._grouped(self.arrays)
+            expect_y(self.name, forward, (*inputs, *options), expected, what, hint, mistakes)
 
     def _check_gradients(self, forward, backward, pre_norm):
         """Compare the gradients in the order in which a backward meets them."""

@@ -5,14 +5,15 @@ import math
 import numpy as np
 
 from minitransformer.course.exercises.parts import (
-    array_of,
     expect,
     in_words,
+    likely,
+    quietly,
     read_only,
     y_and_cache,
 )
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import arrays_in, call, returned, unheard
+from minitransformer.gradcheck.pair import arrays_in, returned, unheard
 
 SEED = 17  # of the generators for dropout
 
@@ -26,12 +27,6 @@ def y_of(name, forward, *inputs, **options):
     """As :func:`y_and_cache`, y alone; warnings are not heard, what comes of them is compared."""
     with unheard():
         return y_and_cache(name, forward, *inputs, **options)[0]
-
-
-def quietly(name, function, *arguments):
-    """As :func:`call`, and warnings are not heard."""
-    with unheard():
-        return call(name, function, *arguments)
 
 
 def expect_any_axes(name, forward, backward, inputs, names, lead):
@@ -109,21 +104,6 @@ def gradients_of(name, backward, dy, cache, names):
     return given
 
 
-def likely(given, mistakes, otherwise=""):
-    """The hint at the mistake that ``given`` comes of.
-
-    Args:
-        given: what a learner's function returned.
-        mistakes: by hint, the value that the mistake leads to.
-        otherwise: the hint where it is none of them.
-    """
-    for hint, value in mistakes.items():
-        array = array_of(given, np.shape(value))
-        if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12, equal_nan=True):
-            return hint
-    return otherwise
-
-
 def expect_gradients(what, given, expected, hints, otherwise):
     """Raise a CheckError unless the gradients that a learner's backward returned are right.
 
@@ -159,3 +139,16 @@ def expect_right(reports, hints=None):
             wrong = {tensor.name for tensor in report.tensors if not tensor.right}
             said = [hint for name, hint in (hints or {}).items() if name in wrong]
             raise CheckError("\n".join([in_words(report), *said]))
+
+
+def expect_y(name, forward, inputs, expected, what="y", hint="", mistakes=None):
+    """Expect y of a learner's forward, see :func:`expect`; warnings are not heard."""
+    with unheard():
+        y, _ = y_and_cache(name, forward, *inputs)
+    expect(what, y, expected, hint=hint, mistakes=mistakes)
+
+
+def also_right(name, forward, backward, inputs, names, lead):
+    """What there is to say of a right pair: :func:`expect_any_axes`, then :func:`float64_note`."""
+    expect_any_axes(name, forward, backward, inputs, names, lead)
+    return float64_note(name, forward, backward, inputs)

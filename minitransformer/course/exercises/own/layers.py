@@ -11,16 +11,23 @@ from minitransformer.cases.case import (
     V,
 )
 from minitransformer.course.exercises.own.common import (
+    also_right,
     expect_any_axes,
     expect_right,
+    expect_y,
     float64_note,
     generator,
     gradients_of,
-    likely,
-    quietly,
     y_of,
 )
-from minitransformer.course.exercises.parts import expect, read_only, y_and_cache
+from minitransformer.course.exercises.parts import (
+    expect,
+    likely,
+    normal,
+    quietly,
+    read_only,
+    y_and_cache,
+)
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.layers import positional_encoding as positions
 from minitransformer.layers.dropout import dropout
@@ -34,13 +41,10 @@ NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the varian
 
 
 def check_linear(forward, backward):
-    rng = np.random.default_rng(2)
-    x, weight, bias = (rng.standard_normal(shape) for shape in ((B, T, D), (D, F), (F,)))
-    for what, inputs in {
-        "y without a bias": (x, weight, None),
-        "y": (x, weight, bias),
-    }.items():
-        expect(what, y_of("linear", forward, *inputs), linear(*inputs)[0], hint="y = x W + b")
+    x, weight, bias = inputs = normal(2, (B, T, D), (D, F), (F,))
+    for what, b in (("y without a bias", None), ("y", bias)):
+        expected, _ = linear(x, weight, b)
+        expect_y("linear", forward, (x, weight, b), expected, what, "y = x W + b")
     names = ("x", "weight", "bias")
     expect_right(check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None))
     _, cache = y_and_cache("linear", forward, x, weight, None)
@@ -48,33 +52,28 @@ def check_linear(forward, backward):
     *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
     if dbias is not None:
         raise CheckError("without a bias dbias, which linear_backward returns, must be None")
-    expect_any_axes("linear", forward, backward, (x, weight, bias), names, (B, T))
-    return float64_note("linear", forward, backward, (x, weight, bias))
+    return also_right("linear", forward, backward, inputs, names, (B, T))
 
 
 def check_relu(forward, backward):
-    x = np.random.default_rng(2).standard_normal((B, T, D))
+    (x,) = normal(2, (B, T, D))
     x += 0.1 * np.sign(x)  # none within 0.1 of the kink
-    y = y_of("relu", forward, x)
-    expect("y", y, np.maximum(x, 0), hint="negative entries become 0, the others stay")
+    hint = "negative entries become 0, the others stay"
+    expect_y("relu", forward, (x,), np.maximum(x, 0), hint=hint)
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
     expect_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
-    expect_any_axes("relu", forward, backward, (x,), ("x",), (B, T))
-    return float64_note("relu", forward, backward, (x,))
+    return also_right("relu", forward, backward, (x,), ("x",), (B, T))
 
 
 def check_embedding(forward, backward):
-    rng = np.random.default_rng(5)
-    weight = rng.standard_normal((V, D))
-    x, _ = embedding(SOURCE, weight)
+    weight, dx = map(read_only, normal(5, (V, D), (*SOURCE.shape, D)))
+    x, expected_cache = embedding(SOURCE, weight)
     given, cache = y_and_cache("embedding", forward, SOURCE, weight)
     mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
     mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
-    expect("x", given, x, hint=likely(given, mistakes, "x = √D · E[ids]"))
+    expect("x", given, x, hint="x = √D · E[ids]", mistakes=mistakes)
 
-    dx = read_only(rng.standard_normal(x.shape))
     dweight = quietly("embedding_backward", backward, dx, cache)
-    _, expected_cache = embedding(SOURCE, weight)
     expected = embedding_backward(dx, expected_cache)
     last_one = np.zeros_like(weight)
     last_one[SOURCE] = np.sqrt(D) * dx
@@ -83,15 +82,14 @@ def check_embedding(forward, backward):
         "them, np.add.at adds all": last_one,
         "x is √D times the row, and so its gradient is √D times as large": expected / np.sqrt(D),
     }
-    expect("dweight", dweight, expected, hint=likely(dweight, mistakes))
+    expect("dweight", dweight, expected, mistakes=mistakes)
 
     def gradients(dx, cache):
         return None, backward(dx, cache)
 
-    names = ("ids", "weight")
-    expect_right([check_pair(forward, gradients, (SOURCE, weight), names=names)])
-    expect_any_axes("embedding", forward, gradients, (SOURCE, weight), names, SOURCE.shape)
-    return float64_note("embedding", forward, gradients, (SOURCE, weight))
+    inputs, names = (SOURCE, weight), ("ids", "weight")
+    expect_right([check_pair(forward, gradients, inputs, names=names)])
+    return also_right("embedding", forward, gradients, inputs, names, SOURCE.shape)
 
 
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
@@ -113,7 +111,7 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
             "the exponent of column 2i is 2i/D, not i/D": slow,
         }
         what = f"sinusoidal_encoding({length}, {d_model})"
-        expect(what, given, table, hint=likely(given, mistakes))
+        expect(what, given, table, mistakes=mistakes)
 
     rng = np.random.default_rng(6)
     x, table = rng.standard_normal((B, T, D)), read_only(rng.standard_normal((T + 4, D)))
@@ -122,7 +120,7 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
         "add the first T rows": x + table[-T:],
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
-    expect("y", y, x + table[:T], hint=likely(y, mistakes, "y = x + the first T rows of the table"))
+    expect("y", y, x + table[:T], hint="y = x + the first T rows of the table", mistakes=mistakes)
     expect_right([check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))])
     return float64_note("positional_encoding", forward, backward, (x, table))
 
@@ -132,19 +130,18 @@ def check_layer_norm(forward, backward):
     x = 2 * rng.standard_normal((B, T, D)) + 1
     gamma, beta = rng.uniform(0.5, 1.5, D), rng.uniform(-0.5, 0.5, D)
     for epsilon in (1e-5, 0.5):
-        y = y_of("layer_norm", forward, x, gamma, beta, epsilon)
-        expected, _ = layer_norm(x, gamma, beta, epsilon)
-        hint = likely(y, _wrong_norms(x, gamma, beta, epsilon), NORM)
-        expect(f"y for epsilon={epsilon:g}", y, expected, hint=hint)
-    y = y_of("layer_norm", forward, np.ones((2, D)), gamma, beta)
-    expect("y of rows of ones", y, [beta, beta], hint="ε keeps σ from being 0 where all are equal")
+        inputs = x, gamma, beta, epsilon
+        expected, _ = layer_norm(*inputs)
+        what, mistakes = f"y for epsilon={epsilon:g}", _wrong_norms(*inputs)
+        expect_y("layer_norm", forward, inputs, expected, what, NORM, mistakes)
+    inputs, hint = (np.ones((2, D)), gamma, beta), "ε keeps σ from being 0 where all are equal"
+    expect_y("layer_norm", forward, inputs, [beta, beta], "y of rows of ones", hint)
     names = ("x", "gamma", "beta", "epsilon")
     expect_right(
         check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
         for epsilon in (1e-5, 0.5)
     )
-    expect_any_axes("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
-    return float64_note("layer_norm", forward, backward, (x, gamma, beta))
+    return also_right("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
 
 
 def _wrong_norms(x, gamma, beta, epsilon):
@@ -199,7 +196,7 @@ def check_dropout(forward, backward):
             x * (wide >= p) * scale
         ),
     }
-    expect("y", y, expected, hint=likely(y, mistakes, "y = x · keep / (1 − p)"))
+    expect("y", y, expected, hint="y = x · keep / (1 − p)", mistakes=mistakes)
     reference = generator()
     dropout(x, p, reference)
     if rng.random() != reference.random():
@@ -214,60 +211,54 @@ def check_dropout(forward, backward):
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
     hint = likely(dx, mistakes, hint)
     expect_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
-    expect_any_axes("dropout", seeded, backward, (x,), ("x",), (B, T))
-    return float64_note("dropout", seeded, backward, (x,))
+    return also_right("dropout", seeded, backward, (x,), ("x",), (B, T))
 
 
 def check_residual(forward, backward):
-    x, h = np.random.default_rng(10).standard_normal((2, B, T, D))
+    x, h = normal(10, (B, T, D), (B, T, D))
     hint = "z = x + h, and nothing is normalised here"
-    expect("z", y_of("residual", forward, x, h), x + h, hint=hint)
+    expect_y("residual", forward, (x, h), x + h, "z", hint)
     p = 0.4
-    z = y_of("residual", forward, x, h, p, generator())
     mistakes = {
         "the dropout is of h alone": dropout(x + h, p, generator())[0],
         "the dropout is of h, not of x": dropout(x, p, generator())[0] + h,
         "there is dropout of h, with p and rng": x + h,
     }
-    hint = likely(z, mistakes, "z = x + Dropout(h)")
-    expect("z with dropout", z, residual(x, h, p, generator())[0], hint=hint)
+    expected, wanted_cache = residual(x, h, p, generator())
+    inputs = x, h, p, generator()
+    expect_y(
+        "residual", forward, inputs, expected, "z with dropout", "z = x + Dropout(h)", mistakes
+    )
     expect_right([check_pair(lambda x, h: forward(x, h), backward, (x, h))])
-    dz = np.random.default_rng(100).standard_normal(x.shape)
+    (dz,) = normal(100, x.shape)
     _, cache = y_and_cache("residual", forward, x, h, p, generator())
     dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
-    _, cache = residual(x, h, p, generator())
     of_right = "without dropout it is right: "
     expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
     hint = f"{of_right}dh goes back through dropout"
-    expect("dh with dropout", dh, residual_backward(dz, cache)[1], hint=hint)
+    expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint=hint)
     expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
     return check_pair(lambda x, h: forward(x, h, p, generator()), backward, (x, h))
 
 
 def check_feed_forward(forward, backward):
     rng = np.random.default_rng(11)
-    x, *weights = inputs = rng.standard_normal((B, T, D)), *network_weights(rng)
-    y = y_of("feed_forward", forward, *inputs)
-    w_1, b_1, w_2, b_2 = weights
+    x, w_1, b_1, w_2, b_2 = inputs = rng.standard_normal((B, T, D)), *network_weights(rng)
+    expected, _ = feed_forward(*inputs)
     mistakes = {
         "the ReLU stands between the two maps": (x @ w_1 + b_1) @ w_2 + b_2,
-        "there is no ReLU after the second map": (
-            np.maximum(np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2, 0)
-        ),
+        "there is no ReLU after the second map": np.maximum(expected, 0),
     }
-    hint = likely(y, mistakes, "y = max(0, x W_1 + b_1) W_2 + b_2")
-    expect("y", y, feed_forward(*inputs)[0], hint=hint)
-    p = 0.4
-    y = y_of("feed_forward", forward, *inputs, p, generator())
+    hint = "y = max(0, x W_1 + b_1) W_2 + b_2"
+    expect_y("feed_forward", forward, inputs, expected, "y", hint, mistakes)
+    p, after = 0.4, "the dropout comes after the ReLU, not after the second map"
     mistakes = {
-        "there is dropout after the ReLU, with p and rng": feed_forward(*inputs)[0],
-        "the dropout comes after the ReLU, not after the second map": (
-            dropout(feed_forward(*inputs)[0], p, generator())[0]
-        ),
+        "there is dropout after the ReLU, with p and rng": expected,
+        after: dropout(expected, p, generator())[0],
     }
     expected, _ = feed_forward(*inputs, p, generator())
-    hint = likely(y, mistakes, "the dropout is that of what the ReLU returns")
-    expect("y with dropout", y, expected, hint=hint)
+    given, hint = (*inputs, p, generator()), "the dropout is that of what the ReLU returns"
+    expect_y("feed_forward", forward, given, expected, "y with dropout", hint, mistakes)
     names = ("x", "w_1", "b_1", "w_2", "b_2")
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
     expect_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})

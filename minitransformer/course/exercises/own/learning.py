@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.own.common import likely, quietly
-from minitransformer.course.exercises.parts import expect, read_only
+from minitransformer.course.exercises.parts import expect, likely, quietly, read_only
 from minitransformer.gradcheck import CheckError
 from minitransformer.optim import adam
 
@@ -44,7 +43,7 @@ def _compare(t, scale, given, wanted, before, grad, constants):
         "β₁ weighs the old mean, and 1 − β₁ the new gradient": (1 - beta_1) * m_before + beta_1 * g,
         "m is a mean: the new gradient counts 1 − β₁": beta_1 * m_before + g,
     }
-    expect(f"m after step {t}", given[1], wanted_m, hint=likely(given[1], mistakes))
+    expect(f"m after step {t}", given[1], wanted_m, mistakes=mistakes)
     mistakes = {
         "write to v itself, as in v *= beta_2": v_before,
         unscaled: beta_2 * v_before + (1 - beta_2) * grad**2,
@@ -54,7 +53,7 @@ def _compare(t, scale, given, wanted, before, grad, constants):
             (1 - beta_2) * v_before + beta_2 * g**2
         ),
     }
-    expect(f"v after step {t}", given[2], wanted_v, hint=likely(given[2], mistakes))
+    expect(f"v after step {t}", given[2], wanted_v, mistakes=mistakes)
 
     def step(m_hat, root):
         return data_before - eta * m_hat / root
@@ -78,8 +77,8 @@ def _compare(t, scale, given, wanted, before, grad, constants):
         "divide by the root of v": step(m_hat, v_hat + epsilon),
         "a step goes against the gradient": step(-m_hat, np.sqrt(v_hat) + epsilon),
     }
-    hint = likely(given[0], mistakes, "in 1 − β₁ᵗ and 1 − β₂ᵗ t is the number of this step, from 1")
-    expect(f"data after step {t}", given[0], wanted_data, hint=hint)
+    hint = "in 1 − β₁ᵗ and 1 − β₂ᵗ t is the number of this step, from 1"
+    expect(f"data after step {t}", given[0], wanted_data, hint=hint, mistakes=mistakes)
 
 
 def check_clip_scale(clip_scale, gradient_norm):
@@ -89,7 +88,7 @@ def check_clip_scale(clip_scale, gradient_norm):
         "it is the root of the sum of squares": grad @ grad,
         "it is a sum of squares, not their mean": np.sqrt((grad**2).mean()),
     }
-    expect("gradient_norm(grad)", norm, np.sqrt(grad @ grad), hint=likely(norm, mistakes))
+    expect("gradient_norm(grad)", norm, np.sqrt(grad @ grad), mistakes=mistakes)
     below = "up to max_norm the gradient is left alone: the factor is 1"
     above = "it makes the norm max_norm: max_norm / norm"
     for norm, max_norm, scale, hint in (

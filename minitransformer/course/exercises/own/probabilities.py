@@ -12,15 +12,15 @@ from minitransformer.cases.case import (
     T,
     V,
 )
-from minitransformer.course.exercises.own.common import (
-    expect_any_axes,
-    expect_right,
-    float64_note,
+from minitransformer.course.exercises.own.common import also_right, expect_right, expect_y, y_of
+from minitransformer.course.exercises.parts import (
+    array_of,
+    expect,
     likely,
+    normal,
     quietly,
-    y_of,
+    y_and_cache,
 )
-from minitransformer.course.exercises.parts import array_of, expect, y_and_cache
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
@@ -30,12 +30,11 @@ LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, -8999.0]])
 
 
 def check_softmax(forward, backward):
-    x = np.random.default_rng(4).standard_normal((B, H, T, S))
-    w = y_of("softmax", forward, x)
-    exp = np.exp(x)
+    (x,) = normal(4, (B, H, T, S))
+    right, exp = softmax(x)[0], np.exp(x)
     mistakes = {"divide by the sum of the row, not of the whole array": exp / exp.sum()}
-    hint = likely(w, mistakes, "exp(x), divided by its sum along the last axis")
-    expect("what it returns", w, softmax(x)[0], hint=hint)
+    hint, what = "exp(x), divided by its sum along the last axis", "what it returns"
+    expect_y("softmax", forward, (x,), right, what, hint, mistakes)
     w = y_of("softmax", forward, LARGE)
     expected, _ = softmax(LARGE)
     given = array_of(w, LARGE.shape)
@@ -43,30 +42,29 @@ def check_softmax(forward, backward):
         scaled = None if given is None else given / given.sum(axis=-1, keepdims=True)
     mistakes = {"divide by the sum of the row, with nothing added to it": expected}
     hint = likely(scaled, mistakes, "subtract from each row its own largest score before exp")
-    expect("what it returns for scores of ±9000", w, expected, 1e-10, hint)
+    expect(f"{what} for scores of ±9000", w, expected, 1e-10, hint)
 
-    w = y_of("softmax", forward, x, SOURCE_MASK)
     expected, _ = softmax(x, SOURCE_MASK)
+    inverted, _ = softmax(x, ~SOURCE_MASK)
+    after = "the weights that are allowed sum to 1: forbid scores before exp, not weights after it"
     mistakes = {
-        "True is where attention is allowed, not where it is forbidden": softmax(x, ~SOURCE_MASK)[
-            0
-        ],
-        "the weights that are allowed sum to 1: forbid scores before exp, not weights after it": (
-            softmax(x)[0] * SOURCE_MASK
-        ),
+        "True is where attention is allowed, not where it is forbidden": inverted,
+        after: right * SOURCE_MASK,
         "a forbidden score is −∞, not 0": softmax(x * SOURCE_MASK)[0],
-        "the mask is to be applied": softmax(x)[0],
+        "the mask is to be applied": right,
     }
-    expect("what it returns with a mask", w, expected, hint=likely(w, mistakes))
-    w = y_of("softmax", forward, np.where(SOURCE_MASK, x, 9000.0), SOURCE_MASK)
-    hint = "what is subtracted from a row is the largest score that is allowed in it"
-    expect("what it returns where forbidden scores are 9000", w, expected, hint=hint)
-    w = y_of("softmax", forward, x, NOTHING_ALLOWED)
-    hint = (
+    largest = "what is subtracted from a row is the largest score that is allowed in it"
+    nothing = (
         "where nothing is allowed all weights are 0, which needs care: −∞ − (−∞) and 0 / 0 are NaN"
     )
-    what = "what it returns with a mask that allows nothing in some rows"
-    expect(what, w, softmax(x, NOTHING_ALLOWED)[0], hint=hint)
+    large = np.where(SOURCE_MASK, x, 9000.0)
+    for case, scores, mask, hint, wrong in (
+        ("with a mask", x, SOURCE_MASK, "", mistakes),
+        ("where forbidden scores are 9000", large, SOURCE_MASK, largest, {}),
+        ("with a mask that allows nothing in some rows", x, NOTHING_ALLOWED, nothing, {}),
+    ):
+        inputs, expected = (scores, mask), softmax(scores, mask)[0]
+        expect_y("softmax", forward, inputs, expected, f"{what} {case}", hint, wrong)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
     names = ("x", "mask")
     expect_right(
@@ -77,8 +75,7 @@ def check_softmax(forward, backward):
         {"dx": hint},
     )
     mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
-    expect_any_axes("softmax", forward, backward, (x, mask), ("x",), (B, H, T))
-    return float64_note("softmax", forward, backward, (x, mask))
+    return also_right("softmax", forward, backward, (x, mask), ("x",), (B, H, T))
 
 
 def check_cross_entropy(forward, backward):
@@ -96,8 +93,7 @@ def check_cross_entropy(forward, backward):
         for value, wanted, name, wrong in zip(
             given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True
         ):
-            said = likely(value, wrong or {}, hint)
-            expect(f"{name} {what}", value, wanted, hint=said)
+            expect(f"{name} {what}", value, wanted, hint=hint, mistakes=wrong)
 
     chosen = np.take_along_axis(log_p, LABELS[..., None], axis=-1)[..., 0]  # (B, T)
     of_words = np.take_along_axis(log_p, words[..., None], axis=-1)[..., 0]
@@ -164,5 +160,5 @@ def _check_gradients(forward, backward, logits):
         ),
         {"dlogits": hint},
     )
-    expect_any_axes("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3), names[:1], (B, T))
-    return float64_note("cross_entropy", loss_alone, backward, (logits, LABELS, 0.3))
+    inputs = logits, LABELS, 0.3
+    return also_right("cross_entropy", loss_alone, backward, inputs, names[:1], (B, T))

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.own.common import quietly
-from minitransformer.course.exercises.parts import expect, read_only
+from minitransformer.course.exercises.parts import expect, quietly, read_only
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.gradcheck import CheckError
 
