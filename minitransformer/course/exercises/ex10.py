@@ -6,12 +6,12 @@ from minitransformer.course.exercises.parts import (
     Part,
     expect,
     expect_call,
-    expect_pair,
     normal,
     read_only,
     several,
     y_and_cache,
 )
+from minitransformer.gradcheck import check_pair
 from minitransformer.gradcheck.pair import call
 
 B, T, D = 2, 3, 5
@@ -26,10 +26,10 @@ def check_branch_scale(branch_scale):
 
 def check_gated_residual(forward, backward):
     x, h = normal(10, (B, T, D), (B, T, D))
-    z, _ = y_and_cache("gated_residual", forward, x, h, np.array(0.0))
-    expect("z for alpha = 0", z, x)
-    inputs, names = (x, h, np.array(0.7)), ("x", "h", "alpha")
-    return expect_pair("gated_residual", (forward, backward), inputs, x + 0.7 * h, names=names)
+    for alpha in (np.array(0.7), np.array(0.0)):
+        z, _ = y_and_cache("gated_residual", forward, x, h, alpha)
+        expect(f"z for alpha = {alpha:g}", z, x + alpha * h)
+    return check_pair(forward, backward, (x, h, np.array(0.7)), names=("x", "h", "alpha"))
 
 
 def check_reversible_block(forward, backward):

@@ -253,7 +253,7 @@ def expect_boolean(what, array):
 
 
 def normal(seed, *shapes):
-    """Arrays of those shapes, of normal random numbers from a seed, each with its own."""
+    """Normal random numbers from a seed: an array of each shape, drawn one after the other."""
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(shape) for shape in shapes]
 
