@@ -43,7 +43,7 @@ class OurSide:
 
     def take_steps(self, indices):
         """Train on the batches of these indices; returns the seconds it took."""
-        from minitransformer.training.staging import staged
+        from minitransformer.core.staging import staged
 
         with self._blas_threads():
             start = perf_counter()

@@ -11,6 +11,7 @@ from tiny_translator import captions, train_once
 
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.core.staging import uploaded
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder
@@ -18,7 +19,6 @@ from minitransformer.training import session
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
-from minitransformer.training.staging import uploaded
 
 SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))

@@ -13,12 +13,12 @@ from itertools import islice, tee
 from minitransformer.core.backend import CPU
 from minitransformer.core.interrupts import Stopped, interrupts_noted, stopped_by_interrupts
 from minitransformer.core.memory import keep_freed_memory
+from minitransformer.core.staging import staged
 from minitransformer.core.twins import accelerated
 from minitransformer.optim.schedule import Plateau
 from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint import CheckpointError, load_model_arrays, model_arrays
 from minitransformer.training.choice import choose, prune, require_epochs
-from minitransformer.training.staging import staged
 from minitransformer.training.state import COUNTERS, require_sense
 from minitransformer.training.step import TrainingStep
 from minitransformer.training.watch import Watch

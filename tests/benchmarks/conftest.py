@@ -3,4 +3,17 @@
 import sys
 from pathlib import Path
 
+import pytest
+
+from minitransformer.tasks.splits import ParallelData
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def files_like_multi30k():
+    """A corpus of files takes ``--data-dir``, as that of the real runs does, and needs it not."""
+    needed, _ = ParallelData.corpora["files"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(ParallelData.corpora, "files", (needed, ("data_dir",)))
+        yield

@@ -14,7 +14,7 @@ NOT_RECURRENT = ("d_ff", "num_encoder", "num_decoder", "norm")
 
 
 @pytest.fixture(scope="module")
-def climbed(tmp_path_factory):
+def climbed(tmp_path_factory, files_like_multi30k):
     """Where a Transformer and a recurrent model were trained for two epochs, and compared."""
     folder = tmp_path_factory.mktemp("ladder")
     recipe = write_recipe(folder)

@@ -11,7 +11,7 @@ from minitransformer.runs.run_folder import RunFolder
 
 
 @pytest.fixture(scope="module")
-def train(tmp_path_factory):
+def train(tmp_path_factory, files_like_multi30k):
     """A function that trains in a folder of its own and returns the status and the result."""
     folder = tmp_path_factory.mktemp("multi30k")
     recipe = write_recipe(folder)
@@ -45,7 +45,7 @@ def test_a_run_of_a_release_that_knew_fewer_paths_is_scored(train):
     _, folder = train("older.json")
     run = RunFolder(folder / "run")
     sections = json.loads(run.config.read_text())
-    del sections["recipe"]["data"]["text"]
+    del sections["recipe"]["data"]["data_dir"]
     run.config.write_text(json.dumps(sections))
     result = multi30k.scored(run, ["validation"], ["train"])
     assert result["splits"]["validation"]["greedy"]["bleu_cased_13a"] > 0

@@ -21,9 +21,9 @@ import nccl_by_mpi
 from job import job
 from strict_cupy import StrictArray, strict
 
+from minitransformer.core.staging import uploaded
 from minitransformer.parallel.processes import all_processes
 from minitransformer.training import trainer
-from minitransformer.training.staging import uploaded
 
 TROUBLES = {
     "no-nccl": {"available": False},

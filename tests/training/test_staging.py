@@ -6,9 +6,9 @@ import pytest
 from minitransformer.cases.case import V
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.core.staging import staged
 from minitransformer.data.text.batches import Batch
 from minitransformer.models.transformer import Transformer
-from minitransformer.training.staging import staged
 
 
 def unchecked(batch):
