@@ -15,12 +15,10 @@ from minitransformer.accelerate.cuda import (
     layer_norm,
     loss,
 )
-from minitransformer.accelerate.cuda.embedding import atomic_embedding_gradients
 from minitransformer.accelerate.cuda.matmul import matmul_precision
 
 __all__ = [
     "adam",
-    "atomic_embedding_gradients",
     "attention",
     "dropout",
     "embedding",
