@@ -836,10 +836,3 @@ def test_pruning_never_deletes_the_newest_whole_checkpoint(tmp_path):
     with pytest.warns(UserWarning, match="passed over: "):
         prune(tmp_path, keep=[paths[4]])
     assert checkpoints(tmp_path) == [paths[2], paths[4]]
-
-
-def test_pruning_clears_what_killed_writers_left(tmp_path):
-    save_steps(tmp_path, [1])
-    (tmp_path / "step-00000002.npz.4711.tmp").touch()
-    prune(tmp_path, keep=[])
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001.npz"]

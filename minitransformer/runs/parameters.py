@@ -4,7 +4,6 @@ Each of the files notes what it is bound to, its :class:`Binding`, and is refuse
 something else.
 """
 
-import re
 import reprlib
 import warnings
 
@@ -12,6 +11,8 @@ from minitransformer.core.backend import select_device
 from minitransformer.models.registry import new_model
 from minitransformer.runs.attachments import OF_TRAINING, sha256
 from minitransformer.runs.checkpoint import (
+    EPOCHS,
+    STEPS,
     Binding,
     CheckpointError,
     NewerFormatError,
@@ -29,8 +30,6 @@ from minitransformer.runs.checkpoint import (
 )
 from minitransformer.runs.checkpoint.fields import number, require_fields
 from minitransformer.runs.paths import RunPaths
-
-NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 
 class RunParameters(RunPaths):
@@ -85,16 +84,11 @@ class RunParameters(RunPaths):
 
     def epoch_file(self, epoch):
         """Where the parameters after ``epoch``, counted from 1, are."""
-        return self.epochs / f"epoch-{epoch:04}.npz"
+        return EPOCHS.path(self.epochs, epoch)
 
     def epoch_files(self):
-        """All that there are, the first epoch first; files of other names are somebody else's."""
-        epochs = {
-            path: int(match[2])
-            for path in self.epochs.glob("epoch-*")
-            if (match := NUMBERED.fullmatch(path.name)) and path == self.epoch_file(int(match[2]))
-        }
-        return sorted(epochs, key=epochs.get)
+        """All that there are, the first epoch first."""
+        return EPOCHS.paths(self.epochs)
 
     def save_epoch(self, model, epoch):
         """Write the parameters after ``epoch``."""
@@ -201,11 +195,11 @@ class RunParameters(RunPaths):
 
     def _require_bound(self, path, state):
         """Refuse what has the name of another file, or is bound to something else."""
-        if match := NUMBERED.fullmatch(path.name):
-            counter, value = match[1], state.get(match[1])
-            if value != int(match[2]):
+        for files in (STEPS, EPOCHS):
+            number, value = files.number(path.name), state.get(files.counter)
+            if number is not None and value != number:
                 raise RunError(
-                    f"{path} is of {counter} {reprlib.repr(value)}; give it its name back"
+                    f"{path} is of {files.counter} {reprlib.repr(value)}; give it its name back"
                 )
         if self.bound is None:
             return

@@ -49,7 +49,7 @@ def job(threads, trouble, *arguments):
     elif kind == "count":
         _count_batches(Path(where))
     elif kind == "normed":
-        KINDS[normed.KIND] = normed.CLASSES
+        KINDS[normed.KIND] = normed.PLACE
     elif kind == "slow" or where == str(processes.rank):
         _make(kind)
     elif kind == "hang":

@@ -24,7 +24,7 @@ KIND = DigitsConfig.kind
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, ("digits:DigitsConfig", "digits:Digits"))
+        patch.setitem(KINDS, KIND, "digits:Digits")
         patch.setitem(TASKS, DigitsConfig.task, "digits:TellingDigits")
         yield
 

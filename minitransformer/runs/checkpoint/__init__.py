@@ -22,6 +22,8 @@ from minitransformer.runs.checkpoint.file import (
     save_checkpoint,
 )
 from minitransformer.runs.checkpoint.folder import (
+    EPOCHS,
+    STEPS,
     checkpoint_path,
     checkpoints,
     load_newest,
@@ -30,6 +32,8 @@ from minitransformer.runs.checkpoint.folder import (
 )
 
 __all__ = [
+    "EPOCHS",
+    "STEPS",
     "Binding",
     "CheckpointError",
     "NewerFormatError",
