@@ -12,7 +12,7 @@ from minitransformer import CPU
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
 from minitransformer.models.registry import KINDS, new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import TASKS, Task
 from minitransformer.training.recipe import Recipe, RecipeError
