@@ -9,7 +9,7 @@ from minitransformer import Buffer, Module, Parameter
 from minitransformer.core.backend import array_namespace
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 
-KIND, CLASSES = "normed", ("normed:NormedConfig", "normed:Normed")  # for KINDS
+KIND, PLACE = "normed", "normed:Normed"  # for KINDS
 SHARE = 0.1  # of a batch in the running statistics
 
 
@@ -22,6 +22,8 @@ class NormedConfig(LanguageModelConfig):
 
 
 class Normed(LanguageModel):
+    Config: ClassVar[type] = NormedConfig
+
     def build(self, config, rng):
         super().build(config, rng)
         self.batch_norm = BatchNorm(config.d_model)

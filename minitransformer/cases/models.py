@@ -33,15 +33,14 @@ from minitransformer.models.transformer_config import TransformerConfig
 class ModelLoss(Module):
     """The training loss of a whole model with dropout, as one function of its parameters."""
 
-    def __init__(self, model, smoothing=0.1):
+    def __init__(self, model):
         self.model = model
-        self.smoothing = smoothing
 
     def forward(self, *ids_and_labels):
         *ids, labels = ids_and_labels
         generator = HostGenerator(self.model.device.xp)
         logits, model_cache = self.model.logits(*ids, rng=generator)
-        (loss, _), loss_cache = cross_entropy(logits, labels, self.smoothing)
+        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1)
         return loss, (model_cache, loss_cache)
 
     def backward(self, dloss, cache):
@@ -50,71 +49,28 @@ class ModelLoss(Module):
         self.model.backward(dlogits, model_cache)
 
 
+TRANSLATOR = dict(
+    source_vocabulary_size=V, target_vocabulary_size=V, d_model=D, dropout=0.2, max_length=8
+)
+STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
+LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
+
+
 def small_config(norm="post", tying="three-way"):
-    return TransformerConfig(
-        source_vocabulary_size=V if tying == "three-way" else V + 2,
-        target_vocabulary_size=V,
-        d_model=D,
-        num_heads=H,
-        d_ff=F,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dropout=0.2,
-        attention_dropout=0.2,
-        feed_forward_dropout=0.2,
-        norm=norm,
-        tying=tying,
-        max_length=8,
-    )
-
-
-def small_restricted_config():
-    return RestrictedTransformerConfig(**vars(small_config("pre")), window=1)
-
-
-def small_convolution_config():
-    return ConvolutionalTranslatorConfig(
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-        d_model=D,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dropout=0.2,
-        max_length=8,
-    )
+    sizes = TRANSLATOR | STACKS | LAYERS | dict(norm=norm, tying=tying)
+    if tying != "three-way":
+        sizes["source_vocabulary_size"] = V + 2
+    return TransformerConfig(**sizes)
 
 
 def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
-    return kind(
-        vocabulary_size=V,
-        d_model=D,
-        num_heads=H,
-        d_ff=F,
-        num_layers=2,
-        dropout=0.2,
-        attention_dropout=0.2,
-        feed_forward_dropout=0.2,
-        norm=norm,
-        max_length=T,
-        **fields,
-    )
+    fields |= dict(d_model=D, num_layers=2, dropout=0.2, norm=norm, max_length=T)
+    return kind(vocabulary_size=V, **LAYERS, **fields)
 
 
 def small_tagger_config(norm="pre"):
     labels = " ".join(f"label-{i}" for i in range(1, LABELS.max() + 1))
     return small_language_model_config(norm, TaggerConfig, labels=labels)
-
-
-def small_recurrent_config(attention):
-    return RecurrentTranslatorConfig(
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-        d_model=D,
-        d_hidden=F,
-        attention=attention,
-        dropout=0.2,
-        max_length=8,
-    )
 
 
 def _model(config, *ids):
@@ -153,10 +109,21 @@ MODELS = [
             ),
         )
     ),
-    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
-    Case("model, convolution", _model(small_convolution_config()), 3),
-    Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
-    Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
+    Case(
+        "model, restricted",
+        _model(RestrictedTransformerConfig(**vars(small_config("pre")), window=1)),
+        3,
+        1e-6,
+    ),
+    Case("model, convolution", _model(ConvolutionalTranslatorConfig(**TRANSLATOR, **STACKS)), 3),
+    *(
+        Case(
+            f"model, recurrent, {name}",
+            _model(RecurrentTranslatorConfig(**TRANSLATOR, d_hidden=F, attention=attention)),
+            3,
+        )
+        for name, attention in (("additive attention", "additive"), ("fixed vector", "none"))
+    ),
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",

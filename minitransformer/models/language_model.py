@@ -13,7 +13,6 @@ stands where GPT has a GELU.
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
@@ -83,6 +82,7 @@ class LanguageModelConfig(TokenConfig):
 class LanguageModel(TokenModel):
     """Built from a LanguageModelConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = LanguageModelConfig
     decoding: ClassVar[str] = "minitransformer.decoding.language_model:LanguageModelDecoder"
 
     def build(self, config, rng):
@@ -117,19 +117,15 @@ class LanguageModel(TokenModel):
             raise ValueError(
                 f"ids must be (B, T), with at least one token; their shape is {ids.shape}"
             )
-        x, embedding_cache = self.embedding.forward(ids)  # (B, T, D)
-        x, position_cache = self.positions.forward(x)
-        x, dropout_cache = dropout(x, self.config.dropout, rng)
+        x, embed_cache = self._embed(self.embedding, ids, self.positions, rng)  # (B, T, D)
         y, stack_cache = self.stack.forward(x, self.mask(self.device.asarray(ids)), rng)
-        return y, (embedding_cache, position_cache, dropout_cache, stack_cache)
+        return y, (embed_cache, stack_cache)
 
     def features_backward(self, dy, cache):
         """Add the gradient of the loss to every parameter that ``features`` uses."""
-        embedding_cache, position_cache, dropout_cache, stack_cache = cache
+        embed_cache, stack_cache = cache
         dx = self.stack.backward(dy, stack_cache)
-        dx = dropout_backward(dx, dropout_cache)
-        dx = self.positions.backward(dx, position_cache)
-        self.embedding.backward(dx, embedding_cache)
+        self._embed_backward(self.embedding, dx, self.positions, embed_cache)
 
     def mask(self, ids):
         """What the positions of ids (B, T), on the device, may look at: (B, 1, T, T)."""

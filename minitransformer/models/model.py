@@ -1,6 +1,7 @@
 """What every whole model is: its configuration, its place, and all its numbers in one array."""
 
 import copy
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Model(Module):
     gradient of every parameter. Before batches go to a GPU, ``check`` looks at them.
 
     Attributes:
+        Config: the class of its configurations.
         config: what it was built from.
         device: the Device its arrays are on.
         flat: all parameters and all gradients, one array each (FlatParameters).
@@ -38,6 +40,8 @@ class Model(Module):
         seed: of the initial weights; the same seed gives the same weights on every device.
         device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
     """
+
+    Config: ClassVar[type]
 
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         self.config = config

@@ -88,6 +88,8 @@ class Tagger(MaskedLanguageModel):
     ``forward`` returns logits (B, T, C); the labels of a batch are ids of labels.
     """
 
+    Config: ClassVar[type] = TaggerConfig
+
     def build(self, config, rng):
         super().build(config, rng)
         self.output_projection = OutputProjection(

@@ -29,7 +29,7 @@ from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.models.registry import KINDS, config_class, config_of, new_model
 
-BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
+BAG = "bag_of_words:BagOfWords"
 TRANSLATORS = [
     *((kind, {}) for kind in KINDS if config_class(kind).task == "translation"),
     ("recurrent", dict(attention="none")),

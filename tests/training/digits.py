@@ -47,6 +47,8 @@ class DigitsConfig(ModelConfig):
 class Digits(Model):
     """Pictures (B, 8, 8) in, logits (B, C) out."""
 
+    Config: ClassVar[type] = DigitsConfig
+
     def build(self, config, rng):
         self.first = Linear(64, config.hidden, rng)
         self.second = Linear(config.hidden, config.num_digits, rng)

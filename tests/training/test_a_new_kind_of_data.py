@@ -12,7 +12,7 @@ from minitransformer import CPU
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
 from minitransformer.models.registry import KINDS, new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import TASKS, Task
 from minitransformer.training.recipe import Recipe, RecipeError
@@ -24,7 +24,7 @@ KIND = DigitsConfig.kind
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, ("digits:DigitsConfig", "digits:Digits"))
+        patch.setitem(KINDS, KIND, "digits:Digits")
         patch.setitem(TASKS, DigitsConfig.task, "digits:TellingDigits")
         yield
 

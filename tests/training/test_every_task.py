@@ -14,7 +14,7 @@ from minitransformer.core.workers import Workers
 from minitransformer.models.token_model import TokenModel
 from minitransformer.parallel import alone
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.task import TASKS, task_class
+from minitransformer.tasks.task import TASKS, run_at, task_class
 from minitransformer.training import loop, session
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
@@ -63,7 +63,7 @@ def test_a_validation_is_as_fast_as_a_step_and_passes_each_batch_once(task, tmp_
     assert all(count for count, _ in passes)
     assert {fast for _, fast in passes} == {(True, True)}
     passes.clear()
-    validated(RunFolder(tmp_path / "run"), recipe, CPU)
+    validated(run_at(tmp_path / "run"), recipe, CPU)
     assert sum(count for count, _ in passes) == rows
 
 
