@@ -18,7 +18,7 @@ from minitransformer.cases.case import (
     module,
 )
 from minitransformer.core.module import Module
-from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.language_model import LanguageModelConfig
 from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
@@ -36,17 +36,18 @@ class ModelLoss(Module):
     def __init__(self, model):
         self.model = model
 
-    def forward(self, *ids_and_labels):
-        *ids, labels = ids_and_labels
+    def forward(self, *inputs_and_labels):
+        *inputs, labels = inputs_and_labels
         generator = HostGenerator(self.model.device.xp)
-        logits, model_cache = self.model.logits(*ids, rng=generator)
-        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1)
+        logits, model_cache = self.model.logits(*inputs, rng=generator)
+        pad_id = getattr(self.model.config, "pad_id", NO_PADDING)
+        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1, pad_id)
         return loss, (model_cache, loss_cache)
 
     def backward(self, dloss, cache):
         model_cache, loss_cache = cache
         dlogits = cross_entropy_backward(dloss, loss_cache)
-        self.model.backward(dlogits, model_cache)
+        return self.model.backward(dlogits, model_cache)
 
 
 TRANSLATOR = dict(

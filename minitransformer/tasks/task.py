@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.workers import ONE_WORKER
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy
 from minitransformer.models.registry import imported
 from minitransformer.runs.attachments import KeptFile
 from minitransformer.runs.run_folder import RunFolder
@@ -168,6 +169,32 @@ def opened(path):
 def task_class(config):
     """The class of the task that models are trained for, of their configuration or its class."""
     return imported(TASKS[config.task])
+
+
+def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0, pad_id=NO_PADDING):
+    """What there is to know of the logits of batches, without dropout, in one pass over them.
+
+    Args:
+        model: with ``inputs`` and ``logits``, as a TokenModel has them.
+        batches: with ``labels`` and ``num_tokens``.
+        workers: Workers that share the batches, each cut into as many parts as in a training.
+        count: a function of the logits (B, ..., V) of a part and its labels (B, ...).
+        pad_id: the label where there is nothing to say.
+
+    Returns:
+        the NLL of the labels in nats, a mean, and the sum of what ``count`` returns; both are added
+        up in the order of the parts, whoever works on them.
+    """
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
+
+    def of_part(part):
+        logits, _ = model.logits(*model.inputs(part))
+        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, pad_id, num_tokens)
+        return float(nll), count(logits, part.labels)
+
+    found = workers.map(of_part, parts)
+    return sum(nll for nll, _ in found), sum(counted for _, counted in found)
 
 
 def _add_to(digest, value):

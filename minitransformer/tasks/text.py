@@ -6,11 +6,10 @@ from typing import ClassVar
 
 from minitransformer.core.workers import ONE_WORKER
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
-from minitransformer.loss.cross_entropy import cross_entropy
 from minitransformer.models.registry import config_class
 from minitransformer.runs.attachments import OF_TEXT
 from minitransformer.tasks.settings import Data, RecipeError
-from minitransformer.tasks.task import Task
+from minitransformer.tasks.task import Task, one_pass
 
 PATHS = (
     "train_source",
@@ -120,29 +119,5 @@ def require_rows(recipe, framed=False):
 
 def mean_nll(model, batches, workers=ONE_WORKER):
     """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
-    nll, _ = one_pass(model, batches, workers)
+    nll, _ = one_pass(model, batches, workers, pad_id=PAD)
     return nll
-
-
-def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
-    """What there is to know of the logits of batches, without dropout, in one pass over them.
-
-    Args:
-        batches: with ``labels`` and ``num_tokens``.
-        workers: Workers that share the batches, each cut into as many parts as in a training.
-        count: a function of the logits (B, T, V) of a part and its labels (B, T).
-
-    Returns:
-        the NLL of the labels in nats a token, and the sum of what ``count`` returns; both are added
-        up in the order of the parts, whoever works on them.
-    """
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
-
-    def of_part(part):
-        logits, _ = model.logits(*model.inputs(part))
-        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, PAD, num_tokens)
-        return float(nll), count(logits, part.labels)
-
-    found = workers.map(of_part, parts)
-    return sum(nll for nll, _ in found), sum(counted for _, counted in found)
