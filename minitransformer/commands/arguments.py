@@ -87,6 +87,11 @@ def note_own(run_folder, what):
         note(f"this run was trained on functions of a learner's; {what}")
 
 
+def flags(names):
+    """Options by their names, as they are typed."""
+    return ", ".join("--" + name.replace("_", "-") for name in names)
+
+
 def whole(text, least=0):
     """A whole number, ``least`` or more."""
     if not text.isdecimal() or int(text) < least:

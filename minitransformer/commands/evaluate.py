@@ -8,6 +8,7 @@ from minitransformer.commands.arguments import (
     add_own,
     add_run_folder,
     add_search,
+    flags,
     new_file,
     own_functions,
 )
@@ -17,10 +18,9 @@ from minitransformer.core.twins import accelerated
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import load_model_arrays
-from minitransformer.runs.run_folder import RunFolder
+from minitransformer.runs.checkpoint.arrays import load_model_arrays
 from minitransformer.tasks.splits import TEST_SPLITS, load_split
-from minitransformer.tasks.task import task_class
+from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
@@ -62,23 +62,22 @@ def add(parser):
 
 def run(options):
     """Score as ``options`` say; returns the exit status."""
-    config, _ = RunFolder(options.run_folder).load_config()
+    run_folder = run_at(options.run_folder)
+    config, _ = run_folder.load_config()
     if not task_class(config).has_tests:
-        return _validate(options, config)
+        return _validate(options, run_folder, config)
     sacrebleu_metrics()
     with own_functions(options):
-        return _score(options)
+        return _score(options, run_folder)
 
 
-def _validate(options, config):
+def _validate(options, run_folder, config):
     unused = [name for name in OF_TESTS if getattr(options, name)]
     if unused:
-        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(
             f"{options.run_folder} was trained for {config.task}, and is validated once more; "
-            f"leave out {flags}"
+            f"leave out {flags(unused)}"
         )
-    run_folder = RunFolder(options.run_folder, task_class(config).kept_files)
     recipe, processes = Recipe.of_run(run_folder), all_processes()
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
@@ -91,8 +90,7 @@ def _validate(options, config):
     return 0
 
 
-def _score(options):
-    run_folder = RunFolder(options.run_folder)
+def _score(options, run_folder):
     recipe = Recipe.of_run(run_folder)
     if options.data_dir:
         recipe = recipe.with_value("data_dir", options.data_dir)

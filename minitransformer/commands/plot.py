@@ -5,7 +5,7 @@ from functools import partial
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation import plots
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import task_class
 

@@ -18,7 +18,7 @@ from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.terminal import bare, note
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import task_class
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from minitransformer.core.backend import to_host
 from minitransformer.inference.trained import require_finite
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint.file import CheckpointError
 
 FOLDER = Path(__file__).parent
 LARGEST = 12_000_000  # bytes of a page

@@ -27,6 +27,8 @@ class ModelConfig:
         paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
             that a learner's may stand in for them.
         begins_with: kinds whose parameters a training of this one may begin with.
+        own_head: names, as they begin, of the parameters with which none begins: what says the
+            answers.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -37,6 +39,7 @@ class ModelConfig:
     of_data: ClassVar[tuple] = ()
     paper_layers: ClassVar[bool] = False
     begins_with: ClassVar[tuple] = ()
+    own_head: ClassVar[tuple] = ()
 
     @classmethod
     def choices(cls):

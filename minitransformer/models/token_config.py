@@ -18,6 +18,7 @@ class TokenConfig(ModelConfig):
 
     vocabularies: ClassVar[tuple] = ("vocabulary_size",)
     of_data: ClassVar[tuple] = (*vocabularies, "pad_id")
+    own_head: ClassVar[tuple] = ("output_projection.",)  # where it has a matrix of its own
 
     @classmethod
     def sizes(cls, size):

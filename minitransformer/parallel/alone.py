@@ -116,6 +116,9 @@ ALONE = Alone()
 
 def add_up(rows, total, workers):
     """Make ``total``, which may be the first of the 1-D ``rows``, their sum, added in order."""
+    if not len(rows):
+        total.fill(0)
+        return
 
     def add(part):
         if rows[0] is not total:

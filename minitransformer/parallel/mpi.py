@@ -88,6 +88,8 @@ class Mpi(Alone):
         bytes_sent: of gradients to other processes, so far; in MPI's order what it takes at least.
     """
 
+    cores = threads = None  # numbers, as __init__ finds them out
+
     def __init__(self, MPI, world, threads=None):
         self._mpi, self._world = MPI, world
         self.rank, self.count = self._world.rank, self._world.size
@@ -100,16 +102,8 @@ class Mpi(Alone):
         self._nccl = None  # what adds where gradients are on GPUs
         mine = cores_of_affinity()
         cores = available_cores(mine.union(*self._here.allgather(mine)))
-        self._threads = threads or max(1, min(len(mine), cores // self._here.size))
-        self._cores = self._world.allreduce(0 if self._here.rank else cores)
-
-    @property
-    def cores(self):
-        return self._cores
-
-    @property
-    def threads(self):
-        return self._threads
+        self.threads = threads or max(1, min(len(mine), cores // self._here.size))
+        self.cores = self._world.allreduce(0 if self._here.rank else cores)
 
     def device(self, name):
         return own_device(name, self)
@@ -175,10 +169,7 @@ class Mpi(Alone):
         if ordered:
             self._add_in_order(total, gradients, shards, workers)
             return
-        if gradients:
-            add_up(gradients, total, workers)
-        else:
-            total.fill(0)
+        add_up(gradients, total, workers)
         self._meet()
         self._complete([self._world.Iallreduce(self._mpi.IN_PLACE, total)])
         self.bytes_sent += 2 * total.nbytes * (self.count - 1) // self.count  # or more, says theory

@@ -62,10 +62,7 @@ class Nccl:
         """As that of Alone, on the GPU; returns how many bytes this process sends, at least."""
         if ordered:
             return self._add_in_order(total, gradients, shards, workers)
-        if gradients:
-            add_up(gradients, total, workers)
-        else:
-            total.fill(0)
+        add_up(gradients, total, workers)
         here = total.data.ptr
         self._gpus.allReduce(here, here, total.size, *self._of(total, self._nccl.NCCL_SUM))
         return 2 * total.size * total.dtype.itemsize * (self._count - 1) // self._count

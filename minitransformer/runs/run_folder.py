@@ -19,7 +19,8 @@ from contextlib import suppress
 
 from minitransformer.core.regular_file import open_regular, written_whole
 from minitransformer.runs.attachments import OF_TRAINING, keep
-from minitransformer.runs.checkpoint import EPOCHS, STEPS, RunError, checkpoints, load_state
+from minitransformer.runs.checkpoint.file import RunError, load_state
+from minitransformer.runs.checkpoint.folder import EPOCHS, STEPS, checkpoints
 from minitransformer.runs.lock import NAME as LOCK
 from minitransformer.runs.parameters import RunParameters
 

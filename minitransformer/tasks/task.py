@@ -122,6 +122,11 @@ class Task:
         """What a new run has to keep beside the parameters, by name: made of its examples."""
         return {}
 
+    @staticmethod
+    def fitting(kept):
+        """The fields of a recipe that fit what another run keeps, by name."""
+        return {}
+
     @classmethod
     def of_data(cls, recipe, examples, validation, kept):
         """The fields of a model's configuration that no recipe has, a dict."""
@@ -156,7 +161,7 @@ class Task:
         return EXPLODED * math.log(self.num_classes(model))
 
 
-def opened(path):
+def run_at(path):
     """The RunFolder at ``path``, which has a run, with what runs of its task keep.
 
     Raises:

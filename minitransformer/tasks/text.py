@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from minitransformer.core.workers import ONE_WORKER
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
+from minitransformer.inference.trained import OF_TEXT
 from minitransformer.models.registry import config_class
-from minitransformer.runs.attachments import OF_TEXT
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import Task, one_pass
 
@@ -83,6 +83,10 @@ class TextTask(Task):
     def keep(cls, examples, recipe):
         size = recipe.data.vocabulary_size
         return {"vocabulary": Vocabulary.train(cls.texts(examples), size, mask=cls.needs_mask)}
+
+    @staticmethod
+    def fitting(kept):
+        return {"vocabulary_size": len(kept["vocabulary"])}
 
     @classmethod
     def of_data(cls, recipe, examples, validation, kept):

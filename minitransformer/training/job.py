@@ -45,10 +45,10 @@ class Job:
 
     @cached_property
     def folder(self):
-        """The RunFolder, which the first process alone uses."""
+        """The RunFolder, for what the first process does alone."""
         return RunFolder(self.path, self.task.kept_files)
 
-    @property
+    @cached_property
     def run(self):
         """The folder for all processes: its methods run in the first, and all get the result."""
-        return OnFirst(self.folder, self.processes)
+        return OnFirst(self.folder, self.processes) if self.processes.count > 1 else self.folder

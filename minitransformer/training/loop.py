@@ -13,7 +13,7 @@ from itertools import islice
 from minitransformer.core.twins import accelerated
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 from minitransformer.training.step import step_seed
 
 

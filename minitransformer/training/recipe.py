@@ -185,14 +185,6 @@ class Recipe:
             raise RecipeError(str(error)) from error
         return replace(self, **{setting.section: section})
 
-    def value(self, name):
-        """The value of a field, of whichever section.
-
-        Raises:
-            RecipeError: there is no such field.
-        """
-        return self.as_dict()[self._setting(name).section][name]
-
     def identity(self):
         """The fields that decide what a training comes to, by name, those of the model aside."""
         # As checkpoints of older releases note them, with the fields of all tasks.
@@ -200,10 +192,13 @@ class Recipe:
         unbound = {*UNBOUND, *self.data.paths}
         return {name: value for name, value in sections.items() if name not in unbound}
 
+    def values(self):
+        """Those of all fields, by name."""
+        return asdict(self.data) | self.model | asdict(self.training)
+
     def without_paths(self):
-        """All fields by name, but for where the data are, which each machine may have elsewhere."""
-        fields = asdict(self.data) | self.model | asdict(self.training)
-        return {name: value for name, value in fields.items() if name not in self.data.paths}
+        """All but where the data are, which each machine may have elsewhere, by name."""
+        return {n: value for n, value in self.values().items() if n not in self.data.paths}
 
     def choices(self):
         """The fields of the model's configuration that it has of the recipe, by name."""

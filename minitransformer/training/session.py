@@ -9,8 +9,8 @@ from minitransformer.core.backend import CPU
 from minitransformer.core.workers import default_shards, workers_for
 from minitransformer.models.registry import new_model
 from minitransformer.parallel.alone import ALONE
-from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.checkpoint.binding import differing
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.tasks.task import task_class
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
@@ -64,12 +64,12 @@ def prepare(job):
     if stored:
         run.bind(stored.identity(), texts)
         run.require_bound()
-        kept = {name: run.load_kept(name) for name in job.folder.kept}
+        kept = {name: run.load_kept(name) for name in run.kept}
         pretrained = Pretrained.kept_in(run)
     elif pretrained:
         kept = pretrained.kept
     else:
-        for name in job.folder.kept:  # which takes seconds
+        for name in run.kept:  # which takes seconds
             progress.say(f"learning the {name} from the training data")
         kept = processes.first(job.task.keep, examples, recipe)
     config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
@@ -86,9 +86,11 @@ def prepare(job):
     if not stored:
         own = job.own.content if job.own else None
         run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
-        run.save_config(config, recipe.as_dict(), begun_on)
+        anyway = bool(job.own and job.own.wrong)
+        begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
+        run.save_config(config, recipe.as_dict(), **begun)
     run.bind(recipe.identity(), texts)
-    return Trainer(model, training, job.folder, task, progress, processes)
+    return Trainer(model, training, run, task, progress, processes)
 
 
 def validated(run, recipe, device, processes=ALONE):
@@ -136,11 +138,11 @@ def _require_same(of_data, config, run):
 
 
 def _shards(job):
-    """How many shards a new run gets."""
+    """How many shards a new run gets: a GPU shares out a batch by itself."""
     if job.device != CPU:
         return job.processes.count
     tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
-    return job.processes.first(default_shards, job.device, tokens, cores)
+    return job.processes.first(default_shards, tokens, cores)
 
 
 def _require_same_recipe(run, recipe, wanted, stored):

@@ -248,7 +248,7 @@ def test_a_run_killed_before_it_had_a_configuration_begins_anew(
 ):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "save_config", lambda *_: pytest.fail("the power is gone"))
+        patch.setattr(RunFolder, "save_config", lambda *_, **__: pytest.fail("the power is gone"))
         with pytest.raises(pytest.fail.Exception):
             train(recipe, "--run-folder", run)
     assert {path.name for path in run.iterdir()} == {"checkpoints", "epochs", "vocabulary.model"}

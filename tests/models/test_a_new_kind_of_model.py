@@ -29,7 +29,7 @@ from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.gradcheck import check_module
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class, new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 

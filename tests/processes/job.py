@@ -42,7 +42,7 @@ def job(threads, trouble, *arguments):
     if processes.count == 1:
         Alone.threads = int(threads)
     else:
-        processes._threads = int(threads)
+        processes.threads = int(threads)
     kind, _, where = trouble.partition(":")
     if kind == "pids":
         _write_pids(Path(where), processes.rank)

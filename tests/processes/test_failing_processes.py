@@ -13,7 +13,7 @@ import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
 from waiting import HANGS, until
 
-from minitransformer.runs.checkpoint import checkpoint_path, checkpoints
+from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
 PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -7,12 +7,8 @@ import test_language_modelling
 from tiny_run import record, tiny_trainer, trained, trained_in_two
 
 from minitransformer.models.registry import KINDS
-from minitransformer.runs.checkpoint import (
-    CheckpointError,
-    checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training import loop
 from minitransformer.training.step import TrainingStep

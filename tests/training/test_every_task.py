@@ -12,7 +12,7 @@ from minitransformer.core import twins
 from minitransformer.core.libraries import imported
 from minitransformer.core.workers import Workers
 from minitransformer.parallel import alone
-from minitransformer.tasks.task import TASKS, opened, task_class
+from minitransformer.tasks.task import TASKS, run_at, task_class
 from minitransformer.training import loop, session
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
@@ -68,7 +68,7 @@ def test_a_validation_is_as_fast_as_a_step_and_passes_each_batch_once(task, tmp_
     assert all(count for count, _ in passes)
     assert {fast for _, fast in passes} == {(True, True)}
     passes.clear()
-    validated(opened(tmp_path / "run"), recipe, CPU)
+    validated(run_at(tmp_path / "run"), recipe, CPU)
     assert sum(count for count, _ in passes) == rows
 
 
@@ -102,7 +102,7 @@ def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_pat
     """Its batches are not cut."""
     monkeypatch.setattr(session, "default_shards", lambda *_: 0)
     trained(recipe_of_task(task, tmp_path / "corpus", shards=0), tmp_path / "run")
-    run = opened(tmp_path / "run")
+    run = run_at(tmp_path / "run")
     scores, _, _ = validated(run, Recipe.of_run(run), CPU)
     name = task_class(run.load_config()[0]).score.name
     assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])

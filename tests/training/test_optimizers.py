@@ -10,12 +10,8 @@ from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint import (
-    CheckpointError,
-    checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.training import loop
 from minitransformer.training.config import TrainingConfig
 

@@ -11,8 +11,10 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.core.interrupts import Stopped
 from minitransformer.data.text.batches import make_batches
+from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
+from minitransformer.inference.trained import OF_TEXT
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits
@@ -183,10 +185,10 @@ def test_the_vocabulary_is_learned_from_the_training_split_and_stays_that_of_the
     target.write_text(target.read_text().upper())
     tiny_trainer(recipe, tmp_path / "run")
     texts = [text for pair in pairs_of(recipe, "train") for text in pair]
-    stored = RunFolder(tmp_path / "run").vocabulary
+    stored = RunFolder(tmp_path / "run", OF_TEXT).attached["vocabulary"]
     assert stored.read_bytes() == Vocabulary.train(texts, 36).model
     other = Vocabulary.train([text + " ba" for text in texts], 36)
-    other.save(stored)
+    save_vocabulary(stored, other)
     tiny_trainer(recipe, tmp_path / "run")
     assert stored.read_bytes() == other.model
 
@@ -237,7 +239,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     trainer = trained(recipe, tmp_path / "run")
     report = trainer.progress.stream.getvalue()
     pairs = pairs_of(recipe, "train")
-    vocabulary = Vocabulary.load(trainer.run.vocabulary)
+    vocabulary = Vocabulary.load(trainer.run.attached["vocabulary"])
     always = sum(max(len(vocabulary.encode(text)) for text in pair) >= 4 for pair in pairs)
     assert always > 0
     assert f"training: 40 pairs encoded, {always} dropped" in report
@@ -321,7 +323,7 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
     fields |= dict(dropout=0.0, subword_dropout=0.0, label_smoothing=0.0)
     recipe = tiny_recipe(tmp_path, **fields)
     for side in ("source", "target"):
-        recipe = recipe.with_value(f"validation_{side}", recipe.value(f"train_{side}"))
+        recipe = recipe.with_value(f"validation_{side}", recipe.values()[f"train_{side}"])
     trained(recipe, tmp_path / "run")
     entries = RunFolder(tmp_path / "run").log.entries()
     losses = [entry["loss"] for entry in entries if entry["kind"] == "train"]

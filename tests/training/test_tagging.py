@@ -8,7 +8,7 @@ from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
-from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError

@@ -16,7 +16,7 @@ from minitransformer import CPU
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
 from minitransformer.models.registry import new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import Task
 from minitransformer.training.recipe import Recipe, RecipeError
