@@ -33,7 +33,7 @@ def prepare(job):
             come together.
     """
     recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
-    recipe.training.require_used()
+    recipe.training.require_sense()
     there = run.exists()
     if there:
         run.require_kept(job.own)
@@ -151,7 +151,7 @@ def _require_same_recipe(run, recipe, wanted, stored):
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
-        *differing(asdict(recipe.training), asdict(stored.training)),
+        *differing(recipe.training.as_dict(), stored.training.as_dict()),
     ]
     if differences:
         named = ", ".join(
