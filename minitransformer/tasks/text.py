@@ -57,6 +57,8 @@ class TextTask(Task):
 
     Data = TextData
     needs_mask: ClassVar[bool] = False
+    unit: ClassVar[str] = "token"
+    uses: ClassVar[tuple] = ("consistency",)
     kept_files: ClassVar[dict] = OF_TEXT
 
     @classmethod
@@ -103,12 +105,9 @@ def require_rows(recipe, framed=False):
         framed: whether two of these are the symbols for beginning and end.
 
     Raises:
-        RecipeError: a row may be larger than a batch, or has room for no text; or a field is for
-            pairs alone.
+        RecipeError: a row may be larger than a batch, or has room for no text.
     """
     longest, batch_tokens = recipe.model["max_length"], recipe.training.batch_tokens
-    if recipe.training.subword_dropout:
-        raise RecipeError("subword_dropout is for translators; leave it out")
     if longest > batch_tokens:
         raise RecipeError(
             f"a row may have max_length={longest} tokens, and a batch has "

@@ -37,6 +37,8 @@ class Translation(TextTask):
     Data = TranslationData
     score = Score("bleu", "BLEU")
     command = "translate"
+    unit = "target token"
+    uses = (*TextTask.uses, "subword_dropout")
     has_tests = True
 
     def __init__(self, recipe, kept, pairs, validation, progress):

@@ -23,8 +23,9 @@ class TrainingConfig:
     """How a model is trained; the defaults suit a small model on Multi30k.
 
     Attributes:
-        epochs: passes over the training text.
-        batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
+        epochs: passes over the training data.
+        batch_tokens: tokens in a batch, padding included; of pairs, both sides together. Of data
+            without tokens, what their task counts.
         accumulate: batches whose gradients are added up for one step.
         optimizer: what makes the update of a gradient: ``"adam"``, ``"adamw"`` or ``"sgd"``.
         momentum: of sgd, the share of the velocity that stays.
@@ -110,12 +111,20 @@ class TrainingConfig:
 
         optimizer_class(self.optimizer)
 
-    def require_used(self):
-        """Refuse a field that the chosen optimizer or schedule does nothing with.
+    def require_used(self, model):
+        """Refuse a field that the chosen optimizer or schedule does nothing with, or cannot have.
+
+        Args:
+            model: the fields of the model, by name.
 
         Raises:
             InputError: which names it.
         """
+        if self.schedule == "noam" and "d_model" not in model:
+            raise InputError(
+                "schedule='noam' takes the peak from d_model, which this model does not have; "
+                "choose inverse-sqrt, and a peak_learning_rate"
+            )
         given = {n for n in OF_OPTIMIZERS if getattr(self, n) != getattr(TrainingConfig, n)}
         for name in sorted(given - set(optimizer_class(self.optimizer).settings)):
             users = [n for n in OPTIMIZERS if name in optimizer_class(n).settings]
@@ -146,16 +155,8 @@ class TrainingConfig:
         Args:
             model: the configuration of the model, whose ``d_model`` is the D of noam.
             drops: of a Plateau.
-
-        Raises:
-            InputError: the schedule is noam, and the model has no D.
         """
         if self.schedule == "noam":
-            if not hasattr(model, "d_model"):
-                raise InputError(
-                    "schedule='noam' takes the peak from d_model, which this model does not have; "
-                    "choose inverse-sqrt, and a peak_learning_rate"
-                )
             return schedule.noam(step, model.d_model, self.warmup_steps)
         if self.schedule == "plateau":
             return schedule.plateau(step, self.peak_learning_rate, self.warmup_steps, drops)

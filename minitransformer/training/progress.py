@@ -23,11 +23,11 @@ class Progress:
         self.bar = None
         self.last_line = -math.inf
 
-    def stepped(self, entry, total_steps):
-        """Show a log entry of kind "train"."""
+    def stepped(self, entry, total_steps, unit):
+        """Show a log entry of kind "train"; ``unit`` is one of what is learned from, in words."""
         values = (
             f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
-            f"{entry['tokens_per_second']:,.0f} target tokens/s"
+            f"{entry['tokens_per_second']:,.0f} {unit}s/s"
         )
         if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
             options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")
@@ -48,8 +48,8 @@ class Progress:
         self.say(f"epoch {entry['epoch']}: validation {score.label} {value}{mark}")
         if "left_out" in entry:
             self.say(
-                f"epoch {entry['epoch']}: training pairs left out because subword dropout made "
-                f"them too long: {entry['left_out']:,}"
+                f"epoch {entry['epoch']}: training examples left out because they became too long: "
+                f"{entry['left_out']:,}"
             )
 
     def say(self, text):

@@ -126,7 +126,7 @@ def test_an_optimizer_is_a_class_and_a_line(recipe, tmp_path, monkeypatch):
 
 def test_noam_without_a_width_is_refused():
     with pytest.raises(InputError, match="'noam' takes the peak from d_model, which this model"):
-        TrainingConfig(schedule="noam").learning_rate(1, 10, object())
+        TrainingConfig(schedule="noam").require_used({})
 
 
 # The plateau

@@ -248,7 +248,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     for entry in validations:
         kept = sum(len(batch.source) for batch in trainer.task.batches(entry["epoch"] - 1))
         assert entry["left_out"] == 40 - always - kept > 0
-        words = "training pairs left out because subword dropout made them too long"
+        words = "training examples left out because they became too long"
         assert f"epoch {entry['epoch']}: {words}: {entry['left_out']}\n" in report
 
 
