@@ -40,7 +40,8 @@ def add_fields(parser):
 
 def chosen_fields(options):
     """The values of the fields that are given, by name."""
-    names = sorted(_fields(), key="kind".__ne__)  # which says what others there are
+    first = ["kind", "corpus"]  # which say what others there are
+    names = [*first, *(name for name in _fields() if name not in first)]
     given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -39,7 +39,7 @@ class TaggingData(TextData):
             by the seed; all of a smaller share are in a larger one.
     """
 
-    # Not ``labels``: the recipe tagger has some, and goes with a file.
+    # Not ``labels``: runs that older releases have begun with a file may have some.
     corpora: ClassVar[dict] = {"toy": ((), ()), "labelled": (("labelled",), ())}
 
     corpus: str = "toy"

@@ -146,7 +146,8 @@ class Recipe:
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
-            for name, value in values.items():
+            # The corpus first: with another one what is for the first alone is as by default.
+            for name, value in sorted(values.items(), key=lambda item: item[0] != "corpus"):
                 old = section == "data" and name in former and name not in known
                 if old and value == former[name]:
                     continue  # which says nothing
@@ -160,7 +161,7 @@ class Recipe:
         """The recipe with one field, of whichever section, replaced.
 
         With another ``kind`` model and data have the defaults of that, but for what was chosen here
-        and the other kind has, too.
+        and the other kind has, too; and so have data with another ``corpus``.
 
         Raises:
             RecipeError: there is no such field, or the value is of another type or out of range.
@@ -180,6 +181,8 @@ class Recipe:
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
         try:
+            if name == "corpus":
+                return replace(self, data=self.data.of_corpus(value))
             section = replace(getattr(self, setting.section), **{name: value})
         except ValueError as error:
             raise RecipeError(str(error)) from error
