@@ -13,7 +13,6 @@ from minitransformer.core import twins
 from minitransformer.core.workers import Workers
 from minitransformer.models.token_model import TokenModel
 from minitransformer.parallel import alone
-from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import TASKS, run_at, task_class
 from minitransformer.training import loop, session
 from minitransformer.training.recipe import Recipe
@@ -97,7 +96,7 @@ def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_pat
     """Its batches are not cut."""
     monkeypatch.setattr(session, "default_shards", lambda *_: 0)
     trained(RECIPES[task](tmp_path / "corpus", shards=0), tmp_path / "run")
-    run = RunFolder(tmp_path / "run")
+    run = run_at(tmp_path / "run")
     scores, _, _ = validated(run, Recipe.of_run(run), CPU)
     name = task_class(run.load_config()[0]).score.name
     assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])
