@@ -3,7 +3,7 @@
 An optimizer is a file here and a line in OPTIMIZERS, by the name that recipes give it.
 """
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require_one_of
 from minitransformer.core.libraries import imported
 
 OPTIMIZERS = {
@@ -19,6 +19,5 @@ def optimizer_class(name):
     Raises:
         InputError: there is none.
     """
-    if name not in OPTIMIZERS:
-        raise InputError(f"optimizer={name!r}; choose one of {', '.join(OPTIMIZERS)}")
+    require_one_of(OPTIMIZERS, "optimizer", name)
     return imported(OPTIMIZERS[name])

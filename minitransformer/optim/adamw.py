@@ -6,19 +6,7 @@ The same decay as a term λ θ of the gradient would be divided by √v, too: pa
 are large would then decay less than others.
 """
 
-from minitransformer.optim.adam import Adam, adam_update
-
-
-def adamw_update(
-    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
-):
-    """One step of AdamW, in place on parameters and moments.
-
-    Args:
-        weight_decay: λ; the others are those of :func:`adam_update`.
-    """
-    data *= 1 - learning_rate * weight_decay
-    adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)
+from minitransformer.optim.adam import Adam
 
 
 class AdamW(Adam):
@@ -36,5 +24,5 @@ class AdamW(Adam):
         self.weight_decay = weight_decay
 
     def update(self, data, grad, m, v, learning_rate, scale):
-        constants = self.t, self.beta_1, self.beta_2, self.epsilon, self.weight_decay
-        adamw_update(data, grad, m, v, learning_rate, *constants, scale)
+        data *= 1 - learning_rate * self.weight_decay
+        super().update(data, grad, m, v, learning_rate, scale)

@@ -36,7 +36,7 @@ from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.core.terminal import readable
 from minitransformer.core.workers import Workers, available_cores, cores_of_affinity
 from minitransformer.parallel import watcher
-from minitransformer.parallel.alone import Alone, DisagreementError, ProcessError, add_up
+from minitransformer.parallel.alone import Alone, ProcessError, add_up
 from minitransformer.parallel.gpus import own_device
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # where MPICH and Open MPI say how many there are
@@ -149,13 +149,15 @@ class Mpi(Alone):
         return SharedWorkers(workers.count, self)
 
     def require_same(self, **facts):
-        facts = {name: _short(value) for name, value in facts.items()}
+        for name, fact in facts.items():
+            if is_array(fact):
+                facts[name] = f"of checksum {zlib.crc32(to_host(fact)):08x}"
         (first_host, first), *others = self._gather((socket.gethostname(), facts))
         for rank, (host, theirs) in enumerate(others, start=1):
             for name in {**first, **theirs}:
                 here, there = first.get(name, "not there"), theirs.get(name, "not there")
                 if here != there:
-                    raise DisagreementError(
+                    raise ProcessError(
                         f"the processes differ: {name} is {there} in rank {rank} on {host}, and "
                         f"{here} in rank 0 on {first_host}; start all of them with the same"
                     )
@@ -365,11 +367,6 @@ class _LastWords(io.TextIOBase):
 
     def __str__(self):
         return self._text
-
-
-def _short(fact):
-    """A fact as it is compared; of an array its checksum."""
-    return f"of checksum {zlib.crc32(to_host(fact)):08x}" if is_array(fact) else fact
 
 
 def _told(failure):

@@ -33,8 +33,7 @@ class Nccl:
 
     Raises:
         MissingLibraryError: there is no NCCL.
-        DisagreementError: there is another one in another process, or another CuPy.
-        ProcessError: NCCL fails.
+        ProcessError: there is another one in another process, or another CuPy; or NCCL fails.
     """
 
     def __init__(self, device, processes):

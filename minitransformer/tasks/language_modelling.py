@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
@@ -43,8 +43,7 @@ class LanguageModellingData(ParallelData):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.unit not in UNITS:
-            raise InputError(f"unit={self.unit!r}; choose {listed(UNITS)}")
+        require(self.unit in UNITS, f"unit={self.unit!r}; choose {listed(UNITS)}")
 
 
 class LanguageModelling(TextTask):

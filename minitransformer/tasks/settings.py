@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require
 
 
 class RecipeError(InputError):
@@ -62,11 +62,10 @@ class Data:
         return users
 
     def __post_init__(self):
-        if self.corpus not in self.corpora:
-            raise InputError(f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
+        choose = f"corpus={self.corpus!r}; choose {listed(self.corpora)}"
+        require(self.corpus in self.corpora, choose)
         for name, value in asdict(self).items():
-            if type(value) is int and value < 1:
-                raise InputError(f"{name}={value!r} must be > 0")
+            require(type(value) is not int or value > 0, f"{name}={value!r} must be > 0")
 
 
 def listed(names):

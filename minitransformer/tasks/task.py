@@ -87,20 +87,13 @@ class Task:
     has_tests: ClassVar[bool] = False
     workers = ONE_WORKER
 
-    @staticmethod
-    def require_libraries():
-        """Look for what the first validation needs, before any work is done.
-
-        Raises:
-            MissingLibraryError: there is none.
-        """
-
     @classmethod
     def require_sense(cls, recipe):
-        """Look whether the fields of a recipe go together, before any work is done.
+        """Look whether fields of a recipe go together, and all is installed, before any work.
 
         Raises:
             RecipeError, ValueError: they do not.
+            MissingLibraryError: a validation needs one that is not there.
         """
         recipe.data.require_sense()
         for name in OF_SOME:

@@ -60,14 +60,11 @@ class Translation(TextTask):
             raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
         self.validation_batches = make_batches(encoded, batch_tokens)
 
-    @staticmethod
-    def require_libraries():
-        sacrebleu_metrics()
-
     @classmethod
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         longest_side(recipe)
+        sacrebleu_metrics()
 
     @staticmethod
     def read(recipe, progress):

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require, require_one_of
 from minitransformer.optim import OPTIMIZERS, optimizer_class, schedule
 
 DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the learning rate
@@ -89,26 +89,19 @@ class TrainingConfig:
         positive = ("epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         positive += ("save_every", "average", "plateau_epochs", "peak_learning_rate")
         for name in positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
+            require(getattr(self, name) > 0, f"{name}={getattr(self, name)!r} must be > 0")
         for name in ("consistency", "clip_norm", "patience", "shards", "seed", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be >= 0")
-        if self.shards > MOST_SHARDS:
-            raise InputError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
+            require(getattr(self, name) >= 0, f"{name}={getattr(self, name)!r} must be >= 0")
+        at_most = f"shards={self.shards!r} must be {MOST_SHARDS} at most"
+        require(self.shards <= MOST_SHARDS, at_most)
         for name in ("peak_learning_rate", "consistency", "weight_decay"):
-            if math.isinf(getattr(self, name)):
-                raise InputError(f"{name}={getattr(self, name)!r} must be finite")
+            value = getattr(self, name)
+            require(not math.isinf(value), f"{name}={value!r} must be finite")
         for name in ("label_smoothing", "subword_dropout", "momentum"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
-        if self.matmul_precision not in PRECISIONS:
-            raise InputError(
-                f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
-            )
-        if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule={self.schedule!r}; choose one of {', '.join(SCHEDULES)}")
-
+            value = getattr(self, name)
+            require(0 <= value < 1, f"{name}={value!r} must lie in 0 <= {name} < 1")
+        require_one_of(PRECISIONS, "matmul_precision", self.matmul_precision)
+        require_one_of(SCHEDULES, "schedule", self.schedule)
         optimizer_class(self.optimizer)
 
     def require_used(self, model):
@@ -132,17 +125,19 @@ class TrainingConfig:
                 f"{name}={getattr(self, name)!r} does nothing with optimizer={self.optimizer!r}; "
                 f"leave it out, or choose {' or '.join(users)}"
             )
-        if self.schedule != "plateau" and self.plateau_epochs != TrainingConfig.plateau_epochs:
-            raise InputError(
-                f"plateau_epochs={self.plateau_epochs!r} does nothing with "
-                f"schedule={self.schedule!r}; leave it out, or choose plateau"
-            )
-        if self.nesterov and not self.momentum:
-            raise InputError("nesterov=True does nothing without momentum; give one, such as 0.9")
-        if self.optimizer == "adamw" and not self.weight_decay:
-            raise InputError(
-                "optimizer='adamw' without a weight_decay is adam; give one, such as 0.01"
-            )
+        require(
+            self.schedule == "plateau" or self.plateau_epochs == TrainingConfig.plateau_epochs,
+            f"plateau_epochs={self.plateau_epochs!r} does nothing with schedule={self.schedule!r}; "
+            "leave it out, or choose plateau",
+        )
+        require(
+            self.momentum or not self.nesterov,
+            "nesterov=True does nothing without momentum; give one, such as 0.9",
+        )
+        require(
+            self.weight_decay or self.optimizer != "adamw",
+            "optimizer='adamw' without a weight_decay is adam; give one, such as 0.01",
+        )
 
     def new_optimizer(self, flat):
         """The chosen Optimizer of the FlatParameters ``flat``."""

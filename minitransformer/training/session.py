@@ -53,7 +53,6 @@ def prepare(job):
     if new_on == "cuda" and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
         training = replace(training, shards=processes.count)
     job.task.require_sense(recipe)
-    job.task.require_libraries()
     examples, validation = job.task.read(recipe, progress)
 
     texts = _fingerprints(job.task, examples, validation)

@@ -352,9 +352,7 @@ def test_another_corpus_leaves_out_what_is_for_the_first_alone(file):
     recipe = Recipe.load(file(f'{there}corpus = "text"'))
     changed = recipe.with_value("corpus", "toy").data
     assert changed == LanguageModellingData("toy", unit="characters", vocabulary_size=8000)
-    with pytest.raises(
-        RecipeError, match=r"text='a\.txt' is for corpus='text'"
-    ):
+    with pytest.raises(RecipeError, match=r"text='a\.txt' is for corpus='text'"):
         Recipe.load(file(f'{there}corpus = "toy"')).data.require_sense()
 
 
