@@ -73,6 +73,7 @@ class Task:
         smallest_shard: the least of ``batch_tokens`` that is worth a shard of its own.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
         has_tests: whether its corpora have splits to test with; what has none is validated again.
+        validation_batches: what it is validated with, a list.
         workers: Workers that share a validation; neither their threads nor the processes behind
             them change a bit of its scores.
     """

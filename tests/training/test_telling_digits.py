@@ -14,6 +14,8 @@ from digits import DigitsConfig, TellingDigits
 from tiny_run import recipe_of, tiny_trainer, trained
 
 from minitransformer import CPU
+from minitransformer.cases.case import B, Case
+from minitransformer.cases.models import _model
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
 from minitransformer.models.registry import new_model
@@ -42,6 +44,13 @@ def train(folder, **changes):
     """The exit status of ``minitransformer train`` by a file, in the folder ``run`` there."""
     (folder / "digits.toml").write_text(_toml(recipe_for(**changes)))
     return main(["train", str(folder / "digits.toml"), "--run-folder", str(folder / "run")])
+
+
+def test_its_gradients_are_checked_by_a_line_of_a_table():
+    case = Case("model, digits", _model(DigitsConfig(10, 6), (B, 8, 8), np.array([0, 3, 9])), 3)
+    report = case.check()
+    assert report.right, report
+    assert "inputs" in report.tensors[0].name
 
 
 def test_a_training_learns(tmp_path, capsys):
