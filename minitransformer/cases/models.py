@@ -74,11 +74,13 @@ def small_tagger_config(norm="pre"):
     return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
-def _model(config, *ids):
+def _model(config, *inputs_and_labels):
+    """Build the loss of a new model; inputs as for :func:`pair`, or those of a translator."""
+
     def make(rng):
         return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
-    return module(make, *(ids or (SOURCE, TARGET)), LABELS)
+    return module(make, *(inputs_and_labels or (SOURCE, TARGET, LABELS)))
 
 
 MODELS = [
@@ -128,11 +130,11 @@ MODELS = [
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",
-            _model(small_language_model_config(kind=kind), TARGET),
+            _model(small_language_model_config(kind=kind), TARGET, LABELS),
             3,
             1e-6,
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
-    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
+    Case("model, tagger", _model(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

@@ -50,7 +50,7 @@ def test_its_gradients_are_checked_by_a_line_of_a_table():
     case = Case("model, digits", _model(DigitsConfig(10, 6), (B, 8, 8), np.array([0, 3, 9])), 3)
     report = case.check()
     assert report.right, report
-    assert "inputs" in report.tensors[0].name
+    assert report.tensors[0].name == "dinput_0"  # of the pictures
 
 
 def test_a_training_learns(tmp_path, capsys):
