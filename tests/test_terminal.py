@@ -89,7 +89,7 @@ def test_a_bar_of_progress_is_drawn_and_what_is_said_above_it_is_readable():
     terminal = Terminal()
     progress = Progress(ReadableStream(terminal))
     entry = {"step": 1, "loss": 2.5, "nll": 2.25, "tokens_per_second": 12345.6}
-    progress.stepped(entry, 8, "target token")
+    progress.stepped(entry, 8)
     progress.say(HOSTILE)
     progress.close()
     shown = terminal.getvalue()

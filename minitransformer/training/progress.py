@@ -16,18 +16,23 @@ class Progress:
     """Shows steps and validations on ``stream``, standard error by default.
 
     When nobody reads it any more (``2>&1 | head``, a terminal that is gone) the rest goes nowhere.
+
+    Attributes:
+        unit: of the task whose steps are shown.
     """
+
+    unit = "target token"
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stderr
         self.bar = None
         self.last_line = -math.inf
 
-    def stepped(self, entry, total_steps, unit):
-        """Show a log entry of kind "train"; ``unit`` is one of what is learned from, in words."""
+    def stepped(self, entry, total_steps):
+        """Show a log entry of kind "train"."""
         values = (
             f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
-            f"{entry['tokens_per_second']:,.0f} {unit}s/s"
+            f"{entry['tokens_per_second']:,.0f} {self.unit}s/s"
         )
         if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
             options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")

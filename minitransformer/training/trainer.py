@@ -52,7 +52,7 @@ class Trainer:
         self.task, self.progress, self.processes = task, progress, processes
         self.stepper, self.watch = TrainingStep(model, config, processes), Watch(self)
         self.optimizer, self.workers = self.stepper.optimizer, self.stepper.workers
-        task.workers = processes.shared(self.workers)
+        task.workers, progress.unit = processes.shared(self.workers), task.unit
         self.step = self.epoch = self.position = 0
         self.best, self.plateau = None, Plateau(config.plateau_epochs)
         self.seconds, self._clock = 0.0, None  # and when that was brought up to date

@@ -38,7 +38,7 @@ class Watch:
             entry["learning_rate"] = learning_rate
             entry["tokens_per_second"] = self.tokens / self.seconds
             trainer.run.log.append(entry)
-            trainer.progress.stepped(entry, total_steps, trainer.task.unit)
+            trainer.progress.stepped(entry, total_steps)
             self.tokens, self.seconds = 0, 0.0
 
     def require_hope(self):

@@ -31,7 +31,7 @@ def test_without_a_terminal_there_are_plain_lines_at_most_every_ten_seconds(cloc
     progress = Progress(io.StringIO())
     for number, seconds in [(1, 0), (2, 9.9), (3, 10), (4, 19.9), (5, 20.5)]:
         clock[0] = seconds
-        progress.stepped(step(number), 8, "target token")
+        progress.stepped(step(number), 8)
     progress.close()
     assert progress.stream.getvalue().splitlines() == [
         f"step {number} of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s" for number in (1, 3, 5)
@@ -40,8 +40,8 @@ def test_without_a_terminal_there_are_plain_lines_at_most_every_ten_seconds(cloc
 
 def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left():
     progress = Progress(Terminal())
-    progress.stepped(step(1), 8, "target token")
-    progress.stepped(step(4), 8, "target token")
+    progress.stepped(step(1), 8)
+    progress.stepped(step(4), 8)
     assert (progress.bar.n, progress.bar.total) == (4, 8)
     progress.bar.refresh()
     shown = progress.stream.getvalue().split("\r")[-1]
@@ -56,7 +56,7 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left():
 def test_on_a_terminal_without_tqdm_there_are_plain_lines(without):
     without("tqdm")
     progress = Progress(Terminal())
-    progress.stepped(step(1), 8, "target token")
+    progress.stepped(step(1), 8)
     progress.close()
     assert progress.stream.getvalue() == (
         "step 1 of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s\n"
@@ -66,7 +66,7 @@ def test_on_a_terminal_without_tqdm_there_are_plain_lines(without):
 def test_the_bar_of_a_resumed_run_begins_where_it_goes_on():
     """Or else the time left would count steps of the run before as made just now."""
     progress = Progress(Terminal())
-    progress.stepped(step(501), 1000, "target token")
+    progress.stepped(step(501), 1000)
     assert (progress.bar.initial, progress.bar.n) == (500, 501)
     progress.close()
 
@@ -74,7 +74,7 @@ def test_the_bar_of_a_resumed_run_begins_where_it_goes_on():
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
 def test_a_validation_is_a_line_that_tells_the_best_one_if_it_is_another(stream):
     progress = Progress(stream())
-    progress.stepped(step(1), 8, "target token")
+    progress.stepped(step(1), 8)
     progress.validated({"epoch": 2, "bleu": 30.0}, BEST, Translation.score)
     progress.validated({"epoch": 3, "bleu": 29.94}, BEST, Translation.score)
     progress.close()
@@ -108,8 +108,8 @@ def test_a_reader_that_goes_away_is_not_missed(terminal, monkeypatch):
         monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
         progress = Progress(stream)
         progress.say("hello")
-        progress.stepped(step(1), 8, "target token")
-        progress.stepped(step(2), 8, "target token")
+        progress.stepped(step(1), 8)
+        progress.stepped(step(2), 8)
         progress.validated({"epoch": 2, "bleu": 30.0}, BEST, Translation.score)
         progress.close()
         stream.write("what Python flushes on its way out")
