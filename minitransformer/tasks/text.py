@@ -122,12 +122,6 @@ def require_rows(recipe, framed=False):
         )
 
 
-def mean_nll(model, batches, workers=ONE_WORKER):
-    """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
-    nll, _ = one_pass(model, batches, workers)
-    return nll
-
-
 def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
     """What there is to know of the logits of batches, without dropout, in one pass over them.
 
