@@ -19,7 +19,7 @@ from minitransformer.data.text.vocabulary import EOS, PAD
 from minitransformer.tasks.settings import listed
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, mean_nll, require_rows
+from minitransformer.tasks.text import TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
 UNITS = ("subwords", "characters")
@@ -105,7 +105,7 @@ class LanguageModelling(TextTask):
             yield windows(stream, starts[i : i + rows], length)
 
     def validate(self, model):
-        nll = mean_nll(model, self.validation_batches, self.workers)
+        nll, _ = one_pass(model, self.validation_batches, self.workers)
         return {
             "nll": nll,
             "perplexity": perplexity(nll),

@@ -62,8 +62,8 @@ class Data:
         return users
 
     def __post_init__(self):
-        choose = f"corpus={self.corpus!r}; choose {listed(self.corpora)}"
-        require(self.corpus in self.corpora, choose)
+        known = self.corpus in self.corpora
+        require(known, f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
         for name, value in asdict(self).items():
             require(type(value) is not int or value > 0, f"{name}={value!r} must be > 0")
 

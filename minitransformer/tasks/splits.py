@@ -69,8 +69,8 @@ def _load_toy(split, languages):
     if languages not in ("de-en", "en-de"):
         raise InputError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
     corpus = toy_corpus()
-    choose = f"the toy corpus has no split {split!r}; choose one of {', '.join(corpus)}"
-    require(split in corpus, choose)
+    known = ", ".join(corpus)
+    require(split in corpus, f"the toy corpus has no split {split!r}; choose one of {known}")
     if languages == "de-en":
         return corpus[split]
     return [(english, german) for german, english in corpus[split]]

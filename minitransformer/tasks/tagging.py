@@ -17,8 +17,8 @@ from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
-from minitransformer.tasks.task import Score, one_pass
-from minitransformer.tasks.text import TextData, TextTask, require_rows
+from minitransformer.tasks.task import Score
+from minitransformer.tasks.text import TextData, TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
 CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
@@ -149,7 +149,7 @@ class Tagging(TextTask):
             yield LabelledBatch.of(pad(ids), pad(labels))
 
     def validate(self, model):
-        nll, counts = one_pass(model, self.validation_batches, self.workers, self._said, PAD)
+        nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)
         self.counts = counts
         _, _, f1 = _shares(counts)
         return {

@@ -12,7 +12,7 @@ from minitransformer.inference.translator import Translator
 from minitransformer.tasks.settings import RecipeError
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, mean_nll
+from minitransformer.tasks.text import TextTask, one_pass
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ class Translation(TextTask):
         translator.workers = self.workers
         hypotheses = translator.translate([source for source, _ in self.validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in self.validation])
+        nll, _ = one_pass(model, self.validation_batches, self.workers)
         return {
-            "nll": mean_nll(model, self.validation_batches, self.workers),
+            "nll": nll,
             "bleu": scores.bleu_cased_13a,
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,

@@ -92,8 +92,8 @@ class TrainingConfig:
             require(getattr(self, name) > 0, f"{name}={getattr(self, name)!r} must be > 0")
         for name in ("consistency", "clip_norm", "patience", "shards", "seed", "weight_decay"):
             require(getattr(self, name) >= 0, f"{name}={getattr(self, name)!r} must be >= 0")
-        at_most = f"shards={self.shards!r} must be {MOST_SHARDS} at most"
-        require(self.shards <= MOST_SHARDS, at_most)
+        few = self.shards <= MOST_SHARDS
+        require(few, f"shards={self.shards!r} must be {MOST_SHARDS} at most")
         for name in ("peak_learning_rate", "consistency", "weight_decay"):
             value = getattr(self, name)
             require(not math.isinf(value), f"{name}={value!r} must be finite")

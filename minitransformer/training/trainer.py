@@ -31,8 +31,7 @@ class Trainer:
     Args:
         model: a Model.
         config: TrainingConfig.
-        run: RunFolder to log and save to, as the first of ``processes`` alone does: see
-            :attr:`Job.run`.
+        run: RunFolder to log and save to, of several processes that of a Job for all of them.
         task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
         processes: those that share the training.
