@@ -50,15 +50,15 @@ class ModelLoss(Module):
         return self.model.backward(dlogits, model_cache)
 
 
-TRANSLATOR = dict(
+OF_TRANSLATORS = dict(
     source_vocabulary_size=V, target_vocabulary_size=V, d_model=D, dropout=0.2, max_length=8
 )
-STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
-LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
+OF_STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
+OF_LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
 
 
 def small_config(norm="post", tying="three-way"):
-    sizes = TRANSLATOR | STACKS | LAYERS | dict(norm=norm, tying=tying)
+    sizes = OF_TRANSLATORS | OF_STACKS | OF_LAYERS | dict(norm=norm, tying=tying)
     if tying != "three-way":
         sizes["source_vocabulary_size"] = V + 2
     return TransformerConfig(**sizes)
@@ -66,7 +66,7 @@ def small_config(norm="post", tying="three-way"):
 
 def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
     fields |= dict(d_model=D, num_layers=2, dropout=0.2, norm=norm, max_length=T)
-    return kind(vocabulary_size=V, **LAYERS, **fields)
+    return kind(vocabulary_size=V, **OF_LAYERS, **fields)
 
 
 def small_tagger_config(norm="pre"):
@@ -74,11 +74,13 @@ def small_tagger_config(norm="pre"):
     return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
-def _model(config, *ids):
+def _model(config, *inputs_and_labels):
+    """Build the loss of a new model; inputs as for :func:`pair`, or those of a translator."""
+
     def make(rng):
         return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
-    return module(make, *(ids or (SOURCE, TARGET)), LABELS)
+    return module(make, *(inputs_and_labels or (SOURCE, TARGET, LABELS)))
 
 
 MODELS = [
@@ -116,11 +118,15 @@ MODELS = [
         3,
         1e-6,
     ),
-    Case("model, convolution", _model(ConvolutionalTranslatorConfig(**TRANSLATOR, **STACKS)), 3),
+    Case(
+        "model, convolution",
+        _model(ConvolutionalTranslatorConfig(**OF_TRANSLATORS, **OF_STACKS)),
+        3,
+    ),
     *(
         Case(
             f"model, recurrent, {name}",
-            _model(RecurrentTranslatorConfig(**TRANSLATOR, d_hidden=F, attention=attention)),
+            _model(RecurrentTranslatorConfig(**OF_TRANSLATORS, d_hidden=F, attention=attention)),
             3,
         )
         for name, attention in (("additive attention", "additive"), ("fixed vector", "none"))
@@ -128,11 +134,11 @@ MODELS = [
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",
-            _model(small_language_model_config(kind=kind), TARGET),
+            _model(small_language_model_config(kind=kind), TARGET, LABELS),
             3,
             1e-6,
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
-    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
+    Case("model, tagger", _model(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

@@ -73,12 +73,10 @@ def _main(arguments):
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except OSError as error:
+    except (OSError, ExplainedError) as error:
         return _failed(error, in_words(error))
     except MemoryError as error:
         return _failed(error, f"there is not enough memory. {error}".rstrip())
-    except ExplainedError as error:
-        return _failed(error)
     except (ValueError, FloatingPointError) as error:  # of a model or a text that nobody foresaw
         return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
 
@@ -192,7 +190,7 @@ def _asked(options):
     from minitransformer.tasks.task import task_class
 
     paths = {path for kind in KINDS for path in task_class(config_class(kind)).Data.paths}
-    places = {"recipe", "resume", "run_folder", "beginning", "text", *paths}
+    places = {"recipe", "resume", "run_folder", "pretrained", "text", *paths}
     asked = {"the command": options.command.split()[1]}
     for name, value in vars(options).items():
         if value is not None and name != "command" and not callable(value):

@@ -8,7 +8,7 @@ from functools import cache
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.task import TASKS
 from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
-from minitransformer.training.recipe import settings
+from minitransformer.training.recipe import SAYS_WHAT_ELSE, settings
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 ABOUT = (
@@ -42,8 +42,8 @@ def add_fields(parser):
 
 def chosen_fields(options):
     """The values of the fields that are given, by name."""
-    first = "kind", *CHOICES  # which say what others there are
-    names = sorted(_fields(), key=lambda name: name not in first)
+    first = [name for _, name in SAYS_WHAT_ELSE]
+    names = [*first, *(name for name in _fields() if name not in first)]
     given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -9,7 +9,7 @@ Each field has a default, says beside it which values make sense, and is describ
 import math
 from dataclasses import dataclass, field, fields
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 
 FINITE = "be finite", lambda x: x < math.inf
 
@@ -50,8 +50,7 @@ class Settings:
         for f in fields(self):
             value = getattr(self, f.name)
             for words, holds in f.metadata.get("bounds", ()):
-                if not holds(value):
-                    raise InputError(f"{f.name}={value!r} must {words.format(f.name)}")
+                require(holds(value), f"{f.name}={value!r} must {words.format(f.name)}")
 
     def require_sense(self):
         """Raise an InputError where fields do not go together."""

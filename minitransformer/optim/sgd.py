@@ -13,7 +13,7 @@ AlexNet's and ResNet's papers have the rate within the velocity, u ← μ u − 
 
 from dataclasses import astuple, dataclass
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 from minitransformer.core.settings import Settings, not_negative, share
 from minitransformer.optim.optimizer import Optimizer
 
@@ -52,8 +52,10 @@ class SGDSettings(Settings):
     weight_decay: float = not_negative(0.0)
 
     def require_sense(self):
-        if self.nesterov and not self.momentum:
-            raise InputError("nesterov=True does nothing without momentum; give one, such as 0.9")
+        require(
+            self.momentum or not self.nesterov,
+            "nesterov=True does nothing without momentum; give one, such as 0.9",
+        )
 
 
 class SGD(Optimizer):

@@ -19,8 +19,7 @@ from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.tasks.language_modelling import LanguageModelling, perplexity
 from minitransformer.tasks.settings import RecipeError
-from minitransformer.tasks.task import one_pass
-from minitransformer.tasks.text import require_rows
+from minitransformer.tasks.text import one_pass, require_rows
 
 CHOSEN = 0.15  # of the pieces
 HIDDEN, REPLACED = 0.8, 0.1  # of those chosen; the rest is left as it is
@@ -77,7 +76,7 @@ class MaskedLanguageModelling(LanguageModelling):
             likeliest = to_host(logits.argmax(axis=-1))  # (B, T)
             return int(((likeliest == labels) & (labels != PAD)).sum())
 
-        nll, count = one_pass(model, self.validation_batches, self.workers, right, PAD)
+        nll, count = one_pass(model, self.validation_batches, self.workers, right)
         accuracy = count / sum(batch.num_tokens for batch in self.validation_batches)
         return {"nll": nll, "perplexity": perplexity(nll), "accuracy": accuracy}
 

@@ -2,14 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from minitransformer.core.workers import ONE_WORKER
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.inference.trained import OF_TEXT
 from minitransformer.models.registry import config_class
 from minitransformer.tasks.settings import Data, RecipeError
-from minitransformer.tasks.task import Task, one_pass
+from minitransformer.tasks.task import Task
+from minitransformer.tasks.task import one_pass as one_pass_of_any
 
 PATHS = (
     "train_source",
@@ -57,6 +58,8 @@ class TextTask(Task):
 
     Data = TextData
     needs_mask: ClassVar[bool] = False
+    unit: ClassVar[str] = "token"
+    uses: ClassVar[tuple] = ("consistency",)
     kept_files: ClassVar[dict] = OF_TEXT
 
     @classmethod
@@ -103,12 +106,9 @@ def require_rows(recipe, framed=False):
         framed: whether two of these are the symbols for beginning and end.
 
     Raises:
-        RecipeError: a row may be larger than a batch, or has room for no text; or a field is for
-            pairs alone.
+        RecipeError: a row may be larger than a batch, or has room for no text.
     """
     longest, batch_tokens = recipe.model["max_length"], recipe.training.batch_tokens
-    if recipe.training.subword_dropout:
-        raise RecipeError("subword_dropout is for translators; leave it out")
     if longest > batch_tokens:
         raise RecipeError(
             f"a row may have max_length={longest} tokens, and a batch has "
@@ -121,7 +121,4 @@ def require_rows(recipe, framed=False):
         )
 
 
-def mean_nll(model, batches, workers=ONE_WORKER):
-    """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
-    nll, _ = one_pass(model, batches, workers, pad_id=PAD)
-    return nll
+one_pass = partial(one_pass_of_any, pad_id=PAD)  # where nothing is to be said

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require, require_one_of
 from minitransformer.core.settings import Settings, at_most, not_negative, positive, share
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import SCHEDULES, Plateau
@@ -24,8 +24,7 @@ def settings_of(choice, name):
         InputError: there is none of that name.
     """
     names, settings = CHOICES[choice]
-    if name not in names:
-        raise InputError(f"{choice}={name!r}; choose one of {', '.join(names)}")
+    require_one_of(names, choice, name)
     return settings(name)
 
 
@@ -47,8 +46,9 @@ class TrainingConfig(Settings):
     """How a model is trained; the defaults suit a small model on Multi30k.
 
     Attributes:
-        epochs: passes over the training text.
-        batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
+        epochs: passes over the training data.
+        batch_tokens: tokens in a batch, padding included; of pairs, both sides together. Of data
+            without tokens, what their task counts.
         accumulate: batches whose gradients are added up for one step.
         optimizer: what makes the update of a gradient.
         schedule: of the learning rate.
@@ -107,15 +107,12 @@ class TrainingConfig(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.matmul_precision not in PRECISIONS:
-            raise InputError(
-                f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
-            )
+        require_one_of(PRECISIONS, "matmul_precision", self.matmul_precision)
         defaults = {}
         for choice in CHOICES:
             defaults |= asdict(type(self.settings(choice))())
-        for name in self.options.keys() - defaults:
-            raise InputError(self.useless(name) or f"there is no option {name}")
+        for name in self.options:
+            require(name in defaults, self.useless(name) or f"there is no option {name}")
         options = {n: value for n, value in self.options.items() if value != defaults[n]}
         object.__setattr__(self, "options", options)
 
@@ -158,7 +155,20 @@ class TrainingConfig(Settings):
                 )
         return ""
 
-    def require_sense(self):
+    def require_used(self, model):
+        """Refuse options that do nothing together, and a schedule that the model cannot have.
+
+        Args:
+            model: the fields of the model, by name.
+
+        Raises:
+            InputError: which says what to choose.
+        """
+        require(
+            self.schedule != "noam" or "d_model" in model,
+            "schedule='noam' takes the peak from d_model, which this model does not have; "
+            "choose inverse-sqrt, and a peak_learning_rate",
+        )
         for choice in CHOICES:
             self.settings(choice).require_sense()
 
@@ -176,18 +186,10 @@ class TrainingConfig(Settings):
         Args:
             model: the configuration of the model, whose ``d_model`` is the D of noam.
             drops: of a Plateau.
-
-        Raises:
-            InputError: the schedule is noam, and the model has no D.
         """
         rate, _ = SCHEDULES[self.schedule]
         peak, warmup = self.peak_learning_rate, self.warmup_steps
         if self.schedule == "noam":
-            if not hasattr(model, "d_model"):
-                raise InputError(
-                    "schedule='noam' takes the peak from d_model, which this model does not have; "
-                    "choose inverse-sqrt, and a peak_learning_rate"
-                )
             return rate(step, model.d_model, warmup)
         if self.schedule == "plateau":
             return rate(step, peak, warmup, drops)

@@ -19,8 +19,8 @@ RECIPES = Path(__file__).parent / "recipes"
 TOO_LARGE = 2**63  # for the whole numbers of TOML
 # What may be another when a run goes on, beside the paths of its data.
 UNBOUND = ("log_every", "save_every")
-# What says which other fields there are, by its section.
-SAYS_WHAT_ELSE = [("model", "kind"), *(("training", choice) for choice in CHOICES)]
+# What says which other fields there are, and where.
+SAYS_WHAT_ELSE = ("model", "kind"), ("data", "corpus"), *(("training", name) for name in CHOICES)
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,11 @@ class Recipe:
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
+            old = former.get(section, {})
             for name, value in values.items():
-                old = name not in known and former.get(section, {})
-                if old and name in old and value == old[name]:
-                    continue  # which says nothing
+                empty = name not in known and name in old and value == old[name]
+                if empty or (section, name) in SAYS_WHAT_ELSE:  # which were the first
+                    continue
                 actual = recipe._setting(name).section
                 if actual != section:
                     raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
@@ -168,7 +169,8 @@ class Recipe:
         """The recipe with one field, of whichever section, replaced.
 
         With another ``kind`` model and data have the defaults of that, but for what was chosen here
-        and the other kind has, too; likewise with another optimizer or schedule.
+        and the other kind has, too; and so have data with another ``corpus``, and a training with
+        another optimizer or schedule.
 
         Raises:
             RecipeError: there is no such field, or the value is of another type or out of range.
@@ -188,6 +190,8 @@ class Recipe:
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
         try:
+            if name == "corpus":
+                return replace(self, data=self.data.of_corpus(value))
             if setting.section == "training":
                 return replace(self, training=self.training.with_value(name, value))
             return replace(self, data=replace(self.data, **{name: value}))

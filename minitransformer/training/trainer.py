@@ -30,8 +30,7 @@ class Trainer:
     Args:
         model: a Model.
         config: TrainingConfig.
-        run: RunFolder to log and save to, as the first of ``processes`` alone does: see
-            :attr:`Job.run`.
+        run: RunFolder to log and save to, of several processes that of a Job for all of them.
         task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
         processes: those that share the training.
@@ -51,7 +50,7 @@ class Trainer:
         self.task, self.progress, self.processes = task, progress, processes
         self.stepper, self.watch = TrainingStep(model, config, processes), Watch(self)
         self.optimizer, self.workers = self.stepper.optimizer, self.stepper.workers
-        task.workers = processes.shared(self.workers)
+        task.workers, progress.unit = processes.shared(self.workers), task.unit
         self.step = self.epoch = self.position = 0
         self.best, self.plateau = None, config.new_plateau()
         self.seconds, self._clock = 0.0, None  # and when that was brought up to date

@@ -17,7 +17,6 @@ from tiny_run import recipe_of_task, tiny_trainer
 
 from minitransformer import accelerated
 from minitransformer.cases.case import (
-    BATCH,
     LABELS,
     SOURCE,
     TARGET,
@@ -26,7 +25,7 @@ from minitransformer.cases.case import (
 )
 from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import LabelledBatch
+from minitransformer.data.text.batches import Batch, LabelledBatch
 from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
@@ -61,6 +60,7 @@ NARROW = dict(
     window=1,  # so that a sentence is more than one block
     labels=" ".join(map(str, range(1, LABELS.max() + 1))),
 )
+PAIRS = Batch(SOURCE, TARGET, LABELS, int((LABELS != 0).sum()))
 EVERY_SECOND = np.where(np.arange(4) % 2, LABELS, 0)  # what is to be said of rows, (B, T)
 
 
@@ -78,7 +78,7 @@ def made(request, monkeypatch, tmp_path):
     has = {f.name for f in fields(of_kind)}
     narrow = {name: value for name, value in NARROW.items() if name in has}
     config = of_kind.of_vocabulary(V, **narrow, **chosen)
-    return config, BATCH if config.task == "translation" else rows
+    return config, PAIRS if config.task == "translation" else rows
 
 
 @pytest.fixture

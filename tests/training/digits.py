@@ -128,7 +128,7 @@ class TellingDigits(Task):
 
     Data = DigitsData
     score = Score("accuracy", "accuracy", digits=4)
-    command = "evaluate"
+    unit = "picture"
     kept_files: ClassVar[dict] = {"mean": KeptFile("mean.npy", _save, np.load)}
 
     def __init__(self, recipe, kept, examples, validation, progress):

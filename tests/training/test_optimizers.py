@@ -177,7 +177,7 @@ def test_what_is_not_there_is_refused_with_what_is(choice):
 
 def test_noam_without_a_width_is_refused():
     with pytest.raises(InputError, match="'noam' takes the peak from d_model, which this model"):
-        TrainingConfig(schedule="noam").learning_rate(1, 10, object())
+        TrainingConfig(schedule="noam").require_used({})
 
 
 # The plateau

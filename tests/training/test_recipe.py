@@ -346,6 +346,16 @@ def test_a_field_that_does_nothing_for_the_corpus_is_refused(name, field, of, tm
     assert not list(tmp_path.iterdir())
 
 
+def test_another_corpus_leaves_out_what_is_for_the_first_alone(file):
+    """But where it is said for it, in whichever order."""
+    there = '[model]\nkind = "language-model"\n[data]\ntext = "a.txt"\nunit = "characters"\n'
+    recipe = Recipe.load(file(f'{there}corpus = "text"'))
+    changed = recipe.with_value("corpus", "toy").data
+    assert changed == LanguageModellingData("toy", unit="characters", vocabulary_size=8000)
+    with pytest.raises(RecipeError, match=r"text='a\.txt' is for corpus='text'"):
+        Recipe.load(file(f'{there}corpus = "toy"')).data.require_sense()
+
+
 OF_ALL_TASKS = {  # what a release before tasks had settings of their own wrote into every run
     "corpus": "toy",
     "languages": "de-en",
