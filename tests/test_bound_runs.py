@@ -139,13 +139,13 @@ def another_rate(run, other):
 def a_shortened_text(run, other):
     for path in (run.parent / "corpus").glob("train.*"):
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:30]))
-    return "the training text has changed: it is 30 pairs of SHA-256 "
+    return "the training data have changed: they are 30 pairs of SHA-256 "
 
 
 def a_replaced_text(run, other):
     for path in (other.parent / "corpus").glob("validation.*"):
         shutil.copy(path, run.parent / "corpus")
-    return "the validation text has changed: it is 6 pairs of SHA-256 "
+    return "the validation data have changed: they are 6 pairs of SHA-256 "
 
 
 OF_THE_MODEL = [

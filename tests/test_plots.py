@@ -31,7 +31,7 @@ METRICS = [
     {"kind": "end", "step": 200},
     {"kind": "validation", "step": 300, "epoch": 3, "nll": 3.0, "bleu": 20.5},
 ]
-loss_curves = partial(plots.loss_curves, score=Score("bleu", "BLEU"))
+loss_curves = partial(plots.loss_curves, score=Score("bleu", "BLEU"), unit="token")
 
 
 def panels(figure):
@@ -206,9 +206,10 @@ def test_loss_curves_show_nll_over_bleu():
 def test_the_score_of_another_task_is_drawn_under_its_own_name():
     rows = [{"kind": "validation", "step": 7, "epoch": 1, "nll": 1.5, "perplexity": 4.5}]
     score = Score("perplexity", "perplexity", more_is_better=False)
-    _, scores = plots.loss_curves(rows, score=score).axes
+    losses, scores = plots.loss_curves(rows, score=score, unit="picture").axes
     assert points(scores.lines[0]) == [(7, 4.5)]
     assert scores.get_ylabel() == "validation perplexity"
+    assert losses.get_ylabel() == "NLL (nats per picture)"
 
 
 def test_rows_may_be_read_while_they_are_drawn():

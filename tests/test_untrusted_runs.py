@@ -370,7 +370,7 @@ def test_starting_over_takes_the_text_as_it_is_now(unfinished, original, tmp_pat
     for name in ("train_source", "train_target"):
         sections["recipe"]["data"][name] = str(tmp_path / "corpus" / name.replace("_", "."))
     unfinished.config.write_text(json.dumps(sections))
-    with pytest.raises(RunError, match="the training text has changed"):
+    with pytest.raises(RunError, match="the training data have changed"):
         resume(unfinished)
     assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
     assert main(["train", "--resume", str(unfinished.path)]) == 0  # and it is over

@@ -18,7 +18,7 @@ from minitransformer.cases.case import (
     module,
 )
 from minitransformer.core.module import Module
-from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.language_model import LanguageModelConfig
 from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
@@ -36,28 +36,29 @@ class ModelLoss(Module):
     def __init__(self, model):
         self.model = model
 
-    def forward(self, *ids_and_labels):
-        *ids, labels = ids_and_labels
+    def forward(self, *inputs_and_labels):
+        *inputs, labels = inputs_and_labels
         generator = HostGenerator(self.model.device.xp)
-        logits, model_cache = self.model.logits(*ids, rng=generator)
-        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1)
+        logits, model_cache = self.model.logits(*inputs, rng=generator)
+        pad_id = getattr(self.model.config, "pad_id", NO_PADDING)
+        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1, pad_id)
         return loss, (model_cache, loss_cache)
 
     def backward(self, dloss, cache):
         model_cache, loss_cache = cache
         dlogits = cross_entropy_backward(dloss, loss_cache)
-        self.model.backward(dlogits, model_cache)
+        return self.model.backward(dlogits, model_cache)
 
 
-TRANSLATOR = dict(
+OF_TRANSLATORS = dict(
     source_vocabulary_size=V, target_vocabulary_size=V, d_model=D, dropout=0.2, max_length=8
 )
-STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
-LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
+OF_STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
+OF_LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
 
 
 def small_config(norm="post", tying="three-way"):
-    sizes = TRANSLATOR | STACKS | LAYERS | dict(norm=norm, tying=tying)
+    sizes = OF_TRANSLATORS | OF_STACKS | OF_LAYERS | dict(norm=norm, tying=tying)
     if tying != "three-way":
         sizes["source_vocabulary_size"] = V + 2
     return TransformerConfig(**sizes)
@@ -65,7 +66,7 @@ def small_config(norm="post", tying="three-way"):
 
 def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
     fields |= dict(d_model=D, num_layers=2, dropout=0.2, norm=norm, max_length=T)
-    return kind(vocabulary_size=V, **LAYERS, **fields)
+    return kind(vocabulary_size=V, **OF_LAYERS, **fields)
 
 
 def small_tagger_config(norm="pre"):
@@ -73,11 +74,13 @@ def small_tagger_config(norm="pre"):
     return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
-def _model(config, *ids):
+def _model(config, *inputs_and_labels):
+    """Build the loss of a new model; inputs as for :func:`pair`, or those of a translator."""
+
     def make(rng):
         return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
-    return module(make, *(ids or (SOURCE, TARGET)), LABELS)
+    return module(make, *(inputs_and_labels or (SOURCE, TARGET, LABELS)))
 
 
 MODELS = [
@@ -115,11 +118,15 @@ MODELS = [
         3,
         1e-6,
     ),
-    Case("model, convolution", _model(ConvolutionalTranslatorConfig(**TRANSLATOR, **STACKS)), 3),
+    Case(
+        "model, convolution",
+        _model(ConvolutionalTranslatorConfig(**OF_TRANSLATORS, **OF_STACKS)),
+        3,
+    ),
     *(
         Case(
             f"model, recurrent, {name}",
-            _model(RecurrentTranslatorConfig(**TRANSLATOR, d_hidden=F, attention=attention)),
+            _model(RecurrentTranslatorConfig(**OF_TRANSLATORS, d_hidden=F, attention=attention)),
             3,
         )
         for name, attention in (("additive attention", "additive"), ("fixed vector", "none"))
@@ -127,11 +134,11 @@ MODELS = [
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",
-            _model(small_language_model_config(kind=kind), TARGET),
+            _model(small_language_model_config(kind=kind), TARGET, LABELS),
             3,
             1e-6,
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
-    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
+    Case("model, tagger", _model(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

@@ -1,8 +1,9 @@
-"""``minitransformer evaluate``: BLEU and other scores of a run on a split."""
+"""``minitransformer evaluate``: the scores of a trained model, of a translator BLEU and others."""
 
 import json
 
 from minitransformer.commands.arguments import (
+    SEARCH,
     add_accelerate,
     add_device,
     add_own,
@@ -25,13 +26,14 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
-OF_TESTS = ("split", "data_dir", "checkpoints", "output", "json")
+OF_TESTS = ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json")
 
 
 def add(parser):
     parser.description = (
-        "Translate a split and score it with sacreBLEU. What was not trained to translate is "
-        "validated once more; of the options, --device, --accelerate and --own are for that."
+        "Score a trained model. The translations of a split are scored by sacreBLEU; what was not "
+        "trained to translate is validated once more, for which --device, --accelerate and --own "
+        "are."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -57,7 +59,8 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
+    not_given = dict.fromkeys(SEARCH)  # so that it is told from what is given
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True, **not_given)
 
 
 def run(options):
@@ -67,12 +70,16 @@ def run(options):
     if not task_class(config).has_tests:
         return _validate(options, run_folder, config)
     sacrebleu_metrics()
+    for name, value in SEARCH.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     with own_functions(options):
         return _score(options, run_folder)
 
 
 def _validate(options, run_folder, config):
-    unused = [name for name in OF_TESTS if getattr(options, name)]
+    given = {name: getattr(options, name) for name in OF_TESTS}
+    unused = [name for name, value in given.items() if value is not None and value is not False]
     if unused:
         options.usage_error(
             f"{options.run_folder} was trained for {config.task}, and is validated once more; "

@@ -8,12 +8,7 @@ import os
 import shlex
 import sys
 
-from minitransformer.commands.arguments import (
-    add_device,
-    add_own,
-    add_run_folder,
-    own_functions,
-)
+from minitransformer.commands.arguments import add_device, add_own, add_run_folder, own_functions
 from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.terminal import bare, note

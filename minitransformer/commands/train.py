@@ -112,7 +112,12 @@ def run(options):
             pretrained = processes.first(Pretrained.of_run, options.pretrained)
         recipe = _new_recipe(options, pretrained)
         path = processes.first(_new_path, options, progress)
-    job = Job(recipe, path, device, progress, pretrained=pretrained, processes=processes)
+    job = Job(
+        *(recipe, path, device, progress),
+        pretrained=pretrained,
+        start_over=options.start_over,
+        processes=processes,
+    )
     if not options.resume:
         job.task.require_sense(recipe)
         if not options.dry_run:
@@ -166,10 +171,6 @@ def _begin(options, held, job):
     held.enter_context(only_training(job.folder.path))
     if not options.resume:
         _require_free(job.folder, options)  # still: another training may have begun and ended
-    if options.start_over:
-        job.progress.say(f"what was trained is now in {job.folder.set_aside()}")
-        if job.own:
-            job.folder.keep(own=job.own.content)
 
 
 def _dry_run(job):

@@ -108,15 +108,16 @@ def _label(axis, tokens, step, rotation=0):
         label.set(fontsize=9, rotation=rotation, parse_math=False)  # a $ is a $, not mathematics
 
 
-def loss_curves(metrics, path=None, *, score, package=()):
-    """Training and validation NLL (nats per token) over the steps, and the score below.
+def loss_curves(metrics, path=None, *, score, unit, package=()):
+    """Training and validation NLL over the steps, and the score below.
 
     Args:
         metrics: the rows of ``metrics.jsonl``, dicts with ``kind`` ``"train"`` (step, nll) or
             ``"validation"`` (step, nll, the score); other kinds are passed over. Where a step
             occurs more than once, as after a resume, its last row counts.
         path: file to save to, or None.
-        score: the Score of the task.
+        score: the Score of the task, and
+        unit: one of what its NLL is a mean of, in words.
         package: rows of the same kinds, of a training on the package's functions.
     """
     figure = _figure(figsize=(7, 6), layout="constrained")
@@ -131,7 +132,7 @@ def loss_curves(metrics, path=None, *, score, package=()):
         _plot(axes, metrics, kind, name, **style)
     style = dict(label="training, the package's functions", color="black", linestyle="--")
     _plot(losses, package, "train", "nll", **style)
-    losses.set_ylabel("NLL (nats per token)")
+    losses.set_ylabel(f"NLL (nats per {unit})")
     if losses.lines:
         losses.legend(frameon=False)
     scores.set_ylabel(f"validation {score.label}")

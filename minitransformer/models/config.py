@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from numbers import Integral, Real
 from typing import ClassVar, get_type_hints
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 
 TOO_MANY = 2**31  # of anything that is counted
 # More is no model that anybody trains, and a machine would be busy for hours with building it.
@@ -71,9 +71,3 @@ def require_count(name, value):
     """Raise a ValueError unless so many of anything can be there."""
     valid = isinstance(value, Integral) and not isinstance(value, bool) and 0 < value < TOO_MANY
     require(valid, f"{name}={value!r} must be a whole number, 1 or more, below {TOO_MANY}")
-
-
-def require(condition, message):
-    """Raise a ValueError with this message unless the condition holds."""
-    if not condition:
-        raise InputError(message)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
+from minitransformer.core.errors import require
 from minitransformer.core.module import Module
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.convolution import Convolution1d
@@ -30,7 +31,6 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 

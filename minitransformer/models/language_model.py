@@ -17,33 +17,22 @@ from minitransformer.layers.embedding import Embedding, OutputProjection, embedd
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.stacks import Encoder
-from minitransformer.models.token_config import TokenConfig
 from minitransformer.models.token_model import TokenModel, as_ids
-from minitransformer.models.transformer_config import (
-    parameters_of_stack,
-    require_heads,
-    require_norm,
-)
+from minitransformer.models.transformer_config import StackConfig
 
 
 @dataclass(frozen=True)
-class LanguageModelConfig(TokenConfig):
+class LanguageModelConfig(StackConfig):
     """The sizes and choices that make a language model.
 
     Attributes:
         vocabulary_size: number of token ids.
         d_model: width of the residual stream.
-        num_heads: attention heads, each d_model / num_heads wide.
-        d_ff: inner width of the feed-forward networks.
         num_layers: layers of the stack.
         max_length: the context, the most tokens that are seen at once.
         pad_id: the id that stands for no token.
-        dropout: P_drop on embeddings and on what each sublayer returns (section 5.4).
-        attention_dropout: on attention weights; the paper has none.
-        feed_forward_dropout: after the ReLU; the paper has none.
-        norm: ``"post"``, LayerNorm after the sum as in the paper, or ``"pre"``, before the
-            sublayer, with one more LayerNorm at the end of each stack.
-        epsilon: added to the variance in LayerNorm.
+
+    The others are those of every StackConfig.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -69,14 +58,8 @@ class LanguageModelConfig(TokenConfig):
 
     def num_parameters(self):
         """How many numbers such a model trains, known without building it."""
-        return (self.vocabulary_size + self.max_length) * self.d_model + parameters_of_stack(
-            self, self.num_layers, attentions=1
-        )
-
-    def __post_init__(self):
-        super().__post_init__()
-        require_heads(self, self.num_heads)
-        require_norm(self)
+        embedded = (self.vocabulary_size + self.max_length) * self.d_model
+        return embedded + self.parameters_of_stack(self.num_layers, attentions=1)
 
 
 class LanguageModel(TokenModel):

@@ -31,14 +31,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require
 from minitransformer.core.module import Module
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 

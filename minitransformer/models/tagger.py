@@ -15,8 +15,8 @@ first piece. Everywhere else there is no label, and nothing to learn.
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+from minitransformer.core.errors import require
 from minitransformer.layers.embedding import OutputProjection, embedding_weight
-from minitransformer.models.config import require
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,

@@ -4,7 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import ClassVar
 
-from minitransformer.models.config import ModelConfig, require, require_count
+from minitransformer.core.errors import require
+from minitransformer.models.config import ModelConfig, require_count
 
 LONGEST = 2**20
 

@@ -1,6 +1,6 @@
 """The sum of gradients between GPUs, one for each process, over NCCL, NVIDIA's library for that.
 
-The sum in a fixed order has the three steps of :mod:`minitransformer.parallel.mpi`, from GPU to
+The sum in a fixed order has the three steps of :mod:`minitransformer.parallel.sums`, from GPU to
 GPU; sends and receives of the first one make a group, in which all go on side by side.
 
 No process waits here. Each call puts work on the queue of the GPU, CuPy's current stream, and
@@ -33,8 +33,7 @@ class Nccl:
 
     Raises:
         MissingLibraryError: there is no NCCL.
-        DisagreementError: there is another one in another process, or another CuPy.
-        ProcessError: NCCL fails.
+        ProcessError: there is another one in another process, or another CuPy; or NCCL fails.
     """
 
     def __init__(self, device, processes):

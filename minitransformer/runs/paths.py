@@ -35,7 +35,7 @@ class RunPaths:
 
     Args:
         path: the folder.
-        kept: what every run of its task has, as :attr:`Task.kept_files` tells it.
+        kept: what every run of its task has, a KeptFile by its name.
 
     Attributes:
         attached: the paths of these, and of what a training may have, by the names in checkpoints.

@@ -15,7 +15,6 @@ from minitransformer.core.interrupts import Stopped, interrupts_noted, stopped_b
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.staging import staged
 from minitransformer.core.twins import accelerated
-from minitransformer.optim.schedule import Plateau
 from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 from minitransformer.runs.checkpoint.file import CheckpointError
@@ -31,8 +30,7 @@ class Trainer:
     Args:
         model: a Model.
         config: TrainingConfig.
-        run: RunFolder to log and save to, as the first of ``processes`` alone does: see
-            :attr:`Job.run`.
+        run: RunFolder to log and save to, of several processes that of a Job for all of them.
         task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
         processes: those that share the training.
@@ -52,9 +50,9 @@ class Trainer:
         self.task, self.progress, self.processes = task, progress, processes
         self.stepper, self.watch = TrainingStep(model, config, processes), Watch(self)
         self.optimizer, self.workers = self.stepper.optimizer, self.stepper.workers
-        task.workers = processes.shared(self.workers)
+        task.workers, progress.unit = processes.shared(self.workers), task.unit
         self.step = self.epoch = self.position = 0
-        self.best, self.plateau = None, Plateau(config.plateau_epochs)
+        self.best, self.plateau = None, config.new_plateau()
         self.seconds, self._clock = 0.0, None  # and when that was brought up to date
 
     def train(self):

@@ -101,7 +101,7 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
         default = f"(default: {setting.default}"  # of a Transformer, where others differ
         told = any(f"{default}{of}" in description for of in (")", " for tran"))
         assert setting.default == "" or told
-    assert "--epochs N passes over the training text (default: 30)" in entries
+    assert "--epochs N passes over the training data (default: 30)" in entries
 
 
 @pytest.mark.parametrize(

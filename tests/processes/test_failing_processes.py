@@ -197,7 +197,7 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
     text.write_text(text.read_text().upper())
     folder = "--run-folder", tmp_path / "run"
     said = of_two(("train", recipe, *folder), ("train", other, *folder))
-    assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
+    assert re.search("the training split is 40 pairs of SHA-256 .* in rank 1 on", said)
     assert not (tmp_path / "run").exists()
 
 

@@ -19,7 +19,8 @@ from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits
 from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.translation import TranslationData, mean_nll
+from minitransformer.tasks.text import one_pass
+from minitransformer.tasks.translation import TranslationData
 from minitransformer.training import session
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -248,7 +249,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     for entry in validations:
         kept = sum(len(batch.source) for batch in trainer.task.batches(entry["epoch"] - 1))
         assert entry["left_out"] == 40 - always - kept > 0
-        words = "training pairs left out because subword dropout made them too long"
+        words = "training examples left out because they became too long"
         assert f"epoch {entry['epoch']}: {words}: {entry['left_out']}\n" in report
 
 
@@ -311,7 +312,7 @@ def test_the_nll_of_a_validation_is_that_of_all_tokens_without_dropout():
             tokens += 1
     assert tokens == 1 + 2 + 5 + 9 + 4
     for max_tokens in (20, 1000):
-        nll = mean_nll(model, make_batches(pairs, max_tokens))
+        nll, _ = one_pass(model, make_batches(pairs, max_tokens))
         assert math.isclose(nll, total / tokens, rel_tol=1e-12)
 
 

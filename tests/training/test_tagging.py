@@ -182,7 +182,7 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
         (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
         (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
         (dict(unit="characters"), RecipeError, "unit, which is for language modelling, masked"),
-        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
     ],
