@@ -11,9 +11,10 @@ import warnings
 import pytest
 
 import minitransformer
-from minitransformer.commands import info
+from minitransformer.commands import cli, info
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
+from minitransformer.parallel.alone import Alone, DisagreementError
 
 
 def test_the_package_runs_as_a_module(monkeypatch, capsys):
@@ -95,6 +96,37 @@ def failing(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(info, "run", fail)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("train toy --from {}", "train toy --run-folder {}", "train toy --own {}", "train {}"),
+        *(
+            "train --resume {}",
+            "train multi30k --data-dir {}",
+            "train gpt --text {}",
+            "evaluate {}",
+        ),
+    ],
+)
+def test_processes_may_have_their_files_in_other_places(asked, monkeypatch):
+    """They are asked whether they were given one, and no more: machines differ in the rest."""
+    facts = []
+
+    class Several(Alone):
+        count = 2
+
+        def require_same(self, **of_rank):
+            facts.append(of_rank)
+            raise DisagreementError("that is all")
+
+    monkeypatch.setattr(cli, "all_processes", Several)
+    for place in ("/here/a", "/there/b"):
+        assert main(asked.format(place).split()) == 1
+    here, there = facts
+    assert here == there
+    assert "given" in here.values()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from minitransformer.evaluation.plots import (
     ATTENTION_COLOURS,
     attention_map,
     learning_rate,
+    positional_encodings,
 )
 from minitransformer.tasks.task import Score
 
@@ -63,6 +64,25 @@ def test_each_head_of_the_last_layer_has_a_panel(device):
         np.testing.assert_array_equal(shown(axes), weights)
 
 
+def test_another_layer_can_be_chosen():
+    figure = attention_map(WEIGHTS, SOURCE, TARGET, layer=0)
+    assert figure.get_suptitle() == "layer 1 of 2"
+    np.testing.assert_array_equal([shown(axes) for axes in panels(figure)], WEIGHTS[0])
+
+
+def test_the_mean_over_the_heads_is_one_panel():
+    figure = attention_map(WEIGHTS, SOURCE, TARGET, mean=True)
+    assert figure.get_suptitle() == "layer 2 of 2, mean of 3 heads"
+    (axes,) = panels(figure)
+    expected = (WEIGHTS[1, 0] + WEIGHTS[1, 1] + WEIGHTS[1, 2]) / 3
+    np.testing.assert_allclose(shown(axes), expected, rtol=1e-15)
+
+
+def test_one_map_is_one_panel():
+    (axes,) = panels(attention_map(WEIGHTS[0, 1].tolist(), SOURCE, TARGET))
+    np.testing.assert_array_equal(shown(axes), WEIGHTS[0, 1])
+
+
 def test_a_token_stands_beside_its_own_row_or_column():
     figure = attention_map(WEIGHTS, SOURCE, TARGET)
     figure.draw_without_rendering()
@@ -84,7 +104,7 @@ def test_all_panels_share_one_scale_from_zero_to_the_largest_weight():
 
 
 def test_no_attention_is_white_all_is_dark_and_more_is_darker_also_in_grey():
-    axes, *_ = panels(attention_map(WEIGHTS, SOURCE, TARGET))
+    (axes,) = panels(attention_map(WEIGHTS[0, 0], SOURCE, TARGET))
     assert axes.images[0].get_cmap() == colormaps[ATTENTION_COLOURS]
     colours = axes.images[0].get_cmap()(np.linspace(0, 1, 256))[:, :3]
     grey = colours @ [0.299, 0.587, 0.114]
@@ -131,7 +151,7 @@ def test_panels_fill_a_picture_of_handy_shape(num_heads, length, source_length, 
 
 def test_a_very_long_sentence_keeps_every_nth_label_at_its_place():
     source = [f"w{i}" for i in range(200)]
-    (axes,) = panels(attention_map(np.full((1, 1, 4, 200), 1 / 200), source, TARGET))
+    (axes,) = panels(attention_map(np.full((4, 200), 1 / 200), source, TARGET))
     places = axes.xaxis.get_ticklocs()
     assert 50 <= len(places) < 100
     assert texts(axes.xaxis.get_ticklabels()) == [source[int(place)] for place in places]
@@ -148,18 +168,20 @@ def test_dollars_are_money_not_mathematics(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("weights", "source", "target", "message"),
+    ("weights", "source", "target", "layer", "message"),
     [
-        (WEIGHTS, SOURCE[1:], TARGET, r"\(4, 5\), and there are 4 target and 4 source"),
-        (WEIGHTS, SOURCE, TARGET[1:], r"\(4, 5\), and there are 3 target and 5 source"),
-        (WEIGHTS.swapaxes(2, 3), SOURCE, TARGET, r"\(5, 4\), and there are 4 target"),
-        (np.empty((2, 3, 0, 5)), SOURCE, [], "at least one of each"),
-        (WEIGHTS[0], SOURCE, TARGET, r"shape \(3, 4, 5\); give \(layers, heads, T, S\)"),
+        (WEIGHTS, SOURCE[1:], TARGET, -1, r"\(4, 5\), and there are 4 target and 4 source"),
+        (WEIGHTS, SOURCE, TARGET[1:], -1, r"\(4, 5\), and there are 3 target and 5 source"),
+        (WEIGHTS.swapaxes(2, 3), SOURCE, TARGET, -1, r"\(5, 4\), and there are 4 target"),
+        (np.empty((2, 3, 0, 5)), SOURCE, [], -1, "at least one of each"),
+        (WEIGHTS[0], SOURCE, TARGET, -1, r"shape \(3, 4, 5\); give \(layers, heads, T, S\)"),
+        (WEIGHTS, SOURCE, TARGET, 2, "no layer 2; choose 0 to 1"),
+        (WEIGHTS, SOURCE, TARGET, -3, "no layer -3; choose 0 to 1"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(weights, source, target, message):
+def test_weights_that_do_not_fit_are_refused(weights, source, target, layer, message):
     with pytest.raises(ValueError, match=message):
-        attention_map(weights, source, target)
+        attention_map(weights, source, target, layer=layer)
 
 
 def test_loss_curves_show_nll_over_bleu():
@@ -236,12 +258,25 @@ def test_the_learning_rate_is_drawn_over_the_steps():
     assert axes.get_xlabel() == "step"
 
 
+def test_positional_encodings_are_drawn_with_zero_in_the_middle_of_the_colours(device):
+    encodings = np.array([[0.5, -0.25], [0.25, -2.0], [0.0, 1.0]])
+    figure = positional_encodings(device.asarray(encodings))
+    (axes,) = panels(figure)
+    np.testing.assert_array_equal(shown(axes), encodings)
+    assert axes.images[0].get_clim() == (-2, 2)
+    assert axes.get_ylim() == (2.5, -0.5)  # position 0 on top
+    assert axes.get_xlabel() == "dimension of the encoding"
+    assert axes.get_ylabel() == "position (tokens)"
+    assert figure.axes[-1].get_ylabel() == "value"
+
+
 @pytest.mark.parametrize(
     "draw",
     [
         lambda path: attention_map(WEIGHTS, SOURCE, TARGET, path),
         lambda path: loss_curves(METRICS, path),
         lambda path: learning_rate(METRICS, path),
+        lambda path: positional_encodings(np.eye(3), path),
     ],
 )
 def test_a_path_gets_a_png_in_print_resolution(draw, tmp_path):
@@ -264,7 +299,7 @@ def test_matplotlib_is_imported_only_to_draw_and_pyplot_never():
         from minitransformer.evaluation import plots
         assert "matplotlib" not in sys.modules
         plots.learning_rate([])
-        plots.attention_map([[[[1.0]]]], ["a"], ["b"])
+        plots.attention_map([[1.0]], ["a"], ["b"])
         assert "matplotlib.pyplot" not in sys.modules
     """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

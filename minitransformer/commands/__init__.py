@@ -1,1 +1,1 @@
-"""One file for each command: ``add`` describes it to its parser, ``run`` does it."""
+"""The command line (``cli.py``), a command a file: ``add`` describes it, ``run`` does it."""

@@ -190,7 +190,7 @@ def _asked(options):
     from minitransformer.tasks.task import task_class
 
     paths = {path for kind in KINDS for path in task_class(config_class(kind)).Data.paths}
-    places = {"recipe", "resume", "run_folder", "beginning", "text", *paths}
+    places = {"recipe", "resume", "run_folder", "pretrained", "text", *paths}
     asked = {"the command": options.command.split()[1]}
     for name, value in vars(options).items():
         if value is not None and name != "command" and not callable(value):

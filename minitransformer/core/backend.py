@@ -1,9 +1,9 @@
-"""NumPy on a CPU, CuPy on a CUDA GPU: the only module that knows one from the other.
+"""NumPy on a CPU, CuPy on a CUDA GPU: the module that knows one from the other.
 
-(But for the twins for CuPy, ``accelerate/cuda/``.) All other code asks an array for its namespace,
-``xp = array_namespace(x)``, and calls what both libraries spell the same way. The device is chosen
-once, at run time, by the user; nothing moves between host and device unless a function of this
-module is called to move it.
+(But for ``staging.py``, which copies ahead, and the twins, ``accelerate/cuda/``.) All other code
+asks an array for its namespace, ``xp = array_namespace(x)``, and calls what both libraries spell
+the same way. The device is chosen once, at run time, by the user; nothing moves between host and
+device unless a function of these modules is called to move it.
 """
 
 import sys

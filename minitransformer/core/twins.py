@@ -12,8 +12,8 @@ that the arrays belong to. Whoever reads a layer, prints its cache or checks its
 meets the reference, and nothing else. ``accelerate/`` is imported when they are first woken, and
 leaves alone what you have registered by then.
 
-In the same place functions of a learner stand in, ``with own("own.py"):`` (``own/``). Meanwhile all
-twins sleep, as one of a composite would bypass what is within it.
+In the same place functions of a learner stand in, ``with own("own.py"):`` (``course/own/``).
+Meanwhile all twins sleep, as one of a composite would bypass what is within it.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From source ids to target ids: greedy and beam search over what a model keeps of a prefix.
+"""What follows what was given: greedy and beam search over what a model keeps of a prefix.
 
     hypotheses = translate_ids(model, sources, beam_size=5)
 

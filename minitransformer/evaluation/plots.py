@@ -1,4 +1,4 @@
-"""Pictures: where the model looked, and how training went.
+"""Pictures: where the model looked, how training went, what the positional encodings look like.
 
 Each function takes plain arrays or the rows of ``metrics.jsonl``, returns a matplotlib Figure and,
 given a path, also saves it there, as PNG, PDF or SVG by its suffix; into an open file, as PNG. No
@@ -8,7 +8,10 @@ pyplot: no window opens and no figure stays behind. A notebook that shows the re
 
 import math
 
+import numpy as np
+
 from minitransformer.core.backend import to_host
+from minitransformer.core.errors import InputError
 from minitransformer.core.libraries import library
 
 ATTENTION_COLOURS = "Blues"  # white for a weight of nothing to dark for all, in grey too
@@ -19,23 +22,22 @@ _PANEL = 16.0  # inches: panels of more tokens than fit shrink their cells and s
 _TRAINING, _VALIDATION = "#0072b2", "#d55e00"  # blue and vermilion, distinct to every eye
 
 
-def attention_map(weights, source_tokens, target_tokens, path=None):
-    """Where the last layer looked in the source while it wrote each target token, as heat maps.
+def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1, mean=False):
+    """Where the decoder looked in the source while it wrote each target token, as heat maps.
 
     Args:
-        weights: cross-attention, (layers, heads, T, S); each row sums to 1.
+        weights: cross-attention, (layers, heads, T, S), or one map, (T, S); each row sums to 1.
         source_tokens: S strings.
         target_tokens: T strings; row t of the weights was used to choose target token t.
         path: file to save to, or None.
+        layer: which one to draw, 0 the first, -1 the last.
+        mean: one panel with the mean over the heads instead of one panel for each head.
 
     Raises:
-        ValueError: the shape of the weights does not match the tokens.
+        ValueError: the shape of the weights does not match the tokens; there is no such layer.
     """
-    weights = to_host(weights)
-    if weights.ndim != 4:
-        raise ValueError(f"the weights have the shape {weights.shape}; give (layers, heads, T, S)")
-    num_layers, num_heads, num_target, num_source = weights.shape
-    maps = weights[-1]  # (heads, T, S)
+    maps, title, panel_titles = _maps(to_host(weights), layer, mean)  # (panels, T, S)
+    num_panels, num_target, num_source = maps.shape
     if (num_target, num_source) != (len(target_tokens), len(source_tokens)) or not maps.size:
         raise ValueError(
             f"each map is (T, S) = ({num_target}, {num_source}), and there are "
@@ -45,7 +47,7 @@ def attention_map(weights, source_tokens, target_tokens, path=None):
     longer = max(num_target, num_source)
     cell = min(max(_CELL, 1 / longer), _PANEL / longer)  # inches
     width, height = num_source * cell, num_target * cell
-    num_rows, num_columns = _grid(num_heads, width, height)
+    num_rows, num_columns = _grid(num_panels, width, height)
     left, below = (0.08 * max(map(len, tokens)) for tokens in (target_tokens, source_tokens))
     figure = _figure(
         figsize=(
@@ -54,12 +56,12 @@ def attention_map(weights, source_tokens, target_tokens, path=None):
         ),
         layout="compressed",
     )
-    figure.suptitle(f"layer {num_layers} of {num_layers}", fontsize=11)
+    figure.suptitle(title, fontsize=11)
     grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
     largest = float(maps.max())  # one scale for all panels, so that they can be compared
-    for head, (axes, panel) in enumerate(zip(grid.flat, maps, strict=True), start=1):
+    for axes, panel, panel_title in zip(grid.flat, maps, panel_titles, strict=True):
         image = axes.imshow(panel, cmap=ATTENTION_COLOURS, vmin=0, vmax=largest)
-        axes.set_title(f"head {head}", fontsize=10)
+        axes.set_title(panel_title, fontsize=10)
     step = math.ceil(_CELL / cell)  # label every token, or every step-th where they are too small
     for axes in grid[:, 0]:
         axes.set_ylabel("target")
@@ -69,6 +71,26 @@ def attention_map(weights, source_tokens, target_tokens, path=None):
         _label(axes.xaxis, source_tokens, step, rotation=90)
     figure.colorbar(image, ax=grid, label="attention weight", aspect=40, pad=0.02)
     return _saved(figure, path)
+
+
+def _maps(weights, layer, mean):
+    """The maps to draw, (panels, T, S), the title above all and that of each."""
+    if weights.ndim == 2:
+        return weights[None], "", [""]
+    if weights.ndim != 4:
+        raise ValueError(
+            f"the weights have the shape {weights.shape}; "
+            "give (layers, heads, T, S) of one sentence, or (T, S) of one head"
+        )
+    num_layers, num_heads = weights.shape[:2]
+    if not -num_layers <= layer < num_layers:
+        raise InputError(
+            f"there is no layer {layer}; choose 0 to {num_layers - 1}, or -1 for the last"
+        )
+    title = f"layer {layer % num_layers + 1} of {num_layers}"
+    if mean:
+        return weights[layer].mean(axis=0)[None], f"{title}, mean of {num_heads} heads", [""]
+    return weights[layer], title, [f"head {head + 1}" for head in range(num_heads)]
 
 
 def _grid(num_panels, width, height):
@@ -153,6 +175,22 @@ def _finished(figure):
             axes.set_yticks([])
             axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", color="0.4")
     return figure
+
+
+def positional_encodings(table, path=None):
+    """The table of positional encodings (length, d_model) as a heat map, one row a position.
+
+    Its numbers have a sign, so the colours run from blue over white at 0 to red.
+    """
+    table = to_host(table)
+    figure = _figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    largest = float(np.abs(table).max())
+    image = axes.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+    axes.set_xlabel("dimension of the encoding")
+    axes.set_ylabel("position (tokens)")
+    figure.colorbar(image, label="value", pad=0.02)
+    return _saved(figure, path)
 
 
 def _figure(**options):

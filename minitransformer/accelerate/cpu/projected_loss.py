@@ -27,7 +27,7 @@ from minitransformer.loss import projected_loss as reference
 from minitransformer.loss.cross_entropy import check_targets
 
 # Rows of logits at a time, 16 MB at V = 8000: the matrix products are as fast as with all rows, and
-# the allocator still hands out the same memory again and again (see ``memory.py``).
+# the allocator still hands out the same memory again and again (see ``core/memory.py``).
 CHUNK = 512
 
 

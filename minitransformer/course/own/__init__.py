@@ -5,9 +5,9 @@
         ...
         print(mine.used, mine.others)
 
-The file is ``lessons/exercises/own.py``, filled in; ``exercises/own.py`` says how each of its parts
+The file is ``lessons/exercises/own.py``, filled in; ``exercises/own/`` says how each of its parts
 is checked, and ``minitransformer train toy --own FILE`` trains on it. What runs is asked of the one
-registry that twins stand in (``twins.py``).
+registry that twins stand in (``core/twins.py``).
 """
 
 from minitransformer.course.own.file import OwnFile, own

@@ -1,1 +1,1 @@
-"""Parallel text, vocabulary and batches: everything between files of sentences and id arrays."""
+"""Texts in pairs, alone and with labels: all between files of sentences and batches of ids."""
