@@ -38,8 +38,8 @@ BESIDE = {
     ),
     "accelerate": ({"loss", "optim", "layers", "core"}, {"__init__.py"}),
     "gradcheck": ({"core"}, {"cases", "commands", "course"}),
-    "cases": ({"gradcheck", "core"} | MATHEMATICS, {"commands", "course"}),
-    "data": ({"core"}, set().union(*ORDER[:-1]) - MATHEMATICS),
+    "cases": ({"gradcheck", "data", "core"} | MATHEMATICS, {"commands", "course"}),
+    "data": ({"core"}, set().union(*ORDER[:-1], {"cases"}) - MATHEMATICS),
 }
 
 # Of the standard library what takes milliseconds, and whatever pip brings beside NumPy.

@@ -8,11 +8,10 @@ import pytest
 from strict_cupy import strict
 
 from minitransformer import CPU, Adam, Buffer, Module, Parameter, Transformer, debug
-from minitransformer.cases.case import LABELS, SOURCE, TARGET
+from minitransformer.cases.case import BATCH, SOURCE, TARGET
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device, array_namespace, to_host
 from minitransformer.core.parameter import FlatParameters, mean_or_last
-from minitransformer.data.text.batches import Batch
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -536,7 +535,7 @@ def test_debug_names_the_parameter_whose_gradient_is_no_number():
 
 def test_debug_names_the_projection_when_a_loss_spoils_its_gradient():
     model = Transformer(small_config("pre", "none"))
-    _, cache = model.loss(Batch(SOURCE, TARGET, LABELS))
+    _, cache = model.loss(BATCH)
     _, (projection_cache, *_) = cache
     x, *_ = projection_cache
     x[0, 0, 5] = NAN  # only the gradient of the weight is made of it
@@ -552,7 +551,7 @@ def test_debug_looks_at_a_loss():
     model.output_projection.weight.data[3, 2] = NAN
     words = r"^nan first appears in the output of Transformer\.loss, at index \(\) of an array"
     with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.loss(Batch(SOURCE, TARGET, LABELS))
+        model.loss(BATCH)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.modules import module_pair, moved_from_start
 from minitransformer.layers.feed_forward import FeedForward
@@ -19,6 +20,7 @@ B, T, S, D, H, K, F, V = 3, 4, 5, 6, 2, 3, 7, 11
 SOURCE = np.array([[4, 7, 2, 9, 5], [3, 8, 7, 0, 0], [6, 1, 0, 0, 0]])  # (B, S), 0 is padding
 TARGET = np.array([[1, 5, 9, 3], [1, 4, 4, 0], [1, 7, 0, 0]])  # (B, T)
 LABELS = np.array([[5, 9, 3, 2], [4, 4, 2, 0], [7, 2, 0, 0]])  # (B, T)
+BATCH = Batch(SOURCE, TARGET, LABELS)
 SOURCE_MASK = padding_mask(SOURCE)  # (B, 1, 1, S)
 TARGET_MASK = causal_mask(TARGET) & padding_mask(TARGET)  # (B, 1, T, T)
 LONG = 9  # positions, more than a window covers

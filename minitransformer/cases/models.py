@@ -64,6 +64,18 @@ def small_config(norm="post", tying="three-way"):
     return TransformerConfig(**sizes)
 
 
+def small_restricted_config():
+    return RestrictedTransformerConfig(**vars(small_config("pre")), window=1)
+
+
+def small_convolution_config():
+    return ConvolutionalTranslatorConfig(**OF_TRANSLATORS, **OF_STACKS)
+
+
+def small_recurrent_config(attention):
+    return RecurrentTranslatorConfig(**OF_TRANSLATORS, d_hidden=F, attention=attention)
+
+
 def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
     fields |= dict(d_model=D, num_layers=2, dropout=0.2, norm=norm, max_length=T)
     return kind(vocabulary_size=V, **OF_LAYERS, **fields)
@@ -112,25 +124,10 @@ MODELS = [
             ),
         )
     ),
-    Case(
-        "model, restricted",
-        _model(RestrictedTransformerConfig(**vars(small_config("pre")), window=1)),
-        3,
-        1e-6,
-    ),
-    Case(
-        "model, convolution",
-        _model(ConvolutionalTranslatorConfig(**OF_TRANSLATORS, **OF_STACKS)),
-        3,
-    ),
-    *(
-        Case(
-            f"model, recurrent, {name}",
-            _model(RecurrentTranslatorConfig(**OF_TRANSLATORS, d_hidden=F, attention=attention)),
-            3,
-        )
-        for name, attention in (("additive attention", "additive"), ("fixed vector", "none"))
-    ),
+    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
+    Case("model, convolution", _model(small_convolution_config()), 3),
+    Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
+    Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",

@@ -35,9 +35,7 @@ def draw(run_folder):
     entries = run_folder.log.entries()
     logged = {entry["step"] for entry in entries}
     package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
-    task = task_class(config)
-    of_task = dict(score=task.score, unit=task.unit)
-    loss_curves = partial(plots.loss_curves, **of_task, package=package)
+    loss_curves = partial(plots.loss_curves, task=task_class(config), package=package)
     curves = loss_curves, plots.learning_rate
     for path, draw_curves in zip(run_folder.pictures, curves, strict=True):
         with written_whole(path) as file:

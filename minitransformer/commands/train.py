@@ -112,12 +112,8 @@ def run(options):
             pretrained = processes.first(Pretrained.of_run, options.pretrained)
         recipe = _new_recipe(options, pretrained)
         path = processes.first(_new_path, options, progress)
-    job = Job(
-        *(recipe, path, device, progress),
-        pretrained=pretrained,
-        start_over=options.start_over,
-        processes=processes,
-    )
+    how = dict(pretrained=pretrained, start_over=options.start_over, processes=processes)
+    job = Job(recipe, path, device, progress, **how)
     if not options.resume:
         job.task.require_sense(recipe)
         if not options.dry_run:

@@ -34,7 +34,8 @@ def prepare(job):
     recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
     recipe.training.require_used(recipe.model)
     there = run.exists()
-    if there and not job.start_over:
+    again = there and job.start_over
+    if there and not again:
         run.require_kept(job.own)
     elif not there:
         run.require_free(own=job.own, beginning=job.pretrained)
@@ -60,7 +61,7 @@ def prepare(job):
     pretrained = job.pretrained
     if stored:
         run.bind(stored.identity(), texts)
-        if not job.start_over:
+        if not again:
             run.require_bound()
         kept = {name: run.load_kept(name) for name in run.kept}
         pretrained = Pretrained.kept_in(run)
@@ -81,7 +82,7 @@ def prepare(job):
 
     task = job.task(recipe, kept, examples, validation, progress)
     own = job.own.content if job.own else None
-    if job.start_over:  # now that nothing speaks against it
+    if again:  # now that nothing speaks against it
         progress.say(f"what was trained is now in {run.set_aside()}")
         run.keep(own=own)
     run.create()
