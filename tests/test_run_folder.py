@@ -259,6 +259,17 @@ def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
     run.require_free()
 
 
+def test_a_run_that_begins_meanwhile_is_no_strangers_folder(run, monkeypatch):
+    """Then the lock says whose it is, or that it is a run."""
+
+    def seen_before_it_begins(run):
+        put(run.path / "metrics.jsonl")
+        return False
+
+    monkeypatch.setattr(RunFolder, "exists", seen_before_it_begins)
+    run.require_free()
+
+
 @pytest.mark.parametrize(
     ("name", "given", "option"),
     [("own.py", "own", "--own"), ("beginning.npz", "beginning", "--from")],

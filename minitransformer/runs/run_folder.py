@@ -85,13 +85,14 @@ class RunFolder(RunParameters):
         Raises:
             RunError: something else is there; says what.
         """
+        # Looked at before: a training that begins meanwhile makes a run of it, and nothing else.
+        inside = list(self.path.iterdir()) if self.path.is_dir() else []
         if self.exists():
             raise RunError(f"{self.path} holds a run already")
         if self.path.is_symlink() and not self.path.exists():
             raise RunError(f"{self.path} is a link to {self.path.readlink()}, where nothing is")
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file, and a run is a folder")
-        inside = self.path.iterdir() if self.path.exists() else []
         others = sorted(path.name for path in inside if not self._is_before_config(path))
         if others:
             held = ", ".join(others[:5]) + (", …" if len(others) > 5 else "")
