@@ -1,6 +1,7 @@
 """What the first of several processes alone touches, for all: a folder of files."""
 
 from functools import partial
+from os import PathLike
 
 
 class OnFirst:
@@ -21,4 +22,5 @@ class OnFirst:
         value = getattr(self._target, name)
         if callable(value):
             return lambda *args, **named: self._processes.first(partial(value, *args, **named))
-        return OnFirst(value, self._processes) if hasattr(value, "__dict__") else value
+        is_object = hasattr(value, "__dict__") and not isinstance(value, PathLike)
+        return OnFirst(value, self._processes) if is_object else value

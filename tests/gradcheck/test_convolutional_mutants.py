@@ -25,7 +25,7 @@ OF_DECODER = f"{OF_MEMORY} {OF_SAID} decoder attention"  # all but what stands b
 MUTANTS = {
     "the words of the source are no values": (
         ConvolutionalTranslator.encode_backward,
-        {"dx + de, embed_cache": "dx, embed_cache"},
+        {"dx + de, self": "dx, self"},
         OF_WORDS,
     ),
     "what the encoder made of them is no value": (
