@@ -6,23 +6,28 @@ The same decay as a term λ θ of the gradient would be divided by √v, too: pa
 are large would then decay less than others.
 """
 
+from dataclasses import dataclass
+
+from minitransformer.core.settings import Settings, positive
 from minitransformer.optim.adam import Adam
 
 
-class AdamW(Adam):
-    """Adam with a decay of all parameters, gains and biases among them.
+@dataclass(frozen=True)
+class AdamWSettings(Settings):
+    """What a recipe may say of AdamW.
 
-    Args:
-        flat, options: as for :class:`Adam`.
-        weight_decay: λ.
+    Attributes:
+        weight_decay: by which share of the learning rate parameters shrink in a step.
     """
 
-    settings = ("weight_decay",)
+    weight_decay: float = positive(0.01)
 
-    def __init__(self, flat, *, weight_decay=0.01, **options):
-        super().__init__(flat, **options)
-        self.weight_decay = weight_decay
+
+class AdamW(Adam):
+    """Adam with a decay of all parameters, gains and biases among them; arguments as for Adam."""
+
+    Settings = AdamWSettings
 
     def update(self, data, grad, m, v, learning_rate, scale):
-        data *= 1 - learning_rate * self.weight_decay
+        data *= 1 - learning_rate * self.settings.weight_decay
         super().update(data, grad, m, v, learning_rate, scale)

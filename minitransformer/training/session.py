@@ -148,7 +148,7 @@ def _require_same_recipe(run, recipe, wanted, stored):
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
-        *differing(asdict(recipe.training), asdict(stored.training)),
+        *differing(recipe.training.as_dict(), stored.training.as_dict()),
     ]
     if differences:
         named = ", ".join(

@@ -15,7 +15,6 @@ from minitransformer.core.interrupts import Stopped, interrupts_noted, stopped_b
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.staging import staged
 from minitransformer.core.twins import accelerated
-from minitransformer.optim.schedule import Plateau
 from minitransformer.parallel.alone import ALONE
 from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 from minitransformer.runs.checkpoint.file import CheckpointError
@@ -53,7 +52,7 @@ class Trainer:
         self.optimizer, self.workers = self.stepper.optimizer, self.stepper.workers
         task.workers, progress.unit = processes.shared(self.workers), task.unit
         self.step = self.epoch = self.position = 0
-        self.best, self.plateau = None, Plateau(config.plateau_epochs)
+        self.best, self.plateau = None, config.new_plateau()
         self.seconds, self._clock = 0.0, None  # and when that was brought up to date
 
     def train(self):

@@ -73,7 +73,7 @@ def test_no_field_stands_in_two_sections():
         for f in fields(part)
     ]
     assert len(names) == len(set(names))
-    assert {*names, "kind"} == {*settings(), *TransformerConfig.of_data}
+    assert {*names, "kind"} == {*settings(), *TransformerConfig.of_data, "options"}
 
 
 @pytest.mark.parametrize("name", RECIPES)
