@@ -1,5 +1,6 @@
-"""What every model promises, those of tokens, and those that translate; a kind new in the table is
-tried. What is no model of tokens learns from a batch of its task, as small as that is tested with.
+"""What every model promises, those of tokens, and those that translate.
+
+A kind new in the table is tried: of tokens on those here, another one on a batch of its task.
 """
 
 import copy
@@ -61,7 +62,7 @@ NARROW = dict(
     labels=" ".join(map(str, range(1, LABELS.max() + 1))),
 )
 PAIRS = Batch(SOURCE, TARGET, LABELS, int((LABELS != 0).sum()))
-EVERY_SECOND = np.where(np.arange(4) % 2, LABELS, 0)  # what is to be said of rows, (B, T)
+ROWS = LabelledBatch.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
 
 
 @pytest.fixture(params=EVERY, ids=str)
@@ -69,7 +70,7 @@ def made(request, monkeypatch, tmp_path):
     """The configuration of each kind, as by default but narrow, and what a model learns from."""
     monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
     digits.known(monkeypatch)
-    (kind, chosen), rows = request.param, LabelledBatch.of(TARGET, EVERY_SECOND)
+    kind, chosen = request.param
     of_kind = config_class(kind)
     if not issubclass(of_kind, TokenConfig):
         recipe = recipe_of_task(of_kind.task, tmp_path / "data").with_value("kind", kind)
@@ -78,7 +79,7 @@ def made(request, monkeypatch, tmp_path):
     has = {f.name for f in fields(of_kind)}
     narrow = {name: value for name, value in NARROW.items() if name in has}
     config = of_kind.of_vocabulary(V, **narrow, **chosen)
-    return config, PAIRS if config.task == "translation" else rows
+    return config, PAIRS if config.task == "translation" else ROWS
 
 
 @pytest.fixture

