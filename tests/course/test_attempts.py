@@ -1,0 +1,46 @@
+"""Plausible wrong answers to the exercises are told what is wrong with them, right ones pass."""
+
+import importlib
+
+import pytest
+from exercise_files import verdict_with
+
+from minitransformer.course.exercises import exercise_names, parts_of
+from minitransformer.course.exercises.parts import RIGHT, WRONG
+
+ATTEMPTS = {name: importlib.import_module(f"attempts.{name}") for name in exercise_names()}
+
+
+def rows(table):
+    """Exercise, function and row of all answers in the tables of that name."""
+    return [
+        pytest.param(name, function, row, id=f"{name}-{function}-{i}")
+        for name, answers in ATTEMPTS.items()
+        for function, of_function in getattr(answers, table, {}).items()
+        for i, row in enumerate(of_function)
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # nobody who overflows is stopped by one
+@pytest.mark.parametrize(("name", "function", "row"), rows("WRONG"))
+def test_a_wrong_answer_is_told_what_is_wrong_with_it(name, function, row, tmp_path):
+    answer, *says = row
+    verdict = verdict_with(name, function, answer, tmp_path)
+    assert verdict.status == WRONG
+    assert all(text in verdict.explanation for text in says)
+    assert "not checked" not in verdict.explanation  # of what is no gradient
+
+
+@pytest.mark.parametrize(("name", "function", "row"), rows("RIGHT"))
+def test_what_is_written_otherwise_is_right(name, function, row, tmp_path):
+    answer, *says = row
+    verdict = verdict_with(name, function, answer, tmp_path)
+    assert verdict.status == RIGHT
+    assert bool(verdict.explanation) == bool(says)
+    assert all(text in verdict.explanation for text in says)
+
+
+@pytest.mark.parametrize("name", exercise_names())
+def test_each_part_has_a_wrong_answer(name):
+    for part in parts_of(name):
+        assert ATTEMPTS[name].WRONG.keys() & {*part.functions}
