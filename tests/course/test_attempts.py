@@ -27,7 +27,8 @@ def test_a_wrong_answer_is_told_what_is_wrong_with_it(name, function, row, tmp_p
     answer, *says = row
     verdict = verdict_with(name, function, answer, tmp_path)
     assert verdict.status == WRONG
-    assert all(text in verdict.explanation for text in says)
+    for text in says:
+        assert text in verdict.explanation
     assert "not checked" not in verdict.explanation  # of what is no gradient
 
 
@@ -37,10 +38,10 @@ def test_what_is_written_otherwise_is_right(name, function, row, tmp_path):
     verdict = verdict_with(name, function, answer, tmp_path)
     assert verdict.status == RIGHT
     assert bool(verdict.explanation) == bool(says)
-    assert all(text in verdict.explanation for text in says)
+    for text in says:
+        assert text in verdict.explanation
 
 
 @pytest.mark.parametrize("name", exercise_names())
-def test_each_part_has_a_wrong_answer(name):
-    for part in parts_of(name):
-        assert ATTEMPTS[name].WRONG.keys() & {*part.functions}
+def test_each_function_has_a_wrong_answer(name):
+    assert ATTEMPTS[name].WRONG.keys() >= {f for part in parts_of(name) for f in part.functions}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, SOLUTION, STUBS, TEXT, solution_of_only, text_with
+from own_files import FUNCTIONS, STUBS, TEXT, solution_of_only, text_with
 from tiny_translator import write_recipe
 
 from minitransformer.commands.cli import main
@@ -184,12 +184,13 @@ def test_a_certificate_that_was_not_made_is_made_later(run, capsys):
 
 def test_a_run_on_the_packages_functions_does_not_go_on_with_others(recipe, capsys):
     assert train(recipe, *SMALL) == 0
-    assert train("--resume", "runs/captions", "--own", SOLUTION) == 1
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train("--resume", "runs/captions", "--own", mine) == 1
     assert "it is trained on the package's functions" in capsys.readouterr().err
 
 
 def test_a_wrong_function_is_refused_with_its_diagnosis_before_anything_is_made(recipe, capsys):
-    wrong = written(Path("mine.py"), WRONG_NORM)
+    wrong = solution_of_only(Path("mine.py"), "layer_norm", text=WRONG_NORM)
     assert train(recipe, "--own", wrong) == 1
     said = capsys.readouterr().err
     assert "wrong in mine.py: layer_norm. Mend it, or see what comes of it: --anyway" in said
@@ -199,7 +200,7 @@ def test_a_wrong_function_is_refused_with_its_diagnosis_before_anything_is_made(
 
 
 def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
-    wrong = written(Path("mine.py"), WRONG_NORM)
+    wrong = solution_of_only(Path("mine.py"), "layer_norm", text=WRONG_NORM)
     assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 0
     said = capsys.readouterr()
     assert "wrong, and used anyway: layer_norm\n" in said.err
@@ -208,7 +209,7 @@ def test_anyway_it_trains_and_the_loss_tells(recipe, capsys):
 
 
 def test_anyway_is_in_the_command_that_goes_on(recipe, capsys, monkeypatch):
-    wrong = written(Path("mine.py"), WRONG_NORM)
+    wrong = solution_of_only(Path("mine.py"), "layer_norm", text=WRONG_NORM)
     save = Trainer.save
 
     def interrupted(trainer):
@@ -223,14 +224,20 @@ def test_anyway_is_in_the_command_that_goes_on(recipe, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("slip", "says"),
+    ("name", "slip", "says"),
     [
-        (dict(layer_norm_backward={"dx, dgamma, dbeta": "dx, dgamma"}), "on a wrong layer_norm"),
-        (dict(relu_backward={"= cache": "= cash"}), "relu_backward raised NameError"),
+        ("layer_norm", {"dx, dgamma, dbeta": "dx, dgamma"}, "on a wrong layer_norm"),
+        (
+            "encoder_layer",
+            {"tuple(dnetwork), ": "(*dnetwork[:3], dnetwork[3][None]), "},
+            "encoder_layer_backward returned a gradient of shape (1, 8)",
+        ),
+        ("relu", {"= cache": "= cash"}, "relu_backward raised NameError"),
     ],
 )
-def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, slip, says):
-    wrong = written(Path("mine.py"), text_with(**slip))
+def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, name, slip, says):
+    text = text_with(**{f"{name}_backward": slip})
+    wrong = solution_of_only(Path("mine.py"), name, text=text)
     assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("minitransformer: ")
@@ -258,7 +265,8 @@ def test_a_file_in_which_nothing_is_written_trains_nothing(recipe, capsys):
 def test_somebody_elses_file_of_that_name_is_left_as_it_is(recipe, capsys):
     RUN.mkdir(parents=True)
     (RUN / "own.py").write_text("# somebody else's\n")
-    assert train(recipe, "--own", SOLUTION, *SMALL, "--run-folder", RUN) == 1
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, "--own", mine, *SMALL, "--run-folder", RUN) == 1
     assert "own.py is there already, and is not what this training has" in capsys.readouterr().err
     assert (RUN / "own.py").read_text() == "# somebody else's\n"
 
@@ -290,8 +298,9 @@ def test_anyway_goes_with_ones_own(recipe):
 
 
 def test_a_dry_run_runs_the_file_and_leaves_nothing(recipe, capsys):
-    assert train(recipe, "--own", SOLUTION, *SMALL, "--dry-run") == 0
-    assert "yours: linear" in capsys.readouterr().err
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train(recipe, "--own", mine, *SMALL, "--dry-run") == 0
+    assert "yours: relu" in capsys.readouterr().err
     assert not Path("runs").exists()
 
 
@@ -332,12 +341,14 @@ def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, 
     ],
 )
 def test_what_is_missing_of_a_part_is_named(tmp_path, capsys, slip, says):
-    assert command("check", written(tmp_path / "own.py", text_with(**slip))) == 1
+    (function,) = slip
+    path = written(tmp_path / "own.py", text_with(**slip))
+    assert command("check", path, function) == 1
     assert re.search(f"to do +{says}", capsys.readouterr().out)
 
 
 def test_a_wrong_forward_is_said_to_be_before_the_backward_is_written(tmp_path, capsys):
-    assert command("check", written(tmp_path / "own.py", HALF_AND_WRONG)) == 1
+    assert command("check", written(tmp_path / "own.py", HALF_AND_WRONG), "relu") == 1
     assert re.search(r"WRONG +relu .*\n.*negative entries become 0", capsys.readouterr().out)
 
 
@@ -387,7 +398,7 @@ def test_a_loop_that_never_ends_is_ended(tmp_path, capsys):
 )
 def test_state_in_a_global_and_writing_to_inputs_are_refused(tmp_path, capsys, slips, says):
     wrong = written(tmp_path / "own.py", text_with(**slips) + "\n\nLAST = []\n")
-    assert command("check", wrong) == 1
+    assert command("check", wrong, next(iter(slips))) == 1
     assert says in capsys.readouterr().out
 
 
@@ -397,7 +408,8 @@ def test_the_end_of_a_training_may_be_interrupted_and_made_up_for(recipe, capsys
 
     with monkeypatch.context() as patch:
         patch.setattr("minitransformer.commands.train.certify", interrupt)
-        assert train(recipe, "--own", SOLUTION, *SMALL) == 130
+        mine = solution_of_only(Path("own.py"), "relu")
+        assert train(recipe, "--own", mine, *SMALL) == 130
     said = capsys.readouterr().err
     run = RunFolder(RUN)
     assert f"the training is whole; its certificate: {run.resume_command()}\n" in said
@@ -443,7 +455,8 @@ def test_what_calls_a_half_written_function_is_right(tmp_path, capsys):
 
 
 def test_each_training_gets_a_folder_of_its_own(run, capsys):
-    assert train("captions.toml", "--own", "mine.py", *SMALL) == 0
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train("captions.toml", "--own", mine, *SMALL) == 0
     said = capsys.readouterr().err
     assert "minitransformer translate runs/own-2 --own runs/own-2/own.py" in said
     assert "is not finished" not in said
@@ -452,7 +465,8 @@ def test_each_training_gets_a_folder_of_its_own(run, capsys):
 @pytest.mark.parametrize("missing", ["model", "certificate"])
 def test_who_begins_anew_is_told_how_to_go_on_with_what_was_cut_off(run, missing, capsys):
     getattr(run, missing).unlink()
-    assert train("captions.toml", "--own", "mine.py", *SMALL) == 0
+    mine = solution_of_only(Path("mine.py"), "relu")
+    assert train("captions.toml", "--own", mine, *SMALL) == 0
     said = capsys.readouterr().err
     assert f"{run.path} is not finished; go on: {run.resume_command()}\n" in said
 

@@ -2,36 +2,29 @@
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from exercise_files import written
 from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from tiny_run import resize_toy_corpus
+from training_in_miniature import LETTERS, MODELS, OF_TRANSLATORS
 
 from minitransformer.commands.cli import main
 from minitransformer.course.own import own
 from minitransformer.course.own.layers import require_paper_layers
-from minitransformer.data.text.batches import LabelledBatch
-from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.generator import TextGenerator
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
-from minitransformer.models.masked_language_model import (
-    MaskedLanguageModel,
-    MaskedLanguageModelConfig,
-)
+from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
 from minitransformer.runs.run_folder import RunFolder
 
-SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_layers=2, max_length=8)
 OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}
 OPTIONS |= {"epochs": 3, "batch-tokens": 64, "warmup-steps": 10, "peak-learning-rate": 1e-2}
 SMALL = [str(x) for name, value in OPTIONS.items() for x in (f"--{name}", value)]
 RUN = Path("runs/own")
-OF_TRANSLATORS = {"decoder_layer", "greedy", "beam_search"}
 MIRRORED = text_with(encoder_layer={"    attention_caches": "    x = -x\n    attention_caches"})
 TEXT = "".join(f"{a} sees {b}.\n" for a in ("a dog", "a cat") for b in ("me", "you", "us")) * 6
 
@@ -69,83 +62,21 @@ def said(capsys, *arguments):
     return capsys.readouterr().out
 
 
-def windows():
-    ids = np.random.default_rng(0).integers(4, 9, (3, 9)).astype(np.int32)
-    return LabelledBatch.of(ids[:, :-1], ids[:, 1:])
-
-
-def gradients(model, rng):
-    model.zero_grad()
-    (loss, _), cache = model.loss(windows(), rng, smoothing=0.1)
-    model.loss_backward(1.0, cache)
-    return loss, model.flat.grad.copy()
-
-
-@pytest.mark.parametrize(
-    ("model_class", "config_class"),
-    [(LanguageModel, LanguageModelConfig), (MaskedLanguageModel, MaskedLanguageModelConfig)],
-)
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_whole_file_gives_the_gradients_of_the_package(model_class, config_class, norm):
-    model = model_class(config_class(9, norm=norm, **SIZES))
-    loss, grad = gradients(model, np.random.default_rng(1))
-    with own(SOLUTION) as mine:
-        own_loss, own_grad = gradients(model, np.random.default_rng(1))
-    assert_but_for_rounding(own_loss, loss, additions_of(model))
-    assert_but_for_rounding(own_grad, grad, 2 * additions_of(model))  # there and back
-    assert mine.others == set()
-    causal = {"causal_mask"} if model_class is LanguageModel else set()
-    assert mine.used >= {"encoder_layer", "encoder_layer_backward", "padding_mask", *causal}
-
-
-NEEDED = [
-    *("linear", "relu", "softmax", "cross_entropy", "embedding", "positional_encoding"),
-    *("layer_norm", "scaled_dot_product_attention", "multi_head_attention", "residual"),
-    *("feed_forward", "dropout", "encoder_layer"),
-]
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_each_pair_alone_is_called_both_ways(tmp_path, name):
-    model = LanguageModel(LanguageModelConfig(9, **SIZES))
-    with own(solution_of_only(tmp_path / "own.py", name)) as mine:
-        gradients(model, np.random.default_rng(1))
-    assert mine.used == {f for f in FUNCTIONS[name] if f != "sinusoidal_encoding"}
-
-
-@pytest.mark.parametrize(
-    "slip",
-    [
-        dict(causal_mask={"<=": ">="}),
-        dict(embedding_backward={"* scale": "* 1"}),
-        dict(encoder_layer={"    attention_caches": "    x = 2 * x\n    attention_caches"}),
-        dict(positional_encoding={"x + table": "x - table"}),
-        dict(positional_encoding_backward={"return dy": "return 2 * dy"}),
-    ],
-)
-def test_a_wrong_function_is_felt(tmp_path, slip):
-    model = LanguageModel(LanguageModelConfig(9, **SIZES))
-    _, grad = gradients(model, None)
-    with own(written(tmp_path / "own.py", text_with(**slip))):
-        _, wrong = gradients(model, None)
-    assert abs(wrong - grad).max() > 1e-2 * abs(grad).max()
-
-
 def test_a_text_is_gone_on_with_by_whole_layers_of_ones_own(tmp_path):
-    model = LanguageModel(LanguageModelConfig(9, **SIZES))
-    vocabulary = CharacterVocabulary.train(["abcde"])
-    expected = TextGenerator(model, vocabulary).generate("ab", 20, temperature=0)
+    model, _ = MODELS["language model"]("pre")
+    generate = partial(TextGenerator(model, LETTERS).generate, "ab", 20, temperature=0)
+    expected = generate()
     with own(SOLUTION) as mine:
-        assert TextGenerator(model, vocabulary).generate("ab", 20, temperature=0) == expected
+        assert generate() == expected
     assert "encoder_layer" in mine.used
     assert mine.others == set()
     with own(written(tmp_path / "own.py", MIRRORED)):
-        assert TextGenerator(model, vocabulary).generate("ab", 20, temperature=0) != expected
+        assert generate() != expected
 
 
 def test_reading_everything_anew_sees_as_much_as_the_cache_keeps():
     """Where the context of 8 is full, too."""
-    model = LanguageModel(LanguageModelConfig(9, **SIZES))
+    model, _ = MODELS["language model"]("pre")
     kept = text_decoder_for(model)
     with own(SOLUTION):
         anew = text_decoder_for(model)

@@ -12,7 +12,7 @@ from exercise_files import written
 from own_files import FUNCTIONS, PART_OF, SOLUTION, STUBS, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
-from training_in_miniature import batch, tiny_model, train
+from training_in_miniature import MODELS, OF_TRANSLATORS, batch, gradients, tiny_model, train
 
 from minitransformer.accelerate.cpu.layer_norm import layer_norm as layer_norm_twin
 from minitransformer.core.backend import to_host
@@ -31,15 +31,33 @@ X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, name, norm):
+EACH = [("transformer", norm, name) for norm in ("pre", "post") for name in FUNCTIONS]
+EACH += [("language model", "pre", name) for name in FUNCTIONS if name not in OF_TRANSLATORS]
+
+
+@pytest.mark.parametrize(("kind", "norm", "name"), EACH)
+def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, kind, norm, name):
     """Even where twins are awake, some of which compute what is within a composite themselves."""
     with own(solution_of_only(tmp_path / "own.py", name)) as mine, accelerated():
-        train(1, norm)
+        train(1, norm, kind)
     assert [part.functions[0] for part in mine.written] == [name]
-    assert mine.used == set(FUNCTIONS[name])
+    learned = {"sinusoidal_encoding"} if kind == "language model" else set()  # its positions are
+    assert mine.used == set(FUNCTIONS[name]) - learned
     assert mine.others.isdisjoint(FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_whole_file_gives_the_gradients_of_the_package(kind, norm):
+    model, data = MODELS[kind](norm)
+    loss, grad = gradients(model, data, np.random.default_rng(1))
+    with own(SOLUTION) as mine:
+        own_loss, own_grad = gradients(model, data, np.random.default_rng(1))
+    assert_but_for_rounding(own_loss, loss, additions_of(model))
+    assert_but_for_rounding(own_grad, grad, 2 * additions_of(model))  # there and back
+    assert mine.others == set()
+    causal = set() if kind == "masked language model" else {"causal_mask"}
+    assert mine.used >= {"encoder_layer", "encoder_layer_backward", "padding_mask", *causal}
 
 
 def test_of_a_whole_file_none_of_the_packages_functions_runs():
@@ -66,6 +84,24 @@ def test_a_wrong_function_is_felt(tmp_path):
         wrong, *_ = train(5)
     assert wrong[0] == pytest.approx(losses[0], rel=1e-6)  # the forward is right
     assert abs(wrong - losses).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        dict(causal_mask={"<=": ">="}),
+        dict(embedding_backward={"* scale": "* 1"}),
+        dict(encoder_layer={"    attention_caches": "    x = 2 * x\n    attention_caches"}),
+        dict(positional_encoding={"x + table": "x - table"}),
+        dict(positional_encoding_backward={"return dy": "return 2 * dy"}),
+    ],
+)
+def test_a_wrong_function_is_felt_by_a_language_model(tmp_path, slip):
+    model, data = MODELS["language model"]("pre")
+    _, grad = gradients(model, data)
+    with own(written(tmp_path / "own.py", text_with(**slip))):
+        _, wrong = gradients(model, data)
+    assert abs(wrong - grad).max() > 1e-2 * abs(grad).max()
 
 
 def test_what_a_written_function_calls_may_be_a_stub(tmp_path):

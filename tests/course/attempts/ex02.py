@@ -8,6 +8,7 @@ WRONG = {
         ({"np.prod([1 + slope for slope in slopes])": "sum(slopes)"}, "1 plus something"),
         ({"np.prod([1 + slope for slope in slopes])": "1 + sum(slopes)"}, "1 plus something"),
     ],
+    "gram": [({"x @ x.T": "x.T @ x"}, "has the shape")],
     "gram_backward": [
         ({"(dy + dy.T)": "dy"}, "WRONG  dx"),
         ({"(dy + dy.T)": "2 * dy"}, "symmetric dy"),

@@ -8,6 +8,7 @@ WRONG = {
         ({"(growth ** (1 / num_blocks) - 1) / v": "(growth - 1) / (num_blocks * v)"},
          "its square"),  # the growth of pre-norm
     ],
+    "gated_residual": [({"x + alpha * h": "x + h"}, "z for alpha = 0.7 is")],
     "gated_residual_backward": [
         ({"alpha * dz": "dz"}, "Only dh is wrong"),
         ({"return dz": "return alpha * dz"}, "Only dx is wrong"),
