@@ -3,7 +3,7 @@
 import importlib
 
 import pytest
-from exercise_files import verdict_with
+from exercise_files import text_with, verdict_with
 
 from minitransformer.course.exercises import exercise_names, parts_of
 from minitransformer.course.exercises.parts import RIGHT, WRONG
@@ -40,6 +40,19 @@ def test_what_is_written_otherwise_is_right(name, function, row, tmp_path):
     assert bool(verdict.explanation) == bool(says)
     for text in says:
         assert text in verdict.explanation
+
+
+@pytest.mark.parametrize(
+    ("slip", "says"),
+    [
+        ({"dx / d": "dx"}, "stands 0 times"),
+        ({"c": "d"}, "stands 6 times"),
+        ({"dx / c": "dx / c"}, "changes nothing"),
+    ],
+)
+def test_a_slip_in_what_does_not_stand_there_once_or_that_is_none_is_an_error(slip, says):
+    with pytest.raises(ValueError, match=says):
+        text_with("ex07", dx_when_scaled=slip)
 
 
 @pytest.mark.parametrize("name", exercise_names())

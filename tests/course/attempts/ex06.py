@@ -22,5 +22,5 @@ WRONG = {
         ({"_turned(x, 1)": "_turned(x.swapaxes(1, 2), 1).swapaxes(1, 2)"},  # by head
          "neighbouring features are a pair"),
     ],
-    "rotary_backward": [({"(dy, -1)": "(dy, 1)"}, "dx")],
+    "rotary_backward": [({"(dy, -1)": "(dy, 1)"}, "WRONG  dx")],
 }

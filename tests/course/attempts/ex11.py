@@ -28,6 +28,6 @@ WRONG = {
     ],
     "lean_stack_backward": [
         (starts_over, "a layer's forward ran 4 times"),
-        ({"reversed(layers), reversed(cache)": "layers, cache"}, "dx"),
+        ({"reversed(layers), reversed(cache)": "layers, cache"}, "WRONG  dx"),
     ],
 }

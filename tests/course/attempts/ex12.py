@@ -23,7 +23,7 @@ WRONG = {
         ({" / (1 - p)": ""}, "mean over many draws"),
         ({"u >= p": "u < p"}, "mean over many draws"),
     ],
-    "drop_path_backward": [({"dy * scale": "dy / 0.7"}, "dh")],
+    "drop_path_backward": [({"dy * scale": "dy / 0.7"}, "WRONG  dh")],
     "factored_second_moment": [
         ({" / rows.mean()": ""}, "its row means must be rows"),
         ({FACTORED: "v", "squares =": f"v = {FACTORED}\n    squares ="},  # of the old ones

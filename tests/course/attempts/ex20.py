@@ -16,8 +16,6 @@ def taps_not_turned_round(dy, cache):
     return dx, *backward(dy, cache)[1:]
 
 
-CENTRED = {"(k - 1, 0)": "(k - 2, 1)"}
-
 WRONG = {
     "receptive_field": [
         ({"return seen": "return seen - 1"}, "an input sees itself"),
@@ -42,7 +40,7 @@ WRONG = {
     "separable_convolution": [
         ({"depthwise[tap]": "depthwise[k - 1 - tap]"}, "wrong end"),
         ({" + bias": ""}, "bias is missing"),
-        (CENTRED, "the window is centred"),
+        ({"(k - 1, 0)": "(k - 2, 1)"}, "the window is centred"),
     ],
     "separable_convolution_backward": [
         (taps_not_turned_round, "the kernel is not turned round"),

@@ -249,7 +249,7 @@ WRONG = {
         ({"said.shape[1] <= max_length and ": ""}, "more than max_length=3"),
         ({"return said[:, 1:]": "return said"}, "without the start symbol"),
         ({"argmax": "argmin"}, "the one of the highest log P"),
-        ({"log_probabilities(said)": "log_probabilities(said[:, -1])"}, "said must be integers (N, t)"),
+        ({"log_probabilities(said)": "log_probabilities(said[:, -1])"}, "said must be integers"),
     ],
     "beam_search": [
         ({"h[1] / ((5 + len(h[0])) / 6) ** alpha": "h[1]"}, "not by log P alone"),
@@ -261,7 +261,7 @@ WRONG = {
         ({"axis=None)[:beam_size]": "axis=None)[: beam_size - len(found)]"}, "however many"),
         ({"said, total = said[~ended], total[~ended]": "pass"}, "leaves the beam"),
         ({"while len(said)": "while len(found) < beam_size and len(said)"}, "may score higher"),
-        ({"log_probabilities(said)": "log_probabilities(said[:, -1])"}, "said must be integers (N, t)"),
+        ({"log_probabilities(said)": "log_probabilities(said[:, -1])"}, "said must be integers"),
         ({"total[:, None] + log": "log"}, "the sum of log P of all its tokens"),
         ({"best = best[log_p.ravel()[best] > -np.inf]": "pass"}, "has log P = −∞"),
         ({"(said, total)))[:beam_size]": "(said, total)))"}, "at most beam_size"),
