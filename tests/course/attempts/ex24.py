@@ -90,7 +90,6 @@ def even_and_odd_places(gradients, send):
 COUNTED = "all_reduce([np.append(len(x), x.sum(axis=0)) for x in shards])"
 MEAN = "np.array(sums) / rows"
 SQUARES = "((x - mean) ** 2).sum(axis=0)"
-KEPT = "held[p][keeps[p] : keeps[p] + length]"
 
 WRONG = {
     "from_own_means": [
@@ -168,7 +167,7 @@ RIGHT = {
     "ring_round": [(in_two_halves_of_their_own,)],
     "halving_doubling": [
         (even_and_odd_places,),
-        ({f"{KEPT} += received[p]":  # adds to what it has received
-          f"received[p] += {KEPT}\n            {KEPT} = received[p]"},),
+        ({"length] = received[p]":  # what it has received is its own to write to
+          "length] = received[p]\n            received[p][:] = 0"},),
     ],
 }
