@@ -29,8 +29,6 @@ from minitransformer.tasks.translation import mean_nll
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
-
-
 EACH = [("transformer", norm, name) for norm in ("pre", "post") for name in FUNCTIONS]
 EACH += [("language model", "pre", name) for name in FUNCTIONS if name not in OF_TRANSLATORS]
 
