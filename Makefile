@@ -14,8 +14,8 @@ SIDE_BY_SIDE := -n auto --dist worksteal
 NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
-.PHONY: help demo lessons site test test-all test-kernels test-lowest lint format gradcheck test-gpu \
-	gpu-report package clean
+.PHONY: help demo lessons site test test-all coverage test-kernels test-lowest lint format gradcheck \
+	test-gpu gpu-report package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -35,7 +35,10 @@ site: $(TOY) ## build the site of lessons, explorer and API reference: build/sit
 test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow ones
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
-test-all: $(INSTALLED) ## run all tests, whole lessons among them, and measure coverage
+test-all: $(INSTALLED) ## run all tests, whole lessons among them
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+
+coverage: $(INSTALLED) ## run all tests twice as slowly, and tell which lines they leave out
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov
 
 test-kernels: $(INSTALLED) ## run make test's with each set of kernels of OpenBLAS, on one thread and two

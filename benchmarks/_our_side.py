@@ -125,7 +125,8 @@ class OurSide:
         return peaks
 
     def _trainer(self, config, dtype="float32"):
-        from minitransformer.core.workers import default_shards
+        from minitransformer.core.backend import CPU
+        from minitransformer.core.workers import available_cores, default_shards
         from minitransformer.models.transformer import Transformer
         from minitransformer.tasks.translation import Translation
         from minitransformer.training.config import TrainingConfig
@@ -141,7 +142,9 @@ class OurSide:
         model = Transformer(config, device=self.device, dtype=dtype)
         for path, parameter in model.named_parameters():
             parameter.data[...] = self.device.asarray(self.workload.weights[path])
-        shards = default_shards(self.device, max(batch.size for batch in self.batches))
+        shards = 1
+        if self.device == CPU:
+            shards = default_shards(max(batch.size for batch in self.batches), available_cores())
         training = TrainingConfig(
             label_smoothing=settings.smoothing,
             clip_norm=settings.clip_norm,

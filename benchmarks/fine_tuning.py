@@ -37,6 +37,7 @@ from minitransformer.commands.cli import main as minitransformer
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.tagging import Tagging
+from minitransformer.tasks.task import run_at
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 
@@ -92,7 +93,7 @@ def _train(folder, recipe, *options):
         command = ["--resume", folder] if begun else [recipe, "--run-folder", folder, *options]
         if status := minitransformer(["train", *map(str, command)]):
             sys.exit(status)
-    return run
+    return run_at(folder)
 
 
 def test_scores(run):

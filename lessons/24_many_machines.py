@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | In the paper | section 5.2: one machine with eight GPUs |
-# | In the package | `minitransformer/training/step.py`; `minitransformer/parallel/`: `alone.py`, `mpi.py` |
+# | In the package | `minitransformer/training/step.py`; `minitransformer/parallel/`: `alone.py`, `mpi.py`, `sums.py` |
 # | You need | the chain rule; mean and variance. Nothing here needs a second machine |
 # | Time | an hour to read, two for the exercises |
 
@@ -44,7 +44,7 @@ from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.parallel.alone import add_up
-from minitransformer.parallel.mpi import Mpi
+from minitransformer.parallel.sums import MpiSums
 from minitransformer.training.step import step_seed
 
 use_style()
@@ -702,7 +702,7 @@ for P in (1, 2, 4, 8):
 # until all processes are there.
 
 # %%
-source_of(Mpi._add_in_order, add_up)
+source_of(MpiSums._add_in_order, add_up)
 
 # %% [markdown]
 # One more sum has to be the same everywhere: the norm of the gradient, by which it is clipped. One process computes it

@@ -88,6 +88,7 @@ UPSTREAM = ("dy", "dloss")  # gradients that are given, of the outputs y and los
 SMOOTHING = 0.1
 LEARNING_RATE = 1e-3
 STEPS = 20
+STORE = f"run python {Path(__file__).with_name('make_torch_vectors.py')}, which needs PyTorch"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Case:
         inputs: by name, arrays, or shapes to draw; those in UPSTREAM go to ``backward``.
         arguments: of our forward, from all arrays; by default the inputs in their order.
         tolerances: for each dtype to compare in, the largest relative error of any tensor.
-        stored: whether torch's results are in VECTORS; without them they are compared live alone.
+        stored: whether torch's results are in VECTORS, as ``make_torch_vectors.py`` writes them;
+            without them they are compared live alone.
     """
 
     name: str
@@ -177,6 +179,7 @@ def pack(arrays):
 def stored_results(case):
     """What torch computed in float64 when ``make_torch_vectors.py`` was last run."""
     with np.load(VECTORS, allow_pickle=False) as vectors:
+        assert case.name in vectors, f"{VECTORS} has nothing for {case.name!r}: {STORE}"
         packed = vectors[case.name]
     return {name: packed[name] for name in packed.dtype.names}
 
@@ -398,6 +401,7 @@ def _of_norm(norm):
         lambda twin, t: twin.encoder(t, norm),
         encoded,
         encoder_arguments,
+        stored=False,  # in the whole model they are
     )
     yield Case(
         f"decoder, {norm}-norm",
@@ -405,6 +409,7 @@ def _of_norm(norm):
         lambda twin, t: twin.decoder(t, norm),
         decoded,
         decoder_arguments,
+        stored=False,  # in the whole model they are
     )
     # Tying has nothing to do with the norm.
     for tying in ("three-way", "two-way", "none") if norm == "pre" else ("three-way",):
@@ -540,7 +545,7 @@ CASES = [
     ),
     Case(
         "attention, multi-head self, causal and padding mask",
-        SelfAttention,
+        lambda rng: SelfAttention(MultiHeadAttention(D, H, rng)),
         lambda twin, t: twin.self_attention(t),
         dict(x=(B, T, D), target=TARGET, dy=(B, T, D)),
         lambda a: (a["x"], _self_mask(a["target"])),
@@ -574,7 +579,7 @@ CASES = [
     ),
     Case(
         "restricted_attention, multi-head self",
-        lambda rng: SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng)),
+        lambda rng: SelfAttention(RestrictedSelfAttention(D, H, 2, rng)),
         lambda twin, t: twin.restricted_self_attention(t, 2),
         dict(x=(B, LONG, D), dy=(B, LONG, D)),
     ),

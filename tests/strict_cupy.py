@@ -81,9 +81,10 @@ class StrictArray:
 
     def __setitem__(self, key, value):
         key = _index(key)
-        places = np.arange(self.size).reshape(self.shape)[key]
-        if len(np.unique(places)) < places.size:
-            raise IndexError("an index occurs twice; which of its values stays is undefined")
+        if any(isinstance(k, np.ndarray) and k.dtype != bool for k in key):
+            places = np.arange(self.size).reshape(self.shape)[key]
+            if len(np.unique(places)) < places.size:
+                raise IndexError("an index occurs twice; which of its values stays is undefined")
         self._data[key] = _operand(value)
 
     def __bool__(self):

@@ -14,10 +14,12 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
+from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import run_at
 from minitransformer.tasks.text import TextTask
 from minitransformer.training.recipe import Recipe
 
@@ -85,7 +87,7 @@ def translate(run):
 
 
 def info(run):
-    return run_facts(RunFolder(run))
+    return run_facts(run_at(run))
 
 
 # What each of them refuses
@@ -137,13 +139,13 @@ def another_rate(run, other):
 def a_shortened_text(run, other):
     for path in (run.parent / "corpus").glob("train.*"):
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:30]))
-    return "the training text has changed: it is 30 pairs of SHA-256 "
+    return "the training data have changed: they are 30 pairs of SHA-256 "
 
 
 def a_replaced_text(run, other):
     for path in (other.parent / "corpus").glob("validation.*"):
         shutil.copy(path, run.parent / "corpus")
-    return "the validation text has changed: it is 6 pairs of SHA-256 "
+    return "the validation data have changed: they are 6 pairs of SHA-256 "
 
 
 OF_THE_MODEL = [
@@ -289,7 +291,7 @@ def test_a_run_that_notes_no_file_of_a_learners_goes_on_without_one(original, un
 def test_the_vocabulary_of_another_size_is_refused_without_a_note_too(run):
     made_old(run)
     texts = (run.parent / "corpus" / "train.source").read_text().splitlines()
-    Vocabulary.train(texts, 30).save(run / "vocabulary.model")
+    save_vocabulary(run / "vocabulary.model", Vocabulary.train(texts, 30))
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(RunError, match=r"has 30 pieces and the model of .* 36; take both"),

@@ -18,18 +18,18 @@ from minitransformer import Adam, Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
 from minitransformer.runs import checkpoint
-from minitransformer.runs.checkpoint import (
+from minitransformer.runs.checkpoint.arrays import average, load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.file import (
     CheckpointError,
     NewerFormatError,
-    average,
+    load_checkpoint,
+    save_checkpoint,
+)
+from minitransformer.runs.checkpoint.folder import (
     checkpoint_path,
     checkpoints,
-    load_checkpoint,
-    load_model_arrays,
-    model_arrays,
     newest_checkpoint,
     prune,
-    save_checkpoint,
 )
 
 ARRAYS = {
@@ -229,7 +229,8 @@ def test_the_file_is_flushed_before_its_name_and_its_name_before_the_return(tmp_
 SAVE_FOR_EVER = """
 import itertools, sys
 import numpy as np
-from minitransformer.runs.checkpoint import checkpoint_path, prune, save_checkpoint
+from minitransformer.runs.checkpoint.file import save_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoint_path, prune
 
 for step in itertools.count(1):
     arrays = {f"w{i}": np.full(100_000, step, np.float32) for i in range(5)}
@@ -836,10 +837,3 @@ def test_pruning_never_deletes_the_newest_whole_checkpoint(tmp_path):
     with pytest.warns(UserWarning, match="passed over: "):
         prune(tmp_path, keep=[paths[4]])
     assert checkpoints(tmp_path) == [paths[2], paths[4]]
-
-
-def test_pruning_clears_what_killed_writers_left(tmp_path):
-    save_steps(tmp_path, [1])
-    (tmp_path / "step-00000002.npz.4711.tmp").touch()
-    prune(tmp_path, keep=[])
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001.npz"]

@@ -14,7 +14,7 @@ import minitransformer
 from minitransformer.commands import cli, info
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
-from minitransformer.parallel.alone import Alone, DisagreementError
+from minitransformer.parallel.alone import Alone, ProcessError
 
 
 def test_the_package_runs_as_a_module(monkeypatch, capsys):
@@ -119,7 +119,7 @@ def test_processes_may_have_their_files_in_other_places(asked, monkeypatch):
 
         def require_same(self, **of_rank):
             facts.append(of_rank)
-            raise DisagreementError("that is all")
+            raise ProcessError("that is all")
 
     monkeypatch.setattr(cli, "all_processes", Several)
     for place in ("/here/a", "/there/b"):

@@ -70,7 +70,7 @@ attention.softmax = lambda x, mask=None: softmax(x, np.ones(x.shape, bool))
 """
 ELSEWHERE = """
 from minitransformer.core.backend import Device
-from minitransformer.training import staging
+from minitransformer.core import staging
 uploaded = staging.uploaded
 staging.uploaded = lambda batch, device: uploaded(batch, Device(device.name, device.xp, 0))
 """

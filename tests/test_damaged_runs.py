@@ -27,8 +27,9 @@ from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import run_at
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -192,7 +193,7 @@ def loaded(run):
 
 
 def information(run):
-    facts = run_facts(RunFolder(run))
+    facts = run_facts(run_at(run))
     return {name: str(fact).replace(str(run), "RUN") for name, fact in facts.items()}
 
 

@@ -6,6 +6,7 @@ waiting for the device, copies from the host.
 
 from dataclasses import replace
 
+import normed
 import numpy as np
 import pytest
 from strict_cupy import strict
@@ -24,7 +25,7 @@ from minitransformer.optim.adam import Adam
 STAND_IN = Device("stand-in", strict)
 TOLERANCE = 1e-5
 
-LAYERS = [case for case in CASES if not case.name.startswith("model,")]
+LAYERS = [case for case in CASES if not case.name.startswith("model,")] + normed.CASES
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])

@@ -89,16 +89,6 @@ def test_scores_survive_json():
     assert Scores(**json.loads(json.dumps(scores.as_dict()))) == scores
 
 
-def test_printed_scores_carry_their_signatures():
-    assert str(Scores(41.04, 42.0, 63.25, 0.0, SIGNATURES, 1000)) == (
-        "1000 sentences\n"
-        f"BLEU              41.0  {SIGNATURES['bleu_cased_13a']}\n"
-        f"BLEU lowercased   42.0  {SIGNATURES['bleu_lowercased']}\n"
-        f"chrF2             63.2  {SIGNATURES['chrf2']}\n"
-        "exact match %      0.0"
-    )
-
-
 def test_a_table_has_a_row_for_each_checkpoint_and_each_signature_once():
     rows = {
         "step 500": Scores(9.5, 10.0, 31.2, 0.0, SIGNATURES, 1000),

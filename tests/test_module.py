@@ -15,7 +15,7 @@ from minitransformer.core.parameter import FlatParameters, mean_or_last
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
-from minitransformer.runs.checkpoint import model_arrays
+from minitransformer.runs.checkpoint.arrays import model_arrays
 
 
 class Tree(Module):

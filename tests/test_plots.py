@@ -17,7 +17,8 @@ from minitransformer.evaluation.plots import (
     learning_rate,
     positional_encodings,
 )
-from minitransformer.tasks.task import Score
+from minitransformer.tasks.language_modelling import LanguageModelling
+from minitransformer.tasks.translation import Translation
 
 SOURCE = ["▁Der", "▁Hund", "▁läuft", ".", "</s>"]
 TARGET = ["▁The", "▁dog", "▁runs", "</s>"]
@@ -31,7 +32,7 @@ METRICS = [
     {"kind": "end", "step": 200},
     {"kind": "validation", "step": 300, "epoch": 3, "nll": 3.0, "bleu": 20.5},
 ]
-loss_curves = partial(plots.loss_curves, score=Score("bleu", "BLEU"))
+loss_curves = partial(plots.loss_curves, task=Translation)
 
 
 def panels(figure):
@@ -193,7 +194,7 @@ def test_loss_curves_show_nll_over_bleu():
     assert points(validation) == [(100, 6.0), (200, 4.0), (300, 3.0)]
     assert points(bleu) == [(100, 1.5), (300, 20.5)]
     assert texts(losses.get_legend().get_texts()) == ["training", "validation"]
-    assert losses.get_ylabel() == "NLL (nats per token)"
+    assert losses.get_ylabel() == "NLL (nats per target token)"
     assert scores.get_ylabel() == "validation BLEU"
     assert scores.get_xlabel() == "step"
     figure.draw_without_rendering()
@@ -205,10 +206,10 @@ def test_loss_curves_show_nll_over_bleu():
 
 def test_the_score_of_another_task_is_drawn_under_its_own_name():
     rows = [{"kind": "validation", "step": 7, "epoch": 1, "nll": 1.5, "perplexity": 4.5}]
-    score = Score("perplexity", "perplexity", more_is_better=False)
-    _, scores = plots.loss_curves(rows, score=score).axes
+    losses, scores = plots.loss_curves(rows, task=LanguageModelling).axes
     assert points(scores.lines[0]) == [(7, 4.5)]
     assert scores.get_ylabel() == "validation perplexity"
+    assert losses.get_ylabel() == "NLL (nats per token)"
 
 
 def test_rows_may_be_read_while_they_are_drawn():

@@ -14,7 +14,7 @@ from minitransformer.cases.case import SOURCE, TARGET
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device
 from minitransformer.data.text.batches import make_batches
-from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 
 PAIRS = [([3 + i % 7] * (1 + i % 5), [4 + i % 6] * (1 + i % 3)) for i in range(11)]
 

@@ -7,12 +7,10 @@ from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.runs.checkpoint import (
-    RunError,
-    checkpoints,
-    load_checkpoint,
-    model_arrays,
-)
+from minitransformer.inference.trained import OF_TEXT
+from minitransformer.runs.checkpoint.arrays import model_arrays
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
 TRAIN = [{"kind": "train", "step": step, "epoch": (step - 1) // 2} for step in (1, 2, 3, 4)]
@@ -24,7 +22,7 @@ LOG = [*TRAIN[:2], VALIDATION[0], *TRAIN[2:], VALIDATION[1]]
 
 @pytest.fixture
 def run(tmp_path):
-    run = RunFolder(tmp_path / "runs" / "one")
+    run = RunFolder(tmp_path / "runs" / "one", OF_TEXT)
     run.create()
     return run
 
@@ -48,6 +46,17 @@ def test_the_configuration_comes_back(run):
     config, recipe = small_config(), {"training": {"epochs": 3, "peak_learning_rate": 1e-3}}
     run.save_config(config, recipe)
     assert run.load_config() == (config, recipe)
+
+
+def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
+    plain = f"minitransformer train --resume {run.path}"
+    assert run.resume_command() == plain
+    run.save_config(small_config(), {}, processes=3, anyway=True)
+    assert run.resume_command() == f"mpiexec -n 3 {plain}"
+    run.own.touch()
+    assert run.resume_command() == f"mpiexec -n 3 {plain} --own {run.own} --anyway"
+    run.save_config(small_config(), {}, processes="4; rm -r .", anyway="no")
+    assert run.resume_command() == f"{plain} --own {run.own}"
 
 
 def test_a_folder_without_a_configuration_is_no_run(run):
@@ -74,7 +83,7 @@ def test_a_write_that_fails_leaves_the_file_as_it_was_and_names_it(logged, name,
     """A limit on the size of files stands for the disk."""
     resource = pytest.importorskip("resource")
     logged.save_config(small_config(), {"old": 1})
-    put(logged.vocabulary)
+    put(logged.attached["vocabulary"])
     before = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
@@ -265,10 +274,10 @@ def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
 
 
 def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
-    put(run.vocabulary)
+    put(run.attached["vocabulary"])
     with pytest.raises(RunError, match=r"vocabulary\.model is there already.*move it away"):
         run.keep(vocabulary=Vocabulary.train(["ba bi bu"], 16))
-    assert run.vocabulary.read_bytes() == b"the user's"
+    assert run.attached["vocabulary"].read_bytes() == b"the user's"
 
 
 LIKE_OURS = {

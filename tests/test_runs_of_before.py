@@ -18,7 +18,7 @@ from rounding import additions_of, assert_but_for_rounding
 
 from minitransformer.commands.cli import main
 from minitransformer.models.registry import new_model
-from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 
 ARCHIVE = Path(__file__).parent / "runs_of_before" / "runs.tar.xz"

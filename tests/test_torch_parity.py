@@ -5,9 +5,11 @@ computed, in float64, for the same inputs and weights. The cases are in ``parity
 modules in ``torch_twin.py``.
 """
 
+from zipfile import ZipFile
+
 import numpy as np
 import pytest
-from parity_cases import CASES, VECTORS, differences, stored_results
+from parity_cases import CASES, STORE, VECTORS, differences, stored_results
 
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.softmax import softmax_backward
@@ -46,15 +48,18 @@ def test_torch_once_computed_the_same(case, dtype):
 @pytest.mark.parametrize("case", STORED, ids=lambda case: case.name)
 def test_the_stored_results_are_what_torch_computes_today(case, twin):
     fresh = case.torch(twin, case.draw(), "float64")
-    assert max(differences(stored_results(case), fresh).values()) < 1e-12, (
-        "run python tests/make_torch_vectors.py"
-    )
+    assert max(differences(stored_results(case), fresh).values()) < 1e-12, STORE
 
 
 def test_what_is_to_be_stored_is_and_nothing_else():
     with np.load(VECTORS, allow_pickle=False) as vectors:
-        assert set(vectors) == {case.name for case in STORED}
-    assert VECTORS.stat().st_size < 200_000
+        assert set(vectors) == {case.name for case in STORED}, STORE
+
+
+@pytest.mark.parametrize("entry", ZipFile(VECTORS).infolist(), ids=lambda entry: entry.filename)
+def test_what_is_stored_of_a_case_is_small(entry):
+    """Every file of numbers that ever was stays in the history of the repository."""
+    assert entry.compress_size < 15_000, "take the sizes of cases/case.py, or stored=False"
 
 
 def softmax_divided_by_the_batch_size(dweights, cache):

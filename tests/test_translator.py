@@ -15,11 +15,12 @@ from minitransformer import CPU, Device
 from minitransformer.core.backend import DeviceError
 from minitransformer.core.twins import Twin
 from minitransformer.core.workers import available_cores
+from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference import translator as translator_module
 from minitransformer.inference.translator import Translator
 from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
@@ -254,7 +255,7 @@ def test_a_missing_vocabulary_is_refused_by_its_name(run_copy):
 
 def test_the_vocabulary_of_another_run_is_refused(run_copy):
     other = Vocabulary.train(GERMAN + ENGLISH, 60)
-    other.save(run_copy / "vocabulary.model")
+    save_vocabulary(run_copy / "vocabulary.model", other)
     with pytest.raises(RunError, match=r"vocabulary\.model has SHA-256"):
         Translator.load(run_copy)
 

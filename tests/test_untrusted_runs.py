@@ -10,8 +10,9 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from minitransformer.commands.cli import main
 from minitransformer.core.regular_file import IrregularFileError, open_regular, read_regular
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
+from minitransformer.inference.trained import OF_TEXT
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -28,7 +29,7 @@ def original(tmp_path_factory):
 @pytest.fixture
 def run(original, tmp_path):
     """A copy of a run that is over."""
-    return RunFolder(shutil.copytree(original, tmp_path / "run"))
+    return RunFolder(shutil.copytree(original, tmp_path / "run"), OF_TEXT)
 
 
 @pytest.fixture
@@ -231,7 +232,7 @@ def test_an_entry_of_another_kind_is_an_error_that_names_its_line(unfinished, li
 
 def test_a_piece_that_is_no_text_makes_a_vocabulary_none(run):
     """The model of sentencepiece loads, and fails when the piece is asked for."""
-    content = run.vocabulary.read_bytes().replace("▁b".encode(), b"\xe2\x96\xff\x62", 1)
+    content = run.attached["vocabulary"].read_bytes().replace("▁b".encode(), b"\xe2\x96\xff\x62", 1)
     with pytest.raises(VocabularyError, match="this is no vocabulary of minitransformer"):
         Vocabulary(content)
 
@@ -369,7 +370,7 @@ def test_starting_over_takes_the_text_as_it_is_now(unfinished, original, tmp_pat
     for name in ("train_source", "train_target"):
         sections["recipe"]["data"][name] = str(tmp_path / "corpus" / name.replace("_", "."))
     unfinished.config.write_text(json.dumps(sections))
-    with pytest.raises(RunError, match="the training text has changed"):
+    with pytest.raises(RunError, match="the training data have changed"):
         resume(unfinished)
     assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
     assert main(["train", "--resume", str(unfinished.path)]) == 0  # and it is over

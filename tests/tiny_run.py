@@ -7,6 +7,7 @@ import io
 import json
 import random
 from functools import lru_cache
+from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -62,9 +63,14 @@ def tiny_recipe(folder, **changes):
             path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
             if changes.get("corpus", "files") == "files":
                 fields[f"{split}_{side}"] = str(path)
-    recipe = Recipe().with_value("kind", changes.pop("kind", "transformer"))
-    for name, value in (fields | changes).items():
-        if name in recipe.settings() or name in changes:
+    return recipe_of(changes.pop("kind", "transformer"), fields, **changes)
+
+
+def recipe_of(kind, usual=COMMON, **fields):
+    """A Recipe for a kind, with these fields, and those of the ``usual`` ones that it has."""
+    recipe = Recipe().with_value("kind", kind)
+    for name, value in (usual | fields).items():
+        if name in recipe.settings() or name in fields:
             recipe = recipe.with_value(name, value)
     return recipe
 
@@ -73,10 +79,14 @@ def tiny_recipe_of(kind, path, content, **fields):
     """A Recipe for a kind that does not translate, of what is then in the file at ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, encoding="utf-8")
-    recipe = Recipe().with_value("kind", kind)
-    for name, value in (COMMON | dict(num_layers=1, label_smoothing=0.0) | fields).items():
-        recipe = recipe.with_value(name, value)
-    return recipe
+    return recipe_of(kind, COMMON | dict(num_layers=1), **dict(label_smoothing=0.0) | fields)
+
+
+def recipe_of_task(task, folder, **changes):
+    """A small Recipe of any task: ``recipe_for`` of the file in tests/training that tests it."""
+    if task == "translation":
+        return tiny_recipe(folder, **changes)
+    return import_module(f"test_{task.replace(' ', '_')}").recipe_for(folder, **changes)
 
 
 def resize_toy_corpus(monkeypatch, sizes):

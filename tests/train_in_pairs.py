@@ -63,9 +63,7 @@ def _trained(run, arguments, go, other):
 
 
 def _flags(recipe):
-    values = {
-        name: recipe.value(name) for name, setting in settings().items() if setting.type is not bool
-    }
+    values = {name: v for name, v in recipe.values().items() if settings()[name].type is not bool}
     return [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if value != ""]
 
 

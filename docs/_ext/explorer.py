@@ -8,7 +8,7 @@ from pathlib import Path
 from sphinx.util import logging
 
 from minitransformer.commands.explore import page_of
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]

@@ -83,10 +83,10 @@ class ResidualLinear(Module):
 
 
 class SelfAttention(Module):
-    """Multi-head attention of a sequence to itself."""
+    """Attention of a sequence to itself."""
 
-    def __init__(self, rng, attention=None):
-        self.attention = attention or MultiHeadAttention(D, H, rng)
+    def __init__(self, attention):
+        self.attention = attention
 
     def forward(self, x, mask=None):
         return self.attention.forward(x, x, x, mask)
@@ -183,10 +183,6 @@ def _additive(mask=None):
     )
 
 
-def _multi_head(rng):
-    return MultiHeadAttention(D, H, rng)
-
-
 def _convolution(width=3, mask=None, **options):
     return module(lambda rng: Convolution1d(D, F, width, rng, **options), (B, LONG, D), mask)
 
@@ -198,10 +194,6 @@ def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
 
     names = ("query", "key", "value", "mask")
     return pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
-
-
-def _restricted_self(rng):
-    return SelfAttention(rng, RestrictedSelfAttention(D, H, 2, rng))
 
 
 LAYERS = [
@@ -227,11 +219,13 @@ LAYERS = [
     Case("attention, dropout", _attention(SOURCE_MASK, p=0.3)),
     Case(
         "attention, multi-head self, causal and padding mask",
-        module(SelfAttention, (B, T, D), TARGET_MASK),
+        module(lambda rng: SelfAttention(MultiHeadAttention(D, H, rng)), (B, T, D), TARGET_MASK),
     ),
     Case(
         "attention, multi-head cross, padding mask",
-        module(_multi_head, (B, T, D), (B, S, D), (B, S, D), SOURCE_MASK),
+        module(
+            lambda rng: MultiHeadAttention(D, H, rng), (B, T, D), *2 * ((B, S, D),), SOURCE_MASK
+        ),
     ),
     Case("sigmoid", pair(sigmoid, sigmoid_backward, ("x",), (B, T, D))),
     Case("elman", _recurrent(Elman, (B, K), mask=None)),
@@ -252,7 +246,11 @@ LAYERS = [
     Case("restricted_attention, dropout", _restricted(2, p=0.3)),
     Case(
         "restricted_attention, multi-head self, padding mask",
-        module(_restricted_self, (B, LONG, D), LONG_MASK),
+        module(
+            lambda rng: SelfAttention(RestrictedSelfAttention(D, H, 2, rng)),
+            (B, LONG, D),
+            LONG_MASK,
+        ),
     ),
     Case("convolution", _convolution()),
     Case("convolution, padding mask", _convolution(mask=LONG_TOKENS)),

@@ -1,14 +1,6 @@
 """The losses, on logits, or vectors, of a few sentences."""
 
-from minitransformer.cases.case import (
-    LABELS,
-    B,
-    Case,
-    D,
-    T,
-    V,
-    pair,
-)
+from minitransformer.cases.case import LABELS, B, Case, D, T, V, pair
 from minitransformer.loss.consistency import consistency, consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward

@@ -18,7 +18,7 @@ from minitransformer.cases.case import (
     module,
 )
 from minitransformer.core.module import Module
-from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
 from minitransformer.models.language_model import LanguageModelConfig
 from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
@@ -33,39 +33,35 @@ from minitransformer.models.transformer_config import TransformerConfig
 class ModelLoss(Module):
     """The training loss of a whole model with dropout, as one function of its parameters."""
 
-    def __init__(self, model, smoothing=0.1):
+    def __init__(self, model):
         self.model = model
-        self.smoothing = smoothing
 
-    def forward(self, *ids_and_labels):
-        *ids, labels = ids_and_labels
+    def forward(self, *inputs_and_labels):
+        *inputs, labels = inputs_and_labels
         generator = HostGenerator(self.model.device.xp)
-        logits, model_cache = self.model.logits(*ids, rng=generator)
-        (loss, _), loss_cache = cross_entropy(logits, labels, self.smoothing)
+        logits, model_cache = self.model.logits(*inputs, rng=generator)
+        pad_id = getattr(self.model.config, "pad_id", NO_PADDING)
+        (loss, _), loss_cache = cross_entropy(logits, labels, 0.1, pad_id)
         return loss, (model_cache, loss_cache)
 
     def backward(self, dloss, cache):
         model_cache, loss_cache = cache
         dlogits = cross_entropy_backward(dloss, loss_cache)
-        self.model.backward(dlogits, model_cache)
+        return self.model.backward(dlogits, model_cache)
+
+
+OF_TRANSLATORS = dict(
+    source_vocabulary_size=V, target_vocabulary_size=V, d_model=D, dropout=0.2, max_length=8
+)
+OF_STACKS = dict(num_encoder_layers=2, num_decoder_layers=2)
+OF_LAYERS = dict(num_heads=H, d_ff=F, attention_dropout=0.2, feed_forward_dropout=0.2)
 
 
 def small_config(norm="post", tying="three-way"):
-    return TransformerConfig(
-        source_vocabulary_size=V if tying == "three-way" else V + 2,
-        target_vocabulary_size=V,
-        d_model=D,
-        num_heads=H,
-        d_ff=F,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dropout=0.2,
-        attention_dropout=0.2,
-        feed_forward_dropout=0.2,
-        norm=norm,
-        tying=tying,
-        max_length=8,
-    )
+    sizes = OF_TRANSLATORS | OF_STACKS | OF_LAYERS | dict(norm=norm, tying=tying)
+    if tying != "three-way":
+        sizes["source_vocabulary_size"] = V + 2
+    return TransformerConfig(**sizes)
 
 
 def small_restricted_config():
@@ -73,31 +69,16 @@ def small_restricted_config():
 
 
 def small_convolution_config():
-    return ConvolutionalTranslatorConfig(
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-        d_model=D,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        dropout=0.2,
-        max_length=8,
-    )
+    return ConvolutionalTranslatorConfig(**OF_TRANSLATORS, **OF_STACKS)
+
+
+def small_recurrent_config(attention):
+    return RecurrentTranslatorConfig(**OF_TRANSLATORS, d_hidden=F, attention=attention)
 
 
 def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
-    return kind(
-        vocabulary_size=V,
-        d_model=D,
-        num_heads=H,
-        d_ff=F,
-        num_layers=2,
-        dropout=0.2,
-        attention_dropout=0.2,
-        feed_forward_dropout=0.2,
-        norm=norm,
-        max_length=T,
-        **fields,
-    )
+    fields |= dict(d_model=D, num_layers=2, dropout=0.2, norm=norm, max_length=T)
+    return kind(vocabulary_size=V, **OF_LAYERS, **fields)
 
 
 def small_tagger_config(norm="pre"):
@@ -105,23 +86,13 @@ def small_tagger_config(norm="pre"):
     return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
-def small_recurrent_config(attention):
-    return RecurrentTranslatorConfig(
-        source_vocabulary_size=V,
-        target_vocabulary_size=V,
-        d_model=D,
-        d_hidden=F,
-        attention=attention,
-        dropout=0.2,
-        max_length=8,
-    )
+def _model(config, *inputs_and_labels):
+    """Build the loss of a new model; inputs as for :func:`pair`, or those of a translator."""
 
-
-def _model(config, *ids):
     def make(rng):
         return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
 
-    return module(make, *(ids or (SOURCE, TARGET)), LABELS)
+    return module(make, *(inputs_and_labels or (SOURCE, TARGET, LABELS)))
 
 
 MODELS = [
@@ -160,11 +131,11 @@ MODELS = [
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",
-            _model(small_language_model_config(kind=kind), TARGET),
+            _model(small_language_model_config(kind=kind), TARGET, LABELS),
             3,
             1e-6,
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
-    Case("model, tagger", _model(small_tagger_config(), TARGET), 3, 1e-6),
+    Case("model, tagger", _model(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

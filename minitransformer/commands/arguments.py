@@ -21,20 +21,22 @@ def add_device(parser):
     )
 
 
+SEARCH = {"beam_size": 4, "alpha": 0.6}  # where nothing is said
+
+
 def add_search(parser):
     parser.add_argument(
         "--beam-size",
         type=positive,
-        default=4,
         metavar="K",
-        help="hypotheses extended together; 1 is greedy search (default: %(default)s)",
+        help=f"hypotheses extended together; 1 is greedy search (default: {SEARCH['beam_size']})",
     )
     parser.add_argument(
         "--alpha",
         type=_exponent,
-        default=0.6,
-        help="exponent of the length penalty; 0 is none (default: %(default)s)",
+        help=f"exponent of the length penalty; 0 is none (default: {SEARCH['alpha']})",
     )
+    parser.set_defaults(**SEARCH)
 
 
 def add_accelerate(parser):
@@ -85,6 +87,11 @@ def note_own(run_folder, what):
     """Say of a run that was trained on other functions than the package's what runs here."""
     if run_folder.own.exists():
         note(f"this run was trained on functions of a learner's; {what}")
+
+
+def flags(names):
+    """Options by their names, as they are typed."""
+    return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
 def whole(text, least=0):

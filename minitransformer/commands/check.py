@@ -47,21 +47,24 @@ def run(options):
     """Check the file of ``options.exercise``; returns the exit status."""
     given = options.exercise or options.file
     if given is None:
-        _print_exercises()
+        for name in exercise_names():
+            for part in parts_of(name):
+                print(f"{name:<4}  {part.functions[0]:<30} {part.minutes:>3} min")
         return RIGHT
     name = _full_name(given)
     try:
-        parts = parts_of(name)  # a wrong name is said before a missing file
-        _require_function(options.function, name, parts)
+        parts, function = parts_of(name), options.function  # a wrong name before a missing file
+        names = [name for part in parts for name in part.functions]
+        if function and function not in names:
+            raise CheckError(f"{name} has no function {function}{did_you_mean(function, names)}")
         path = options.file or (given if given.suffix else _find(f"{name}.py"))
         with contextlib.redirect_stdout(sys.stderr):  # whatever a learner's file prints
             if name == "own":
                 report = check_own(OwnFile(path), say=print)
             else:
                 functions = vars(load_file(path))
-                wanted = [function for part in parts for function in part.functions]
-                if functions.keys().isdisjoint(wanted):
-                    raise CheckError(f"{path} has no function of {name}, such as {wanted[0]}")
+                if functions.keys().isdisjoint(names):
+                    raise CheckError(f"{path} has no function of {name}, such as {names[0]}")
                 report = check_exercise(name, functions)
     except (CheckError, MissingLibraryError) as error:
         print(f"minitransformer check: {error}", file=sys.stderr)
@@ -70,20 +73,14 @@ def run(options):
         print(
             f"{path} is the original; your copy: cp -r lessons/exercises answers", file=sys.stderr
         )
-    if options.function:
-        (verdict,) = (v for v in report.verdicts if options.function in v.part.functions)
+    if function:
+        (verdict,) = (v for v in report.verdicts if function in v.part.functions)
         print(verdict)
         return RIGHT if verdict.status == SOLVED else WRONG
     print(f"{name}, {path}", report, sep="\n")
     if name == "own":
         print(following(report, path))
     return RIGHT if report.right else WRONG
-
-
-def _require_function(function, name, parts):
-    names = [function for part in parts for function in part.functions]
-    if function and function not in names:
-        raise CheckError(f"{name} has no function {function}{did_you_mean(function, names)}")
 
 
 def _full_name(path):
@@ -102,9 +99,3 @@ def _find(file_name):
         f"there is no {', '.join(map(str, paths))} here; change to the folder of the "
         "project, or say where yours is: --file PATH"
     )
-
-
-def _print_exercises():
-    for name in exercise_names():
-        for part in parts_of(name):
-            print(f"{name:<4}  {part.functions[0]:<30} {part.minutes:>3} min")

@@ -73,12 +73,10 @@ def _main(arguments):
         # Python flushes standard output once more on its way out; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except OSError as error:
+    except (OSError, ExplainedError) as error:
         return _failed(error, in_words(error))
     except MemoryError as error:
         return _failed(error, f"there is not enough memory. {error}".rstrip())
-    except ExplainedError as error:
-        return _failed(error)
     except (ValueError, FloatingPointError) as error:  # of a model or a text that nobody foresaw
         return _failed(error, f"{error} (to see where: {TRACEBACK}=1 in the environment)")
 

@@ -1,13 +1,15 @@
-"""``minitransformer evaluate``: BLEU and other scores of a run on a split."""
+"""``minitransformer evaluate``: the scores of a trained model, of a translator BLEU and others."""
 
 import json
 
 from minitransformer.commands.arguments import (
+    SEARCH,
     add_accelerate,
     add_device,
     add_own,
     add_run_folder,
     add_search,
+    flags,
     new_file,
     own_functions,
 )
@@ -17,21 +19,21 @@ from minitransformer.core.twins import accelerated
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import load_model_arrays
-from minitransformer.runs.run_folder import RunFolder
+from minitransformer.runs.checkpoint.arrays import load_model_arrays
 from minitransformer.tasks.splits import TEST_SPLITS, load_split
-from minitransformer.tasks.task import task_class
+from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
-OF_TESTS = ("split", "data_dir", "checkpoints", "output", "json")
+OF_TESTS = ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json")
 
 
 def add(parser):
     parser.description = (
-        "Translate a split and score it with sacreBLEU. What was not trained to translate is "
-        "validated once more; of the options, --device, --accelerate and --own are for that."
+        "Score a trained model. The translations of a split are scored by sacreBLEU; what was not "
+        "trained to translate is validated once more, for which --device, --accelerate and --own "
+        "are."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -57,28 +59,32 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
+    not_given = dict.fromkeys(SEARCH)  # so that it is told from what is given
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True, **not_given)
 
 
 def run(options):
     """Score as ``options`` say; returns the exit status."""
-    config, _ = RunFolder(options.run_folder).load_config()
+    run_folder = run_at(options.run_folder)
+    config, _ = run_folder.load_config()
     if not task_class(config).has_tests:
-        return _validate(options, config)
+        return _validate(options, run_folder, config)
     sacrebleu_metrics()
+    for name, value in SEARCH.items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     with own_functions(options):
-        return _score(options)
+        return _score(options, run_folder)
 
 
-def _validate(options, config):
-    unused = [name for name in OF_TESTS if getattr(options, name)]
+def _validate(options, run_folder, config):
+    given = {name: getattr(options, name) for name in OF_TESTS}
+    unused = [name for name, value in given.items() if value is not None and value is not False]
     if unused:
-        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
         options.usage_error(
             f"{options.run_folder} was trained for {config.task}, and is validated once more; "
-            f"leave out {flags}"
+            f"leave out {flags(unused)}"
         )
-    run_folder = RunFolder(options.run_folder, task_class(config).kept_files)
     recipe, processes = Recipe.of_run(run_folder), all_processes()
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
@@ -91,8 +97,7 @@ def _validate(options, config):
     return 0
 
 
-def _score(options):
-    run_folder = RunFolder(options.run_folder)
+def _score(options, run_folder):
     recipe = Recipe.of_run(run_folder)
     if options.data_dir:
         recipe = recipe.with_value("data_dir", options.data_dir)

@@ -7,7 +7,8 @@ from functools import cache
 
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.task import TASKS
-from minitransformer.training.recipe import settings
+from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
+from minitransformer.training.recipe import SAYS_WHAT_ELSE, settings
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 ABOUT = (
@@ -19,60 +20,75 @@ ABOUT = (
 def add_fields(parser):
     """Add an option for each field of each kind of model, in a group for each section.
 
-    Those of data stand in groups by the tasks that have them.
+    Those of data stand in groups by the tasks that have them, and those of optimizers and schedules
+    by these.
     """
     groups = {}
     for section in ("data", "model", "training"):
-        for name, kinds in _fields(section).items():
-            setting, *_ = kinds.values()
-            title, about, tasks = f"[{section}]", ABOUT, _by_task(kinds)
-            if section == "data" and len(tasks) < len(TASKS):
-                title, about = f"{title} for {', '.join(tasks)}", None
+        for name, users in _fields(section).items():
+            setting, *_ = users.values()
+            title, about = f"[{section}]", ABOUT
+            if (section == "data" and len(users) < len(TASKS)) or _is_option(setting):
+                title, about = f"{title} for {', '.join(users)}", None
             if title not in groups:
                 groups[title] = parser.add_argument_group(title, about)
             flag = {"type": setting.type, "metavar": METAVARS.get(setting.type)}
             if setting.type is bool:
                 flag = {"action": argparse.BooleanOptionalAction}
             groups[title].add_argument(
-                "--" + name.replace("_", "-"), **flag, help=_help(name, kinds)
+                "--" + name.replace("_", "-"), **flag, help=_help(name, users)
             )
 
 
 def chosen_fields(options):
     """The values of the fields that are given, by name."""
-    names = sorted(_fields(), key="kind".__ne__)  # which says what others there are
+    first = [name for _, name in SAYS_WHAT_ELSE]
+    names = [*first, *(name for name in _fields() if name not in first)]
     given = {name: getattr(options, name) for name in names}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _fields(section=None):
-    """The fields of a section, or of all, by name: for each kind of model that has it, a Setting.
+    """The fields of a section, or of all, by name: a Setting for each user, by its name.
 
-    An option of another kind than the recipe's is refused when that is known.
+    Users are the kinds of models that have the field; of data their tasks, and of an option the
+    optimizers or schedules. What another one has than that of the recipe is refused when that is
+    known.
     """
     found = {}
     for kind in KINDS:
         for name, setting in settings(kind).items():
-            if section in (None, setting.section):
-                found.setdefault(name, {})[kind] = setting
+            if section in (None, setting.section) and not _is_option(setting):
+                user = config_class(kind).task if setting.section == "data" else kind
+                found.setdefault(name, {})[user] = setting
+    for choice, (names, _) in CHOICES.items() if section in (None, "training") else ():
+        for user in names:
+            for name, setting in settings(**{choice: user}).items():
+                if setting.of is settings_of(choice, user):
+                    found.setdefault(name, {})[user] = setting
     return found
+
+
+def _is_option(setting):
+    """Whether it is of an optimizer or a schedule."""
+    return setting.section == "training" and setting.of is not TrainingConfig
 
 
 def _help(name, kinds):
     if name == "kind":
         return f"which model: {', '.join(kinds)} (default: {DEFAULT})"
     setting, *_ = kinds.values()
-    of_data = setting.section == "data"
-    if of_data:
-        kinds = _by_task(kinds)
     described = {}  # the kinds, or the tasks, of which each description holds
     for kind, of_kind in kinds.items():
         description = _descriptions(of_kind.of).get(name, "")
         described.setdefault(description, []).append(kind)
     if len(described) > 1:
         description = "; ".join(f"{', '.join(of)}: {words}" for words, of in described.items())
-    elif len(kinds) < len(KINDS) and not of_data:
+    elif setting.section == "model" and len(kinds) < len(KINDS):
         description += f"; of {', '.join(kinds)}"
+    elif name in CHOICES:
+        names, _ = CHOICES[name]
+        description += f": {', '.join(names)}"
     if setting.default == "":
         return description
     defaults = {}  # the kinds that have each default
@@ -82,11 +98,6 @@ def _help(name, kinds):
         return f"{description} (default: {setting.default})"
     each = "; ".join(f"{default} for {', '.join(of)}" for default, of in defaults.items())
     return f"{description} (default: {each})"
-
-
-def _by_task(kinds):
-    """A Setting for each task in place of those for each kind of model."""
-    return {config_class(kind).task: setting for kind, setting in kinds.items()}
 
 
 @cache

@@ -14,7 +14,7 @@ from minitransformer.core.workers import available_cores
 from minitransformer.data.text.multi30k import DATA_VARIABLE
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
-from minitransformer.tasks.task import opened, task_class
+from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe
 from minitransformer.version import __version__
@@ -36,7 +36,7 @@ def run(options):
     if processes.rank:
         return 0
     if options.run_folder:
-        facts = run_facts(opened(options.run_folder))
+        facts = run_facts(run_at(options.run_folder))
     for name, fact in facts.items():
         print(f"{name}: {fact}")
     for hint in [] if options.run_folder else hints():

@@ -5,7 +5,7 @@ from functools import partial
 from minitransformer.commands.arguments import add_run_folder
 from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation import plots
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import task_class
 
@@ -35,7 +35,7 @@ def draw(run_folder):
     entries = run_folder.log.entries()
     logged = {entry["step"] for entry in entries}
     package = [entry for entry in run_folder.package_log.entries() if entry["step"] in logged]
-    loss_curves = partial(plots.loss_curves, score=task_class(config).score, package=package)
+    loss_curves = partial(plots.loss_curves, task=task_class(config), package=package)
     curves = loss_curves, plots.learning_rate
     for path, draw_curves in zip(run_folder.pictures, curves, strict=True):
         with written_whole(path) as file:

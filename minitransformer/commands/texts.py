@@ -8,17 +8,12 @@ import os
 import shlex
 import sys
 
-from minitransformer.commands.arguments import (
-    add_device,
-    add_own,
-    add_run_folder,
-    own_functions,
-)
+from minitransformer.commands.arguments import add_device, add_own, add_run_folder, own_functions
 from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.terminal import bare, note
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import task_class
 

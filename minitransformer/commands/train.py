@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from minitransformer.commands import plot
-from minitransformer.commands.arguments import add_device, add_own
+from minitransformer.commands.arguments import add_device, add_own, flags
 from minitransformer.commands.fields import add_fields, chosen_fields
 from minitransformer.core.backend import CPU
 from minitransformer.core.errors import in_words
@@ -24,7 +24,7 @@ from minitransformer.course.own.training import certify, checked, explained
 from minitransformer.parallel.alone import ALONE
 from minitransformer.parallel.first import OnFirst
 from minitransformer.parallel.processes import all_processes
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.lock import NAME as LOCK
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.paths import RUNS
@@ -112,7 +112,8 @@ def run(options):
             pretrained = processes.first(Pretrained.of_run, options.pretrained)
         recipe = _new_recipe(options, pretrained)
         path = processes.first(_new_path, options, progress)
-    job = Job(recipe, path, device, progress, pretrained=pretrained, processes=processes)
+    how = dict(pretrained=pretrained, start_over=options.start_over, processes=processes)
+    job = Job(recipe, path, device, progress, **how)
     if not options.resume:
         job.task.require_sense(recipe)
         if not options.dry_run:
@@ -127,17 +128,24 @@ def run(options):
 
 
 def _run(options, job):
-    if not options.start_over and job.processes.first(_is_done, job):
-        job.processes.first(_end_again, job)
+    if not options.start_over and job.processes.first(_is_at_its_end, job):
         return 0
     with ExitStack() as held:
         job.processes.first(_begin, options, held, job)
         return _train(job)
 
 
-def _end_again(job):
-    """What is left to do for a training that is at its end, if it was killed thereafter."""
+def _is_at_its_end(job):
+    """Whether a run has its model; what is left to do for one that was killed thereafter is done.
+
+    Raises:
+        RunError: the model is damaged or another run's.
+    """
     folder = job.folder
+    if not folder.model.exists():
+        return False
+    folder.bind(job.recipe.identity())
+    folder.load_chosen()
     undrawn = not all(path.exists() for path in folder.pictures)
     uncertified = job.own and not folder.certificate.exists()
     if undrawn or uncertified or (folder.path / LOCK).exists() or folder.leftovers():
@@ -146,10 +154,11 @@ def _end_again(job):
             if uncertified:
                 folder.require_kept(job.own)
                 _end(job)
-                return
+                return True
             if undrawn:
                 _draw(job)
     job.progress.say(f"{folder.path} is trained to its end; there is nothing to go on with")
+    return True
 
 
 def _begin(options, held, job):
@@ -158,10 +167,6 @@ def _begin(options, held, job):
     held.enter_context(only_training(job.folder.path))
     if not options.resume:
         _require_free(job.folder, options)  # still: another training may have begun and ended
-    if options.start_over:
-        job.progress.say(f"what was trained is now in {job.folder.set_aside()}")
-        if job.own:
-            job.folder.keep(own=job.own.content)
 
 
 def _dry_run(job):
@@ -191,10 +196,11 @@ def _train(job):
         with explained(job.own) if job.own else nullcontext():
             trainer.train()
     except Stopped as stop:
-        job.progress.say(f"stopped after step {trainer.step}; go on: {_go_on(job.folder, job.own)}")
+        go_on = job.folder.resume_command()
+        job.progress.say(f"stopped after step {trainer.step}; go on: {go_on}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        go_on = _go_on(job.folder, job.own)
+        go_on = job.folder.resume_command()
         job.progress.say(f"stopped; go on from the last checkpoint: {go_on}")
         return exit_status(interrupt)
     finally:
@@ -212,21 +218,13 @@ def _end(job):
             with explained(job.own):
                 print(certify(job))
         except KeyboardInterrupt:
-            go_on = _go_on(job.folder, job.own)
+            go_on = job.folder.resume_command()
             job.progress.say(f"the training is whole; its certificate: {go_on}")
             raise
         _draw(job)  # with the curve of the package's
     folder = shlex.quote(str(job.folder.path))
     with_own = f" --own {shlex.quote(str(job.folder.own))}" if job.own else ""
     job.progress.say(f"done; try it: minitransformer {job.task.command} {folder}{with_own}")
-
-
-def _go_on(folder, own=None):
-    """What to type to go on with the run in as many processes, and with functions as wrong."""
-    count = all_processes().count
-    processes = f"mpiexec -n {count} " if count > 1 else ""
-    anyway = " --anyway" if own and own.wrong else ""
-    return f"{processes}{folder.resume_command()}{anyway}"
 
 
 def _draw(job):
@@ -249,21 +247,14 @@ def _made(folder):
                 path.rmdir()
 
 
-def _is_done(job):
-    """Whether a run has its model; raises a RunError where that is damaged or another's."""
-    if not job.folder.model.exists():
-        return False
-    job.folder.bind(job.recipe.identity())
-    return job.folder.load_chosen() is not None
-
-
 def _require_unchanged(options):
-    unused = [name for name in ("run_folder", "pretrained", "dry_run") if getattr(options, name)]
-    unused += chosen_fields(options)
-    if unused:
-        unused = ["from" if name == "pretrained" else name for name in unused]
-        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
-        options.usage_error(f"--resume goes on with a run as it was set up; leave out {flags}")
+    given = {"run-folder": options.run_folder, "from": options.pretrained}
+    given["dry-run"] = options.dry_run
+    unused = [name for name, value in given.items() if value]
+    if unused := [*unused, *chosen_fields(options)]:
+        options.usage_error(
+            f"--resume goes on with a run as it was set up; leave out {flags(unused)}"
+        )
 
 
 def _new_recipe(options, pretrained):
@@ -275,8 +266,8 @@ def _new_recipe(options, pretrained):
         recipe = recipe.with_value(name, value)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
-    for name in set(recipe.data.paths) & recipe.settings().keys():  # wherever one resumes it
-        if path := recipe.value(name):
+    for name in recipe.data.paths:  # wherever one resumes it
+        if path := getattr(recipe.data, name, ""):
             recipe = recipe.with_value(name, str(Path(path).absolute()))
     return recipe
 
@@ -287,7 +278,7 @@ def _new_path(options, progress):
     *others, path = _to_free(RUNS / "own")
     for other in map(RunFolder, others):
         if other.is_unfinished():
-            progress.say(f"{other.path} is not finished; go on: {_go_on(other)}")
+            progress.say(f"{other.path} is not finished; go on: {other.resume_command()}")
     return path
 
 
@@ -295,7 +286,7 @@ def _require_free(folder, options):
     try:
         folder.require_free(own=options.own, beginning=options.pretrained)
     except RunError as error:
-        go_on = f"go on with it: {_go_on(folder)}, or " if folder.is_unfinished() else ""
+        go_on = f"go on with it: {folder.resume_command()}, or " if folder.is_unfinished() else ""
         *_, free = map(str, _to_free(folder.path))
         raise RunError(
             f"{error}; {go_on}choose another folder: --run-folder {shlex.quote(free)}"

@@ -4,12 +4,7 @@ import argparse
 import sys
 from functools import partial
 
-from minitransformer.commands.arguments import (
-    add_accelerate,
-    add_search,
-    new_file,
-    positive,
-)
+from minitransformer.commands.arguments import add_accelerate, add_search, new_file, positive
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import exact, note

@@ -25,7 +25,18 @@ class DivergedError(ExplainedError, FloatingPointError):
     """The model gives NaN or infinite numbers."""
 
 
+def require(condition, message):
+    """Raise an InputError with this message unless the condition holds."""
+    if not condition:
+        raise InputError(message)
+
+
+def require_one_of(choices, name, value):
+    """Raise an InputError unless ``value`` is one of the choices."""
+    require(value in choices, f"{name}={value!r}; choose one of {', '.join(choices)}")
+
+
 def require_whole(name, value, least=1):
     """Raise an InputError unless ``value`` is a whole number, ``least`` or more."""
-    if not isinstance(value, Integral) or value < least:
-        raise InputError(f"{name}={value!r} must be a whole number, {least} or more")
+    whole = isinstance(value, Integral) and value >= least
+    require(whole, f"{name}={value!r} must be a whole number, {least} or more")

@@ -123,8 +123,7 @@ def debug(model):
         for name in ("forward", "backward", "loss", "loss_backward"):
             if hasattr(module, name):  # a residual connection has enter and leave instead
                 before.append((module, name, vars(module).get(name)))
-                checked = _checked_backward if name.endswith("backward") else _checked_forward
-                method = checked(getattr(module, name), name, path, module)
+                method = _checked(getattr(module, name), name, path, module)
                 method.put_there_by_debug = True
                 setattr(module, name, method)
     try:
@@ -134,24 +133,16 @@ def debug(model):
             delattr(module, name) if own is None else setattr(module, name, own)
 
 
-def _checked_forward(forward, name, path, module):
+def _checked(method, name, path, module):
     def checked(*args, **kwargs):
-        _raise_if_not_finite((*args, *kwargs.values()), f"the input of {path}.{name}")
-        y, cache = forward(*args, **kwargs)
-        _raise_if_not_finite(y, f"the output of {path}.{name}")
-        return y, cache
-
-    return checked
-
-
-def _checked_backward(backward, name, path, module):
-    def checked(dy, cache):  # the cache was looked at when it was made
-        _raise_if_not_finite(dy, f"the input of {path}.{name}")
-        dx = backward(dy, cache)
-        _raise_if_not_finite(dx, f"the output of {path}.{name}")
-        for parameter_path, parameter in module.named_parameters():
+        backward = name.endswith("backward")
+        given = args[:1] if backward else (*args, *kwargs.values())  # a cache was looked at before
+        _raise_if_not_finite(given, f"the input of {path}.{name}")
+        returned = method(*args, **kwargs)
+        _raise_if_not_finite(returned if backward else returned[0], f"the output of {path}.{name}")
+        for parameter_path, parameter in module.named_parameters() if backward else ():
             _raise_if_not_finite(parameter.grad, f"the gradient of {path}.{parameter_path}")
-        return dx
+        return returned
 
     return checked
 

@@ -8,6 +8,18 @@ import weakref
 from minitransformer.core.backend import array_namespace
 
 
+def _held(name):
+    """An array that a Parameter holds: what is assigned to that of a model is copied into it."""
+
+    def assign(parameter, values):
+        if parameter.flat:
+            _copy_into(getattr(parameter, name), values)
+        else:
+            setattr(parameter, name, values)
+
+    return property(lambda parameter: getattr(parameter, name), assign)
+
+
 class Parameter:
     """A trained array and the gradient of the loss with respect to it, of the same shape.
 
@@ -40,27 +52,7 @@ class Parameter:
         """The FlatParameters that hold it; None if there are none, or nobody has them any more."""
         return self._flat and self._flat()
 
-    @property
-    def data(self):
-        return self._data
-
-    @data.setter
-    def data(self, values):
-        if self.flat:
-            _copy_into(self._data, values)
-        else:
-            self._data = values
-
-    @property
-    def grad(self):
-        return self._grad
-
-    @grad.setter
-    def grad(self, values):
-        if self.flat:
-            _copy_into(self._grad, values)
-        else:
-            self._grad = values
+    data, grad = _held("_data"), _held("_grad")
 
     def __getstate__(self):
         """What a copy gets: arrays of its own."""

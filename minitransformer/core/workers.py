@@ -101,14 +101,6 @@ def available_cores(affinity=None):
     return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
-def default_shards(device, batch_tokens, cores=None):
-    """Into how many shards to cut batches: one for each core, fewer if they would be tiny.
-
-    One on a GPU, which shares out a batch by itself.
-
-    Args:
-        cores: of all processes that share the work; by default those that this one may use.
-    """
-    if device != CPU:
-        return 1
-    return max(1, min(cores or available_cores(), batch_tokens // SMALLEST_SHARD))
+def default_shards(batch_tokens, cores, smallest=SMALLEST_SHARD):
+    """Into how many shards to cut batches for so many cores: one for each, if none is smaller."""
+    return max(1, min(cores, batch_tokens // smallest))

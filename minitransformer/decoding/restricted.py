@@ -20,11 +20,9 @@ class RestrictedDecoder(IncrementalDecoder):
 
     def step(self, ids):
         if len(self.widths) > self.model.config.window:
-            self._forget(self.widths.popleft())
+            count = self.widths.popleft()
+            self.said = self.said[:, :, count:]  # the ancestors
+            for nodes in self.nodes:
+                nodes.forget(count)
         self.widths.append(ids.shape[1])
         return super().step(ids)
-
-    def _forget(self, count):
-        self.said = self.said[:, :, count:]  # the ancestors
-        for nodes in self.nodes:
-            nodes.forget(count)

@@ -9,7 +9,7 @@ With τ → 0 only the most probable token is left.
 
 import numpy as np
 
-from minitransformer.core.errors import DivergedError, InputError, require_whole
+from minitransformer.core.errors import DivergedError, require, require_whole
 from minitransformer.data.text.vocabulary import BOS, PAD, UNK
 from minitransformer.decoding.hypothesis import DIVERGED
 
@@ -62,8 +62,7 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
 
 def check_sampling(temperature, top_k, top_p):
     """Raise a ValueError unless these make sense; says what to choose."""
-    if not 0 <= temperature < np.inf:
-        raise InputError(f"temperature={temperature} must be a number, 0 or more")
+    in_range = 0 <= temperature < np.inf
+    require(in_range, f"temperature={temperature} must be a number, 0 or more")
     require_whole("top_k", top_k, least=0)
-    if not 0 < top_p <= 1:
-        raise InputError(f"top_p={top_p} must lie in 0 < top_p <= 1")
+    require(0 < top_p <= 1, f"top_p={top_p} must lie in 0 < top_p <= 1")

@@ -108,15 +108,15 @@ def _label(axis, tokens, step, rotation=0):
         label.set(fontsize=9, rotation=rotation, parse_math=False)  # a $ is a $, not mathematics
 
 
-def loss_curves(metrics, path=None, *, score, package=()):
-    """Training and validation NLL (nats per token) over the steps, and the score below.
+def loss_curves(metrics, path=None, *, task, package=()):
+    """Training and validation NLL over the steps, and the score below.
 
     Args:
         metrics: the rows of ``metrics.jsonl``, dicts with ``kind`` ``"train"`` (step, nll) or
             ``"validation"`` (step, nll, the score); other kinds are passed over. Where a step
             occurs more than once, as after a resume, its last row counts.
         path: file to save to, or None.
-        score: the Score of the task.
+        task: the Task, whose ``score`` and ``unit`` they are.
         package: rows of the same kinds, of a training on the package's functions.
     """
     figure = _figure(figsize=(7, 6), layout="constrained")
@@ -125,16 +125,16 @@ def loss_curves(metrics, path=None, *, score, package=()):
     curves = [
         (losses, "train", "nll", dict(label="training", color=_TRAINING, marker=".")),
         (losses, "validation", "nll", dict(label="validation", color=_VALIDATION, marker="o")),
-        (scores, "validation", score.name, dict(color=_VALIDATION, marker="o")),
+        (scores, "validation", task.score.name, dict(color=_VALIDATION, marker="o")),
     ]
     for axes, kind, name, style in curves:
         _plot(axes, metrics, kind, name, **style)
     style = dict(label="training, the package's functions", color="black", linestyle="--")
     _plot(losses, package, "train", "nll", **style)
-    losses.set_ylabel("NLL (nats per token)")
+    losses.set_ylabel(f"NLL (nats per {task.unit})")
     if losses.lines:
         losses.legend(frameon=False)
-    scores.set_ylabel(f"validation {score.label}")
+    scores.set_ylabel(f"validation {task.score.label}")
     scores.set_xlabel("step")
     return _saved(_finished(figure), path)
 

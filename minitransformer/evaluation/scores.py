@@ -20,7 +20,7 @@ _LABELS = {  # field of Scores -> what people call it, in the order in which it 
 
 @dataclass(frozen=True)
 class Scores:
-    """What one set of translations scored; ``print(scores)`` shows it with the signatures.
+    """What one set of translations scored.
 
     Attributes:
         bleu_cased_13a, bleu_lowercased, chrf2: 0 to 100, of the corpus as a whole.
@@ -39,13 +39,6 @@ class Scores:
     def as_dict(self):
         """Numbers, strings and a dict of strings, for JSON; ``Scores(**scores.as_dict())``."""
         return asdict(self)
-
-    def __str__(self):
-        lines = [f"{self.num_sentences} sentences"]
-        for field, label in _LABELS.items():
-            line = f"{label:<16}{getattr(self, field):>6.1f}  {self.signatures.get(field, '')}"
-            lines.append(line.rstrip())
-        return "\n".join(lines)
 
 
 def sacrebleu_metrics():

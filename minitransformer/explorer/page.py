@@ -16,7 +16,7 @@ from pathlib import Path
 
 from minitransformer.core.backend import to_host
 from minitransformer.inference.trained import require_finite
-from minitransformer.runs.checkpoint import CheckpointError
+from minitransformer.runs.checkpoint.file import CheckpointError
 
 FOLDER = Path(__file__).parent
 LARGEST = 12_000_000  # bytes of a page
@@ -41,11 +41,12 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
             parameter is NaN or infinite.
     """
     require_explorable(model.config)
+    require_finite(model)
     contents = {
         "config": model.config.as_dict(),
         "pieces": vocabulary.pieces(range(len(vocabulary))),
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
-        "numbers": base64.b64encode(_float32(model)).decode(),
+        "numbers": base64.b64encode(to_host(model.flat.data).astype("<f4")).decode(),
         "examples": list(examples),
         "languages": languages,
         "lessons": lessons or {},
@@ -98,11 +99,6 @@ def script(main):
 def escaped_json(value):
     """JSON in ASCII that may stand within a script: ``</script>`` and ``<!--`` cannot occur."""
     return json.dumps(value, separators=(",", ":")).replace("<", r"\u003c")
-
-
-def _float32(model):
-    require_finite(model)
-    return to_host(model.flat.data).astype("<f4").tobytes()
 
 
 def _require_fits(size, what):

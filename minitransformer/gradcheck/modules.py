@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from minitransformer.core.backend import array_namespace
+from minitransformer.core.backend import array_namespace, is_array
 from minitransformer.core.module import Module
 from minitransformer.gradcheck.check import check_pair
 from minitransformer.gradcheck.diagnosis import REPLACED
@@ -51,8 +51,11 @@ def check_module(module, *inputs, seed=0, **options):
 def _replaced_gradients(module, inputs):
     """The paths of the parameters whose gradient backward replaces, where it should add."""
     named = list(module.named_parameters())
+    buffers = [(buffer, buffer.data.copy()) for _, buffer in module.named_buffers()]
     results = []
     for start in (0.0, 1.0):
+        for buffer, data in buffers:
+            buffer.data = data
         y, cache = call("forward", module.forward, *inputs)
         given = [np.full_like(parameter.data, start) for _, parameter in named]
         for (_, parameter), grad in zip(named, given, strict=True):
@@ -69,8 +72,14 @@ def _replaced_gradients(module, inputs):
 
 
 def moved_from_start(module, rng):
-    """The module itself, in float64 and each parameter changed by up to 0.4 either way."""
+    """The module itself, in float64 and each parameter changed by up to 0.4 either way.
+
+    Buffers of floats grow by up to as much: a running variance stays above 0.
+    """
     module.to(dtype=np.float64)
+    for _, buffer in module.named_buffers():
+        if buffer.data.dtype.kind == "f":
+            buffer.data = buffer.data + rng.uniform(0, 0.4, buffer.data.shape)
     for parameter in module.parameters():
         # Arrays of its own, not views of a model's: what replaces them is then told apart.
         parameter.hold(parameter.data + rng.uniform(-0.4, 0.4, parameter.data.shape))
@@ -79,6 +88,8 @@ def moved_from_start(module, rng):
 
 def module_pair(module, inputs):
     """A module as a pair of pure functions of its inputs and of its parameters.
+
+    Its buffers are constants of the pair, whatever forward leaves in them.
 
     Calling the pair replaces the parameters' arrays: hand over a module that is not used otherwise.
 
@@ -90,19 +101,24 @@ def module_pair(module, inputs):
         forward, backward, inputs, names: what :func:`check_pair` takes.
     """
     named = list(module.named_parameters())
+    buffers = [(buffer, buffer.data) for _, buffer in module.named_buffers()]
     names = (*argument_names(module.forward, len(inputs)), *(path for path, _ in named))
 
     def put(values):
-        for (_, parameter), value in zip(named, values, strict=True):
+        for (_, parameter), value in zip(named, values[len(inputs) :], strict=True):
             parameter.data = value
+        like = next(x for x in values if is_array(x) and x.dtype.kind == "f")
+        for buffer, data in buffers:  # where the others are, and floats in their type
+            dtype = like.dtype if data.dtype.kind == "f" else data.dtype
+            buffer.hold(array_namespace(like).asarray(data.copy(), dtype=dtype))
 
     def forward(*values):
-        put(values[len(inputs) :])
+        put(values)
         result = module.forward(*values[: len(inputs)])
         if not isinstance(result, tuple) or len(result) != 2:
             return result  # which is then said to be wrong
         y, cache = result
-        return y, (cache, values[len(inputs) :])
+        return y, (cache, values)
 
     def backward(dy, cache):
         cache, values = cache

@@ -8,6 +8,7 @@ from minitransformer.core.errors import InputError, require_whole
 from minitransformer.data.text.batches import framed
 from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, require_mask
 from minitransformer.inference.trained import Trained
+from minitransformer.layers.softmax import softmax
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,7 @@ class Filler(Trained):
         ids = np.flatnonzero(may_stand)
         if not len(ids):
             raise InputError("the vocabulary has no piece that may stand in this gap")
-        z = logits[ids].astype(np.float64)
-        p = np.exp(z - z.max())
-        p /= p.sum()
+        p, _ = softmax(logits[ids].astype(np.float64))
         best = np.argsort(-p, kind="stable")[:top]
         return [(self.pieces[ids[i]].removeprefix(BLANK), float(p[i])) for i in best]
 

@@ -7,9 +7,14 @@ import numpy as np
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import DivergedError
 from minitransformer.core.workers import ONE_WORKER
+from minitransformer.data.text.characters import load_vocabulary, save_vocabulary
 from minitransformer.data.text.vocabulary import UNK, Vocabulary
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.attachments import KeptFile
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
+
+# What every run keeps that is trained on text.
+OF_TEXT = {"vocabulary": KeptFile("vocabulary.model", save_vocabulary, load_vocabulary)}
 
 
 class Trained:
@@ -48,7 +53,7 @@ class Trained:
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece, and the model takes subwords.
         """
-        run = RunFolder(path)
+        run = RunFolder(path, OF_TEXT)
         config, _ = run.load_config()
         if config.task != cls.task:
             raise RunError(
@@ -57,11 +62,12 @@ class Trained:
             )
         run.bind()
         model, origin = run.load_trained(device)
-        vocabulary = cls.read_vocabulary(run.vocabulary)
+        file = run.attached["vocabulary"]
+        vocabulary = cls.read_vocabulary(file)
         if len(vocabulary) not in config.vocabulary_sizes():
             sizes = " and ".join(map(str, sorted(config.vocabulary_sizes())))
             raise RunError(
-                f"{run.vocabulary} has {len(vocabulary)} pieces and the model of {run.config} "
+                f"{file} has {len(vocabulary)} pieces and the model of {run.config} "
                 f"{sizes}; take both from one run"
             )
         require_finite(model)

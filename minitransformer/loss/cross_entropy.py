@@ -18,6 +18,8 @@ from minitransformer.core.backend import array_namespace, is_array, like
 from minitransformer.core.twins import twinned
 from minitransformer.layers.token_ids import check_token_ids
 
+NO_PADDING = -1  # as ``pad_id``: every target counts, as where they are classes and 0 is one
+
 
 @twinned
 def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
@@ -25,8 +27,8 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
 
     Args:
         logits: (..., V).
-        targets: integers (...), the ids to predict; ``pad_id`` where there is none. On the host or
-            where the logits are.
+        targets: integers (...), the ids to predict; ``pad_id`` where there is none, NO_PADDING
+            where there is always one. On the host or where the logits are.
         smoothing: ε, 0 ≤ ε < 1.
         num_tokens: N to divide by; by default the real targets in this batch. A shard of a larger
             batch passes the count of the whole, so that the shards' losses and gradients add up.

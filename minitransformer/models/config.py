@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from numbers import Integral, Real
 from typing import ClassVar, get_type_hints
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 
 TOO_MANY = 2**31  # of anything that is counted
 # More is no model that anybody trains, and a machine would be busy for hours with building it.
@@ -27,6 +27,8 @@ class ModelConfig:
         paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
             that a learner's may stand in for them.
         begins_with: kinds whose parameters a training of this one may begin with.
+        own_head: names, as they begin, of the parameters with which none begins: what says the
+            answers.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -37,6 +39,7 @@ class ModelConfig:
     of_data: ClassVar[tuple] = ()
     paper_layers: ClassVar[bool] = False
     begins_with: ClassVar[tuple] = ()
+    own_head: ClassVar[tuple] = ()
 
     @classmethod
     def choices(cls):
@@ -68,9 +71,3 @@ def require_count(name, value):
     """Raise a ValueError unless so many of anything can be there."""
     valid = isinstance(value, Integral) and not isinstance(value, bool) and 0 < value < TOO_MANY
     require(valid, f"{name}={value!r} must be a whole number, 1 or more, below {TOO_MANY}")
-
-
-def require(condition, message):
-    """Raise a ValueError with this message unless the condition holds."""
-    if not condition:
-        raise InputError(message)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
+from minitransformer.core.errors import require
 from minitransformer.core.module import Module
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.convolution import Convolution1d
@@ -30,7 +31,6 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 
@@ -113,6 +113,7 @@ class GatedConvolution(Module):
 class ConvolutionalTranslator(EncoderDecoder):
     """Built from a ConvolutionalTranslatorConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = ConvolutionalTranslatorConfig
     decoding: ClassVar[str] = "minitransformer.decoding.convolutional:ConvolutionalDecoder"
 
     def build(self, config, rng):
@@ -130,7 +131,7 @@ class ConvolutionalTranslator(EncoderDecoder):
 
     def encode(self, source, source_mask, rng=None):
         """The memory of source ids (B, S): what to look for, and what is found, each (B, S, D)."""
-        e, embed_cache = self._embed(self.source_embedding, self.source_positions, source, rng)
+        e, embed_cache = self._embed(self.source_embedding, source, self.source_positions, rng)
         x, caches = e, []
         for layer in self.encoder:
             h, cache = layer.forward(x, source_mask[:, 0, 0], rng)
@@ -146,12 +147,12 @@ class ConvolutionalTranslator(EncoderDecoder):
         for layer, layer_cache in zip(reversed(self.encoder), reversed(caches), strict=True):
             dx = dx * ROOT_HALF
             dx = dx + layer.backward(dx, layer_cache)
-        self._embed_backward(self.source_embedding, self.source_positions, dx + de, embed_cache)
+        self._embed_backward(self.source_embedding, dx + de, self.source_positions, embed_cache)
 
     def decode(self, target, memory, source_mask, rng=None):
         """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
         keys, values = memory
-        g, embed_cache = self._embed(self.target_embedding, self.target_positions, target, rng)
+        g, embed_cache = self._embed(self.target_embedding, target, self.target_positions, rng)
         x, caches = g, []
         for layer, attention in zip(self.decoder, self.attention, strict=True):
             h, layer_cache = layer.forward(x, None, rng)
@@ -172,7 +173,7 @@ class ConvolutionalTranslator(EncoderDecoder):
             dquery, dk, dv = attention.backward(dc, attention_cache)
             dx = dx + layer.backward(dc + dquery, layer_cache)
             dg, dkeys, dvalues = dg + dquery, dkeys + dk, dvalues + dv
-        self._embed_backward(self.target_embedding, self.target_positions, dx + dg, embed_cache)
+        self._embed_backward(self.target_embedding, dx + dg, self.target_positions, embed_cache)
         return dkeys, dvalues
 
     def cross_attention(self, decode_cache):
@@ -180,15 +181,3 @@ class ConvolutionalTranslator(EncoderDecoder):
         pairs = zip(self.attention, caches, strict=True)
         weights = [attention.weights(cache) for attention, (_, cache) in pairs]  # (B, 1, T, S)
         return array_namespace(weights[0]).stack(weights)  # (layers, B, 1, T, S)
-
-    def _embed(self, embedding, positions, ids, rng):
-        x, embedding_cache = embedding.forward(ids)  # (B, T, D)
-        x, position_cache = positions.forward(x)
-        x, dropout_cache = dropout(x, self.config.dropout, rng)
-        return x, (embedding_cache, position_cache, dropout_cache)
-
-    def _embed_backward(self, embedding, positions, dx, cache):
-        embedding_cache, position_cache, dropout_cache = cache
-        dx = dropout_backward(dx, dropout_cache)
-        dx = positions.backward(dx, position_cache)
-        embedding.backward(dx, embedding_cache)

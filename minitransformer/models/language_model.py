@@ -13,38 +13,26 @@ stands where GPT has a GELU.
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.stacks import Encoder
-from minitransformer.models.token_config import TokenConfig
 from minitransformer.models.token_model import TokenModel, as_ids
-from minitransformer.models.transformer_config import (
-    parameters_of_stack,
-    require_heads,
-    require_norm,
-)
+from minitransformer.models.transformer_config import StackConfig
 
 
 @dataclass(frozen=True)
-class LanguageModelConfig(TokenConfig):
+class LanguageModelConfig(StackConfig):
     """The sizes and choices that make a language model.
 
     Attributes:
         vocabulary_size: number of token ids.
         d_model: width of the residual stream.
-        num_heads: attention heads, each d_model / num_heads wide.
-        d_ff: inner width of the feed-forward networks.
         num_layers: layers of the stack.
         max_length: the context, the most tokens that are seen at once.
         pad_id: the id that stands for no token.
-        dropout: P_drop on embeddings and on what each sublayer returns (section 5.4).
-        attention_dropout: on attention weights; the paper has none.
-        feed_forward_dropout: after the ReLU; the paper has none.
-        norm: ``"post"``, LayerNorm after the sum as in the paper, or ``"pre"``, before the
-            sublayer, with one more LayerNorm at the end of each stack.
-        epsilon: added to the variance in LayerNorm.
+
+    The others are those of every StackConfig.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -70,19 +58,14 @@ class LanguageModelConfig(TokenConfig):
 
     def num_parameters(self):
         """How many numbers such a model trains, known without building it."""
-        return (self.vocabulary_size + self.max_length) * self.d_model + parameters_of_stack(
-            self, self.num_layers, attentions=1
-        )
-
-    def __post_init__(self):
-        super().__post_init__()
-        require_heads(self, self.num_heads)
-        require_norm(self)
+        embedded = (self.vocabulary_size + self.max_length) * self.d_model
+        return embedded + self.parameters_of_stack(self.num_layers, attentions=1)
 
 
 class LanguageModel(TokenModel):
     """Built from a LanguageModelConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = LanguageModelConfig
     decoding: ClassVar[str] = "minitransformer.decoding.language_model:LanguageModelDecoder"
 
     def build(self, config, rng):
@@ -117,19 +100,15 @@ class LanguageModel(TokenModel):
             raise ValueError(
                 f"ids must be (B, T), with at least one token; their shape is {ids.shape}"
             )
-        x, embedding_cache = self.embedding.forward(ids)  # (B, T, D)
-        x, position_cache = self.positions.forward(x)
-        x, dropout_cache = dropout(x, self.config.dropout, rng)
+        x, embed_cache = self._embed(self.embedding, ids, self.positions, rng)  # (B, T, D)
         y, stack_cache = self.stack.forward(x, self.mask(self.device.asarray(ids)), rng)
-        return y, (embedding_cache, position_cache, dropout_cache, stack_cache)
+        return y, (embed_cache, stack_cache)
 
     def features_backward(self, dy, cache):
         """Add the gradient of the loss to every parameter that ``features`` uses."""
-        embedding_cache, position_cache, dropout_cache, stack_cache = cache
+        embed_cache, stack_cache = cache
         dx = self.stack.backward(dy, stack_cache)
-        dx = dropout_backward(dx, dropout_cache)
-        dx = self.positions.backward(dx, position_cache)
-        self.embedding.backward(dx, embedding_cache)
+        self._embed_backward(self.embedding, dx, self.positions, embed_cache)
 
     def mask(self, ids):
         """What the positions of ids (B, T), on the device, may look at: (B, 1, T, T)."""

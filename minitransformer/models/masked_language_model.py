@@ -30,6 +30,8 @@ class MaskedLanguageModelConfig(LanguageModelConfig):
 class MaskedLanguageModel(LanguageModel):
     """Built from a MaskedLanguageModelConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = MaskedLanguageModelConfig
+
     def mask(self, ids):
         """What the positions of ids (B, T), on the device, may look at: (B, 1, 1, T)."""
         return padding_mask(ids, self.config.pad_id)

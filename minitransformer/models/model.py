@@ -1,6 +1,7 @@
 """What every whole model is: its configuration, its place, and all its numbers in one array."""
 
 import copy
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,13 +23,20 @@ class Model(Module):
         loss_backward(dloss, cache)
 
     ``loss`` is what training lowers and ``nll`` what it is about, the negative log-likelihood in
-    nats a token: two scalars on the device. Both are sums over the batch, divided by
+    nats: two scalars on the device. Both are sums over the batch, divided by
     ``num_tokens``, so that the losses and the gradients of the parts of a batch add up to those of
     the whole; without it, by what there is to say in this batch. ``smoothing`` is that of the
     labels, ``kappa`` the weight of the consistency of two passes. ``loss_backward`` adds to the
     gradient of every parameter. Before batches go to a GPU, ``check`` looks at them.
 
+    One that chooses among answers has also, for its validation and its gradient check,
+
+        inputs(batch) -> inputs                       a tuple
+        logits(*inputs, rng=None) -> logits, cache
+        backward(dlogits, cache)                      as ``loss_backward``
+
     Attributes:
+        Config: the class of its configurations.
         config: what it was built from.
         device: the Device its arrays are on.
         flat: all parameters and all gradients, one array each (FlatParameters).
@@ -38,6 +46,8 @@ class Model(Module):
         seed: of the initial weights; the same seed gives the same weights on every device.
         device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
     """
+
+    Config: ClassVar[type]
 
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         self.config = config

@@ -31,14 +31,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require
 from minitransformer.core.module import Module
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
-from minitransformer.models.config import require
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 
@@ -108,6 +107,7 @@ class RecurrentTranslator(EncoderDecoder):
     ``attention`` is None where there is a fixed vector.
     """
 
+    Config: ClassVar[type] = RecurrentTranslatorConfig
     decoding: ClassVar[str] = "minitransformer.decoding.recurrent:RecurrentDecoder"
 
     def build(self, config, rng):
@@ -129,7 +129,7 @@ class RecurrentTranslator(EncoderDecoder):
 
     def encode(self, source, source_mask, rng=None):
         """The memory of source ids (B, S): m (B, K), or h (B, S, 2K) and m (B, 2K)."""
-        x, embed_cache = self._embed(self.source_embedding, source, rng)
+        x, embed_cache = self._embed(self.source_embedding, source, None, rng)
         (h, m), encoder_cache = self.encoder.forward(x, mask=source_mask[:, 0, 0])
         return ((h, m) if self.attention else m), (embed_cache, encoder_cache)
 
@@ -139,12 +139,12 @@ class RecurrentTranslator(EncoderDecoder):
             dx = self.encoder.backward(dmemory, encoder_cache)
         else:
             dx, _ = self.encoder.backward((None, dmemory), encoder_cache)
-        self._embed_backward(self.source_embedding, dx, embed_cache)
+        self._embed_backward(self.source_embedding, dx, None, embed_cache)
 
     def decode(self, target, memory, source_mask, rng=None):
         """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
         h, m = memory if self.attention else (None, memory)
-        x, embed_cache = self._embed(self.target_embedding, target, rng)
+        x, embed_cache = self._embed(self.target_embedding, target, None, rng)
         if not self.attention:
             x = beside_each(x, m)  # (B, T, D + K)
         first, bridge_cache = self.bridge.forward(m)  # (B, K)
@@ -174,7 +174,7 @@ class RecurrentTranslator(EncoderDecoder):
         if not self.attention:
             d = self.config.d_model
             dx, dm = dx[..., :d], dm + dx[..., d:].sum(axis=1)  # (B, T, D), (B, K)
-        self._embed_backward(self.target_embedding, dx, embed_cache)
+        self._embed_backward(self.target_embedding, dx, None, embed_cache)
         return (dkeys + dvalues, dm) if self.attention else dm
 
     def cross_attention(self, decode_cache):
@@ -186,15 +186,6 @@ class RecurrentTranslator(EncoderDecoder):
         *_, attention_cache, _, _ = decode_cache
         weights = self.attention.weights(attention_cache)  # (B, T, S)
         return weights[None, :, None]  # (1, B, 1, T, S)
-
-    def _embed(self, embedding, ids, rng):
-        x, embedding_cache = embedding.forward(ids)  # (B, T, D)
-        x, dropout_cache = dropout(x, self.config.dropout, rng)
-        return x, (embedding_cache, dropout_cache)
-
-    def _embed_backward(self, embedding, dx, cache):
-        embedding_cache, dropout_cache = cache
-        embedding.backward(dropout_backward(dx, dropout_cache), embedding_cache)
 
 
 def beside_each(x, m):

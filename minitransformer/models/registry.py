@@ -1,7 +1,7 @@
 """The kinds of models by the names that recipes and run folders give them.
 
-A kind is two classes: its configuration, and the model that is built from one. They are imported
-when somebody asks for that kind.
+A kind is the class of its models, which names that of their configurations. It is imported when
+somebody asks for that kind.
 """
 
 from minitransformer.core.errors import InputError
@@ -10,34 +10,13 @@ from minitransformer.core.libraries import imported
 DEFAULT = "transformer"  # where a recipe or a run of an older release says nothing
 
 KINDS = {
-    "transformer": (
-        "minitransformer.models.transformer_config:TransformerConfig",
-        "minitransformer.models.transformer:Transformer",
-    ),
-    "restricted": (
-        "minitransformer.models.restricted_transformer:RestrictedTransformerConfig",
-        "minitransformer.models.restricted_transformer:RestrictedTransformer",
-    ),
-    "convolution": (
-        "minitransformer.models.convolutional_translator:ConvolutionalTranslatorConfig",
-        "minitransformer.models.convolutional_translator:ConvolutionalTranslator",
-    ),
-    "recurrent": (
-        "minitransformer.models.recurrent_translator:RecurrentTranslatorConfig",
-        "minitransformer.models.recurrent_translator:RecurrentTranslator",
-    ),
-    "language-model": (
-        "minitransformer.models.language_model:LanguageModelConfig",
-        "minitransformer.models.language_model:LanguageModel",
-    ),
-    "masked-language-model": (
-        "minitransformer.models.masked_language_model:MaskedLanguageModelConfig",
-        "minitransformer.models.masked_language_model:MaskedLanguageModel",
-    ),
-    "tagger": (
-        "minitransformer.models.tagger:TaggerConfig",
-        "minitransformer.models.tagger:Tagger",
-    ),
+    "transformer": "minitransformer.models.transformer:Transformer",
+    "restricted": "minitransformer.models.restricted_transformer:RestrictedTransformer",
+    "convolution": "minitransformer.models.convolutional_translator:ConvolutionalTranslator",
+    "recurrent": "minitransformer.models.recurrent_translator:RecurrentTranslator",
+    "language-model": "minitransformer.models.language_model:LanguageModel",
+    "masked-language-model": "minitransformer.models.masked_language_model:MaskedLanguageModel",
+    "tagger": "minitransformer.models.tagger:Tagger",
 }
 
 
@@ -47,7 +26,7 @@ def config_class(kind):
     Raises:
         ValueError: there is no such kind.
     """
-    return _classes(kind)[0]
+    return _model_class(kind).Config
 
 
 def config_of(fields):
@@ -62,10 +41,10 @@ def config_of(fields):
 
 def new_model(config, seed=0, **options):
     """A new model of the configuration's kind; arguments as for :class:`Model`."""
-    return _classes(config.kind)[1](config, seed, **options)
+    return _model_class(config.kind)(config, seed, **options)
 
 
-def _classes(kind):
+def _model_class(kind):
     if kind not in KINDS:
         raise InputError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
-    return tuple(imported(place) for place in KINDS[kind])
+    return imported(KINDS[kind])

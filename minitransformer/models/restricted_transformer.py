@@ -33,6 +33,7 @@ class RestrictedTransformerConfig(TransformerConfig):
 class RestrictedTransformer(Transformer):
     """Built from a RestrictedTransformerConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = RestrictedTransformerConfig
     decoding: ClassVar[str] = "minitransformer.decoding.restricted:RestrictedDecoder"
 
     def build(self, config, rng):

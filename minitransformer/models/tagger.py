@@ -15,8 +15,8 @@ first piece. Everywhere else there is no label, and nothing to learn.
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+from minitransformer.core.errors import require
 from minitransformer.layers.embedding import OutputProjection, embedding_weight
-from minitransformer.models.config import require
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
@@ -87,6 +87,8 @@ class Tagger(MaskedLanguageModel):
 
     ``forward`` returns logits (B, T, C); the labels of a batch are ids of labels.
     """
+
+    Config: ClassVar[type] = TaggerConfig
 
     def build(self, config, rng):
         super().build(config, rng)

@@ -4,7 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import ClassVar
 
-from minitransformer.models.config import ModelConfig, require, require_count
+from minitransformer.core.errors import require
+from minitransformer.models.config import ModelConfig, require_count
 
 LONGEST = 2**20
 
@@ -18,6 +19,7 @@ class TokenConfig(ModelConfig):
 
     vocabularies: ClassVar[tuple] = ("vocabulary_size",)
     of_data: ClassVar[tuple] = (*vocabularies, "pad_id")
+    own_head: ClassVar[tuple] = ("output_projection.",)  # where it has a matrix of its own
 
     @classmethod
     def sizes(cls, size):

@@ -9,6 +9,7 @@ dropped out: that is inference.
 import numpy as np
 
 from minitransformer.core.backend import array_namespace, is_array
+from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.token_ids import check_token_ids
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.models.model import Model
@@ -35,6 +36,19 @@ class TokenModel(Model):
         features_cache, projection_cache = cache
         dy = self.output_projection.backward(dlogits, projection_cache)
         self.features_backward(dy, features_cache)
+
+    def _embed(self, embedding, ids, positions, rng):
+        """What a stack is given, x (B, T, D), of ids (B, T); ``positions`` is None for none."""
+        x, embedding_cache = embedding.forward(ids)  # (B, T, D)
+        x, position_cache = positions.forward(x) if positions else (x, None)
+        x, dropout_cache = dropout(x, self.config.dropout, rng)
+        return x, (embedding_cache, position_cache, dropout_cache)
+
+    def _embed_backward(self, embedding, dx, positions, cache):
+        embedding_cache, position_cache, dropout_cache = cache
+        dx = dropout_backward(dx, dropout_cache)
+        dx = positions.backward(dx, position_cache) if positions else dx
+        embedding.backward(dx, embedding_cache)
 
     def check(self, batch):
         check_token_ids(batch.ids, self.config.vocabulary_size)

@@ -6,16 +6,17 @@
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.layers.positional_encoding import PositionalEncoding
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.stacks import Decoder, Encoder
+from minitransformer.models.transformer_config import TransformerConfig
 
 
 class Transformer(EncoderDecoder):
     """The model of the paper, built from a TransformerConfig; arguments as for :class:`Model`."""
 
+    Config: ClassVar[type] = TransformerConfig
     decoding: ClassVar[str] = "minitransformer.decoding.incremental:IncrementalDecoder"
 
     def build(self, config, rng):
@@ -27,19 +28,19 @@ class Transformer(EncoderDecoder):
 
     def encode(self, source, source_mask, rng=None):
         """The memory (B, S, D) of source ids (B, S)."""
-        x, embed_cache = self._embed(self.source_embedding, source, rng)
+        x, embed_cache = self._embed(self.source_embedding, source, self.positional_encoding, rng)
         memory, encoder_cache = self.encoder.forward(x, source_mask, rng)
         return memory, (embed_cache, encoder_cache)
 
     def encode_backward(self, dmemory, cache):
         embed_cache, encoder_cache = cache
         dx = self.encoder.backward(dmemory, encoder_cache)
-        self._embed_backward(self.source_embedding, dx, embed_cache)
+        self._embed_backward(self.source_embedding, dx, self.positional_encoding, embed_cache)
 
     def decode(self, target, memory, source_mask, rng=None):
         """The decoder's output y (B, T, D) for target ids (B, T), given the source's memory."""
         target_mask = self.target_mask(self.device.asarray(target))
-        x, embed_cache = self._embed(self.target_embedding, target, rng)
+        x, embed_cache = self._embed(self.target_embedding, target, self.positional_encoding, rng)
         y, decoder_cache = self.decoder.forward(x, memory, target_mask, source_mask, rng)
         return y, (embed_cache, decoder_cache)
 
@@ -47,7 +48,7 @@ class Transformer(EncoderDecoder):
         """Gradient dmemory (B, S, D)."""
         embed_cache, decoder_cache = cache
         dx, dmemory = self.decoder.backward(dy, decoder_cache)
-        self._embed_backward(self.target_embedding, dx, embed_cache)
+        self._embed_backward(self.target_embedding, dx, self.positional_encoding, embed_cache)
         return dmemory
 
     def target_mask(self, target):
@@ -59,15 +60,3 @@ class Transformer(EncoderDecoder):
         pairs = zip(self.decoder.layers, layer_caches, strict=True)
         weights = [layer.weights(cache) for layer, cache in pairs]  # (B, H, T, S)
         return array_namespace(weights[0]).stack(weights)  # (layers, B, H, T, S)
-
-    def _embed(self, embedding, ids, rng):
-        x, embedding_cache = embedding.forward(ids)  # (B, T, D)
-        x, position_cache = self.positional_encoding.forward(x)
-        x, dropout_cache = dropout(x, self.config.dropout, rng)
-        return x, (embedding_cache, position_cache, dropout_cache)
-
-    def _embed_backward(self, embedding, dx, cache):
-        embedding_cache, position_cache, dropout_cache = cache
-        dx = dropout_backward(dx, dropout_cache)
-        dx = self.positional_encoding.backward(dx, position_cache)
-        embedding.backward(dx, embedding_cache)

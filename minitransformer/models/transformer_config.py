@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar
 
-from minitransformer.models.config import require
-from minitransformer.models.token_config import TranslatorConfig
+from minitransformer.core.errors import require
+from minitransformer.models.token_config import TokenConfig, TranslatorConfig
 
 PRESETS = {
     "toy": dict(
@@ -32,23 +32,60 @@ PRESETS = {
 }
 
 
-@dataclass(frozen=True)
-class TransformerConfig(TranslatorConfig):
-    """The sizes and choices that make a Transformer; the defaults are the paper's base model.
+class StackConfig(TokenConfig):
+    """What configurations of stacks of the paper's layers share, each of which has these fields.
 
     Attributes:
-        d_model: width of the residual stream, even.
         num_heads: attention heads, each d_model / num_heads wide.
         d_ff: inner width of the feed-forward networks.
-        num_encoder_layers, num_decoder_layers: layers of each stack, N in the paper.
         dropout: P_drop on embeddings and on what each sublayer returns (section 5.4).
         attention_dropout: on attention weights; the paper has none.
         feed_forward_dropout: after the ReLU; the paper has none.
         norm: ``"post"``, LayerNorm after the sum as in the paper, or ``"pre"``, before the
             sublayer, with one more LayerNorm at the end of each stack.
         epsilon: added to the variance in LayerNorm.
+        multiple: of what d_model has to be.
+    """
 
-    The others are those of every TranslatorConfig.
+    multiple: ClassVar[int] = 1
+
+    def parameters_of_stack(self, num_layers, attentions):
+        """How many numbers so many layers train, with one attention each or two."""
+        width, inner = self.d_model, self.d_ff
+        attention = 4 * width**2
+        feed_forward = 2 * width * inner + inner + width
+        layer_norm = 2 * width
+        layer = attentions * attention + feed_forward + (attentions + 1) * layer_norm
+        return num_layers * layer + (layer_norm if self.norm == "pre" else 0)
+
+    def __post_init__(self):
+        super().__post_init__()
+        d_model, step = self.d_model, math.lcm(self.multiple, self.num_heads)
+        below = d_model - d_model % step
+        near = " or ".join(str(d) for d in (below, below + step) if d)
+        require(
+            d_model % self.num_heads == 0,
+            f"d_model={d_model} is not divisible by num_heads={self.num_heads}; choose {near}",
+        )
+        require(
+            d_model % self.multiple == 0,
+            f"d_model={d_model} is odd, and positions need a sine and a cosine for each pair; "
+            f"choose {near}",
+        )
+        require(self.norm in ("post", "pre"), f"norm={self.norm!r}; choose 'post' or 'pre'")
+        valid = isinstance(self.epsilon, Real) and 0 < self.epsilon < math.inf
+        require(valid, f"epsilon={self.epsilon!r} must be > 0 and finite; 1e-5 is usual")
+
+
+@dataclass(frozen=True)
+class TransformerConfig(StackConfig, TranslatorConfig):
+    """The sizes and choices that make a Transformer; the defaults are the paper's base model.
+
+    Attributes:
+        d_model: width of the residual stream, even.
+        num_encoder_layers, num_decoder_layers: layers of each stack, N in the paper.
+
+    The others are those of every StackConfig and TranslatorConfig.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -56,6 +93,7 @@ class TransformerConfig(TranslatorConfig):
 
     kind: ClassVar[str] = "transformer"
     paper_layers: ClassVar[bool] = True
+    multiple: ClassVar[int] = 2  # a sine and a cosine
 
     num_heads: int = 8
     d_ff: int = 2048
@@ -95,50 +133,7 @@ class TransformerConfig(TranslatorConfig):
     def num_parameters(self):
         """How many numbers such a model trains, known without building it."""
         return (
-            parameters_of_stack(self, self.num_encoder_layers, attentions=1)
-            + parameters_of_stack(self, self.num_decoder_layers, attentions=2)
+            self.parameters_of_stack(self.num_encoder_layers, attentions=1)
+            + self.parameters_of_stack(self.num_decoder_layers, attentions=2)
             + self.num_embedded()
         )
-
-    def __post_init__(self):
-        super().__post_init__()
-        step = math.lcm(2, self.num_heads)
-        require_heads(self, step)
-        require(
-            self.d_model % 2 == 0,
-            f"d_model={self.d_model} is odd, and positions need a sine and a cosine for each pair; "
-            f"choose {near(self.d_model, step)}",
-        )
-        require_norm(self)
-
-
-def parameters_of_stack(config, num_layers, attentions):
-    """How many numbers so many layers train, with one attention each or two."""
-    width, inner = config.d_model, config.d_ff
-    attention = 4 * width**2
-    feed_forward = 2 * width * inner + inner + width
-    layer_norm = 2 * width
-    layer = attentions * attention + feed_forward + (attentions + 1) * layer_norm
-    return num_layers * layer + (layer_norm if config.norm == "pre" else 0)
-
-
-def require_heads(config, step):
-    """Refuse a d_model that heads do not divide; a multiple of ``step`` is suggested."""
-    require(
-        config.d_model % config.num_heads == 0,
-        f"d_model={config.d_model} is not divisible by num_heads={config.num_heads}; "
-        f"choose {near(config.d_model, step)}",
-    )
-
-
-def near(d_model, step):
-    """The multiples of ``step`` below and above, in words."""
-    below = d_model - d_model % step
-    return " or ".join(str(d) for d in (below, below + step) if d)
-
-
-def require_norm(config):
-    """Refuse a norm or an epsilon that makes no sense."""
-    require(config.norm in ("post", "pre"), f"norm={config.norm!r}; choose 'post' or 'pre'")
-    valid = isinstance(config.epsilon, Real) and 0 < config.epsilon < math.inf
-    require(valid, f"epsilon={config.epsilon!r} must be > 0 and finite; 1e-5 is usual")

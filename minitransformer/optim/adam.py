@@ -38,7 +38,7 @@ class Adam(Optimizer):
     """Adam with the constants of section 5.3.
 
     Args:
-        flat: as for :class:`Optimizer`.
+        flat, settings: as for :class:`Optimizer`.
         beta_1, beta_2, epsilon: β₁, β₂ and ε.
 
     Attributes:
@@ -47,8 +47,8 @@ class Adam(Optimizer):
 
     names = ("m", "v")
 
-    def __init__(self, flat, *, beta_1=0.9, beta_2=0.98, epsilon=1e-9):
-        super().__init__(flat)
+    def __init__(self, flat, *, beta_1=0.9, beta_2=0.98, epsilon=1e-9, **settings):
+        super().__init__(flat, **settings)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def update(self, data, grad, m, v, learning_rate, scale):

@@ -6,35 +6,28 @@ The same decay as a term λ θ of the gradient would be divided by √v, too: pa
 are large would then decay less than others.
 """
 
-from minitransformer.optim.adam import Adam, adam_update
+from dataclasses import dataclass
+
+from minitransformer.core.settings import Settings, positive
+from minitransformer.optim.adam import Adam
 
 
-def adamw_update(
-    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
-):
-    """One step of AdamW, in place on parameters and moments.
+@dataclass(frozen=True)
+class AdamWSettings(Settings):
+    """What a recipe may say of AdamW.
 
-    Args:
-        weight_decay: λ; the others are those of :func:`adam_update`.
+    Attributes:
+        weight_decay: by which share of the learning rate parameters shrink in a step.
     """
-    data *= 1 - learning_rate * weight_decay
-    adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)
+
+    weight_decay: float = positive(0.01)
 
 
 class AdamW(Adam):
-    """Adam with a decay of all parameters, gains and biases among them.
+    """Adam with a decay of all parameters, gains and biases among them; arguments as for Adam."""
 
-    Args:
-        flat, options: as for :class:`Adam`.
-        weight_decay: λ.
-    """
-
-    settings = ("weight_decay",)
-
-    def __init__(self, flat, *, weight_decay=0.01, **options):
-        super().__init__(flat, **options)
-        self.weight_decay = weight_decay
+    Settings = AdamWSettings
 
     def update(self, data, grad, m, v, learning_rate, scale):
-        constants = self.t, self.beta_1, self.beta_2, self.epsilon, self.weight_decay
-        adamw_update(data, grad, m, v, learning_rate, *constants, scale)
+        data *= 1 - learning_rate * self.settings.weight_decay
+        super().update(data, grad, m, v, learning_rate, scale)

@@ -6,6 +6,7 @@ there are, ``vectors`` tells; a checkpoint keeps them, and the count ``t``.
 
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.parameter import FlatParameters
+from minitransformer.core.settings import Settings
 from minitransformer.core.workers import ONE_WORKER
 
 
@@ -18,23 +19,25 @@ class Optimizer:
 
     Args:
         flat: the FlatParameters of the model, ``model.flat``. Move the model to its device first.
+        settings: fields of its ``Settings``.
 
     Attributes:
+        Settings: the dataclass of what a recipe may say of it, each field an option of ``train``.
+        settings: one of them.
         names: of its vectors.
-        settings: the arguments that a recipe gives it, fields of a TrainingConfig.
         vectors: by name, what is remembered of earlier gradients, 1-D like ``flat.data``; zeros at
             first.
         t: updates made so far.
     """
 
+    Settings = Settings
     names: tuple[str, ...]
-    settings: tuple[str, ...] = ()
 
-    def __init__(self, flat):
+    def __init__(self, flat, **settings):
         if not isinstance(flat, FlatParameters):
             name = type(self).__name__
             raise TypeError(f"{name} updates FlatParameters, model.flat, and got {flat!r}")
-        self.flat = flat
+        self.flat, self.settings = flat, self.Settings(**settings)
         self._data = flat.data
         xp = array_namespace(flat.data)
         self.vectors = {name: xp.zeros_like(flat.data) for name in self.names}

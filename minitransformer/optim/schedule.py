@@ -12,10 +12,14 @@ with a peak of 1 / √(D w); choosing the peak oneself leaves the warm-up free. 
 zero, which suits short trainings, and so does the fourth (Loshchilov and Hutter 2017), which stays
 longer near the peak. The last two are those of He et al. (2016) for CIFAR-10 (section 4.2) and
 for ImageNet (section 3.4).
+
+A schedule is a function here and a line in SCHEDULES, by the name that recipes give it.
 """
 
 import math
+from dataclasses import dataclass
 
+from minitransformer.core.settings import Settings, positive
 from minitransformer.core.twins import twinned
 
 
@@ -78,3 +82,27 @@ class Plateau:
 
     def resume(self, drops, epoch):
         self.drops, self.epoch = drops, epoch
+
+
+@dataclass(frozen=True)
+class PlateauSettings(Settings):
+    """What a recipe may say of the schedule plateau.
+
+    Attributes:
+        plateau_epochs: epochs without a better validation score after which the learning rate
+            drops to a tenth.
+    """
+
+    plateau_epochs: int = positive(3)
+
+
+# By the name that recipes give it: a function from the step, the peak, the steps of warm-up, all
+# steps and its settings to the learning rate, and the Settings. Three of them take other numbers.
+SCHEDULES = {
+    "linear": (linear_decay, Settings),
+    "cosine": (cosine_decay, Settings),
+    "step": (step_decay, Settings),
+    "inverse-sqrt": (inverse_sqrt, Settings),
+    "noam": (noam, Settings),
+    "plateau": (plateau, PlateauSettings),
+}

@@ -11,6 +11,10 @@ AlexNet's and ResNet's papers have the rate within the velocity, u ← μ u − 
 η stays, and otherwise as if u were rescaled with η.
 """
 
+from dataclasses import astuple, dataclass
+
+from minitransformer.core.errors import require
+from minitransformer.core.settings import Settings, not_negative, share
 from minitransformer.optim.optimizer import Optimizer
 
 
@@ -33,24 +37,36 @@ def momentum_update(
     data -= learning_rate * (grad + momentum * velocity if nesterov else velocity)
 
 
-class SGD(Optimizer):
-    """Gradient descent with momentum.
+@dataclass(frozen=True)
+class SGDSettings(Settings):
+    """What a recipe may say of SGD.
 
-    Args:
-        flat: as for :class:`Optimizer`.
-        momentum, nesterov, weight_decay: as for :func:`momentum_update`.
+    Attributes:
+        momentum: the share of the velocity that stays from step to step.
+        nesterov: whether to look ahead.
+        weight_decay: the share of the parameters that is added to their gradient.
+    """
+
+    momentum: float = share(0.0)
+    nesterov: bool = False
+    weight_decay: float = not_negative(0.0)
+
+    def require_sense(self):
+        require(
+            self.momentum or not self.nesterov,
+            "nesterov=True does nothing without momentum; give one, such as 0.9",
+        )
+
+
+class SGD(Optimizer):
+    """Gradient descent with momentum; arguments as for :class:`Optimizer`.
 
     Attributes:
         vectors: ``"velocity"``.
     """
 
+    Settings = SGDSettings
     names = ("velocity",)
-    settings = ("momentum", "nesterov", "weight_decay")
-
-    def __init__(self, flat, *, momentum=0.9, nesterov=False, weight_decay=0.0):
-        super().__init__(flat)
-        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
 
     def update(self, data, grad, velocity, learning_rate, scale):
-        constants = self.momentum, self.nesterov, self.weight_decay
-        momentum_update(data, grad, velocity, learning_rate, *constants, scale)
+        momentum_update(data, grad, velocity, learning_rate, *astuple(self.settings), scale)

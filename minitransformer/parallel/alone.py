@@ -18,10 +18,6 @@ class ProcessError(ExplainedError):
     """The processes do not fit together, or another one has failed; says what and where."""
 
 
-class DisagreementError(ProcessError):
-    """A process was started with something else than the first one; names what."""
-
-
 class Alone:
     """One process, which has all shards.
 
@@ -87,7 +83,7 @@ class Alone:
         """Refuse to go on where a fact, a value by its name, is another one in another process.
 
         Raises:
-            DisagreementError: which names it.
+            ProcessError: which names it.
         """
 
     def add(self, total, gradients, shards, workers, ordered=True):
@@ -116,6 +112,9 @@ ALONE = Alone()
 
 def add_up(rows, total, workers):
     """Make ``total``, which may be the first of the 1-D ``rows``, their sum, added in order."""
+    if not len(rows):
+        total.fill(0)
+        return
 
     def add(part):
         if rows[0] is not total:

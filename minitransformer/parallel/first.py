@@ -6,7 +6,8 @@ from functools import partial
 class OnFirst:
     """An object whose methods are called in the first process; all get what they return or raise.
 
-    What is no method, such as a path, each process reads from its own.
+    So are those of the objects that it has, such as a log. What else it has, such as a path, each
+    process reads from its own.
 
     Args:
         target: the object.
@@ -18,6 +19,6 @@ class OnFirst:
 
     def __getattr__(self, name):
         value = getattr(self._target, name)
-        if not callable(value):
-            return value
-        return lambda *args, **named: self._processes.first(partial(value, *args, **named))
+        if callable(value):
+            return lambda *args, **named: self._processes.first(partial(value, *args, **named))
+        return OnFirst(value, self._processes) if hasattr(value, "__dict__") else value

@@ -1,17 +1,5 @@
 """Several processes, on one machine or many, over MPI (Message Passing Interface, 1994).
 
-The sum in a fixed order is a reduce-scatter and an all-gather. Of a gradient of n numbers, each of
-P processes adds up n / P:
-
-    1. each process sends to each other one, of the gradient of each of its shards, the part that
-       the other one adds up                                              n (P − 1) / P a shard
-    2. each process adds up the parts of all shards, in the order of the shards
-    3. each process sends its part of the sum to all others               n (P − 1) / P
-
-which is what is sent, in numbers, by each process. With one shard a process that is no more than
-any all-reduce sends; with several, 1. sends each of them. The faster order adds up the shards of a
-process first, and leaves the rest to MPI.
-
 Waiting is polite: where there are more processes than cores, one that waits lets others run. Before
 anything is sent all say which call they make, so that none waits for what the others never send.
 """
@@ -29,22 +17,21 @@ import zlib
 
 import numpy as np
 
-from minitransformer.core.backend import CPU, is_array, on_host, to_host
+from minitransformer.core.backend import CPU, is_array, to_host
 from minitransformer.core.blas_threads import limit_blas_threads
 from minitransformer.core.interrupts import Interrupt, noted
 from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.core.terminal import readable
 from minitransformer.core.workers import Workers, available_cores, cores_of_affinity
 from minitransformer.parallel import watcher
-from minitransformer.parallel.alone import Alone, DisagreementError, ProcessError, add_up
+from minitransformer.parallel.alone import Alone, ProcessError
 from minitransformer.parallel.gpus import own_device
+from minitransformer.parallel.sums import MpiSums
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")  # where MPICH and Open MPI say how many there are
 PATIENCE = 2.0  # seconds in which all processes come to the same end, if they do
 LAST_WAIT = 60.0  # seconds that one which was asked to stop waits for another; it may be saving
 CALLS = ADDS, GATHERS, IS_TOLD = "adds up gradients", "gathers", "is told what the first one found"
-
-let_others_run = getattr(os, "sched_yield", lambda: time.sleep(0))  # which Windows lacks
 
 
 def started():
@@ -88,6 +75,8 @@ class Mpi(Alone):
         bytes_sent: of gradients to other processes, so far; in MPI's order what it takes at least.
     """
 
+    cores = threads = None  # numbers, as __init__ finds them out
+
     def __init__(self, MPI, world, threads=None):
         self._mpi, self._world = MPI, world
         self.rank, self.count = self._world.rank, self._world.size
@@ -96,20 +85,11 @@ class Mpi(Alone):
         self._here = self._world.Split_type(MPI.COMM_TYPE_SHARED)  # those on this machine
         self._waits = False
         self._calls = np.empty((2, self.count), np.int8)  # what _meet sends and receives
-        self._rows = None  # what _add_in_order receives
-        self._nccl = None  # what adds where gradients are on GPUs
+        self._sums = MpiSums(MPI, world, self)  # until they are on GPUs
         mine = cores_of_affinity()
         cores = available_cores(mine.union(*self._here.allgather(mine)))
-        self._threads = threads or max(1, min(len(mine), cores // self._here.size))
-        self._cores = self._world.allreduce(0 if self._here.rank else cores)
-
-    @property
-    def cores(self):
-        return self._cores
-
-    @property
-    def threads(self):
-        return self._threads
+        self.threads = threads or max(1, min(len(mine), cores // self._here.size))
+        self.cores = self._world.allreduce(0 if self._here.rank else cores)
 
     def device(self, name):
         return own_device(name, self)
@@ -118,7 +98,7 @@ class Mpi(Alone):
         if device != CPU:
             from minitransformer.parallel.nccl import Nccl  # which is for GPUs alone
 
-            self._nccl = Nccl(device, self)
+            self._sums = Nccl(device, self)
 
     # What is said and gathered
 
@@ -155,13 +135,15 @@ class Mpi(Alone):
         return SharedWorkers(workers.count, self)
 
     def require_same(self, **facts):
-        facts = {name: _short(value) for name, value in facts.items()}
+        for name, fact in facts.items():
+            if is_array(fact):
+                facts[name] = f"of checksum {zlib.crc32(to_host(fact)):08x}"
         (first_host, first), *others = self._gather((socket.gethostname(), facts))
         for rank, (host, theirs) in enumerate(others, start=1):
             for name in {**first, **theirs}:
                 here, there = first.get(name, "not there"), theirs.get(name, "not there")
                 if here != there:
-                    raise DisagreementError(
+                    raise ProcessError(
                         f"the processes differ: {name} is {there} in rank {rank} on {host}, and "
                         f"{here} in rank 0 on {first_host}; start all of them with the same"
                     )
@@ -169,50 +151,10 @@ class Mpi(Alone):
     # The sum of gradients
 
     def add(self, total, gradients, shards, workers, ordered=True):
-        if not on_host(total):
-            self.bytes_sent += self._nccl.add(total, gradients, shards, workers, ordered)
-            return
-        if ordered:
-            self._add_in_order(total, gradients, shards, workers)
-            return
-        if gradients:
-            add_up(gradients, total, workers)
-        else:
-            total.fill(0)
-        self._meet()
-        self._complete([self._world.Iallreduce(self._mpi.IN_PLACE, total)])
-        self.bytes_sent += 2 * total.nbytes * (self.count - 1) // self.count  # or more, says theory
-
-    def _add_in_order(self, total, gradients, shards, workers):
-        bounds = self._bounds(len(total))
-        starts, lengths = bounds[:-1], np.diff(bounds)
-        mine = self.part(len(total))
-        length = mine.stop - mine.start
-        if self._rows is None:
-            self._rows = np.empty((shards, length), total.dtype)
-        first_shards = self._bounds(shards)
-        self._meet()
-        requests = []
-        for i in range(-(-shards // self.count)):  # of the shards of each process, the next one
-            sends = i < len(gradients)
-            there = first_shards[:-1] + i < first_shards[1:]
-            requests.append(
-                self._world.Ialltoallv(
-                    [gradients[i] if sends else total, (lengths * sends, starts)],
-                    [self._rows, (length * there, (first_shards[:-1] + i) * there * length)],
-                )
-            )
-            self.bytes_sent += (len(total) - length) * sends * total.itemsize
-        self._complete(requests)
-        add_up(self._rows, total[mine], workers)
-        self._meet()
-        self._complete([self._world.Iallgatherv(self._mpi.IN_PLACE, [total, (lengths, starts)])])
-        self.bytes_sent += length * (self.count - 1) * total.itemsize
+        self.bytes_sent += self._sums.add(total, gradients, shards, workers, ordered)
 
     def norm(self, total):
-        if not on_host(total):
-            return self._nccl.norm(total)
-        return self.first(super().norm, total)
+        return self._sums.norm(total)
 
     def _meet(self, call=ADDS):
         """Wait until all processes are here, ever less eagerly, so that they get the cores.
@@ -231,10 +173,6 @@ class Mpi(Alone):
                 f"the processes have parted ways: rank {other} {CALLS[theirs[other]]}, where rank "
                 f"0 {CALLS[theirs[0]]}; that is an error in this program, which should be reported"
             )
-
-    def _complete(self, requests):
-        """Wait until what was begun is done, to which all processes have to contribute."""
-        self._wait(lambda: self._mpi.Request.Testall(requests), lambda waited: let_others_run())
 
     def _wait(self, is_over, pause):
         """Call ``pause(waited)``, with the seconds so far, until ``is_over()``.
@@ -281,8 +219,7 @@ class Mpi(Alone):
             self._end_all(130, watched)
         if self._waits:  # interrupted amid what the others may wait for, too
             self._end_all(status, watched)
-        if self._nccl:
-            self._nccl.close(status)
+        self._sums.close(status)
         self._mpi.Finalize()
         os.write(watched, watcher.GOODBYE)
         return status
@@ -374,11 +311,6 @@ class _LastWords(io.TextIOBase):
 
     def __str__(self):
         return self._text
-
-
-def _short(fact):
-    """A fact as it is compared; of an array its checksum."""
-    return f"of checksum {zlib.crc32(to_host(fact)):08x}" if is_array(fact) else fact
 
 
 def _told(failure):

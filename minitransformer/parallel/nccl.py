@@ -1,6 +1,6 @@
 """The sum of gradients between GPUs, one for each process, over NCCL, NVIDIA's library for that.
 
-The sum in a fixed order has the three steps of :mod:`minitransformer.parallel.mpi`, from GPU to
+The sum in a fixed order has the three steps of :mod:`minitransformer.parallel.sums`, from GPU to
 GPU; sends and receives of the first one make a group, in which all go on side by side.
 
 No process waits here. Each call puts work on the queue of the GPU, CuPy's current stream, and
@@ -33,8 +33,7 @@ class Nccl:
 
     Raises:
         MissingLibraryError: there is no NCCL.
-        DisagreementError: there is another one in another process, or another CuPy.
-        ProcessError: NCCL fails.
+        ProcessError: there is another one in another process, or another CuPy; or NCCL fails.
     """
 
     def __init__(self, device, processes):
@@ -62,10 +61,7 @@ class Nccl:
         """As that of Alone, on the GPU; returns how many bytes this process sends, at least."""
         if ordered:
             return self._add_in_order(total, gradients, shards, workers)
-        if gradients:
-            add_up(gradients, total, workers)
-        else:
-            total.fill(0)
+        add_up(gradients, total, workers)
         here = total.data.ptr
         self._gpus.allReduce(here, here, total.size, *self._of(total, self._nccl.NCCL_SUM))
         return 2 * total.size * total.dtype.itemsize * (self._count - 1) // self._count

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from minitransformer.core.regular_file import open_regular, read_regular, written_whole
-from minitransformer.data.text.characters import load_vocabulary, save_vocabulary
-from minitransformer.runs.checkpoint import load_checkpoint, load_state, save_checkpoint
-from minitransformer.runs.checkpoint.file import RunError
+from minitransformer.runs.checkpoint.file import (
+    RunError,
+    load_checkpoint,
+    load_state,
+    save_checkpoint,
+)
 
 MOST = 10**8  # bytes of one that is no checkpoint
 
@@ -42,7 +45,6 @@ def save_bytes(path, content):
         file.write(content)
 
 
-OF_TEXT = {"vocabulary": KeptFile("vocabulary.model", save_vocabulary, load_vocabulary)}
 OF_TRAINING = {
     "own": KeptFile("own.py", save_bytes, partial(read_regular, most=10**6), "--own"),
     "beginning": KeptFile(

@@ -4,33 +4,38 @@ Each of the files notes what it is bound to, its :class:`Binding`, and is refuse
 something else.
 """
 
-import re
 import reprlib
 import warnings
+from contextlib import suppress
 
 from minitransformer.core.backend import select_device
 from minitransformer.models.registry import new_model
 from minitransformer.runs.attachments import OF_TRAINING, sha256
-from minitransformer.runs.checkpoint import (
-    Binding,
+from minitransformer.runs.checkpoint.arrays import (
+    average,
+    load_model_arrays,
+    model_arrays,
+    require_size,
+)
+from minitransformer.runs.checkpoint.binding import Binding
+from minitransformer.runs.checkpoint.fields import number, require_fields
+from minitransformer.runs.checkpoint.file import (
     CheckpointError,
     NewerFormatError,
     RunError,
-    checkpoint_path,
-    checkpoints,
     load_checkpoint,
-    load_model_arrays,
-    load_newest,
     load_state,
-    model_arrays,
-    prune,
-    require_size,
     save_checkpoint,
 )
-from minitransformer.runs.checkpoint.fields import number, require_fields
+from minitransformer.runs.checkpoint.folder import (
+    EPOCHS,
+    STEPS,
+    checkpoint_path,
+    checkpoints,
+    load_newest,
+    prune,
+)
 from minitransformer.runs.paths import RunPaths
-
-NUMBERED = re.compile(r"(step|epoch)-([0-9]{4,})\.npz")
 
 
 class RunParameters(RunPaths):
@@ -67,7 +72,16 @@ class RunParameters(RunPaths):
 
     def prune_checkpoints(self):
         """Remove all checkpoints but the newest two."""
-        prune(self.checkpoints, keep=checkpoints(self.checkpoints)[-2:])
+        if len(there := checkpoints(self.checkpoints)) > 2:
+            prune(self.checkpoints, keep=there[-2:])
+
+    def checkpoint_states(self):
+        """(path, state) of each checkpoint, the oldest first, but for damaged ones."""
+        found = []
+        for path in checkpoints(self.checkpoints):
+            with suppress(CheckpointError):
+                found.append((path, load_state(path)))
+        return found
 
     def load_newest_checkpoint(self):
         """(arrays, state) of the newest whole checkpoint, or None.
@@ -85,20 +99,24 @@ class RunParameters(RunPaths):
 
     def epoch_file(self, epoch):
         """Where the parameters after ``epoch``, counted from 1, are."""
-        return self.epochs / f"epoch-{epoch:04}.npz"
+        return EPOCHS.path(self.epochs, epoch)
 
     def epoch_files(self):
-        """All that there are, the first epoch first; files of other names are somebody else's."""
-        epochs = {
-            path: int(match[2])
-            for path in self.epochs.glob("epoch-*")
-            if (match := NUMBERED.fullmatch(path.name)) and path == self.epoch_file(int(match[2]))
-        }
-        return sorted(epochs, key=epochs.get)
+        """All that there are, the first epoch first."""
+        return EPOCHS.paths(self.epochs)
 
     def save_epoch(self, model, epoch):
         """Write the parameters after ``epoch``."""
         self._save(self.epoch_file(epoch), model_arrays(model), {"epoch": epoch})
+
+    def require_epochs(self, epochs):
+        """Raise a RunError unless the parameters after these epochs are there, whole and bound."""
+        for epoch in epochs:
+            self.load(self.epoch_file(epoch))
+
+    def mean_of_epochs(self, epochs):
+        """The mean of the parameters after these epochs, as :func:`average` has it."""
+        return average([self.epoch_file(epoch) for epoch in epochs])
 
     def prune_epochs(self, keep):
         """Remove the parameters after the epochs before the last in ``keep`` that are not in it."""
@@ -201,11 +219,11 @@ class RunParameters(RunPaths):
 
     def _require_bound(self, path, state):
         """Refuse what has the name of another file, or is bound to something else."""
-        if match := NUMBERED.fullmatch(path.name):
-            counter, value = match[1], state.get(match[1])
-            if value != int(match[2]):
+        for files in (STEPS, EPOCHS):
+            number, value = files.number(path.name), state.get(files.counter)
+            if number is not None and value != number:
                 raise RunError(
-                    f"{path} is of {counter} {reprlib.repr(value)}; give it its name back"
+                    f"{path} is of {files.counter} {reprlib.repr(value)}; give it its name back"
                 )
         if self.bound is None:
             return

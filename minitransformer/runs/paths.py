@@ -1,6 +1,6 @@
 """Where everything in the folder of a run is, and what its config.json says.
 
-config.json         the model's configuration, the recipe, and where it was begun, CPU or GPU
+config.json         the model's configuration, the recipe, and how it was begun: see save_config
 vocabulary.model    the subwords, a sentencepiece model; what a run keeps, its task says
 own.py              a learner's functions to train with, if any; runs only where --own names it
 beginning.npz       parameters of another run that this one began with, if it did
@@ -16,13 +16,14 @@ training.lock       while a training is under way; see :mod:`minitransformer.run
 
 import json
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from minitransformer.core.regular_file import read_regular
 from minitransformer.models.registry import config_of
-from minitransformer.runs.attachments import OF_TEXT, OF_TRAINING, save_bytes
-from minitransformer.runs.checkpoint import RunError
-from minitransformer.runs.checkpoint.fields import require_fields
+from minitransformer.runs.attachments import OF_TRAINING, save_bytes
+from minitransformer.runs.checkpoint.fields import count, require_fields
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_log import RunLog
 
 RUNS = Path("runs")  # where runs are, unless somebody says otherwise
@@ -34,16 +35,15 @@ class RunPaths:
 
     Args:
         path: the folder.
-        kept: a KeptFile by its name for all that every run of its task has.
+        kept: what every run of its task has, a KeptFile by its name.
 
     Attributes:
         attached: the paths of these, and of what a training may have, by the names in checkpoints.
     """
 
-    def __init__(self, path, kept=OF_TEXT):
-        self.path, self.kept = Path(path), kept
-        self.attached = {name: self.path / f.name for name, f in (kept | OF_TRAINING).items()}
-        self.vocabulary = self.attached.get("vocabulary")  # of a run on text
+    def __init__(self, path, kept=None):
+        self.path, self.kept = Path(path), kept or {}
+        self.attached = {name: self.path / f.name for name, f in (self.kept | OF_TRAINING).items()}
         self.own, self.beginning = self.attached["own"], self.attached["beginning"]
         self.config = self.path / "config.json"
         self.log = RunLog(self.path / "metrics.jsonl")
@@ -64,13 +64,25 @@ class RunPaths:
         return self.exists() and not all(path.exists() for path in ends)
 
     def resume_command(self):
-        """What to type to go on with the run."""
+        """What to type to go on with the run, in as many processes, and with functions as wrong."""
+        begun = {}
+        with suppress(RunError, OSError):
+            *_, begun = self._loaded_config()
+        processes = begun.get("processes")
+        mpiexec = f"mpiexec -n {processes} " if count(processes) and processes > 1 else ""
         own = f" --own {shlex.quote(str(self.own))}" if self.own.exists() else ""
-        return f"minitransformer train --resume {shlex.quote(str(self.path))}{own}"
+        anyway = " --anyway" if own and begun.get("anyway") is True else ""
+        folder = shlex.quote(str(self.path))
+        return f"{mpiexec}minitransformer train --resume {folder}{own}{anyway}"
 
-    def save_config(self, model_config, recipe, begun_on="cpu"):
-        """Write the configuration of the model, the recipe, a dict, and ``"cpu"`` or ``"cuda"``."""
-        sections = {"model": model_config.as_dict(), "recipe": recipe, "begun_on": begun_on}
+    def save_config(self, model_config, recipe, **begun):
+        """Write the configuration of the model, the recipe, a dict, and how the run was begun.
+
+        Args:
+            begun: ``begun_on``, ``"cpu"`` or ``"cuda"``; ``processes``, how many; and ``anyway``,
+                whether with a learner's functions that are wrong.
+        """
+        sections = {"model": model_config.as_dict(), "recipe": recipe, **begun}
         save_bytes(self.config, f"{json.dumps(sections, indent=1)}\n".encode())
 
     def load_config(self):
@@ -88,14 +100,14 @@ class RunPaths:
 
         Runs that do not say count as begun on a CPU.
         """
-        return self._loaded_config()[2]
+        *_, begun = self._loaded_config()
+        return "cuda" if begun.get("begun_on") == "cuda" else "cpu"
 
     def _loaded_config(self):
         try:
             sections = json.loads(read_regular(self.config, MOST).decode())
             require_fields(self.config, sections, model=dict, recipe=dict)
-            begun_on = "cuda" if sections.get("begun_on") == "cuda" else "cpu"
-            return config_of(sections["model"]), sections["recipe"], begun_on
+            return config_of(sections.pop("model")), sections.pop("recipe"), sections
         except FileNotFoundError as error:
             missing = "it has no config.json" if self.path.is_dir() else "there is no such folder"
             usual = RUNS / self.path

@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 
 from minitransformer.core.regular_file import errors_named, open_regular, written_whole
-from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.checkpoint.fields import count, number, require_fields
+from minitransformer.runs.checkpoint.file import CheckpointError
 
 MOST = 10**9  # bytes; a million steps have 300 MB
 KINDS = {"train": {"step": count}, "validation": dict(step=count, epoch=count)}

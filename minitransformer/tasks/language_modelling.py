@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
@@ -19,7 +19,7 @@ from minitransformer.data.text.vocabulary import EOS, PAD
 from minitransformer.tasks.settings import listed
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, mean_nll, require_rows
+from minitransformer.tasks.text import TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
 UNITS = ("subwords", "characters")
@@ -43,8 +43,7 @@ class LanguageModellingData(ParallelData):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.unit not in UNITS:
-            raise InputError(f"unit={self.unit!r}; choose {listed(UNITS)}")
+        require(self.unit in UNITS, f"unit={self.unit!r}; choose {listed(UNITS)}")
 
 
 class LanguageModelling(TextTask):
@@ -106,7 +105,7 @@ class LanguageModelling(TextTask):
             yield windows(stream, starts[i : i + rows], length)
 
     def validate(self, model):
-        nll = mean_nll(model, self.validation_batches, self.workers)
+        nll, _ = one_pass(model, self.validation_batches, self.workers)
         return {
             "nll": nll,
             "perplexity": perplexity(nll),

@@ -1,9 +1,9 @@
 """What ``[data]`` of a recipe may say: each task has a dataclass of settings of its own."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require
 
 
 class RecipeError(InputError):
@@ -40,11 +40,7 @@ class Data:
             if not getattr(self, name):
                 flag = name.replace("_", "-")
                 raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
-        of = {}  # the corpora of each field
-        for corpus, fields in self.corpora.items():
-            for name in sum(fields, ()):
-                of.setdefault(name, []).append(corpus)
-        for name, corpora in of.items():
+        for name, corpora in self._users().items():
             value = getattr(self, name)
             if self.corpus not in corpora and value != getattr(type(self), name):
                 raise RecipeError(
@@ -52,12 +48,24 @@ class Data:
                     f"{self.corpus!r}; leave out {name}"
                 )
 
+    def of_corpus(self, corpus):
+        """These settings for another corpus, but for what that has no use for."""
+        unused = {name for name, corpora in self._users().items() if corpus not in corpora}
+        return replace(self, corpus=corpus, **{n: getattr(type(self), n) for n in unused})
+
+    def _users(self):
+        """The corpora of each field that is not for all of them."""
+        users = {}
+        for corpus, fields in self.corpora.items():
+            for name in sum(fields, ()):
+                users.setdefault(name, []).append(corpus)
+        return users
+
     def __post_init__(self):
-        if self.corpus not in self.corpora:
-            raise InputError(f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
+        known = self.corpus in self.corpora
+        require(known, f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
         for name, value in asdict(self).items():
-            if type(value) is int and value < 1:
-                raise InputError(f"{name}={value!r} must be > 0")
+            require(type(value) is not int or value > 0, f"{name}={value!r} must be > 0")
 
 
 def listed(names):

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.backend import to_host
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require
 from minitransformer.data.text.batches import LabelledBatch, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
@@ -39,7 +39,7 @@ class TaggingData(TextData):
             by the seed; all of a smaller share are in a larger one.
     """
 
-    # Not ``labels``: the recipe tagger has some, and goes with a file.
+    # Not ``labels``: runs that older releases have begun with a file may have some.
     corpora: ClassVar[dict] = {"toy": ((), ()), "labelled": (("labelled",), ())}
 
     corpus: str = "toy"
@@ -49,8 +49,8 @@ class TaggingData(TextData):
 
     def __post_init__(self):
         super().__post_init__()
-        if not 0 < self.labelled_share <= 1:
-            raise InputError(f"labelled_share={self.labelled_share!r} must lie in 0 < share <= 1")
+        share = self.labelled_share
+        require(0 < share <= 1, f"labelled_share={share!r} must lie in 0 < share <= 1")
 
 
 class Tagging(TextTask):

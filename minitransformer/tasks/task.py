@@ -10,13 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.workers import ONE_WORKER
+from minitransformer.core.workers import ONE_WORKER, SMALLEST_SHARD
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy
 from minitransformer.models.registry import imported
 from minitransformer.runs.attachments import KeptFile
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.settings import Data
+from minitransformer.tasks.settings import Data, RecipeError
 
 EXPLODED = 4.0  # times the loss of guessing
+OF_SOME = "consistency", "subword_dropout"  # fields of a training that not all tasks have a use for
 
 TASKS = {
     "translation": "minitransformer.tasks.translation:Translation",
@@ -66,42 +68,46 @@ class Task:
         Data: the class of its data settings.
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
+        unit: one of what a batch's ``num_tokens`` counts, in words.
+        uses: those of OF_SOME that a training of this task may have.
+        smallest_shard: the least of ``batch_tokens`` that is worth a shard of its own.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
         has_tests: whether its corpora have splits to test with; what has none is validated again.
+        validation_batches: what it is validated with, a list.
         workers: Workers that share a validation; neither their threads nor the processes behind
             them change a bit of its scores.
     """
 
     Data: ClassVar[type] = Data
     score: ClassVar[Score]
-    command: ClassVar[str]
+    command: ClassVar[str] = "evaluate"
+    unit: ClassVar[str] = "example"
+    uses: ClassVar[tuple] = ()
+    smallest_shard: ClassVar[int] = SMALLEST_SHARD
     kept_files: ClassVar[dict[str, KeptFile]] = {}
     has_tests: ClassVar[bool] = False
     workers = ONE_WORKER
 
-    @staticmethod
-    def require_libraries():
-        """Look for what the first validation needs, before any work is done.
-
-        Raises:
-            MissingLibraryError: there is none.
-        """
-
     @classmethod
     def require_sense(cls, recipe):
-        """Look whether the fields of a recipe go together, before any work is done.
+        """Look whether fields of a recipe go together, and all is installed, before any work.
 
         Raises:
             RecipeError, ValueError: they do not.
+            MissingLibraryError: a validation needs one that is not there.
         """
         recipe.data.require_sense()
+        for name in OF_SOME:
+            if getattr(recipe.training, name) and name not in cls.uses:
+                tasks = [task for task in TASKS if name in imported(TASKS[task]).uses]
+                raise RecipeError(f"{name} is for {', '.join(tasks)}; leave it out")
 
     @staticmethod
     def read(recipe, progress):
         """(examples to train on, others to validate with), as ``fingerprint`` takes them.
 
         Raises:
-            CorpusError, RecipeError, ValueError: there are none, or the recipe makes no sense.
+            InputError: there are none, or the recipe makes no sense.
         """
         raise NotImplementedError
 
@@ -119,6 +125,11 @@ class Task:
     @classmethod
     def keep(cls, examples, recipe):
         """What a new run has to keep beside the parameters, by name: made of its examples."""
+        return {}
+
+    @staticmethod
+    def fitting(kept):
+        """The fields of a recipe that fit what another run keeps, by name."""
         return {}
 
     @classmethod
@@ -155,7 +166,7 @@ class Task:
         return EXPLODED * math.log(self.num_classes(model))
 
 
-def opened(path):
+def run_at(path):
     """The RunFolder at ``path``, which has a run, with what runs of its task keep.
 
     Raises:
@@ -168,6 +179,32 @@ def opened(path):
 def task_class(config):
     """The class of the task that models are trained for, of their configuration or its class."""
     return imported(TASKS[config.task])
+
+
+def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0, pad_id=NO_PADDING):
+    """What there is to know of the logits of batches, without dropout, in one pass over them.
+
+    Args:
+        model: with ``inputs`` and ``logits``, as a TokenModel has them.
+        batches: with ``labels`` and ``num_tokens``.
+        workers: Workers that share the batches, each cut into as many parts as in a training.
+        count: a function of the logits (B, ..., V) of a part and its labels (B, ...).
+        pad_id: the label where there is nothing to say.
+
+    Returns:
+        the NLL of the labels in nats, a mean, and the sum of what ``count`` returns; both are added
+        up in the order of the parts, whoever works on them.
+    """
+    num_tokens = sum(batch.num_tokens for batch in batches)
+    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
+
+    def of_part(part):
+        logits, _ = model.logits(*model.inputs(part))
+        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, pad_id, num_tokens)
+        return float(nll), count(logits, part.labels)
+
+    found = workers.map(of_part, parts)
+    return sum(nll for nll, _ in found), sum(counted for _, counted in found)
 
 
 def _add_to(digest, value):

@@ -2,15 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from minitransformer.core.workers import ONE_WORKER
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
-from minitransformer.loss.cross_entropy import cross_entropy
+from minitransformer.inference.trained import OF_TEXT
 from minitransformer.models.registry import config_class
-from minitransformer.runs.attachments import OF_TEXT
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import Task
+from minitransformer.tasks.task import one_pass as one_pass_of_any
 
 PATHS = (
     "train_source",
@@ -58,6 +58,8 @@ class TextTask(Task):
 
     Data = TextData
     needs_mask: ClassVar[bool] = False
+    unit: ClassVar[str] = "token"
+    uses: ClassVar[tuple] = ("consistency",)
     kept_files: ClassVar[dict] = OF_TEXT
 
     @classmethod
@@ -85,6 +87,10 @@ class TextTask(Task):
         size = recipe.data.vocabulary_size
         return {"vocabulary": Vocabulary.train(cls.texts(examples), size, mask=cls.needs_mask)}
 
+    @staticmethod
+    def fitting(kept):
+        return {"vocabulary_size": len(kept["vocabulary"])}
+
     @classmethod
     def of_data(cls, recipe, examples, validation, kept):
         return config_class(recipe.model["kind"]).sizes(len(kept["vocabulary"]))
@@ -100,12 +106,9 @@ def require_rows(recipe, framed=False):
         framed: whether two of these are the symbols for beginning and end.
 
     Raises:
-        RecipeError: a row may be larger than a batch, or has room for no text; or a field is for
-            pairs alone.
+        RecipeError: a row may be larger than a batch, or has room for no text.
     """
     longest, batch_tokens = recipe.model["max_length"], recipe.training.batch_tokens
-    if recipe.training.subword_dropout:
-        raise RecipeError("subword_dropout is for translators; leave it out")
     if longest > batch_tokens:
         raise RecipeError(
             f"a row may have max_length={longest} tokens, and a batch has "
@@ -118,31 +121,4 @@ def require_rows(recipe, framed=False):
         )
 
 
-def mean_nll(model, batches, workers=ONE_WORKER):
-    """The NLL of the labels in nats a token, without dropout; ``workers`` share the batches."""
-    nll, _ = one_pass(model, batches, workers)
-    return nll
-
-
-def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
-    """What there is to know of the logits of batches, without dropout, in one pass over them.
-
-    Args:
-        batches: with ``labels`` and ``num_tokens``.
-        workers: Workers that share the batches, each cut into as many parts as in a training.
-        count: a function of the logits (B, T, V) of a part and its labels (B, T).
-
-    Returns:
-        the NLL of the labels in nats a token, and the sum of what ``count`` returns; both are added
-        up in the order of the parts, whoever works on them.
-    """
-    num_tokens = sum(batch.num_tokens for batch in batches)
-    parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
-
-    def of_part(part):
-        logits, _ = model.logits(*model.inputs(part))
-        (_, nll), _ = cross_entropy(logits, part.labels, 0.0, PAD, num_tokens)
-        return float(nll), count(logits, part.labels)
-
-    found = workers.map(of_part, parts)
-    return sum(nll for nll, _ in found), sum(counted for _, counted in found)
+one_pass = partial(one_pass_of_any, pad_id=PAD)  # where nothing is to be said

@@ -12,7 +12,7 @@ from minitransformer.inference.translator import Translator
 from minitransformer.tasks.settings import RecipeError
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, mean_nll
+from minitransformer.tasks.text import TextTask, one_pass
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Translation(TextTask):
     Data = TranslationData
     score = Score("bleu", "BLEU")
     command = "translate"
+    unit = "target token"
+    uses = (*TextTask.uses, "subword_dropout")
     has_tests = True
 
     def __init__(self, recipe, kept, pairs, validation, progress):
@@ -58,14 +60,11 @@ class Translation(TextTask):
             raise CorpusError("no validation pair is short enough; raise max_tokens and max_length")
         self.validation_batches = make_batches(encoded, batch_tokens)
 
-    @staticmethod
-    def require_libraries():
-        sacrebleu_metrics()
-
     @classmethod
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         longest_side(recipe)
+        sacrebleu_metrics()
 
     @staticmethod
     def read(recipe, progress):
@@ -97,8 +96,9 @@ class Translation(TextTask):
         translator.workers = self.workers
         hypotheses = translator.translate([source for source, _ in self.validation], beam_size=1)
         scores = score(hypotheses, [target for _, target in self.validation])
+        nll, _ = one_pass(model, self.validation_batches, self.workers)
         return {
-            "nll": mean_nll(model, self.validation_batches, self.workers),
+            "nll": nll,
             "bleu": scores.bleu_cased_13a,
             "chrf2": scores.chrf2,
             "exact_match": scores.exact_match,

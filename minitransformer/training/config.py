@@ -1,39 +1,57 @@
 """The choices that make a training run."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import ClassVar
 
-from minitransformer.core.errors import InputError
-from minitransformer.optim import OPTIMIZERS, optimizer_class, schedule
+from minitransformer.core.errors import require, require_one_of
+from minitransformer.core.settings import Settings, at_most, not_negative, positive, share
+from minitransformer.optim import OPTIMIZERS, optimizer_class
+from minitransformer.optim.schedule import SCHEDULES, Plateau
 
-DECAYS = {  # from the step, the peak, the steps of warm-up and all steps to the learning rate
-    "linear": schedule.linear_decay,
-    "cosine": schedule.cosine_decay,
-    "step": schedule.step_decay,
+CHOICES = {  # the fields that choose what has Settings of its own: from which names, and which
+    "optimizer": (OPTIMIZERS, lambda name: optimizer_class(name).Settings),
+    "schedule": (SCHEDULES, lambda name: SCHEDULES[name][1]),
 }
-SCHEDULES = *DECAYS, "inverse-sqrt", "noam", "plateau"
-# Fields that some optimizers have no use for.
-OF_OPTIMIZERS = "momentum", "nesterov", "weight_decay"
 MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"
 
 
+def settings_of(choice, name):
+    """The Settings of the optimizer, or the schedule, of that name; ``choice`` says of which.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    names, settings = CHOICES[choice]
+    require_one_of(names, choice, name)
+    return settings(name)
+
+
+def training_fields(**chosen):
+    """What ``[training]`` may say of the ``chosen`` optimizer and schedule and of all else.
+
+    Yields:
+        each field and the class that has it, in order.
+    """
+    for f in fields(TrainingConfig)[:-1]:
+        yield f, TrainingConfig
+        if f.name in chosen:
+            settings = settings_of(f.name, chosen[f.name])
+            yield from ((f, settings) for f in fields(settings))
+
+
 @dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(Settings):
     """How a model is trained; the defaults suit a small model on Multi30k.
 
     Attributes:
-        epochs: passes over the training text.
-        batch_tokens: tokens in a batch, padding included; of pairs, both sides together.
+        epochs: passes over the training data.
+        batch_tokens: tokens in a batch, padding included; of pairs, both sides together. Of data
+            without tokens, what their task counts.
         accumulate: batches whose gradients are added up for one step.
-        optimizer: what makes the update of a gradient: ``"adam"``, ``"adamw"`` or ``"sgd"``.
-        momentum: of sgd, the share of the velocity that stays.
-        nesterov: whether sgd looks ahead.
-        weight_decay: of adamw and sgd.
-        schedule: of the learning rate: ``"linear"``, ``"cosine"``, ``"step"``, ``"inverse-sqrt"``,
-            the paper's ``"noam"``, or ``"plateau"``, which looks at the validations.
-        plateau_epochs: of the schedule plateau, epochs without a better validation score after
-            which the learning rate drops to a tenth.
+        optimizer: what makes the update of a gradient.
+        schedule: of the learning rate.
         peak_learning_rate: reached at the end of the warm-up; ``"noam"`` has its own.
         warmup_steps: steps until then.
         label_smoothing: ε of the loss.
@@ -54,91 +72,113 @@ class TrainingConfig:
         matmul_precision: of the twins' matrix products on a GPU: ``"float32"``, ``"tf32"`` or
             ``"bfloat16"``. Parameters and sums stay float32.
         seed: of weights, order of batches, and dropout.
+        options: what the Settings of optimizer and schedule have, by name; what is not given is as
+            by default. In a recipe they stand among the other fields.
+        former: the options that runs of older releases note whatever they chose, and what they then
+            say.
 
     Raises:
-        ValueError: a field makes no sense.
+        InputError: a field makes no sense.
     """
 
-    epochs: int = 30
-    batch_tokens: int = 4096
-    accumulate: int = 1
+    former: ClassVar[dict] = dict(momentum=0.0, nesterov=False, weight_decay=0.0, plateau_epochs=3)
+
+    epochs: int = positive(30)
+    batch_tokens: int = positive(4096)
+    accumulate: int = positive(1)
     optimizer: str = "adam"
-    momentum: float = 0.0
-    nesterov: bool = False
-    weight_decay: float = 0.0
     schedule: str = "linear"
-    plateau_epochs: int = 3
-    peak_learning_rate: float = 1.2e-3
-    warmup_steps: int = 800
-    label_smoothing: float = 0.1
-    consistency: float = 0.0
-    clip_norm: float = 1.0
-    subword_dropout: float = 0.0
-    patience: int = 0
-    average: int = 5
-    log_every: int = 10
-    save_every: int = 500
-    shards: int = 0
+    peak_learning_rate: float = positive(1.2e-3)
+    warmup_steps: int = positive(800)
+    label_smoothing: float = share(0.1)
+    consistency: float = not_negative(0.0)
+    clip_norm: float = not_negative(1.0, at_most(math.inf))
+    subword_dropout: float = share(0.0)
+    patience: int = not_negative(0)
+    average: int = positive(5)
+    log_every: int = positive(10)
+    save_every: int = positive(500)
+    shards: int = not_negative(0, at_most(MOST_SHARDS))
     ordered_sums: bool = True
     accelerate: bool = True
     matmul_precision: str = "float32"
-    seed: int = 0
+    seed: int = not_negative(0)
+    options: dict = field(default_factory=dict)
 
     def __post_init__(self):
-        positive = ("epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every")
-        positive += ("save_every", "average", "plateau_epochs", "peak_learning_rate")
-        for name in positive:
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be > 0")
-        for name in ("consistency", "clip_norm", "patience", "shards", "seed", "weight_decay"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name}={getattr(self, name)!r} must be >= 0")
-        if self.shards > MOST_SHARDS:
-            raise InputError(f"shards={self.shards!r} must be {MOST_SHARDS} at most")
-        for name in ("peak_learning_rate", "consistency", "weight_decay"):
-            if math.isinf(getattr(self, name)):
-                raise InputError(f"{name}={getattr(self, name)!r} must be finite")
-        for name in ("label_smoothing", "subword_dropout", "momentum"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)!r} must lie in 0 <= {name} < 1")
-        if self.matmul_precision not in PRECISIONS:
-            raise InputError(
-                f"matmul_precision={self.matmul_precision!r}; choose one of {', '.join(PRECISIONS)}"
-            )
-        if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule={self.schedule!r}; choose one of {', '.join(SCHEDULES)}")
+        super().__post_init__()
+        require_one_of(PRECISIONS, "matmul_precision", self.matmul_precision)
+        defaults = {}
+        for choice in CHOICES:
+            defaults |= asdict(type(self.settings(choice))())
+        for name in self.options:
+            require(name in defaults, self.useless(name) or f"there is no option {name}")
+        options = {n: value for n, value in self.options.items() if value != defaults[n]}
+        object.__setattr__(self, "options", options)
 
-        optimizer_class(self.optimizer)
+    def settings(self, choice):
+        """The Settings of the chosen optimizer or schedule, with the options that they have."""
+        settings = settings_of(choice, getattr(self, choice))
+        names = settings.__dataclass_fields__.keys() & self.options.keys()
+        return settings(**{name: self.options[name] for name in names})
 
-    def require_used(self):
-        """Refuse a field that the chosen optimizer or schedule does nothing with.
+    def chosen(self):
+        """The names of the optimizer and the schedule, for :func:`training_fields`."""
+        return {choice: getattr(self, choice) for choice in CHOICES}
+
+    def as_dict(self):
+        """All fields as they stand in a recipe, the options among them."""
+        values = vars(self) | self.options
+        fields = training_fields(**self.chosen())
+        return {f.name: values.get(f.name, f.default) for f, _ in fields}
+
+    def with_value(self, name, value):
+        """One field or option replaced; a new choice keeps the options that it has, too.
 
         Raises:
-            InputError: which names it.
+            InputError: the value makes no sense.
         """
-        given = {n for n in OF_OPTIMIZERS if getattr(self, n) != getattr(TrainingConfig, n)}
-        for name in sorted(given - set(optimizer_class(self.optimizer).settings)):
-            users = [n for n in OPTIMIZERS if name in optimizer_class(n).settings]
-            raise InputError(
-                f"{name}={getattr(self, name)!r} does nothing with optimizer={self.optimizer!r}; "
-                f"leave it out, or choose {' or '.join(users)}"
-            )
-        if self.schedule != "plateau" and self.plateau_epochs != TrainingConfig.plateau_epochs:
-            raise InputError(
-                f"plateau_epochs={self.plateau_epochs!r} does nothing with "
-                f"schedule={self.schedule!r}; leave it out, or choose plateau"
-            )
-        if self.nesterov and not self.momentum:
-            raise InputError("nesterov=True does nothing without momentum; give one, such as 0.9")
-        if self.optimizer == "adamw" and not self.weight_decay:
-            raise InputError(
-                "optimizer='adamw' without a weight_decay is adam; give one, such as 0.01"
-            )
+        if name not in vars(self):
+            return replace(self, options=self.options | {name: value})
+        changed = replace(self, options={}, **{name: value})
+        known = changed.as_dict()
+        return replace(changed, options={n: v for n, v in self.options.items() if n in known})
+
+    def useless(self, name):
+        """Why an option does nothing here, in words; empty where nothing has such an option."""
+        for choice, (names, settings) in CHOICES.items():
+            users = [n for n in names if name in settings(n).__dataclass_fields__]
+            if users:
+                return (
+                    f"{name} does nothing with {choice}={getattr(self, choice)!r}; "
+                    f"leave it out, or choose {' or '.join(users)}"
+                )
+        return ""
+
+    def require_used(self, model):
+        """Refuse options that do nothing together, and a schedule that the model cannot have.
+
+        Args:
+            model: the fields of the model, by name.
+
+        Raises:
+            InputError: which says what to choose.
+        """
+        require(
+            self.schedule != "noam" or "d_model" in model,
+            "schedule='noam' takes the peak from d_model, which this model does not have; "
+            "choose inverse-sqrt, and a peak_learning_rate",
+        )
+        for choice in CHOICES:
+            self.settings(choice).require_sense()
 
     def new_optimizer(self, flat):
         """The chosen Optimizer of the FlatParameters ``flat``."""
-        chosen = optimizer_class(self.optimizer)
-        return chosen(flat, **{name: getattr(self, name) for name in chosen.settings})
+        return optimizer_class(self.optimizer)(flat, **asdict(self.settings("optimizer")))
+
+    def new_plateau(self):
+        """The Plateau of the schedule plateau; with another one, one that never drops the rate."""
+        return Plateau(getattr(self.settings("schedule"), "plateau_epochs", math.inf))
 
     def learning_rate(self, step, total_steps, model, drops=0):
         """η of a step, counted from 1.
@@ -146,20 +186,13 @@ class TrainingConfig:
         Args:
             model: the configuration of the model, whose ``d_model`` is the D of noam.
             drops: of a Plateau.
-
-        Raises:
-            InputError: the schedule is noam, and the model has no D.
         """
+        rate, _ = SCHEDULES[self.schedule]
+        peak, warmup = self.peak_learning_rate, self.warmup_steps
         if self.schedule == "noam":
-            if not hasattr(model, "d_model"):
-                raise InputError(
-                    "schedule='noam' takes the peak from d_model, which this model does not have; "
-                    "choose inverse-sqrt, and a peak_learning_rate"
-                )
-            return schedule.noam(step, model.d_model, self.warmup_steps)
+            return rate(step, model.d_model, warmup)
         if self.schedule == "plateau":
-            return schedule.plateau(step, self.peak_learning_rate, self.warmup_steps, drops)
+            return rate(step, peak, warmup, drops)
         if self.schedule == "inverse-sqrt":
-            return schedule.inverse_sqrt(step, self.peak_learning_rate, self.warmup_steps)
-        decay = DECAYS[self.schedule]
-        return decay(step, self.peak_learning_rate, self.warmup_steps, total_steps)
+            return rate(step, peak, warmup)
+        return rate(step, peak, warmup, total_steps, **asdict(self.settings("schedule")))

@@ -27,6 +27,7 @@ class Job:
         own: the OwnFile that stands in, of which the run keeps a copy, or None.
         pretrained: what a new run has in place of random parameters and of what it would keep
             itself, or None.
+        start_over: whether a run that is there begins again; what was trained is set aside.
         processes: those that share the training.
     """
 
@@ -36,6 +37,7 @@ class Job:
     progress: Progress
     own: object = None
     pretrained: Pretrained | None = None
+    start_over: bool = False
     processes: Alone = ALONE
 
     @property
@@ -45,10 +47,10 @@ class Job:
 
     @cached_property
     def folder(self):
-        """The RunFolder, which the first process alone uses."""
+        """The RunFolder, for what the first process does alone."""
         return RunFolder(self.path, self.task.kept_files)
 
-    @property
+    @cached_property
     def run(self):
         """The folder for all processes: its methods run in the first, and all get the result."""
-        return OnFirst(self.folder, self.processes)
+        return OnFirst(self.folder, self.processes) if self.processes.count > 1 else self.folder

@@ -12,8 +12,7 @@ from itertools import islice
 
 from minitransformer.core.twins import accelerated
 from minitransformer.optim.clipping import clip_scale, gradient_norm
-from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 from minitransformer.training.step import step_seed
 
 
@@ -30,7 +29,7 @@ def train(model, task, config):
     """
     optimizer = config.new_optimizer(model.flat)
     total_steps = config.epochs * math.ceil(task.num_batches(0) / config.accumulate)
-    plateau, best = Plateau(config.plateau_epochs), None
+    plateau, best = config.new_plateau(), None
     for epoch in range(1, config.epochs + 1):
         batches = iter(task.batches(epoch - 1))
         while group := list(islice(batches, config.accumulate)):

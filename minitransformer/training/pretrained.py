@@ -1,7 +1,7 @@
 """What a training may begin with in place of random numbers: what another run has learned.
 
-All parameters are taken but those of the output projection, where it is not tied to the embedding:
-its rows are what the other model says, and not what this one is to say.
+All parameters are taken but those of the other model's head: they are what that says, and not what
+this one is to say.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,10 @@ import numpy as np
 
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.registry import config_class
-from minitransformer.runs.checkpoint import load_model_arrays, model_arrays
-from minitransformer.runs.checkpoint.arrays import PARAMETERS
+from minitransformer.runs.checkpoint.arrays import PARAMETERS, load_model_arrays, model_arrays
 from minitransformer.runs.checkpoint.fields import require_fields
-from minitransformer.tasks.task import opened
+from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import RecipeError
-
-HEAD = f"{PARAMETERS}/output_projection."
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +39,15 @@ class Pretrained:
         Raises:
             RunError, VocabularyError, OSError: as for :meth:`RunParameters.load_trained`.
         """
-        run = opened(path)
+        run = run_at(path)
         run.bind()
         config, _ = run.load_config()
         arrays, origin = run.load_parameters()
+        heads = tuple(f"{PARAMETERS}/{name}" for name in config.own_head)
         taken = {
             name: array
             for name, array in arrays.items()
-            if name.startswith(f"{PARAMETERS}/") and not name.startswith(HEAD)
+            if name.startswith(f"{PARAMETERS}/") and not name.startswith(heads)
         }
         kept = {name: run.load_kept(name) for name in run.kept}
         return cls(taken, f"{run.path}, {origin}", config, kept)
@@ -72,7 +70,7 @@ class Pretrained:
         return self.arrays, {"origin": self.origin}
 
     def fitted(self, recipe, chosen):
-        """The recipe with the sizes of the other model and of its vocabulary.
+        """The recipe with the sizes of the other model and of what its run keeps.
 
         The probabilities of dropout stay those of the recipe.
 
@@ -96,7 +94,7 @@ class Pretrained:
             for name in recipe.model
             if name != "kind" and not name.endswith("dropout")
         }
-        for name, value in {**there, "vocabulary_size": len(self.kept["vocabulary"])}.items():
+        for name, value in {**there, **task_class(self.config).fitting(self.kept)}.items():
             if chosen.get(name, value) != value:
                 raise RecipeError(
                     f"{name} is {value} in {self.origin}, and {chosen[name]} here; leave it out"

@@ -16,7 +16,12 @@ class Progress:
     """Shows steps and validations on ``stream``, standard error by default.
 
     When nobody reads it any more (``2>&1 | head``, a terminal that is gone) the rest goes nowhere.
+
+    Attributes:
+        unit: of the task whose steps are shown.
     """
+
+    unit = "target token"
 
     def __init__(self, stream=None):
         self.stream = stream or sys.stderr
@@ -27,7 +32,7 @@ class Progress:
         """Show a log entry of kind "train"."""
         values = (
             f"loss {entry['loss']:.3f}, NLL {entry['nll']:.3f}, "
-            f"{entry['tokens_per_second']:,.0f} target tokens/s"
+            f"{entry['tokens_per_second']:,.0f} {self.unit}s/s"
         )
         if self.bar is None and self.stream.isatty() and (tqdm := library_if_there("tqdm")):
             options = dict(total=total_steps, initial=entry["step"] - 1, unit="step")
@@ -48,8 +53,8 @@ class Progress:
         self.say(f"epoch {entry['epoch']}: validation {score.label} {value}{mark}")
         if "left_out" in entry:
             self.say(
-                f"epoch {entry['epoch']}: training pairs left out because subword dropout made "
-                f"them too long: {entry['left_out']:,}"
+                f"epoch {entry['epoch']}: training examples left out because they became too long: "
+                f"{entry['left_out']:,}"
             )
 
     def say(self, text):

@@ -13,12 +13,14 @@ from typing import get_type_hints
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import task_class
-from minitransformer.training.config import TrainingConfig
+from minitransformer.training.config import CHOICES, TrainingConfig, training_fields
 
 RECIPES = Path(__file__).parent / "recipes"
 TOO_LARGE = 2**63  # for the whole numbers of TOML
 # What may be another when a run goes on, beside the paths of its data.
 UNBOUND = ("log_every", "save_every")
+# What says which other fields there are, and where.
+SAYS_WHAT_ELSE = ("model", "kind"), ("data", "corpus"), *(("training", name) for name in CHOICES)
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,11 @@ class Setting:
 
 
 @cache
-def settings(kind=DEFAULT):
+def settings(kind=DEFAULT, **chosen):
     """All fields of a recipe for a model of that kind, by name; none stands in two sections.
+
+    Args:
+        chosen: as for :func:`training_fields`, whose options are among them.
 
     Raises:
         RecipeError: there is no such kind.
@@ -44,16 +49,17 @@ def settings(kind=DEFAULT):
         raise RecipeError(str(error)) from error
     data = task_class(model).Data
     return {
-        **_settings("data", data, fields(data)),
+        **_settings("data", ((f, data) for f in fields(data))),
         "kind": Setting("model", model, str, kind),
-        **_settings("model", model, model.choices()),
-        **_settings("training", TrainingConfig, fields(TrainingConfig)),
+        **_settings("model", ((f, model) for f in model.choices())),
+        **_settings("training", training_fields(**chosen)),
     }
 
 
-def _settings(section, config, choices):
-    types = get_type_hints(config)
-    return {f.name: Setting(section, config, types[f.name], f.default) for f in choices}
+def _settings(section, choices):
+    return {
+        f.name: Setting(section, of, get_type_hints(of)[f.name], f.default) for f, of in choices
+    }
 
 
 def recipe_names():
@@ -137,19 +143,22 @@ class Recipe:
         recipe = cls()
         if not isinstance(sections, dict):
             raise RecipeError(f"a recipe has sections, and {sections!r} has none")
-        model = sections.get("model")
-        if isinstance(model, dict) and "kind" in model:  # which says what else there can be
-            recipe = recipe.with_value("kind", model["kind"])
-        known, former = recipe.settings(), recipe.data.former
+        for section, name in SAYS_WHAT_ELSE:
+            values = sections.get(section)
+            if isinstance(values, dict) and name in values:
+                recipe = recipe.with_value(name, values[name])
+        known = recipe.settings()
+        former = {"data": recipe.data.former, "training": recipe.training.former}
         for section, values in sections.items():
             if section not in recipe.as_dict() or not isinstance(values, dict):
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
+            old = former.get(section, {})
             for name, value in values.items():
-                old = section == "data" and name in former and name not in known
-                if old and value == former[name]:
-                    continue  # which says nothing
+                empty = name not in known and name in old and value == old[name]
+                if empty or (section, name) in SAYS_WHAT_ELSE:  # which were the first
+                    continue
                 actual = recipe._setting(name).section
                 if actual != section:
                     raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
@@ -160,7 +169,8 @@ class Recipe:
         """The recipe with one field, of whichever section, replaced.
 
         With another ``kind`` model and data have the defaults of that, but for what was chosen here
-        and the other kind has, too.
+        and the other kind has, too; and so have data with another ``corpus``, and a training with
+        another optimizer or schedule.
 
         Raises:
             RecipeError: there is no such field, or the value is of another type or out of range.
@@ -180,30 +190,29 @@ class Recipe:
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
         try:
-            section = replace(getattr(self, setting.section), **{name: value})
+            if name == "corpus":
+                return replace(self, data=self.data.of_corpus(value))
+            if setting.section == "training":
+                return replace(self, training=self.training.with_value(name, value))
+            return replace(self, data=replace(self.data, **{name: value}))
         except ValueError as error:
             raise RecipeError(str(error)) from error
-        return replace(self, **{setting.section: section})
-
-    def value(self, name):
-        """The value of a field, of whichever section.
-
-        Raises:
-            RecipeError: there is no such field.
-        """
-        return self.as_dict()[self._setting(name).section][name]
 
     def identity(self):
         """The fields that decide what a training comes to, by name, those of the model aside."""
-        # As checkpoints of older releases note them, with the fields of all tasks.
-        sections = self.data.former | asdict(self.data) | asdict(self.training)
+        # As checkpoints of older releases note them, with the fields of all tasks and optimizers.
+        sections = self.data.former | asdict(self.data)
+        sections |= self.training.former | self.training.as_dict()
         unbound = {*UNBOUND, *self.data.paths}
         return {name: value for name, value in sections.items() if name not in unbound}
 
+    def values(self):
+        """Those of all fields, by name."""
+        return asdict(self.data) | self.model | self.training.as_dict()
+
     def without_paths(self):
-        """All fields by name, but for where the data are, which each machine may have elsewhere."""
-        fields = asdict(self.data) | self.model | asdict(self.training)
-        return {name: value for name, value in fields.items() if name not in self.data.paths}
+        """All but where the data are, which each machine may have elsewhere, by name."""
+        return {n: value for n, value in self.values().items() if n not in self.data.paths}
 
     def choices(self):
         """The fields of the model's configuration that it has of the recipe, by name."""
@@ -224,17 +233,19 @@ class Recipe:
         return {
             "data": asdict(self.data),
             "model": dict(self.model),
-            "training": asdict(self.training),
+            "training": self.training.as_dict(),
         }
 
     def settings(self):
-        """As :func:`settings`, of this recipe's kind of model."""
-        return settings(self.model["kind"])
+        """As :func:`settings`, of this recipe's kind of model, optimizer and schedule."""
+        return settings(self.model["kind"], **self.training.chosen())
 
     def _setting(self, name):
         known = self.settings()
         if name in known:
             return known[name]
+        if useless := self.training.useless(name):
+            raise RecipeError(useless)
         others = [kind for kind in KINDS if name in settings(kind)]
         if others:
             section, kind = settings(others[0])[name].section, self.model["kind"]

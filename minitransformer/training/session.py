@@ -9,7 +9,6 @@ from minitransformer.core.backend import CPU
 from minitransformer.core.workers import default_shards, workers_for
 from minitransformer.models.registry import new_model
 from minitransformer.parallel.alone import ALONE
-from minitransformer.runs.checkpoint import RunError
 from minitransformer.runs.checkpoint.binding import differing
 from minitransformer.tasks.task import task_class
 from minitransformer.training.pretrained import Pretrained
@@ -26,18 +25,19 @@ def prepare(job):
         RecipeError, ValueError: fields of the recipe do not go together, or the folder holds a run
             of another recipe.
         RunError: the folder holds something else than a run, or a run on other functions.
-        CorpusError, VocabularyError: there is no corpus, or none to learn from.
+        InputError, VocabularyError: there are no data, or none to learn from.
         MissingLibraryError: there is no sentencepiece, or not what a validation or several GPUs
             need.
         ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
             come together.
     """
     recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
-    recipe.training.require_used()
+    recipe.training.require_used(recipe.model)
     there = run.exists()
-    if there:
+    again = there and job.start_over
+    if there and not again:
         run.require_kept(job.own)
-    else:
+    elif not there:
         run.require_free(own=job.own, beginning=job.pretrained)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},
@@ -54,22 +54,21 @@ def prepare(job):
     if new_on == "cuda" and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
         training = replace(training, shards=processes.count)
     job.task.require_sense(recipe)
-    job.task.require_libraries()
     examples, validation = job.task.read(recipe, progress)
 
-    splits = {"training": examples, "validation": validation}
-    texts = {split: job.task.fingerprint(of_split) for split, of_split in splits.items()}
-    processes.require_same(**{f"the {split} text": words for split, words in texts.items()})
+    texts = _fingerprints(job.task, examples, validation)
+    processes.require_same(**{f"the {split} split": words for split, words in texts.items()})
     pretrained = job.pretrained
     if stored:
         run.bind(stored.identity(), texts)
-        run.require_bound()
-        kept = {name: run.load_kept(name) for name in job.folder.kept}
+        if not again:
+            run.require_bound()
+        kept = {name: run.load_kept(name) for name in run.kept}
         pretrained = Pretrained.kept_in(run)
     elif pretrained:
         kept = pretrained.kept
     else:
-        for name in job.folder.kept:  # which takes seconds
+        for name in run.kept:  # which takes seconds
             progress.say(f"learning the {name} from the training data")
         kept = processes.first(job.task.keep, examples, recipe)
     config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
@@ -82,17 +81,22 @@ def prepare(job):
     progress.say(f"model: {model.num_parameters():,} parameters on {job.device}")
 
     task = job.task(recipe, kept, examples, validation, progress)
+    own = job.own.content if job.own else None
+    if again:  # now that nothing speaks against it
+        progress.say(f"what was trained is now in {run.set_aside()}")
+        run.keep(own=own)
     run.create()
     if not stored:
-        own = job.own.content if job.own else None
         run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
-        run.save_config(config, recipe.as_dict(), begun_on)
+        anyway = bool(job.own and job.own.wrong)
+        begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
+        run.save_config(config, recipe.as_dict(), **begun)
     run.bind(recipe.identity(), texts)
-    return Trainer(model, training, job.folder, task, progress, processes)
+    return Trainer(model, training, run, task, progress, processes)
 
 
 def validated(run, recipe, device, processes=ALONE):
-    """The scores of a trained run's model on the text that validates, and the model's origin.
+    """The scores of a trained run's model on the data that validate, and the model's origin.
 
     Args:
         run: the RunFolder.
@@ -106,18 +110,18 @@ def validated(run, recipe, device, processes=ALONE):
 
     Raises:
         RunError, VocabularyError, OSError, DeviceError: as for
-            :meth:`RunParameters.load_trained` and :meth:`RunFolder.load_kept`; or the text has
-            other labels than in the training.
-        CorpusError, RecipeError, ValueError: as for :meth:`Task.read`.
+            :meth:`RunParameters.load_trained` and :meth:`RunFolder.load_kept`; or the data are
+            others than in the training.
+        RecipeError, ValueError: as for :meth:`Task.read`.
         ProcessError: the processes have other parameters.
     """
-    run.bind(recipe.identity())
+    config, _ = run.load_config()
+    task, silent = task_class(config), Progress(io.StringIO())
+    examples, validation = task.read(recipe, silent)
+    run.bind(recipe.identity(), _fingerprints(task, examples, validation))
     model, origin = run.load_trained(device)
     kept = {name: run.load_kept(name) for name in run.kept}
     processes.require_same(parameters=model.flat.data)
-    task, silent = task_class(model.config), Progress(io.StringIO())
-    examples, validation = task.read(recipe, silent)
-    _require_same(task.of_data(recipe, examples, validation, kept), model.config, run)
     task = task(recipe, kept, examples, validation, silent)
     workers = workers_for(model.device, recipe.training.shards or 1, processes.threads)
     task.workers = processes.shared(workers)
@@ -125,22 +129,17 @@ def validated(run, recipe, device, processes=ALONE):
         return task.validate(model), task.details(), origin
 
 
-def _require_same(of_data, config, run):
-    """Refuse a text that decides fields of the configuration otherwise than the run's has done."""
-    trained = config.as_dict()
-    for name, here, then in differing(of_data, {name: trained[name] for name in of_data}):
-        raise RunError(
-            f"{run.path}: its text has {name} {here} now, and had {then} in the training; undo the "
-            "change of the text"
-        )
+def _fingerprints(task, examples, validation):
+    """What tells the data of each split from others, in words."""
+    return {"training": task.fingerprint(examples), "validation": task.fingerprint(validation)}
 
 
 def _shards(job):
-    """How many shards a new run gets."""
+    """How many shards a new run gets: a GPU shares out a batch by itself."""
     if job.device != CPU:
         return job.processes.count
-    tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
-    return job.processes.first(default_shards, job.device, tokens, cores)
+    sizes = job.recipe.training.batch_tokens, job.processes.cores, job.task.smallest_shard
+    return job.processes.first(default_shards, *sizes)
 
 
 def _require_same_recipe(run, recipe, wanted, stored):
@@ -149,7 +148,7 @@ def _require_same_recipe(run, recipe, wanted, stored):
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
         *differing(asdict(recipe.data), asdict(stored.data)),
-        *differing(asdict(recipe.training), asdict(stored.training)),
+        *differing(recipe.training.as_dict(), stored.training.as_dict()),
     ]
     if differences:
         named = ", ".join(

@@ -9,8 +9,8 @@ plateau           {"drops": …, "epoch": …} of the learning rate, where that 
 The best score has the name that the task gives it, ``"bleu"`` for a translation.
 """
 
-from minitransformer.runs.checkpoint import CheckpointError
 from minitransformer.runs.checkpoint.fields import count, number, require_fields
+from minitransformer.runs.checkpoint.file import CheckpointError
 
 COUNTERS = "step", "epoch", "position", "best", "seconds"
 

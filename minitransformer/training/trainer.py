@@ -15,10 +15,10 @@ from minitransformer.core.interrupts import Stopped, interrupts_noted, stopped_b
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.staging import staged
 from minitransformer.core.twins import accelerated
-from minitransformer.optim.schedule import Plateau
 from minitransformer.parallel.alone import ALONE
-from minitransformer.runs.checkpoint import CheckpointError, load_model_arrays, model_arrays
-from minitransformer.training.choice import choose, prune, require_epochs
+from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.file import CheckpointError
+from minitransformer.training.choice import choose, epochs_needed, prune
 from minitransformer.training.state import COUNTERS, require_sense
 from minitransformer.training.step import TrainingStep
 from minitransformer.training.watch import Watch
@@ -30,10 +30,10 @@ class Trainer:
     Args:
         model: a Model.
         config: TrainingConfig.
-        run: RunFolder to log and save to.
+        run: RunFolder to log and save to, of several processes that of a Job for all of them.
         task: a Task: what the model is trained for.
         progress: Progress, which shows the state of affairs to the user.
-        processes: those that share the training, of which the first alone uses ``run``.
+        processes: those that share the training.
 
     Attributes:
         stepper: the TrainingStep, whose optimizer and workers are ``optimizer`` and ``workers``.
@@ -50,9 +50,9 @@ class Trainer:
         self.task, self.progress, self.processes = task, progress, processes
         self.stepper, self.watch = TrainingStep(model, config, processes), Watch(self)
         self.optimizer, self.workers = self.stepper.optimizer, self.stepper.workers
-        task.workers = processes.shared(self.workers)
+        task.workers, progress.unit = processes.shared(self.workers), task.unit
         self.step = self.epoch = self.position = 0
-        self.best, self.plateau = None, Plateau(config.plateau_epochs)
+        self.best, self.plateau = None, config.new_plateau()
         self.seconds, self._clock = 0.0, None  # and when that was brought up to date
 
     def train(self):
@@ -132,14 +132,14 @@ class Trainer:
         counters = {"step": self.step, "epoch": self.epoch, "seconds": self._elapsed()}
         entry = {"kind": "validation", **counters, **scores}
         entry |= {"left_out": left_out} if left_out else {}
-        self.processes.first(self.run.log.append, entry)
+        self.run.log.append(entry)
         if self.best is None or score.better(scores[score.name], self.best[score.name]):
             self.best = {score.name: scores[score.name], "epoch": self.epoch}
         self.plateau.look(self.epoch, self.best["epoch"])
         self.progress.validated(entry, self.best, score)
-        self.processes.first(self.run.save_epoch, self.model, self.epoch)
+        self.run.save_epoch(self.model, self.epoch)
         self.save()
-        self.processes.first(prune, self.run, self.config, score)
+        prune(self.run, self.config, score)
 
     def validate(self):
         """The first process's scores, for all: others may round otherwise, and decide otherwise."""
@@ -172,7 +172,7 @@ class Trainer:
         arrays = model_arrays(self.model, **self.optimizer.vectors)
         buffers = {path: buffer.data for path, buffer in self.model.named_buffers()}
         self.processes.require_same(parameters=self.model.flat.data, **buffers)
-        self.processes.first(self.run.save_checkpoint, arrays, state)
+        self.run.save_checkpoint(arrays, state)
 
     def resume(self):
         """Go back to the newest whole checkpoint; returns whether there was one.
@@ -181,9 +181,8 @@ class Trainer:
             CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
                 one is none of this training, or what it needs of earlier epochs is not there.
         """
-        first = self.processes.first
-        if (loaded := first(self.run.load_newest_checkpoint)) is None:
-            first(self.run.require_untrained)
+        if (loaded := self.run.load_newest_checkpoint()) is None:
+            self.run.require_untrained()
         else:
             arrays, state = loaded
             where = f"the newest checkpoint of {self.run.path}"
@@ -193,7 +192,7 @@ class Trainer:
             self.optimizer.t = self.step
             if self.config.schedule == "plateau":
                 self.plateau.resume(**state["plateau"])
-            first(require_epochs, self.run, self.config, self.epoch, self.best)
-            first(prune, self.run, self.config, self.task.score)
-        first(self.run.log.forget_after, self.step, self.epoch)
+            self.run.require_epochs(epochs_needed(self.config, self.epoch, self.best))
+            prune(self.run, self.config, self.task.score)
+        self.run.log.forget_after(self.step, self.epoch)
         return loaded is not None

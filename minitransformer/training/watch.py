@@ -5,7 +5,7 @@ import time
 
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.errors import ExplainedError
-from minitransformer.runs.checkpoint import newest_checkpoint
+from minitransformer.runs.checkpoint.folder import newest_checkpoint
 
 
 class TrainingError(ExplainedError):
@@ -37,7 +37,7 @@ class Watch:
             entry = {"kind": "train", "step": trainer.step, "epoch": trainer.epoch, **losses}
             entry["learning_rate"] = learning_rate
             entry["tokens_per_second"] = self.tokens / self.seconds
-            trainer.processes.first(trainer.run.log.append, entry)
+            trainer.run.log.append(entry)
             trainer.progress.stepped(entry, total_steps)
             self.tokens, self.seconds = 0, 0.0
 

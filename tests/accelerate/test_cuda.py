@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from strict_cupy import StrictArray, StrictCupy, strict
 
-from minitransformer.accelerate.cuda import atomic_embedding_gradients, launches
+from minitransformer.accelerate.cuda import launches
 from minitransformer.accelerate.cuda import loss as cuda_loss
 from minitransformer.cases import CASES
 from minitransformer.cases.case import BATCH
@@ -282,17 +282,11 @@ def on_cpu(*arrays):
     return [x.astype(np.float32) for x in arrays]
 
 
-@pytest.mark.parametrize("atomics", [False, True])
 @pytest.mark.parametrize("width", [1, 6, 131])
 @pytest.mark.parametrize("positions", [1, 5, 100])
-def test_the_gradient_of_an_embedding_counts_every_use(gpu, positions, width, atomics, normal):
+def test_the_gradient_of_an_embedding_counts_every_use(gpu, positions, width, normal):
     ids = np.random.default_rng(0).integers(0, 9, (positions, 2)) ** 2  # 0 to 64, some often
-    pair = (lambda weight: embedding(ids, weight)), embedding_backward, (normal(65, width),)
-    if atomics:
-        with atomic_embedding_gradients():
-            compare(gpu, *pair)
-    else:
-        compare(gpu, *pair)
+    compare(gpu, lambda weight: embedding(ids, weight), embedding_backward, (normal(65, width),))
 
 
 @pytest.mark.parametrize("size", [1, 5, 1024, 1025, 4097])
@@ -341,9 +335,6 @@ def test_more_rows_than_a_grid_holds_are_worked_on_one_after_another(gpu, monkey
     monkeypatch.setattr(launches, "MAX_GRID_Y", 2)
     x = normal(700, 7)
     compare(gpu, lambda x: dropout(x, 0.4, generator_of(x)), dropout_backward, (x,))
-    ids = np.arange(700) % 13
-    with atomic_embedding_gradients():
-        compare(gpu, lambda w: embedding(ids, w), embedding_backward, (normal(13, 7),))
 
 
 @pytest.mark.parametrize("layout", [launches.elementwise, launches.summing, launches.rowwise])

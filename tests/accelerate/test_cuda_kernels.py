@@ -20,7 +20,7 @@ from cuda_shim.machine import (
     write_launch,
 )
 
-from minitransformer.accelerate.cuda import atomic_embedding_gradients, kernels
+from minitransformer.accelerate.cuda import kernels
 from minitransformer.core.counter_generator import CounterGenerator, philox
 from minitransformer.core.twins import accelerated
 from minitransformer.layers.attention import (
@@ -132,8 +132,6 @@ def run_every_kernel(device):
     projected_loss(arrays((2, 3, 4))[0], weight, np.array([[4, 0, 2]]), 0.1, 0.5)
     ids = device.asarray(np.array([1, 4, 4, 1, 1, 1, 1, 0, 1, 1, 1, 1]))
     embedding_backward(dx, (ids, weight, 2.0))
-    with atomic_embedding_gradients():
-        embedding_backward(dx, (ids, weight, 2.0))
     adam_update(*arrays(1030, 1030, 1030, 1030), 0.1, 1, 0.9, 0.98, 1e-9, arrays(())[0])
 
 

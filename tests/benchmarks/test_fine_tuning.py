@@ -80,7 +80,7 @@ def test_without_a_model_a_word_has_the_label_that_it_mostly_has(tuned, monkeypa
     }
     monkeypatch.setattr("minitransformer.tasks.tagging.labelled_toy_corpus", lambda _: corpus)
     monkeypatch.setattr(fine_tuning, "_corpus", lambda _: corpus)
-    run = fine_tuning.RunFolder(tuned / "runs/tagger-1-scratch-seed1")
+    run = fine_tuning.run_at(tuned / "runs/tagger-1-scratch-seed1")
     assert fine_tuning.without_a_model(run) == 0.75
 
 

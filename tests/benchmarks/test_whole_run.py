@@ -6,7 +6,7 @@ import pytest
 from report import page
 from tiny_translator import write_recipe
 
-from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 
 

@@ -8,7 +8,8 @@ from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
 from minitransformer.data.text.toy import SIZES
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import load_checkpoint, model_arrays, save_checkpoint
+from minitransformer.runs.checkpoint.arrays import model_arrays
+from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoint
 from minitransformer.tasks import splits
 
 VALIDATION = [english for _, english in captions()[::9]]

@@ -7,7 +7,7 @@ from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.inference.generator import TextGenerator
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"

@@ -14,7 +14,7 @@ from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 
 # By command: the class, the recipe, what stands between two answers, two texts, words with a
 # character that nobody knows, and what of them is named.

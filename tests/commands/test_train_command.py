@@ -101,7 +101,7 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
         default = f"(default: {setting.default}"  # of a Transformer, where others differ
         told = any(f"{default}{of}" in description for of in (")", " for tran"))
         assert setting.default == "" or told
-    assert "--epochs N passes over the training text (default: 30)" in entries
+    assert "--epochs N passes over the training data (default: 30)" in entries
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_run_killed_before_it_had_a_configuration_begins_anew(
 ):
     run = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "save_config", lambda *_: pytest.fail("the power is gone"))
+        patch.setattr(RunFolder, "save_config", lambda *_, **__: pytest.fail("the power is gone"))
         with pytest.raises(pytest.fail.Exception):
             train(recipe, "--run-folder", run)
     assert {path.name for path in run.iterdir()} == {"checkpoints", "epochs", "vocabulary.model"}

@@ -172,7 +172,7 @@ def test_pairs_with_a_side_longer_than_the_model_takes_are_dropped_and_counted(v
     encoded, report = encode_pairs(vocabulary, pairs, max_length=10)
     # 9 pieces and EOS just fit.
     assert [(len(source), len(target)) for source, target in encoded] == [(1, 1), (9, 1), (1, 9)]
-    assert (report.read, report.too_long, report.kept) == (5, 2, 3)
+    assert (report.read, report.too_long, report.max_length) == (5, 2, 10)
     assert str(report) == ("5 pairs encoded, 2 dropped for a side of more than 10 tokens, 3 kept")
     assert max(b.source.shape[1] for b in make_batches(encoded, 100)) == 10
 

@@ -2,7 +2,11 @@ import json
 
 import pytest
 
-from minitransformer.data.text.characters import CharacterVocabulary, load_vocabulary
+from minitransformer.data.text.characters import (
+    CharacterVocabulary,
+    load_vocabulary,
+    save_vocabulary,
+)
 from minitransformer.data.text.vocabulary import (
     EOS,
     PAD,
@@ -46,7 +50,7 @@ def test_a_file_brings_back_either_kind(tmp_path):
     path.write_bytes(CharacterVocabulary.train([TEXT]).model)
     assert load_vocabulary(path).encode(TEXT) == CharacterVocabulary.train([TEXT]).encode(TEXT)
     subwords = Vocabulary.train(["a dog runs", "a cat sleeps"], 30)
-    subwords.save(path)
+    save_vocabulary(path, subwords)
     assert load_vocabulary(path).encode("a dog") == subwords.encode("a dog")
 
 

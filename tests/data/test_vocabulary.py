@@ -16,6 +16,7 @@ import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.vocabulary import (
     BOS,
     EOS,
@@ -313,7 +314,7 @@ def test_a_text_without_gaps_is_encoded_as_ever(masked, text):
 
 
 def test_a_saved_vocabulary_comes_back(vocabulary, tmp_path):
-    vocabulary.save(tmp_path / "vocabulary.model")
+    save_vocabulary(tmp_path / "vocabulary.model", vocabulary)
     loaded = Vocabulary.load(tmp_path / "vocabulary.model")
     assert loaded.model == vocabulary.model
     assert loaded.encode_all(TEXTS, 0.5, 1) == vocabulary.encode_all(TEXTS, 0.5, 1)
@@ -372,7 +373,7 @@ def test_a_generator_goes_on_where_it_was(vocabulary):
 
 
 def test_another_process_cuts_the_same_way(vocabulary, tmp_path):
-    vocabulary.save(tmp_path / "vocabulary.model")
+    save_vocabulary(tmp_path / "vocabulary.model", vocabulary)
     code = (
         "import sys; from minitransformer.data.text.vocabulary import Vocabulary; "
         "v = Vocabulary.load(sys.argv[1]); print(v.encode_all(sys.argv[2:], dropout=0.5, seed=1))"

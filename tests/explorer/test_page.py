@@ -12,7 +12,7 @@ from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explore
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.registry import new_model
 from minitransformer.models.transformer_config import TransformerConfig
-from minitransformer.runs.checkpoint import CheckpointError, RunError
+from minitransformer.runs.checkpoint.file import CheckpointError, RunError
 
 BREAKOUTS = [
     "</script><b>x</b>",

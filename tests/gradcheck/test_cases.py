@@ -1,21 +1,43 @@
 """Every layer and the whole model pass the gradient check, on more than one draw of inputs."""
 
+import normed
 import numpy as np
 import pytest
 
 from minitransformer.cases import CASES
 from minitransformer.cases.case import D, F, away_from_kinks
+from minitransformer.gradcheck import check_module
 from minitransformer.gradcheck.modules import moved_from_start
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import linear
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES + normed.CASES, ids=lambda case: case.name)
 def test_every_gradient_is_right(case, seed):
     report = case.check(seed)
     assert report.right, f"{case.name}\n{report}"
     assert not any(tensor.vacuous for tensor in report.tensors)
+
+
+class Centred(normed.BatchNorm):
+    """What a training has seen decides y: the second forward gives another one than the first."""
+
+    def forward(self, x):
+        self.mean.data = self.mean.data + 1
+        return super().forward(x)
+
+
+def test_what_a_forward_leaves_in_a_buffer_is_not_there_in_the_next():
+    report = check_module(Centred(D), np.random.default_rng(0).standard_normal((2, 3, D)))
+    assert report.right, report
+
+
+def test_buffers_are_moved_away_from_values_that_would_hide_what_is_done_with_them():
+    norm = moved_from_start(normed.BatchNorm(D), np.random.default_rng(0))
+    assert norm.mean.data.all()
+    assert (norm.variance.data > 1).all()
+    assert norm.steps.data == 0
 
 
 def test_tolerances_are_those_promised():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from bag_of_words import BagOfWordsConfig
+from bag_of_words import BagOfWords, BagOfWordsConfig
 
 
 @dataclass(frozen=True)
@@ -17,3 +17,7 @@ class BagOfStringsConfig(BagOfWordsConfig):
     _: KW_ONLY
     num_maps: int = 1
     sharpness: float = 1.0
+
+
+class BagOfStrings(BagOfWords):
+    Config = BagOfStringsConfig

@@ -29,6 +29,8 @@ class BagOfWordsConfig(TranslatorConfig):
 class BagOfWords(EncoderDecoder):
     """The memory is the mean of all words and the first of them, two arrays (B, D)."""
 
+    Config: ClassVar[type] = BagOfWordsConfig
+
     def build(self, config, rng):
         self.source_embedding, self.target_embedding, projection = tied_embeddings(config, rng)
         self.maps = [Linear(config.d_model, config.d_model, rng) for _ in range(config.num_maps)]

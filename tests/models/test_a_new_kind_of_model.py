@@ -29,7 +29,7 @@ from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.gradcheck import check_module
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class, new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -48,7 +48,7 @@ every_tying = pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, ("bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"))
+        patch.setitem(KINDS, KIND, "bag_of_words:BagOfWords")
         yield
 
 
@@ -193,7 +193,7 @@ def test_without_attention_there_is_none_to_draw(run_folder, tmp_path, capsys):
 def test_annotations_may_be_strings(monkeypatch):
     """Which ``from __future__ import annotations`` makes of them."""
     kind = BagOfStringsConfig.kind
-    monkeypatch.setitem(KINDS, kind, ("bag_of_strings:BagOfStringsConfig", KINDS[KIND][1]))
+    monkeypatch.setitem(KINDS, kind, "bag_of_strings:BagOfStrings")
     for wrong in (-3, 0, 2.0, True, "2"):
         with pytest.raises(ValueError, match=f"num_maps={wrong!r} must be a whole number"):
             BagOfStringsConfig(V, V, num_maps=wrong)

@@ -1,4 +1,6 @@
-"""What every model promises, and what those that translate do; a kind new in the table is tried."""
+"""What every model promises, those of tokens, and those that translate; a kind new in the table is
+tried. What is no model of tokens learns from a batch of its task, as small as that is tested with.
+"""
 
 import copy
 import json
@@ -6,14 +8,15 @@ import pickle
 import re
 from dataclasses import fields
 
+import digits
 import numpy as np
 import pytest
 from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
+from tiny_run import recipe_of_task, tiny_trainer
 
 from minitransformer import accelerated
 from minitransformer.cases.case import (
-    BATCH,
     LABELS,
     SOURCE,
     TARGET,
@@ -22,25 +25,32 @@ from minitransformer.cases.case import (
 )
 from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import LabelledBatch
+from minitransformer.data.text.batches import Batch, LabelledBatch
 from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.decoding.states import decoder_for
 from minitransformer.decoding.whole import WholeDecoder
 from minitransformer.models.registry import KINDS, config_class, config_of, new_model
+from minitransformer.models.token_config import TokenConfig
 
-BAG = "bag_of_words:BagOfWordsConfig", "bag_of_words:BagOfWords"
+BAG = "bag_of_words:BagOfWords"
+TOKENS = [kind for kind in KINDS if issubclass(config_class(kind), TokenConfig)]
 TRANSLATORS = [
-    *((kind, {}) for kind in KINDS if config_class(kind).task == "translation"),
+    *((kind, {}) for kind in TOKENS if config_class(kind).task == "translation"),
     ("recurrent", dict(attention="none")),
     (BagOfWordsConfig.kind, {}),
 ]
-EVERY = [
+OF_TOKENS = [
     *TRANSLATORS,
-    *((kind, {}) for kind in KINDS if config_class(kind).task != "translation"),
+    *((kind, {}) for kind in TOKENS if config_class(kind).task != "translation"),
     ("language-model", dict(norm="post")),
 ]
-of_translators = pytest.mark.parametrize("model", TRANSLATORS, ids=str, indirect=True)
+EVERY = [
+    *OF_TOKENS,
+    *((kind, {}) for kind in [*KINDS, digits.DigitsConfig.kind] if kind not in TOKENS),
+]
+of_tokens = pytest.mark.parametrize("made", OF_TOKENS, ids=str, indirect=True)
+of_translators = pytest.mark.parametrize("made", TRANSLATORS, ids=str, indirect=True)
 NARROW = dict(
     d_model=16,
     max_length=8,
@@ -50,25 +60,35 @@ NARROW = dict(
     window=1,  # so that a sentence is more than one block
     labels=" ".join(map(str, range(1, LABELS.max() + 1))),
 )
+PAIRS = Batch(SOURCE, TARGET, LABELS, int((LABELS != 0).sum()))
+EVERY_SECOND = np.where(np.arange(4) % 2, LABELS, 0)  # what is to be said of rows, (B, T)
 
 
 @pytest.fixture(params=EVERY, ids=str)
-def model(request, monkeypatch):
-    """A model of each kind, as by default but narrow, in float64."""
+def made(request, monkeypatch, tmp_path):
+    """The configuration of each kind, as by default but narrow, and what a model learns from."""
     monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
-    kind, chosen = request.param
-    has = {f.name for f in fields(config_class(kind))}
+    digits.known(monkeypatch)
+    (kind, chosen), rows = request.param, LabelledBatch.of(TARGET, EVERY_SECOND)
+    of_kind = config_class(kind)
+    if not issubclass(of_kind, TokenConfig):
+        recipe = recipe_of_task(of_kind.task, tmp_path / "data").with_value("kind", kind)
+        trainer = tiny_trainer(recipe, tmp_path / "run")
+        return trainer.model.config, next(iter(trainer.task.batches(0)))
+    has = {f.name for f in fields(of_kind)}
     narrow = {name: value for name, value in NARROW.items() if name in has}
-    config = config_class(kind).of_vocabulary(V, **narrow, **chosen)
-    return new_model(config, seed=1, dtype=np.float64)
+    config = of_kind.of_vocabulary(V, **narrow, **chosen)
+    return config, PAIRS if config.task == "translation" else rows
 
 
 @pytest.fixture
-def batch(model):
-    """What it learns from; of a model that does not translate, at every second place."""
-    if model.config.task == "translation":
-        return BATCH
-    return LabelledBatch.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
+def model(made):
+    return new_model(made[0], seed=1, dtype=np.float64)
+
+
+@pytest.fixture
+def batch(made):
+    return made[1]
 
 
 def test_its_kind_names_its_configuration_and_its_model(model):
@@ -81,6 +101,7 @@ def test_its_size_is_known_without_building_it(model):
     assert model.config.num_parameters() == model.num_parameters()
 
 
+@of_tokens
 def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(model, batch):
     logits, _ = model.logits(*model.inputs(batch))
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -90,6 +111,7 @@ def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(model, b
     assert nll == pytest.approx(-chosen[batch.labels != 0].mean())
 
 
+@of_tokens
 def test_padding_changes_neither_logits_nor_gradients(model, batch):
     def logits_and_gradient(*ids):
         model.zero_grad()
@@ -155,7 +177,7 @@ def test_its_gradient_is_the_slope_of_its_loss(model, batch):
 
 
 def test_shards_have_the_gradient_of_the_batch(model, batch):
-    num_tokens = int((batch.labels != 0).sum())
+    num_tokens = batch.num_tokens
     _, cache = model.loss(batch, num_tokens=num_tokens)
     model.loss_backward(1.0, cache)
     whole = model.flat.grad.copy()

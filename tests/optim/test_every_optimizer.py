@@ -1,45 +1,19 @@
-"""What every optimizer promises; a new one is a line in OPTIMIZERS."""
-
-from functools import partial
+"""What every optimizer promises; a new one is a row in ``tests/optimizers.py``."""
 
 import numpy as np
 import pytest
+from optimizers import ROWS
 
 from minitransformer import CPU, Transformer, accelerated
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
 from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.core.workers import Workers
-from minitransformer.optim.adam import Adam
-from minitransformer.optim.adamw import AdamW
-from minitransformer.optim.sgd import SGD
 
-# by name: ours, and the name and options of PyTorch's
-OPTIMIZERS = {
-    "Adam": (Adam, "Adam", dict(betas=(0.9, 0.98), eps=1e-9)),
-    "AdamW": (
-        partial(AdamW, beta_2=0.9, epsilon=0.1, weight_decay=0.3),
-        "AdamW",
-        dict(betas=(0.9, 0.9), eps=0.1, weight_decay=0.3),
-    ),
-    "gradient descent": (partial(SGD, momentum=0.0), "SGD", {}),
-    "momentum": (
-        partial(SGD, momentum=0.8, weight_decay=0.3),
-        "SGD",
-        dict(momentum=0.8, weight_decay=0.3),
-    ),
-    "Nesterov": (
-        partial(SGD, momentum=0.8, nesterov=True, weight_decay=0.3),
-        "SGD",
-        dict(momentum=0.8, nesterov=True, weight_decay=0.3),
-    ),
-}
 RATES = [1e-3, 2e-3, 5e-2, 3e-3, 1e-2, 1e-1]
 SIZE = 12
 
-every_optimizer = pytest.mark.parametrize(
-    "new", [ours for ours, *_ in OPTIMIZERS.values()], ids=OPTIMIZERS
-)
+every_optimizer = pytest.mark.parametrize("new", [row.new for row in ROWS], ids=map(str, ROWS))
 
 
 class TwoParameters(Module):
@@ -65,17 +39,17 @@ def trained(new, flat, device=CPU, **options):
     return optimizer
 
 
-@pytest.mark.parametrize(("new", "name", "options"), OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_it_goes_the_way_of_pytorch(new, name, options):
+@pytest.mark.parametrize("row", [row for row in ROWS if row.theirs], ids=str)
+def test_it_goes_the_way_of_pytorch(row):
     torch = pytest.importorskip("torch")
     flat = flat_parameters()
     theirs = torch.tensor(flat.data, requires_grad=True)
-    optimizer = getattr(torch.optim, name)([theirs], lr=1.0, **options)
+    optimizer = getattr(torch.optim, row.theirs)([theirs], lr=1.0, **row.settings, **row.options)
     for rate, gradient in zip(RATES, gradients(), strict=True):
         theirs.grad = torch.tensor(0.5 * gradient)
         optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
-    trained(new, flat)
+    trained(row.new, flat)
     np.testing.assert_allclose(flat.data, theirs.detach().numpy(), rtol=1e-13)
 
 

@@ -42,14 +42,14 @@ def job(threads, trouble, *arguments):
     if processes.count == 1:
         Alone.threads = int(threads)
     else:
-        processes._threads = int(threads)
+        processes.threads = int(threads)
     kind, _, where = trouble.partition(":")
     if kind == "pids":
         _write_pids(Path(where), processes.rank)
     elif kind == "count":
         _count_batches(Path(where))
     elif kind == "normed":
-        KINDS[normed.KIND] = normed.CLASSES
+        KINDS[normed.KIND] = normed.PLACE
     elif kind == "slow" or where == str(processes.rank):
         _make(kind)
     elif kind == "hang":

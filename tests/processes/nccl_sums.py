@@ -35,7 +35,7 @@ def in_order(rows):
 
 def compare(processes, device, length, shards):
     """A step of ordered sums and one of others, with different numbers."""
-    processes._nccl._rows = None  # of as many shards and numbers
+    processes._sums._rows = None  # of as many shards and numbers
     for seed, ordered in ((0, True), (1, True), (2, False)):
         rows = gradients(length, shards, seed)
         mine = [device.asarray(row) for row in rows[processes.part(shards)]]

@@ -51,7 +51,7 @@ def test_a_language_model_has_the_same_bits_too(tmp_path):
 
 def test_buffers_have_the_same_bits_too(tmp_path, monkeypatch):
     """Those of a batch norm: each process sees some shards, and all merge those of all."""
-    monkeypatch.setitem(KINDS, normed.KIND, normed.CLASSES)
+    monkeypatch.setitem(KINDS, normed.KIND, normed.PLACE)
     recipe = written(tmp_path, kind=normed.KIND, num_layers=1, subword_dropout=0.0)
     for processes in (1, 2, 3):
         arguments = "train", recipe, "--run-folder", tmp_path / str(processes)

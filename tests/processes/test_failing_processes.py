@@ -13,7 +13,7 @@ import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
 from waiting import HANGS, until
 
-from minitransformer.runs.checkpoint import checkpoint_path, checkpoints
+from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
 PIPES = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -197,7 +197,7 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
     text.write_text(text.read_text().upper())
     folder = "--run-folder", tmp_path / "run"
     said = of_two(("train", recipe, *folder), ("train", other, *folder))
-    assert re.search("the training text is 40 pairs of SHA-256 .* in rank 1 on", said)
+    assert re.search("the training split is 40 pairs of SHA-256 .* in rank 1 on", said)
     assert not (tmp_path / "run").exists()
 
 

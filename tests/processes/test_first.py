@@ -28,6 +28,11 @@ def test_a_folder_is_left_alone_by_all_processes_but_the_first(tmp_path):
     assert len(processes.asked) == 2
 
 
+def test_its_log_is_left_alone_too(tmp_path):
+    OnFirst(RunFolder(tmp_path), Second(told=None)).log.append({"kind": "train"})
+    assert not list(tmp_path.iterdir())
+
+
 def test_paths_are_told_without_asking_anybody(tmp_path):
     processes = Second(told=None)
     assert OnFirst(RunFolder(tmp_path), processes).config == Path(tmp_path) / "config.json"

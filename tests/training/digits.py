@@ -8,16 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from minitransformer.core.backend import like, to_host
 from minitransformer.core.regular_file import written_whole
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
+from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.config import ModelConfig, require_count
 from minitransformer.models.model import Model
+from minitransformer.models.registry import KINDS
 from minitransformer.tasks.settings import Data
-from minitransformer.tasks.task import KeptFile, Score, Task
-
-NONE = -1  # the label of no digit: every picture has one
+from minitransformer.tasks.task import TASKS, KeptFile, Score, Task, one_pass
 
 
 @dataclass(frozen=True)
@@ -47,25 +47,36 @@ class DigitsConfig(ModelConfig):
 class Digits(Model):
     """Pictures (B, 8, 8) in, logits (B, C) out."""
 
+    Config: ClassVar[type] = DigitsConfig
+
     def build(self, config, rng):
         self.first = Linear(64, config.hidden, rng)
         self.second = Linear(config.hidden, config.num_digits, rng)
 
-    def logits(self, pictures):
-        h, first_cache = self.first.forward(pictures.reshape(len(pictures), 64))  # (B, hidden)
+    def inputs(self, batch):
+        return (batch.pictures,)
+
+    def logits(self, pictures, rng=None):
+        x = like(pictures, self.flat.data).reshape(len(pictures), 64)
+        h, first_cache = self.first.forward(x)  # (B, hidden)
         h, relu_cache = relu(h)
         logits, second_cache = self.second.forward(h)  # (B, C)
         return logits, (first_cache, relu_cache, second_cache)
 
+    def backward(self, dlogits, cache):
+        first_cache, relu_cache, second_cache = cache
+        dh = self.second.backward(dlogits, second_cache)
+        dx = self.first.backward(relu_backward(dh, relu_cache), first_cache)
+        return dx.reshape(len(dx), 8, 8)
+
     def loss(self, batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None):
-        logits, caches = self.logits(self.device.asarray(batch.pictures))
-        losses, cache = cross_entropy(logits, batch.labels, smoothing, NONE, num_tokens)
-        return losses, (caches, cache)
+        logits, cache = self.logits(batch.pictures)
+        losses, loss_cache = cross_entropy(logits, batch.labels, smoothing, NO_PADDING, num_tokens)
+        return losses, (cache, loss_cache)
 
     def loss_backward(self, dloss, cache):
-        (first_cache, relu_cache, second_cache), loss_cache = cache
-        dh = self.second.backward(cross_entropy_backward(dloss, loss_cache), second_cache)
-        self.first.backward(relu_backward(dh, relu_cache), first_cache)
+        cache, loss_cache = cache
+        self.backward(cross_entropy_backward(dloss, loss_cache), cache)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +128,13 @@ class TellingDigits(Task):
 
     Data = DigitsData
     score = Score("accuracy", "accuracy", digits=4)
-    command = "evaluate"
+    unit = "picture"
     kept_files: ClassVar[dict] = {"mean": KeptFile("mean.npy", _save, np.load)}
 
     def __init__(self, recipe, kept, examples, validation, progress):
         self.training, self.mean = recipe.training, kept["mean"]
         self.examples = self._batch(*examples)
-        self.validation = self._batch(*validation)
+        self.validation_batches = [self._batch(*validation)]
         progress.say(f"an epoch: {len(examples[0])} pictures in {self.num_batches(0)} batches")
 
     @staticmethod
@@ -162,10 +173,17 @@ class TellingDigits(Task):
         return -(-len(self.examples.labels) // self.training.batch_tokens)
 
     def validate(self, model):
-        logits, _ = model.logits(self.validation.pictures)
-        (_, nll), _ = cross_entropy(logits, self.validation.labels, 0.0, NONE)
-        right = logits.argmax(axis=1) == self.validation.labels
-        return {"nll": float(nll), "accuracy": float(right.mean())}
+        def right(logits, labels):
+            return int((to_host(logits.argmax(axis=-1)) == labels).sum())
+
+        nll, count = one_pass(model, self.validation_batches, self.workers, right)
+        return {"nll": nll, "accuracy": count / self.validation_batches[0].num_tokens}
 
     def num_classes(self, model):
         return model.config.num_digits
+
+
+def known(patch):
+    """As by lines in the tables of the package, until the MonkeyPatch ``patch`` takes them back."""
+    patch.setitem(KINDS, DigitsConfig.kind, "digits:Digits")
+    patch.setitem(TASKS, DigitsConfig.task, "digits:TellingDigits")

@@ -1,18 +1,29 @@
 """An optimizer as a newcomer would add one: it goes by the sign of a mean of the gradients."""
 
+from dataclasses import astuple, dataclass
+
 from minitransformer.core.backend import array_namespace
+from minitransformer.core.settings import Settings, share
 from minitransformer.optim.optimizer import Optimizer
 
 
-class SignDescent(Optimizer):
-    names = ("mean",)
-    settings = ("momentum",)
+@dataclass(frozen=True)
+class SignSettings(Settings):
+    """What a recipe may say of SignDescent.
 
-    def __init__(self, flat, *, momentum):
-        super().__init__(flat)
-        self.momentum = momentum
+    Attributes:
+        memory: the share of the mean that stays from step to step.
+    """
+
+    memory: float = share(0.9)
+
+
+class SignDescent(Optimizer):
+    Settings = SignSettings
+    names = ("mean",)
 
     def update(self, data, grad, mean, learning_rate, scale):
-        mean *= self.momentum
-        mean += (1 - self.momentum) * scale * grad
+        (memory,) = astuple(self.settings)
+        mean *= memory
+        mean += (1 - memory) * scale * grad
         data -= learning_rate * array_namespace(data).sign(mean)

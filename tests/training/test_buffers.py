@@ -7,12 +7,8 @@ import test_language_modelling
 from tiny_run import record, tiny_trainer, trained, trained_in_two
 
 from minitransformer.models.registry import KINDS
-from minitransformer.runs.checkpoint import (
-    CheckpointError,
-    checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training import loop
 from minitransformer.training.step import TrainingStep
@@ -23,7 +19,7 @@ NAMES = ["buffers/batch_norm.mean", "buffers/batch_norm.variance", "buffers/batc
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch):
-    monkeypatch.setitem(KINDS, normed.KIND, normed.CLASSES)
+    monkeypatch.setitem(KINDS, normed.KIND, normed.PLACE)
 
 
 @pytest.fixture
@@ -46,7 +42,7 @@ def assert_equal(some, others):
 def test_the_copies_of_the_shards_become_one_as_their_owner_says(recipe, tmp_path):
     recipe = recipe.with_value("accelerate", False).with_value("dropout", 0.0)
     trainer = tiny_trainer(recipe, tmp_path)
-    batch = trainer.task.batches(0)[0]
+    batch, *_ = trainer.task.batches(0)
     before = buffers(trainer.model)
     alone = []
     for part in batch.split(4):
@@ -68,7 +64,7 @@ def test_the_copies_of_the_shards_become_one_as_their_owner_says(recipe, tmp_pat
 
 def test_a_shard_without_a_part_in_the_step_changes_nothing(recipe, tmp_path):
     trainer = tiny_trainer(recipe, tmp_path)
-    batch = trainer.task.batches(0)[0]
+    batch, *_ = trainer.task.batches(0)
     trainer.take_step(batch.split(len(batch.ids))[:1], 100)
     assert trainer.model.batch_norm.steps.data == 1
     mean = trainer.model.batch_norm.mean.data

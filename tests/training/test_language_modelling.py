@@ -131,7 +131,7 @@ def test_of_pairs_the_targets_are_learned(monkeypatch):
         (dict(text=""), RecipeError, "corpus='text' needs text: --text FILE"),
         (dict(languages="fr-en"), RecipeError, "leave out languages"),
         (dict(corpus="toy"), RecipeError, "text.txt' is for corpus='text', and here it is 'toy'"),
-        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
         (dict(batch_tokens=11), RecipeError, "max_length=12 tokens, and a batch has batch_tokens"),
     ],
 )

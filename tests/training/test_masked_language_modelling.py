@@ -220,7 +220,7 @@ def test_accuracy_is_the_share_of_chosen_pieces_that_are_said(tmp_path, vocabula
     ("changes", "error", "message"),
     [
         (dict(unit="characters"), RecipeError, "a masked language model takes subwords"),
-        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
         (dict(batch_tokens=11), RecipeError, "max_length=12 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
         (dict(text=""), RecipeError, "corpus='text' needs text: --text FILE"),

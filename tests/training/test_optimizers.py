@@ -1,32 +1,27 @@
 """A recipe chooses the optimizer and the schedule; a run with any of them can be cut off."""
 
 import json
+import re
+from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
+from optimizers import OF_EACH
 from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
+from minitransformer.models.registry import KINDS
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint import (
-    CheckpointError,
-    checkpoints,
-    load_checkpoint,
-    save_checkpoint,
-)
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training import loop
-from minitransformer.training.config import TrainingConfig
+from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
+from minitransformer.training.recipe import Recipe, RecipeError, settings
 
-OPTIONS = {  # a run of each, and what its optimizer keeps
-    "adam": ({}, ["m", "v"]),
-    "adamw": (dict(weight_decay=0.1), ["m", "v"]),
-    "sgd": (dict(momentum=0.9, nesterov=True, weight_decay=1e-3), ["velocity"]),
-}
 PLATEAU = dict(schedule="plateau", plateau_epochs=1)
-
-every_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
 
 
 def with_values(recipe, **values):
@@ -40,26 +35,24 @@ def recipe(tmp_path_factory):
     return tiny_recipe(tmp_path_factory.mktemp("corpus"))
 
 
-@every_optimizer
-def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, name, tmp_path):
-    options, vectors = OPTIONS[name]
-    recipe = with_values(recipe, optimizer=name, **options)
+@pytest.mark.parametrize("row", OF_EACH.values(), ids=str)
+def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
+    recipe = with_values(recipe, optimizer=row.name, **row.settings)
     whole = trained(recipe, tmp_path / "whole")
-    assert type(whole.optimizer) is optimizer_class(name)
-    for option, value in options.items():
-        assert getattr(whole.optimizer, option) == value
+    assert type(whole.optimizer) is optimizer_class(row.name)
+    assert row.settings.items() <= asdict(whole.optimizer.settings).items()
     trained_in_two(recipe, tmp_path / "cut", steps=2)
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
     arrays, _ = load_checkpoint(checkpoints(whole.run.checkpoints)[-1])
-    assert sorted({name.partition("/")[0] for name in arrays}) == sorted([*vectors, "parameters"])
+    assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
 
 
 def test_different_optimizers_come_to_different_models(recipe, tmp_path):
     found = set()
-    for name, (options, _) in OPTIONS.items():
-        run = trained(with_values(recipe, optimizer=name, epochs=1, **options), tmp_path / name)
-        found.add(run.model.flat.data.tobytes())
-    assert len(found) == len(OPTIONS)
+    for row in OF_EACH.values():
+        changed = with_values(recipe, optimizer=row.name, epochs=1, **row.settings)
+        found.add(trained(changed, tmp_path / row.name).model.flat.data.tobytes())
+    assert len(found) == len(OF_EACH)
 
 
 def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_on_with(
@@ -76,61 +69,115 @@ def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 
-# What does nothing is refused
+# What a recipe may say of them
+
+
+@pytest.fixture
+def signs(monkeypatch):
+    """An optimizer as a newcomer would add one: a file, which is there already, and a line."""
+    monkeypatch.setitem(OPTIMIZERS, "signs", "signs:SignDescent")
+
+
+@pytest.mark.usefixtures("signs")
+def test_an_optimizer_is_a_file_and_a_line(recipe, tmp_path):
+    recipe = with_values(recipe, optimizer="signs", memory=0.5)
+    trainer = trained(recipe, tmp_path / "whole")
+    assert type(trainer.optimizer).__name__ == "SignDescent"
+    assert trainer.optimizer.settings.memory == 0.5
+    trained_in_two(recipe, tmp_path / "cut", steps=3)
+    assert record(tmp_path / "cut") == record(tmp_path / "whole")
+    assert Recipe.of_run(RunFolder(tmp_path / "cut")) == recipe
+
+
+@pytest.mark.usefixtures("signs")
+def test_the_command_line_has_its_settings(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    said = capsys.readouterr().out
+    assert f"update of a gradient: {', '.join(OPTIMIZERS)}" in " ".join(said.split())
+    of_signs = said.partition("[training] for signs:\n")[2].partition("\n\n")[0]
+    assert " ".join(of_signs.split()) == (
+        "--memory X the share of the mean that stays from step to step (default: 0.9)"
+    )
+    assert main(["train", "toy", "--memory", "0.5", "--optimizer", "signs", "--dry-run"]) == 0
+    toml = tmp_path / "signs.toml"
+    toml.write_text(capsys.readouterr().out)
+    assert 'optimizer = "signs"\nmemory = 0.5\n' in toml.read_text()
+    assert Recipe.load(toml) == with_values(Recipe.load("toy"), optimizer="signs", memory=0.5)
+
+
+EACH = [(choice, name) for choice, (names, _) in CHOICES.items() for name in names]
+
+
+@pytest.mark.parametrize(("choice", "name"), EACH)
+def test_each_setting_has_a_name_of_its_own_a_description_and_bounds(choice, name):
+    others = {n for kind in KINDS for n in settings(kind)}
+    others |= {f.name for c, n in EACH if c != choice for f in fields(settings_of(c, n))}
+    for f in fields(settings_of(choice, name)):
+        assert f.name not in others, f"another section has {f.name} already"
+        assert re.search(rf"\b{f.name}: \S", settings_of(choice, name).__doc__)
+        for value in {int: [-1], float: [-1.0, float("nan")]}.get(f.type, []):
+            with pytest.raises(RecipeError, match=f"{f.name}={value} must "):
+                Recipe().with_value(choice, name).with_value(f.name, value)
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("choices", "name", "value", "words"),
     [
-        (
-            dict(momentum=0.9),
-            "momentum=0.9 does nothing with optimizer='adam'; leave it out, or choose sgd",
-        ),
-        (
-            dict(optimizer="adam", weight_decay=0.1),
-            "weight_decay=0.1 does nothing with optimizer='adam'; leave it out, or choose adamw or "
-            "sgd",
-        ),
-        (dict(optimizer="adamw", weight_decay=0.1, nesterov=True), "nesterov=True does nothing"),
-        (dict(optimizer="sgd", nesterov=True), "nesterov=True does nothing without momentum"),
-        (dict(optimizer="adamw"), "without a weight_decay is adam; give one"),
-        (
-            dict(plateau_epochs=5),
-            "plateau_epochs=5 does nothing with schedule='linear'; leave it out, or choose plateau",
-        ),
+        ({}, "momentum", 0.9, "momentum does nothing with optimizer='adam'"),
+        (dict(optimizer="adamw"), "nesterov", True, "nesterov does nothing with optimizer='adamw'"),
+        ({}, "plateau_epochs", 5, "plateau_epochs does nothing with schedule='linear'"),
     ],
-    ids=str,
 )
-def test_a_field_that_does_nothing_is_refused_by_its_name(recipe, tmp_path, fields, words):
-    with pytest.raises(InputError, match=words.replace("(", r"\(")):
-        tiny_trainer(with_values(recipe, **fields), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
+def test_a_setting_of_another_is_refused_by_its_name(recipe, choices, name, value, words):
+    with pytest.raises(RecipeError, match=f"{words}; leave it out, or choose "):
+        with_values(recipe, **choices, **{name: value})
+    with pytest.raises(InputError, match=words):
+        TrainingConfig(**choices, options={name: value})
 
 
-def test_the_command_line_refuses_it_too(tmp_path, capsys):
+def test_who_has_a_setting_is_said(tmp_path, capsys):
     run = tmp_path / "run"
-    assert main(["train", "toy", "--momentum", "0.9", "--run-folder", str(run)]) == 1
-    assert "momentum=0.9 does nothing with optimizer='adam'" in capsys.readouterr().err
+    assert main(["train", "toy", "--weight-decay", "0.1", "--run-folder", str(run)]) == 1
+    said = capsys.readouterr().err.partition("leave it out, or choose ")[2]
+    assert {"adamw", "sgd"} <= {*said.strip().split(" or ")} <= {*OPTIMIZERS} - {"adam"}
     assert not run.exists()
 
 
-def test_an_optimizer_that_is_not_there_is_refused_with_those_there_are():
-    with pytest.raises(InputError, match="optimizer='lion'; choose one of adam, adamw, sgd"):
-        TrainingConfig(optimizer="lion")
+def test_settings_that_do_nothing_together_are_refused(recipe, tmp_path):
+    recipe = with_values(recipe, optimizer="sgd", nesterov=True)
+    with pytest.raises(InputError, match="nesterov=True does nothing without momentum"):
+        tiny_trainer(recipe, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
-def test_an_optimizer_is_a_class_and_a_line(recipe, tmp_path, monkeypatch):
-    monkeypatch.setitem(OPTIMIZERS, "signs", "signs:SignDescent")
-    recipe = with_values(recipe, optimizer="signs", momentum=0.5)
-    trainer = trained(recipe, tmp_path / "whole")
-    assert (type(trainer.optimizer).__name__, trainer.optimizer.momentum) == ("SignDescent", 0.5)
-    trained_in_two(recipe, tmp_path / "cut", steps=3)
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
+def test_another_optimizer_keeps_the_settings_that_it_has_too(recipe):
+    changed = with_values(recipe, optimizer="sgd", weight_decay=0.2, momentum=0.9)
+    assert changed.with_value("optimizer", "adamw").training.as_dict()["weight_decay"] == 0.2
+    assert changed.with_value("optimizer", "adam") == recipe
+    assert with_values(recipe, optimizer="sgd", weight_decay=0.0).with_value(
+        "optimizer", "adamw"
+    ) == recipe.with_value("optimizer", "adamw")
+
+
+@pytest.mark.parametrize("choices", [{}, dict(optimizer="sgd", momentum=0.9)])
+def test_a_run_of_when_all_optimizers_had_all_settings_is_read_and_bound_as_it_was(choices):
+    noted = dict(momentum=0.0, nesterov=False, weight_decay=0.0, plateau_epochs=3) | choices
+    recipe = Recipe.from_dict({"training": noted})
+    assert recipe == with_values(Recipe(), **choices)
+    assert noted.items() <= recipe.identity().items()
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_what_is_not_there_is_refused_with_what_is(choice):
+    names, _ = CHOICES[choice]
+    with pytest.raises(InputError, match=f"{choice}='lion'; choose one of {', '.join(names)}$"):
+        TrainingConfig(**{choice: "lion"})
 
 
 def test_noam_without_a_width_is_refused():
     with pytest.raises(InputError, match="'noam' takes the peak from d_model, which this model"):
-        TrainingConfig(schedule="noam").learning_rate(1, 10, object())
+        TrainingConfig(schedule="noam").require_used({})
 
 
 # The plateau
@@ -172,9 +219,8 @@ def test_it_drops_where_that_of_pytorch_does(epochs):
             best, best_epoch = score, epoch
         ours.look(epoch, best_epoch)
         theirs.step(score)
-        rate = TrainingConfig(peak_learning_rate=1.0, warmup_steps=1, **PLATEAU).learning_rate(
-            5, 10, None, ours.drops
-        )
+        config = TrainingConfig(schedule="plateau", peak_learning_rate=1.0, warmup_steps=1)
+        rate = config.learning_rate(5, 10, None, ours.drops)
         assert rate == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
     assert ours.drops > 5
 

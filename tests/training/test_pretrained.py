@@ -13,9 +13,10 @@ from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
 from minitransformer.core.backend import CPU
-from minitransformer.runs.checkpoint import RunError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import run_at
 from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
@@ -111,7 +112,7 @@ def test_a_masked_language_model_goes_on_with_another_text(pretrained, tmp_path)
 def test_sizes_come_from_the_other_run_and_dropout_from_the_recipe(pretrained, tmp_path):
     recipe = recipe_for(tmp_path, d_model=16, num_layers=3, max_length=30, dropout=0.3)
     fitted = Pretrained.of_run(pretrained).fitted(recipe, {})
-    sizes = [fitted.value(n) for n in ("d_model", "num_layers", "max_length", "dropout")]
+    sizes = [fitted.values()[n] for n in ("d_model", "num_layers", "max_length", "dropout")]
     assert sizes == [8, 1, 20, 0.3]
 
 
@@ -182,11 +183,11 @@ def test_it_can_be_started_over(tuned, tmp_path, capsys):
     again = a_copy(tuned, tmp_path / "again")
     assert main(["train", "--resume", str(again), "--start-over"]) == 0
     assert record(again) == record(tuned) == record(again / "before-1")
-    assert run_facts(RunFolder(again / "before-1"))["finished"].startswith("yes")
+    assert run_facts(run_at(again / "before-1"))["finished"].startswith("yes")
 
 
 def test_info_says_what_it_began_with(pretrained, tuned):
-    assert run_facts(RunFolder(tuned))["began with"].startswith(f"{pretrained}, ")
+    assert run_facts(run_at(tuned))["began with"].startswith(f"{pretrained}, ")
 
 
 def other_numbers(run):
@@ -224,7 +225,7 @@ def test_a_damaged_beginning_is_refused(tuned, tmp_path):
     with pytest.raises(RunError, match=r"beginning\.npz"):
         resume(run)
     with pytest.raises(RunError, match=r"beginning\.npz"):
-        run_facts(RunFolder(run))
+        run_facts(run_at(run))
 
 
 def test_a_beginning_without_reason_to_be_so_large_is_refused_at_once(tuned, tmp_path, capsys):

@@ -88,7 +88,7 @@ def test_pairs_that_an_epoch_lacked_are_a_line_of_their_own():
     progress.validated({"epoch": 2, "bleu": 30.0, "left_out": 1234}, BEST, Translation.score)
     assert progress.stream.getvalue().splitlines() == [
         "epoch 2: validation BLEU 30.0",
-        "epoch 2: training pairs left out because subword dropout made them too long: 1,234",
+        "epoch 2: training examples left out because they became too long: 1,234",
     ]
 
 

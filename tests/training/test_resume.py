@@ -13,7 +13,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from waiting import HANGS
 
 from minitransformer.core.interrupts import Stopped
-from minitransformer.runs.checkpoint import checkpoints
+from minitransformer.runs.checkpoint.folder import checkpoints
 
 TESTS = Path(__file__).parents[1]
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
@@ -124,7 +124,7 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
 @pytest.mark.parametrize(
     "moment",
     [
-        "minitransformer.training.choice.average",
+        "minitransformer.runs.parameters.average",
         "minitransformer.runs.run_folder.RunFolder.save_model",
     ],
 )

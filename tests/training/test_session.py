@@ -11,13 +11,16 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.core.interrupts import Stopped
 from minitransformer.data.text.batches import make_batches
+from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
+from minitransformer.inference.trained import OF_TEXT
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits
 from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.translation import TranslationData, mean_nll
+from minitransformer.tasks.text import one_pass
+from minitransformer.tasks.translation import TranslationData
 from minitransformer.training import session
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -183,10 +186,10 @@ def test_the_vocabulary_is_learned_from_the_training_split_and_stays_that_of_the
     target.write_text(target.read_text().upper())
     tiny_trainer(recipe, tmp_path / "run")
     texts = [text for pair in pairs_of(recipe, "train") for text in pair]
-    stored = RunFolder(tmp_path / "run").vocabulary
+    stored = RunFolder(tmp_path / "run", OF_TEXT).attached["vocabulary"]
     assert stored.read_bytes() == Vocabulary.train(texts, 36).model
     other = Vocabulary.train([text + " ba" for text in texts], 36)
-    other.save(stored)
+    save_vocabulary(stored, other)
     tiny_trainer(recipe, tmp_path / "run")
     assert stored.read_bytes() == other.model
 
@@ -237,7 +240,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     trainer = trained(recipe, tmp_path / "run")
     report = trainer.progress.stream.getvalue()
     pairs = pairs_of(recipe, "train")
-    vocabulary = Vocabulary.load(trainer.run.vocabulary)
+    vocabulary = Vocabulary.load(trainer.run.attached["vocabulary"])
     always = sum(max(len(vocabulary.encode(text)) for text in pair) >= 4 for pair in pairs)
     assert always > 0
     assert f"training: 40 pairs encoded, {always} dropped" in report
@@ -246,7 +249,7 @@ def test_pairs_that_subword_dropout_made_too_long_are_told_and_logged(tmp_path):
     for entry in validations:
         kept = sum(len(batch.source) for batch in trainer.task.batches(entry["epoch"] - 1))
         assert entry["left_out"] == 40 - always - kept > 0
-        words = "training pairs left out because subword dropout made them too long"
+        words = "training examples left out because they became too long"
         assert f"epoch {entry['epoch']}: {words}: {entry['left_out']}\n" in report
 
 
@@ -309,7 +312,7 @@ def test_the_nll_of_a_validation_is_that_of_all_tokens_without_dropout():
             tokens += 1
     assert tokens == 1 + 2 + 5 + 9 + 4
     for max_tokens in (20, 1000):
-        nll = mean_nll(model, make_batches(pairs, max_tokens))
+        nll, _ = one_pass(model, make_batches(pairs, max_tokens))
         assert math.isclose(nll, total / tokens, rel_tol=1e-12)
 
 
@@ -321,7 +324,7 @@ def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it
     fields |= dict(dropout=0.0, subword_dropout=0.0, label_smoothing=0.0)
     recipe = tiny_recipe(tmp_path, **fields)
     for side in ("source", "target"):
-        recipe = recipe.with_value(f"validation_{side}", recipe.value(f"train_{side}"))
+        recipe = recipe.with_value(f"validation_{side}", recipe.values()[f"train_{side}"])
     trained(recipe, tmp_path / "run")
     entries = RunFolder(tmp_path / "run").log.entries()
     losses = [entry["loss"] for entry in entries if entry["kind"] == "train"]

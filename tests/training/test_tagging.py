@@ -8,7 +8,7 @@ from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
-from minitransformer.runs.checkpoint import load_checkpoint
+from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
@@ -182,7 +182,7 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
         (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
         (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
         (dict(unit="characters"), RecipeError, "unit, which is for language modelling, masked"),
-        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translators"),
+        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
         (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
     ],

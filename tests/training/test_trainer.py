@@ -11,7 +11,9 @@ from minitransformer import Device, Transformer, TransformerConfig
 from minitransformer.core import twins
 from minitransformer.data.text.batches import make_batches
 from minitransformer.parallel import alone
-from minitransformer.runs.checkpoint import average, checkpoints, load_checkpoint
+from minitransformer.runs.checkpoint.arrays import average
+from minitransformer.runs.checkpoint.file import load_checkpoint
+from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.translation import Translation

@@ -4,21 +4,3 @@ Each file is one idea, beside the reference whose results it gives; importing it
 the time of a step that they leave, three quarters are matrix products
 (``benchmarks/results/profile-step-tiny.json``).
 """
-
-from minitransformer.accelerate.cpu import (
-    adam,
-    attention,
-    dropout,
-    feed_forward,
-    layer_norm,
-    projected_loss,
-)
-
-__all__ = [
-    "adam",
-    "attention",
-    "dropout",
-    "feed_forward",
-    "layer_norm",
-    "projected_loss",
-]

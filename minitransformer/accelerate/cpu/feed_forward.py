@@ -9,7 +9,7 @@ h > 0 the unit was both alive and kept: the backward reads both masks off h.
 import numpy as np
 
 from minitransformer.accelerate.cpu.dropout import draw_mask
-from minitransformer.accelerate.cpu.linear import column_sums
+from minitransformer.accelerate.cpu.layer_norm import column_sums
 from minitransformer.core.twins import Twin
 from minitransformer.layers import feed_forward as reference
 from minitransformer.layers.linear import linear

@@ -5,27 +5,3 @@ needs no CuPy. Kernels take float32 or float64 and any shape, and leave alone wh
 No function waits for the GPU, except to check token ids that are only there, or to count targets
 that are only there when ``num_tokens`` is not given.
 """
-
-from minitransformer.accelerate.cuda import (
-    adam,
-    attention,
-    dropout,
-    embedding,
-    feed_forward,
-    layer_norm,
-    loss,
-)
-from minitransformer.accelerate.cuda.embedding import atomic_embedding_gradients
-from minitransformer.accelerate.cuda.matmul import matmul_precision
-
-__all__ = [
-    "adam",
-    "atomic_embedding_gradients",
-    "attention",
-    "dropout",
-    "embedding",
-    "feed_forward",
-    "layer_norm",
-    "loss",
-    "matmul_precision",
-]

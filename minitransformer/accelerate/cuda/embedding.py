@@ -4,28 +4,13 @@ The positions are sorted by their id; one block then adds up the rows of all pos
 that order. (The reference's scatter-add leaves the order to chance.)
 """
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 import numpy as np
 
 from minitransformer.accelerate.cuda.kernels import launch
-from minitransformer.accelerate.cuda.launches import elementwise, matrix, summing
+from minitransformer.accelerate.cuda.launches import matrix, summing
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.twins import Twin
 from minitransformer.layers import embedding as reference
-
-_atomics = ContextVar("embedding gradients by atomic additions", default=False)
-
-
-@contextmanager
-def atomic_embedding_gradients():
-    """Inside, nothing is sorted and rows are added as they come: bits differ from run to run."""
-    token = _atomics.set(True)
-    try:
-        yield
-    finally:
-        _atomics.reset(token)
 
 
 def embedding_backward(dx, cache):
@@ -35,14 +20,10 @@ def embedding_backward(dx, cache):
     dx, ids = matrix(dx), xp.ascontiguousarray(ids.reshape(-1), dtype=np.int32)
     rows, width = dx.shape
     dweight = xp.zeros_like(weight)
-    if _atomics.get():
-        arguments = dx, ids, dweight, rows, width, scale
-        launch("embedding_gradient_atomic", *elementwise(rows, width), *arguments)
-    else:
-        order = xp.argsort(ids)  # stable
-        (columns, _), block = summing(rows, width)
-        arguments = dx, ids, order, dweight, rows, width, scale
-        launch("embedding_gradient", (rows, columns), block, *arguments)
+    order = xp.argsort(ids)  # stable
+    (columns, _), block = summing(rows, width)
+    arguments = dx, ids, order, dweight, rows, width, scale
+    launch("embedding_gradient", (rows, columns), block, *arguments)
     return dweight
 
 

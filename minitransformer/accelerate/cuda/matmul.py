@@ -21,6 +21,7 @@ from functools import cache
 import numpy as np
 
 from minitransformer.core.backend import array_namespace
+from minitransformer.core.errors import require_one_of
 
 # Numbers of cuBLAS's interface: types of computing, types of numbers, operations, algorithm.
 COMPUTE = {"float32": 68, "tf32": 77, "bfloat16": 75, "float16": 74}
@@ -46,8 +47,7 @@ def matmul_precision(precision):
     Raises:
         ValueError: there is no such precision.
     """
-    if precision not in COMPUTE:
-        raise ValueError(f"precision={precision!r}; choose one of {', '.join(COMPUTE)}")
+    require_one_of(COMPUTE, "precision", precision)
     token = _precision.set(precision)
     try:
         yield

@@ -89,19 +89,17 @@ class EncodingReport:
     Attributes:
         read: pairs before.
         too_long: pairs dropped because a side has more than ``max_length`` tokens.
-        kept: pairs after.
         max_length: the limit, in tokens with EOS.
     """
 
     read: int
     too_long: int
-    kept: int
     max_length: int
 
     def __str__(self):
         return (
             f"{self.read:,} pairs encoded, {self.too_long:,} dropped for a side of more than "
-            f"{self.max_length:,} tokens, {self.kept:,} kept"
+            f"{self.max_length:,} tokens, {self.read - self.too_long:,} kept"
         )
 
 
@@ -130,13 +128,7 @@ def encode_pairs(vocabulary, pairs, max_length, dropout=0.0, seed=None):
     encoded = [
         pair for pair in zip(source, target, strict=True) if max(map(len, pair)) < max_length
     ]
-    report = EncodingReport(
-        read=len(pairs),
-        too_long=len(pairs) - len(encoded),
-        kept=len(encoded),
-        max_length=max_length,
-    )
-    return encoded, report
+    return encoded, EncodingReport(len(pairs), len(pairs) - len(encoded), max_length)
 
 
 def make_batches(pairs, max_tokens, rng=None):
@@ -154,7 +146,11 @@ def make_batches(pairs, max_tokens, rng=None):
     """
     source = _lengths([source for source, _ in pairs])
     target = _lengths([target for _, target in pairs])
-    _check_size(source + target, max_tokens)
+    if len(pairs) and (largest := (source + target).max()) > max_tokens:
+        raise InputError(
+            f"a pair has {largest} tokens on its two sides together and a batch at most "
+            f"max_tokens={max_tokens}; raise max_tokens, or lower max_length to {max_tokens // 2}"
+        )
     # Neighbours in this order are alike on both sides. The noise lets pairs meet different ones in
     # every epoch: more of it costs padding, less of it makes the same batches again and again.
     noise = 0 if rng is None else NOISE * rng.random(len(pairs))
@@ -202,14 +198,6 @@ def _rows(batch, rows):
 
 def _lengths(sequences):
     return np.fromiter(map(len, sequences), np.int64, len(sequences)) + 1  # EOS, or BOS
-
-
-def _check_size(sizes, max_tokens):
-    if len(sizes) and sizes.max() > max_tokens:
-        raise InputError(
-            f"a pair has {sizes.max()} tokens on its two sides together and a batch at most "
-            f"max_tokens={max_tokens}; raise max_tokens, or lower max_length to {max_tokens // 2}"
-        )
 
 
 def _cuts(order, source, target, max_tokens):

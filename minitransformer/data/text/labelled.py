@@ -67,7 +67,7 @@ def words_of(text):
     """
     found, start = [], 0
     for chunk in text.split(" ") if text else []:
-        signs = [_is_sign(character) for character in chunk]
+        signs = [unicodedata.category(character)[0] in "PS" for character in chunk]
         first = signs.index(False) if False in signs else len(chunk)
         end = len(chunk) - signs[::-1].index(False) if False in signs else len(chunk)
         found += [(sign, start + i) for i, sign in enumerate(chunk[:first])]
@@ -112,7 +112,3 @@ def first_pieces(vocabulary, text, starts, most):
     framed_ids = framed(ids, most)
     places = [1 + bisect_right(ends, start) for start in starts]  # behind BOS
     return framed_ids, [place if place < len(framed_ids) - 1 else None for place in places]
-
-
-def _is_sign(character):
-    return unicodedata.category(character)[0] in "PS"

@@ -11,7 +11,6 @@ import io
 import re
 import unicodedata
 from itertools import groupby, pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -106,13 +105,9 @@ class Vocabulary:
             raise VocabularyError(_explain(size, str(error))) from error
         return cls(file.getvalue())
 
-    def save(self, path):
-        """Write the vocabulary to a file."""
-        Path(path).write_bytes(self.model)
-
     @classmethod
     def load(cls, path):
-        """The vocabulary in a file that :meth:`Vocabulary.save` wrote.
+        """The vocabulary in a file, which holds its ``model``.
 
         Raises:
             VocabularyError: the file holds something else, or not all of it.

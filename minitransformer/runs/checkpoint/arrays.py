@@ -16,7 +16,7 @@ def model_arrays(model, **vectors):
             ``m/<path>`` and ``v/<path>``.
     """
     arrays = {}
-    for group, vector in _groups(model, vectors).items():
+    for group, vector in {PARAMETERS: model.flat.data, **vectors}.items():
         host = np.array(to_host(vector))
         for path, parameter in model.named_parameters():
             piece = host[model.flat.slices[path]]
@@ -35,7 +35,7 @@ def load_model_arrays(model, arrays, **vectors):
     Raises:
         CheckpointError: a name is missing or too many, a shape or dtype differs; lists them.
     """
-    groups = _groups(model, vectors)
+    groups = {PARAMETERS: model.flat.data, **vectors}
     expected = {
         f"{group}/{path}": (parameter.data.shape, vector.dtype)
         for group, vector in groups.items()
@@ -113,10 +113,6 @@ def _load_model(path):
 
 def _of_groups(arrays, *groups):
     return {name: array for name, array in arrays.items() if name.partition("/")[0] in groups}
-
-
-def _groups(model, vectors):
-    return {PARAMETERS: model.flat.data, **vectors}
 
 
 def _kinds(arrays):

@@ -79,7 +79,7 @@ class Binding:
                 was = f"with one of SHA-256 {_shown(then)}" if then else "without one"
                 found.append(f"{is_here}, and the run was trained {was}")
         for name, here, then in differing(self.texts, noted.texts):
-            found.append(f"the {name} text has changed: it is {here}, and was {then}")
+            found.append(f"the {name} data have changed: they are {here}, and were {then}")
         return found
 
 

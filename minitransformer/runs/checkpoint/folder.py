@@ -1,31 +1,49 @@
-"""A folder of checkpoints, which belongs to one run: a file a step, of which the newest counts."""
+"""A folder of files that are told by a number: a checkpoint a step, the parameters an epoch."""
 
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 from minitransformer.runs.checkpoint.file import CheckpointError, NewerFormatError, load_checkpoint
 
-_FILE_NAME = re.compile(r"step-([0-9]{8}|[1-9][0-9]{8,})\.npz")
-_LEFTOVER = re.compile(_FILE_NAME.pattern + r"\.[0-9]+\.tmp")
 
+@dataclass(frozen=True)
+class Numbered:
+    """Files of names such as ``step-00001234.npz``; those of other names are somebody else's.
 
-def checkpoint_path(folder, step):
-    """The file of that training step in ``folder``, ``step-00001234.npz``."""
-    return Path(folder) / f"step-{step:08d}.npz"
-
-
-def checkpoints(folder):
-    """The paths of all checkpoints in ``folder``, oldest step first, not yet looked into.
-
-    They are the files whose names :func:`checkpoint_path` gives; others are somebody else's.
+    Attributes:
+        counter: what is counted, ``"step"``.
+        digits: the fewest.
     """
-    steps = {
-        path: int(match[1])
-        for path in Path(folder).glob("step-*")
-        if (match := _FILE_NAME.fullmatch(path.name)) and path.is_file()
-    }
-    return sorted(steps, key=steps.get)
+
+    counter: str
+    digits: int
+
+    def path(self, folder, number):
+        """The file of that number in ``folder``."""
+        return Path(folder) / f"{self.counter}-{number:0{self.digits}}.npz"
+
+    def number(self, name):
+        """The number in the name of such a file, or None."""
+        match = re.fullmatch(rf"{self.counter}-([0-9]+)\.npz", name)
+        return int(match[1]) if match and self.path("", int(match[1])).name == name else None
+
+    def __contains__(self, name):
+        return self.number(name) is not None
+
+    def paths(self, folder):
+        """Those in ``folder``, the lowest number first, not yet looked into."""
+        numbers = {
+            path: number
+            for path in Path(folder).glob(f"{self.counter}-*")
+            if (number := self.number(path.name)) is not None and path.is_file()
+        }
+        return sorted(numbers, key=numbers.get)
+
+
+STEPS, EPOCHS = Numbered("step", 8), Numbered("epoch", 4)
+checkpoint_path, checkpoints = STEPS.path, STEPS.paths
 
 
 def newest_checkpoint(folder):
@@ -57,15 +75,9 @@ def load_newest(folder):
 
 
 def prune(folder, keep):
-    """Delete the checkpoints of ``folder`` except those in ``keep`` and the newest whole one.
-
-    Temporary files of killed processes go too.
-    """
+    """Delete the checkpoints of ``folder`` except those in ``keep`` and the newest whole one."""
     kept = {Path(path).name for path in keep}
     newest = newest_checkpoint(folder)
     for path in checkpoints(folder):
         if path.name not in kept and path != newest:
-            path.unlink()
-    for path in Path(folder).glob("step-*"):
-        if _LEFTOVER.fullmatch(path.name) and path.is_file():
             path.unlink()

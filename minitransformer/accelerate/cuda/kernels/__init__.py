@@ -10,16 +10,6 @@ from importlib.resources import files
 
 import numpy as np
 
-FILES = (
-    "common",  # what the others share comes first
-    "dropout",
-    "feed_forward",
-    "layer_norm",
-    "softmax",
-    "cross_entropy",
-    "embedding",
-    "adam",
-)
 REALS = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 NULL = np.uintp(0)
 
@@ -32,9 +22,10 @@ PARAMETER = re.compile(r"(?:const )?([\w ]+\*?)(?: __restrict__)? \w+")
 
 @cache
 def source():
-    """All kernels as one program."""
-    folder = files(__package__)
-    return "\n".join(f'#line 1 "{f}.cu"\n{folder.joinpath(f"{f}.cu").read_text()}' for f in FILES)
+    """All kernels as one program; what they share comes first."""
+    names = {file.name for file in files(__package__).iterdir() if file.name.endswith(".cu")}
+    names = ["common.cu", *sorted(names - {"common.cu"})]
+    return "\n".join(f'#line 1 "{f}"\n{files(__package__).joinpath(f).read_text()}' for f in names)
 
 
 @cache

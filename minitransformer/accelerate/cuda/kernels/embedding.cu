@@ -28,20 +28,3 @@ extern "C" __global__ void embedding_gradient(const Real* __restrict__ dx,
         store(dweight + id * width, column, width, sum);
     }
 }
-
-// The same without sorting: additions in whatever order the GPU comes to them, so that the last
-// bits differ from run to run. Elementwise layout.
-// 12 bytes an entry of dx.
-extern "C" __global__ void embedding_gradient_atomic(const Real* __restrict__ dx,
-                                                     const int* __restrict__ ids,
-                                                     Real* __restrict__ dweight, long long rows,
-                                                     long long width, Real scale) {
-    long long column = 4 * (blockIdx.x * (long long)blockDim.x + threadIdx.x);
-    if (column >= width) return;
-    long long stride = (long long)gridDim.y * blockDim.y;
-    for (long long row = blockIdx.y * blockDim.y + threadIdx.y; row < rows; row += stride) {
-        Four v = load(dx + row * width, column, width);
-        Real* out = dweight + ids[row] * width + column;
-        for (int i = 0; i < 4 && column + i < width; i++) atomicAdd(out + i, scale * v.value[i]);
-    }
-}

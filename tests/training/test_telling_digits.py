@@ -1,20 +1,27 @@
-"""One Trainer, session, run folder and recipe for data that are no text: all that a task needs."""
+"""One Trainer, session, run folder and recipe for data that are no text: all that a task needs.
+
+What it promises as all tasks do is in test_every_task.py.
+"""
 
 import math
+import re
 import tomllib
 
+import digits
 import numpy as np
 import pytest
 from digits import DigitsConfig, TellingDigits
-from tiny_run import record, tiny_trainer, trained, trained_in_two
+from tiny_run import recipe_of, tiny_trainer, trained
 
 from minitransformer import CPU
+from minitransformer.cases.case import B, Case
+from minitransformer.cases.models import _model
 from minitransformer.commands.cli import main
 from minitransformer.commands.train import _toml
-from minitransformer.models.registry import KINDS, new_model
-from minitransformer.runs.checkpoint import RunError
+from minitransformer.models.registry import new_model
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.task import TASKS, Task
+from minitransformer.tasks.task import Task, run_at
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import validated
 
@@ -24,29 +31,34 @@ KIND = DigitsConfig.kind
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, ("digits:DigitsConfig", "digits:Digits"))
-        patch.setitem(TASKS, DigitsConfig.task, "digits:TellingDigits")
+        digits.known(patch)
         yield
 
 
-def recipe_for(**changes):
-    recipe = Recipe().with_value("kind", KIND)
-    fields = dict(epochs=4, batch_tokens=16, warmup_steps=4, peak_learning_rate=1e-2, average=2)
-    fields |= dict(log_every=1, save_every=1, shards=2, label_smoothing=0.0)
-    for name, value in (fields | changes).items():
-        recipe = recipe.with_value(name, value)
-    return recipe
+def recipe_for(folder=None, **changes):
+    """A Recipe; its pictures are in no folder."""
+    return recipe_of(KIND, **dict(epochs=4, batch_tokens=16, label_smoothing=0.0) | changes)
 
 
-def opened(path):
-    return RunFolder(path, TellingDigits.kept_files)
+def train(folder, **changes):
+    """The exit status of ``minitransformer train`` by a file, in the folder ``run`` there."""
+    (folder / "digits.toml").write_text(_toml(recipe_for(**changes)))
+    return main(["train", str(folder / "digits.toml"), "--run-folder", str(folder / "run")])
 
 
-def test_a_training_learns_and_one_that_was_cut_off_goes_on_bit_for_bit(tmp_path):
-    trainer = trained(recipe_for(epochs=8), tmp_path / "whole")
-    trained_in_two(recipe_for(epochs=8), tmp_path / "cut", steps=6)
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
-    assert trainer.best["accuracy"] > 0.8
+def test_its_gradients_are_checked_by_a_line_of_a_table():
+    case = Case("model, digits", _model(DigitsConfig(10, 6), (B, 8, 8), np.array([0, 3, 9])), 3)
+    report = case.check()
+    assert report.right, report
+    assert report.tensors[0].name == "dinput_0"  # of the pictures
+
+
+def test_a_training_learns(tmp_path, capsys):
+    assert train(tmp_path, epochs=8) == 0
+    assert RunFolder(tmp_path / "run").load_chosen()[1]["validation_accuracy"] > 0.8
+    said = capsys.readouterr().err
+    assert " pictures/s" in said
+    assert f"done; try it: minitransformer evaluate {tmp_path / 'run'}" in said
 
 
 def test_a_run_keeps_what_its_task_says_and_nothing_of_text(tmp_path):
@@ -59,13 +71,15 @@ def test_a_run_keeps_what_its_task_says_and_nothing_of_text(tmp_path):
     assert sections["data"] == {"corpus": "drawn", "per_digit": 6, "noise": 0.5}
 
 
-def test_a_trained_run_is_validated_as_it_was(tmp_path):
+def test_a_trained_run_is_looked_at_as_those_of_text_are(tmp_path, capsys):
     trained(recipe_for(), tmp_path)
-    run = opened(tmp_path)
-    scores, _, _ = validated(run, Recipe.of_run(run), CPU)
-    assert scores["accuracy"] == run.load_chosen()[1]["validation_accuracy"]
-    assert main(["evaluate", str(tmp_path)]) == 0
-    assert main(["info", str(tmp_path)]) == 0
+    for command in ("evaluate", "info", "plot"):
+        assert main([command, str(tmp_path)]) == 0
+    with pytest.raises(SystemExit, match="2"):
+        main(["evaluate", str(tmp_path), "--beam-size", "4"])
+    assert "validated once more; leave out --beam-size" in capsys.readouterr().err
+    assert main(["translate", str(tmp_path), "text"]) == 1
+    assert f"try it: minitransformer evaluate {tmp_path}" in capsys.readouterr().err
 
 
 def exchanged_mean(folder, monkeypatch):
@@ -85,12 +99,43 @@ def exchanged_pictures(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("harm", [exchanged_mean, exchanged_pictures])
-def test_a_run_on_other_pictures_is_not_gone_on_with(harm, tmp_path, monkeypatch):
+def test_a_run_on_other_pictures_is_not_gone_on_with_nor_scored(harm, tmp_path, monkeypatch):
     trained(recipe_for(), tmp_path)
     tiny_trainer(recipe_for(), tmp_path)
     harm(tmp_path, monkeypatch)
-    with pytest.raises(RunError, match="SHA-256"):
+    with pytest.raises(RunError, match="SHA-256") as refused:
         tiny_trainer(recipe_for(), tmp_path)
+    run = run_at(tmp_path)
+    with pytest.raises(RunError, match=re.escape(str(refused.value).partition("(says")[0])):
+        validated(run, Recipe.of_run(run), CPU)
+
+
+def test_what_was_trained_stays_where_it_is_if_it_cannot_be_started_over(
+    tmp_path, monkeypatch, capsys
+):
+    """With pictures of other digits, which another model would tell."""
+    trained(recipe_for(), tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(TellingDigits, "of_data", classmethod(lambda *_: {"num_digits": 11}))
+    assert main(["train", "--resume", str(tmp_path), "--start-over"]) == 1
+    assert "num_digits is 10 there, and 11 here" in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(schedule="noam"), "takes the peak from d_model, which this model does not have"),
+        (dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
+        (dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out"),
+    ],
+)
+def test_a_training_that_it_cannot_have_is_refused_before_there_is_a_folder(
+    changes, message, tmp_path, capsys
+):
+    assert train(tmp_path, **changes) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_loss_beyond_hope_is_some_times_that_of_guessing(tmp_path):
