@@ -9,14 +9,15 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import nbformat
 import pytest
-from exercise_files import LESSONS
 
 import minitransformer.layers
 from minitransformer.course.exercises import exercise_names, parts_of
 
+LESSONS = Path(__file__).parents[2] / "lessons"
 _spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
 build = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(build)

@@ -1,10 +1,11 @@
 """The last lesson runs on the reader's file, and on the solution until all of that is right."""
 
 import shutil
+from pathlib import Path
 
 import pytest
-from exercise_files import LESSONS
 
+LESSONS = Path(__file__).parents[2] / "lessons"
 WHOLE = (LESSONS / "solutions/own.py").read_text(encoding="utf-8")
 STUBS = (LESSONS / "exercises/own.py").read_text(encoding="utf-8")
 LESSON = (LESSONS / "18_your_own_transformer.py").read_text(encoding="utf-8")

@@ -1,0 +1,41 @@
+"""Attempts at exercise 13."""
+
+from itertools import combinations
+
+import numpy as np
+
+
+def equal_sizes(lengths, count):
+    return sum(len(part) * part[-1] for part in np.array_split(np.sort(lengths), count))
+
+
+def all_cuts_tried(lengths, count):
+    lengths = np.sort(lengths)
+    cuts = combinations(range(1, len(lengths)), count - 1)
+    return min(sum(len(part) * part[-1] for part in np.split(lengths, cut)) for cut in cuts)
+
+
+of_those_before = np.random.default_rng(0)
+
+WRONG = {
+    "joined_perplexity": [
+        (lambda perplexities, counts: np.average(perplexities, weights=counts), "sum of NLL"),
+        ({", weights=counts": ""}, "sum of NLL"),
+    ],
+    "epoch_order": [
+        ({"((seed, epoch))": "(seed + epoch)"}, "have the same order"),
+        (lambda seed, epoch, count: of_those_before.permutation(count),
+         "a resumed run has to get the same"),
+        ({"permutation(count)": "integers(0, count, count)"}, "each pair comes once"),
+    ],
+    "clip_to_norm": [
+        ({"max(norm, limit)": "norm"}, "y, ‖g‖"),
+        ({"g * (limit / max(norm, limit))": "np.clip(g, -limit, limit)"}, "y, ‖g‖"),
+    ],
+    "clip_to_norm_backward": [({"(dy - unit * (unit @ dy))": "dy"}, "WRONG  dg")],
+    "fewest_positions": [
+        (equal_sizes, "different numbers of sentences"),
+        ({"np.sort(lengths)": "np.array(lengths)"}, "should be"),
+    ],
+}
+RIGHT = {"fewest_positions": [(all_cuts_tried,)]}

@@ -1,0 +1,78 @@
+"""What the tests of exercises share: where files are, the learner's with a slip, and verdicts."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from minitransformer.course.exercises import parts_of
+from minitransformer.course.exercises.parts import judge
+from minitransformer.gradcheck.learner import load_file
+
+LESSONS = Path(__file__).parents[2] / "lessons"
+
+
+def stub_of(name):
+    return LESSONS / "exercises" / f"{name}.py"
+
+
+def solution_of(name):
+    return LESSONS / "solutions" / f"{name}.py"
+
+
+def functions_in(path):
+    return vars(load_file(path))
+
+
+@cache
+def definitions_in(path):
+    """The text of each function of a file, by its name."""
+    text = path.read_text(encoding="utf-8")
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    return {node.name: ast.get_source_segment(text, node) for node in functions}
+
+
+def text_with(name, **slips):
+    """The solution of an exercise with slips in some functions: {what it says: what instead}.
+
+    Raises:
+        ValueError: what is to be changed does not stand there once, or nothing changes.
+    """
+    text = solution_of(name).read_text(encoding="utf-8")
+    for function, slip in slips.items():
+        changed = definition = definitions_in(solution_of(name))[function]
+        for was, becomes in slip.items():
+            if changed.count(was) != 1:
+                raise ValueError(f"{was!r} stands {changed.count(was)} times in\n{changed}")
+            changed = changed.replace(was, becomes)
+        if changed == definition:
+            raise ValueError(f"{slip} changes nothing")
+        text = text.replace(definition, changed)
+    return text
+
+
+def written(path, text):
+    """``path``, with the text written to it."""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def part_with(name, function):
+    """The Part of an exercise with that function, or the first that calls it."""
+    of_part = {f: part for part in parts_of(name) for f in part.functions}
+    texts = definitions_in(solution_of(name))
+    caller = next(f for f in (function, *of_part) if f in of_part and f"{function}(" in texts[f])
+    return of_part[caller]
+
+
+def verdict_with(name, function, answer, folder):
+    """The Verdict on the part that has the function, with that answer to it.
+
+    Args:
+        answer: a slip in the solution, as for ``text_with``, or another function.
+        folder: where to write a file.
+    """
+    part = part_with(name, function)
+    if isinstance(answer, dict):
+        text = text_with(name, **{function: answer})
+        return judge(part, functions_in(written(folder / f"{name}.py", text)))
+    return judge(part, functions_in(solution_of(name)) | {function: answer})

@@ -1,0 +1,170 @@
+"""Functions of ``own.py`` in the models that are half of a Transformer: they go on with a text."""
+
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from exercise_files import written
+from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with
+from rounding import additions_of, assert_but_for_rounding
+from tiny_run import resize_toy_corpus
+from training_in_miniature import LETTERS, MODELS, OF_TRANSLATORS
+
+from minitransformer.commands.cli import main
+from minitransformer.course.own import own
+from minitransformer.course.own.layers import require_paper_layers
+from minitransformer.decoding.states import text_decoder_for
+from minitransformer.gradcheck import CheckError
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
+from minitransformer.runs.run_folder import RunFolder
+
+OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}
+OPTIONS |= {"epochs": 3, "batch-tokens": 64, "warmup-steps": 10, "peak-learning-rate": 1e-2}
+SMALL = [str(x) for name, value in OPTIONS.items() for x in (f"--{name}", value)]
+RUN = Path("runs/own")
+MIRRORED = text_with(encoder_layer={"    attention_caches": "    x = -x\n    attention_caches"})
+TEXT = "".join(f"{a} sees {b}.\n" for a in ("a dog", "a cat") for b in ("me", "you", "us")) * 6
+
+
+def command(*arguments):
+    return main([*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a text and a run on a file without what only a translator needs."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+    solution_of_only(
+        folder / "mine.py", *(name for name in FUNCTIONS if name not in OF_TRANSLATORS)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        options = "--text", "text.txt", "--own", "mine.py", "--log-every", 1, *SMALL
+        assert command("train", "gpt", *options) == 0
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path, monkeypatch):
+    """The RunFolder of a copy of it, from within that folder."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return RunFolder(RUN)
+
+
+def said(capsys, *arguments):
+    capsys.readouterr()
+    assert command(*arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_a_text_is_gone_on_with_by_whole_layers_of_ones_own(tmp_path):
+    model, _ = MODELS["language model"]("pre")
+    generate = partial(TextGenerator(model, LETTERS).generate, "ab", 20, temperature=0)
+    expected = generate()
+    with own(SOLUTION) as mine:
+        assert generate() == expected
+    assert "encoder_layer" in mine.used
+    assert mine.others == set()
+    with own(written(tmp_path / "own.py", MIRRORED)):
+        assert generate() != expected
+
+
+def test_reading_everything_anew_sees_as_much_as_the_cache_keeps():
+    """Where the context of 8 is full, too."""
+    model, _ = MODELS["language model"]("pre")
+    kept = text_decoder_for(model)
+    with own(SOLUTION):
+        anew = text_decoder_for(model)
+        assert type(anew) is not type(kept)
+        for ids in ([4, 5], *([4 + i % 5] for i in range(12))):
+            logits = anew.step(ids)
+            assert_but_for_rounding(logits, kept.step(ids), additions_of(model))
+            assert anew.seen == kept.seen
+
+
+def test_the_certificate_says_what_ran(run):
+    text = run.certificate.read_text()
+    whose = dict(re.findall(r"\| `(\w+)` \| (.+) \|\n", text))
+    assert whose.keys() == FUNCTIONS.keys()
+    for name, told in whose.items():
+        expected = "the package's | no" if name in OF_TRANSLATORS else "yours | yes"
+        assert (name, told) == (name, expected)
+    assert "can replace, none ran." in text
+
+
+def test_the_certificate_has_the_scores_of_the_validation(run, capsys):
+    entries = [e for e in run.log.entries() if e["kind"] == "validation"]
+    best = min(entries, key=lambda e: e["perplexity"])
+    stated = (
+        f"- validation: nll {best['nll']:.4f}, perplexity {best['perplexity']:.4f}, "
+        f"bits per character {best['bits_per_character']:.4f}\n"
+    )
+    assert stated in run.certificate.read_text()
+
+
+def test_its_first_losses_are_those_of_the_packages_readable_functions(run):
+    mine, packages = (
+        {e["step"]: e["loss"] for e in log.entries() if e["kind"] == "train"}
+        for log in (run.log, run.package_log)
+    )
+    assert len(packages) > 5
+    assert {step: mine[step] for step in packages} == pytest.approx(packages, rel=1e-5)
+
+
+def test_such_a_run_is_tried_on_the_file_it_was_trained_with(run, capsys):
+    generated = [*("generate", RUN, "a dog", "--temperature", 0, "--length", 40)]
+    for arguments in (generated, ["evaluate", RUN]):
+        assert said(capsys, *arguments, "--own", run.own) == said(capsys, *arguments)
+
+
+def test_a_wrong_file_shows_in_what_is_said_and_in_the_scores(run, capsys):
+    wrong = written(Path("wrong.py"), MIRRORED)
+    generated = [*("generate", RUN, "a dog", "--temperature", 0, "--length", 40)]
+    for arguments in (generated, ["evaluate", RUN]):
+        assert said(capsys, *arguments, "--own", wrong) != said(capsys, *arguments)
+
+
+def test_what_was_trained_on_ones_own_says_whose_functions_run(run, capsys):
+    assert command("generate", RUN, "a") == 0
+    assert "with --own FILE those of a file, such as runs/own/own.py" in capsys.readouterr().err
+
+
+def test_a_wrong_function_is_refused_before_the_training(trained, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = written(tmp_path / "wrong.py", text_with(causal_mask={"<=": ">="}))
+    text = trained / "text.txt"
+    assert command("train", "gpt", "--text", text, "--own", wrong, *SMALL) == 1
+    assert "wrong in " in (error := capsys.readouterr().err)
+    assert "causal_mask" in error
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("kind", ["restricted", "convolution", "recurrent"])
+def test_models_of_other_layers_are_refused(kind):
+    with pytest.raises(CheckError, match=rf"kind '{kind}' has others.*: transformer, language-"):
+        require_paper_layers(kind)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "language-model"])
+def test_models_of_the_papers_layers_are_taken(kind):
+    require_paper_layers(kind)
+
+
+def test_the_masked_language_model_is_of_the_papers_layers():
+    assert MaskedLanguageModelConfig.paper_layers
+
+
+def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    resize_toy_corpus(monkeypatch, {"train": 120, "validation": 12, "test": 12})
+    assert command("train", "bert", "--text", "text.txt", "--vocabulary-size", 40, *SMALL) == 0
+    options = "--own", "mine.py", "--log-every", 1, "--epochs", 1, "--run-folder", "runs/tagger"
+    assert command("train", "tagger", "--from", "runs/bert", "--batch-tokens", 64, *options) == 0
+    tuned = RunFolder("runs/tagger")
+    mine, packages = (log.entries()[0]["loss"] for log in (tuned.log, tuned.package_log))
+    assert mine == pytest.approx(packages, rel=1e-5)

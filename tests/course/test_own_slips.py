@@ -1,0 +1,80 @@
+"""A slip in a function of ``own.py`` is blamed on that function alone; so it is in a training."""
+
+import ast
+
+import pytest
+from attempts.own import WRONG
+from exercise_files import definitions_in, written
+from own_files import PART_OF, PARTS, SOLUTION, functions_with, text_with, wrong_parts
+from training_in_miniature import train
+
+from minitransformer.course.exercises import check_exercise
+from minitransformer.course.own import own
+from minitransformer.course.own.training import explained
+from minitransformer.gradcheck import CheckError
+
+DEFINITIONS = definitions_in(SOLUTION)
+SLIPS = {function: rows[0][0] for function, rows in WRONG.items()}  # one of each
+
+
+def test_nothing_is_said_of_the_solution():
+    assert not any(v.explanation for v in check_exercise("own", functions_with()).verdicts)
+
+
+def test_where_the_text_of_a_file_is_gone_its_values_are_named():
+    functions = functions_with(layer_norm_backward={"dx_hat - through_mean": "dx_hat"})
+    said = str(check_exercise("own", functions))
+    assert "the path through `mean`" in said
+
+
+def called_by(function):
+    """The functions of the solution that a function calls by their names."""
+    nodes = ast.walk(ast.parse(DEFINITIONS[function]))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} & DEFINITIONS.keys()
+
+
+def needed_by(function):
+    """A function, and all that it calls, directly or not."""
+    needed, more = set(), {function}
+    while more:
+        needed |= more
+        more = set().union(*map(called_by, more)) - needed
+    return needed
+
+
+@pytest.mark.parametrize("function", ["linear", "softmax", "layer_norm", "dropout", "split_heads"])
+def test_a_slip_makes_no_part_wrong_but_those_that_call_it(function):
+    callers = {
+        part.functions[0]
+        for part in PARTS
+        if any(function in needed_by(name) for name in part.functions)
+    }
+    wrong = wrong_parts(functions_with(**{function: SLIPS[function]}))
+    assert PART_OF[function].functions[0] in wrong <= callers
+
+
+def test_slips_in_many_functions_at_once_make_no_other_part_wrong():
+    nobody_calls = {
+        function: part.functions[0]
+        for function, part in PART_OF.items()
+        if not any(function in called_by(other) for other in DEFINITIONS)
+    }
+    assert len(nobody_calls) > 10
+    slips = {function: SLIPS[function] for function in nobody_calls}
+    assert wrong_parts(functions_with(**slips)) == set(nobody_calls.values())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is wrong may overflow
+@pytest.mark.parametrize("function", PART_OF)
+def test_with_a_slip_a_training_goes_on_or_says_why_it_does_not(tmp_path, function):
+    path = written(tmp_path / "own.py", text_with(**{function: SLIPS[function]}))
+    error = ""
+    with own(path) as mine:
+        mine.wrong = [PART_OF[function].functions[0]]
+        try:
+            with explained(mine):
+                train(2)
+        except CheckError as raised:
+            error = str(raised)
+    assert function in mine.used
+    assert not error or f"on a wrong {mine.wrong[0]}:" in error

@@ -1,0 +1,71 @@
+"""Trainings and searches in a few lines, in which every function of ``own.py`` has a place."""
+
+import numpy as np
+
+from minitransformer import Adam, Transformer, TransformerConfig
+from minitransformer.data.text.batches import LabelledBatch, make_batches
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.decoding import beam_search, greedy
+from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.masked_language_model import (
+    MaskedLanguageModel,
+    MaskedLanguageModelConfig,
+)
+from minitransformer.optim.clipping import clip_scale, gradient_norm
+from minitransformer.optim.schedule import linear_decay, noam
+
+
+def tiny_model(norm="pre"):
+    rates = dict.fromkeys(("dropout", "attention_dropout", "feed_forward_dropout"), 0.1)
+    sizes = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
+    return Transformer(TransformerConfig(16, 16, norm=norm, max_length=20, **sizes, **rates))
+
+
+def batch():
+    rng = np.random.default_rng(4)
+    pairs = [tuple(rng.integers(4, 16, n).tolist() for n in (5, 4)) for _ in range(6)]
+    return make_batches(pairs, 400)[0]
+
+
+def windows():
+    ids = np.random.default_rng(0).integers(4, 9, (3, 9)).astype(np.int32)
+    return LabelledBatch.of(ids[:, :-1], ids[:, 1:])
+
+
+def half_of_one(model_class, config_class):
+    """A function from norm to a model that is half of a Transformer, and its data."""
+    sizes = dict(d_model=8, num_heads=2, d_ff=12, num_layers=2, max_length=8)
+    return lambda norm: (model_class(config_class(len(LETTERS), norm=norm, **sizes)), windows())
+
+
+LETTERS = CharacterVocabulary.train(["abcde"])
+MODELS = {
+    "transformer": lambda norm: (tiny_model(norm), batch()),
+    "language model": half_of_one(LanguageModel, LanguageModelConfig),
+    "masked language model": half_of_one(MaskedLanguageModel, MaskedLanguageModelConfig),
+}
+OF_TRANSLATORS = {"decoder_layer", "greedy", "beam_search"}
+
+
+def gradients(model, data, rng=None):
+    """The loss, and its gradients."""
+    model.zero_grad()
+    (loss, _), cache = model.loss(data, rng, smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    return float(loss), model.flat.grad.copy()
+
+
+def train(steps, norm="pre", kind="transformer"):
+    """The losses, the gradients, and what two searches of a translator find."""
+    model, data = MODELS[kind](norm)
+    adam, losses = Adam(model.flat), []
+    for step in range(1, steps + 1):
+        loss, grad = gradients(model, data, np.random.default_rng(step))
+        scale = clip_scale(gradient_norm(model.flat.grad), 1.0)
+        adam.step(linear_decay(step, 1e-2, 3, 50) + 0 * noam(step, 8, 3), scale)
+        losses.append(loss)
+    found = []
+    if kind == "transformer":
+        best = beam_search(model, data.source[:2], n_best=2)
+        found = [h.ids for h in [*greedy(model, data.source[:2]), *best[0], *best[1]]]
+    return np.array(losses), grad, found
