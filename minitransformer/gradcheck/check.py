@@ -110,17 +110,12 @@ def _check(pair, inputs, tolerance, directions, seed, timeout):
         gradients, faults = gradients_and_faults(pair, inputs, dy, result, others)
     with unheard():
         evaluations = sum(directions or inputs[i].size for i in pair.checked)
-        _refuse_to_take_long(seconds, evaluations, timeout)
+        if (estimate := 2 * seconds * evaluations) > timeout:
+            raise CheckError(
+                f"this would take about {estimate:.0f} s, one of {seconds:.2g} s twice for each of "
+                f"{evaluations:,} entries; {WAYS_OUT}"
+            )
         along = unit_directions(pair, inputs, directions, rng)
         trial = Trial(pair, inputs, y, dy, gradients, along, faults)
         tensors = trial.compare(tolerance)
         return tensors, [*warned, *warnings_about(trial)]
-
-
-def _refuse_to_take_long(seconds, evaluations, timeout):
-    estimate = 2 * seconds * evaluations
-    if estimate > timeout:
-        raise CheckError(
-            f"this would take about {estimate:.0f} s, one of {seconds:.2g} s twice for each of "
-            f"{evaluations:,} entries; {WAYS_OUT}"
-        )

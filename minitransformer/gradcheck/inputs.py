@@ -28,37 +28,26 @@ def warnings_about(trial):
 def _hides(name, x, trial):
     """What a checked input hides."""
     shape = ", ".join(map(str, x.shape))
+    hidden, draw = "", f"standard_normal(({shape}))"
     if x.ndim == 2 and len(x) > 1 and np.array_equal(x, np.eye(*x.shape)):
-        return (
-            "is the identity matrix: a product with it that is missing, or with its transpose, "
-            f"would not show; draw it, as with rng.standard_normal(({shape}))"
-        )
-    if x.size == 1:
+        hidden = "is the identity matrix: a product with it that is missing, or with its transpose,"
+    elif x.size == 1:
         return ""
-    if (x == x.flat[0]).all():
+    elif (x == 1).all():
+        hidden = (
+            "is 1 everywhere: a product with it that is missing or misplaced, as a gain may be,"
+        )
+        draw = f"uniform(0.5, 1.5, ({shape}))"
+    elif (x == x.flat[0]).all():
         value = float(x.flat[0])
-        if value == 1:
-            return (
-                "is 1 everywhere: a product with it that is missing or misplaced, as a gain may "
-                f"be, would not show; draw it, as with rng.uniform(0.5, 1.5, ({shape}))"
-            )
-        hidden = "what is multiplied by it" if value == 0 else "which entry stands where"
-        return (
-            f"is {value:g} everywhere: {hidden} would not show; draw it, as with "
-            f"rng.standard_normal(({shape}))"
-        )
-    if x.ndim == 2 and np.array_equal(x, x.T) and _told_from_its_transpose(name, x, trial):
-        return (
-            "is symmetric: its transpose in its place would not show; draw it, as with "
-            f"rng.standard_normal(({shape}))"
-        )
-    if ((x > 0).all() or (x < 0).all()) and _bends_at_0(name, x, trial):
+        what = "what is multiplied by it" if value == 0 else "which entry stands where"
+        hidden = f"is {value:g} everywhere: {what}"
+    elif x.ndim == 2 and np.array_equal(x, x.T) and _told_from_its_transpose(name, x, trial):
+        hidden = "is symmetric: its transpose in its place"
+    elif ((x > 0).all() or (x < 0).all()) and _bends_at_0(name, x, trial):
         sign = "positive" if x.flat[0] > 0 else "negative"
-        return (
-            f"is {sign} everywhere: what forward does on the other side of 0 would not show; draw "
-            f"it, as with rng.standard_normal(({shape}))"
-        )
-    return ""
+        hidden = f"is {sign} everywhere: what forward does on the other side of 0"
+    return hidden and f"{hidden} would not show; draw it, as with rng.{draw}"
 
 
 def _hides_as_constant(name, x, trial):
@@ -92,12 +81,13 @@ def _told_from_its_transpose(name, x, trial):
     That of x a x has 2 a x for (a + aᵀ) x: right for a symmetric a alone.
     """
     other = x + 0.1 * np.triu(np.abs(x) + 1, 1)
-    y, turned = (_output(trial, {name: value}) for value in (other, other.T))
+    y, turned = (_called(trial, {name: value}) for value in (other, other.T))
     if y is None or turned is None:
         return False
     if not _near(y, turned):
         return not _near(y.T, turned)  # as entry by entry
-    first, second = (_gradients(trial, {name: value}) for value in (other, other.T))
+    found = (_called(trial, {name: value}, backward=True) for value in (other, other.T))
+    first, second = (gradients or {} for gradients in found)
     pairs = [(a, second.get(n)) for n, a in first.items() if n != name]
     return any(a is not None and b is not None and not _near(a, b) for a, b in pairs)
 
@@ -115,7 +105,7 @@ def _bends_at_0(name, x, trial):
     direction = np.abs(x)
     kinks, jumps = [], []
     for step in (NEAR, NEAR / 8):
-        ys = [_output(trial, {name: k * step * direction}) for k in (-2, -1, 0, 1, 2)]
+        ys = [_called(trial, {name: k * step * direction}) for k in (-2, -1, 0, 1, 2)]
         if any(y is None or y.shape != trial.y.shape for y in ys):
             return False
         before, over, after = (ys[i] - 2 * ys[i + 1] + ys[i + 2] for i in range(3))
@@ -132,16 +122,11 @@ def _axes_of_one(name, x, trial):
     """Axes of the first input that could be longer, and hide what is summed or carried along."""
     for axis in range(x.ndim - 1) if is_array(x) and x.dtype.kind == "f" else ():
         if x.shape[axis] == 1 and _could_be_longer(axis, x, trial):
+            hidden = f"has 1 entry on axis {axis}: a sum over it that is missing or is a mean, or "
+            hidden += "what is carried along it,"
             if axis == 0 and trial.y.shape[:1] in ((), (1,)):
-                yield (
-                    f"{name} is a batch of 1: a sum over the batch that is missing or is a mean "
-                    "would not show; take 2 or more"
-                )
-            else:
-                yield (
-                    f"{name} has 1 entry on axis {axis}: a sum over it that is missing or is a "
-                    "mean, or what is carried along it, would not show; take 2 or more"
-                )
+                hidden = "is a batch of 1: a sum over the batch that is missing or is a mean"
+            yield f"{name} {hidden} would not show; take 2 or more"
 
 
 def _could_be_longer(axis, x, trial):
@@ -152,23 +137,14 @@ def _could_be_longer(axis, x, trial):
         if is_array(value) and value.ndim > axis and value.shape[axis] == 1
     }
     first = next(iter(trial.named()))
-    return any(_output(trial, changed) is not None for changed in ({first: alike[first]}, alike))
+    return any(_called(trial, changed) is not None for changed in ({first: alike[first]}, alike))
 
 
-def _output(trial, changed):
-    """y for other values of some inputs; None where forward is not defined there."""
+def _called(trial, changed, backward=False):
+    """y for other values of some inputs, or what backward returns; None where that fails."""
     inputs = {**trial.named(), **changed}
     try:
-        return trial.pair.forward(tuple(map(read_only, inputs.values())))[0]
+        y, (_, cache) = trial.pair.forward(tuple(map(read_only, inputs.values())))
+        return trial.pair.backward(read_only(trial.dy), cache) if backward else y
     except (CheckError, OutOfTime):
         return None
-
-
-def _gradients(trial, changed):
-    """What backward returns for other values of some inputs, by name; nothing where it fails."""
-    inputs = {**trial.named(), **changed}
-    try:
-        _, (_, cache) = trial.pair.forward(tuple(map(read_only, inputs.values())))
-        return trial.pair.backward(read_only(trial.dy), cache)
-    except (CheckError, OutOfTime):
-        return {}

@@ -156,6 +156,7 @@ class Trial:
             bool(self.along),
             self.found,
             self._forward,
+            self._probe(name).moves,
             partial(self._again, name),
         )
 

@@ -12,6 +12,7 @@ that stays with a longer step. Where the floor stays above the gradient a mistak
 gradient would not be seen, and none is denied.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from minitransformer.gradcheck.numeric import (
     STEP,
+    distance,
     moved,
     numeric_gradient,
     one_sided_slopes,
@@ -59,6 +61,19 @@ class Probe:
         step = step_for(self._size(()))
         slopes = [slope_or_nan(self.output, self.x, u, self.dy, step) for u in self.along]
         return np.array(slopes)
+
+    def moves(self):
+        """By how much y moves for each of ``numeric``, which is the sum of that times dy."""
+        shape = self.x.shape if self.along is None else (len(self.along),)
+        moves = np.empty((*shape, *self.y.shape))
+        for index in np.ndindex(shape):
+            direction, step = self._direction(index), step_for(self._size(index))
+            ahead, behind = (moved(self.x, direction, by) for by in (step, -step))
+            moves[index] = np.nan
+            with contextlib.suppress(CheckError):
+                width = distance(ahead, behind, direction)
+                moves[index] = (self.output(ahead) - self.output(behind)) / width
+        return moves
 
     def floor(self):
         """What ``numeric`` cannot resolve because outputs are rounded, like it."""

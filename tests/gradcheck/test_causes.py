@@ -318,7 +318,7 @@ CAUSES = [
         slip(lambda x, y: 1),
         (X,),
         "dx",
-        "where x is negative it is 1 dy and should be 0.1 dy",
+        "where x is negative it is 10 times too large",
         "mask",
     ),
     (
@@ -364,7 +364,7 @@ CAUSES = [
         lambda dy, c: (dy, dy[:, 1:].sum(axis=(0, 1))),
         (SEQUENCE, SHIFT[:4]),
         "db",
-        "index 0 of axis 1 of dy, the first, is left out",
+        "the first index of axis 1 of dy is left out",
         "",
     ),
     (
@@ -427,7 +427,7 @@ CAUSES = [
         lambda dy, x: dy.mean() / x,
         (POSITIVE,),
         "dx",
-        "each row is off by a factor of its own: dy is summed or averaged over them",
+        "it is what it would be for a dy that is averaged over axis 0, before the sum",
         "",
     ),
     # Softmax and norms
@@ -482,7 +482,7 @@ CAUSES = [
         lambda dy, c: (dy, (dy * c[0]).sum(axis=(0, 2, 3))),
         (IMAGES, GAIN[:3]),
         "dx",
-        "dy is handed on as it is, the derivative is left out",
+        "the factor `g[:, None, None]` is forgotten",
         "head",
     ),
     # Inside

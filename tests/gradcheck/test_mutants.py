@@ -331,7 +331,7 @@ MUTANTS = [
         lambda dy, cache: (dy, (dy * cache[0]).sum((0, 2, 3))),
         (rng.standard_normal((2, 3, 4, 5)), rng.uniform(0.5, 1.5, 3)),
         {"dheads"},
-        "dy is handed on as it is",
+        "the factor `gates[:, None, None]` is forgotten",
     ),
     Mutant(
         "dropout: mask drawn again",
@@ -363,7 +363,7 @@ MUTANTS = [
         lambda dy, cache: dy,
         (X,),
         {"dx"},
-        "where x is negative it is 1 dy and should be 0 dy",
+        "where x is negative it is not zero and should be",
     ),
     Mutant(
         "linear: weight gradient transposed",
@@ -435,7 +435,7 @@ MUTANTS = [
         linear_with(lambda dy, cache, dx, dw, db: (dx, cache[0][-1].T @ dy[-1], db)),
         (X, WEIGHT, BIAS),
         {"dweight"},
-        "it sums over the last index of axis 0 of dy only, 2, and not over all 3",
+        "it sums over the last index of axis 0 of dy only, and not over all 3",
     ),
     Mutant(
         "linear: NaN",

@@ -231,7 +231,7 @@ SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and wh
     (RECURRENT, {"dz @ u.T": "dz @ u.T * (t != 2)"}, {}, "tanh′|derivative"),
     (RECURRENT, {"du += ": "du = "}, {"du": "overwritten, = for +="}, "carried"),
     (ROTATED, {"da * c + db * s": "da * c - db * s"}, {"dx": "wrong sign"}, "one entry gives"),
-    (LEAKY, {"1, 0.1": "1, 0"}, {"dx": "it is 0 dy and should be 0.1 dy"}, "mask"),
+    (LEAKY, {"1, 0.1": "1, 0"}, {"dx": "where x is negative it is zero and should not be"}, "mask"),
     (
         SMOOTH,
         {"h = np.tanh(0.8 * (x + 0.044715": "h = np.tanh(0.8 * (x + 0.0447"},

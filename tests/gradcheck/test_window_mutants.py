@@ -133,7 +133,7 @@ MUTANTS = [
         convolution_kernel_not_turned(),
         CENTRED,
         {"dx"},
-        "entries are wrong",
+        "for weight reversed along axis 0",
     ),
     Mutant(
         "convolution: backward is causal, too",
@@ -141,7 +141,7 @@ MUTANTS = [
         convolution_kernel_not_turned(causal=True),
         CAUSAL,
         {"dx"},
-        "entries are wrong",
+        "it runs along axis 1 in the wrong order",
     ),
     Mutant(
         "convolution: weight gradient shifted by a tap",
@@ -173,7 +173,7 @@ MUTANTS = [
         convolution_with(convolution_windows_overwrite),
         CENTRED,
         {"dx"},
-        "entries are wrong",
+        "only one is left, as if overwritten",
     ),
     Mutant(
         "convolution: gradient reaches padding",
@@ -197,7 +197,7 @@ MUTANTS = [
         lambda dy, y: dy * (1 - y * y),
         (X,),
         {"dx"},
-        "is taken to be 1 − h²",
+        "it is dy times (1 − y²); it should be dy times y (1 − y)",
     ),
     Mutant(
         "sigmoid: derivative at y, not at x",
@@ -293,7 +293,7 @@ MUTANTS = [
         positions_with(lambda dy, dtable: np.concatenate([dy[-1], dtable[T:]])),
         (X, TABLE),
         {"dtable"},
-        "it sums over the last index of axis 0 of dy only, 2, and not over all 3",
+        "it sums over the last index of axis 0 of dy only, and not over all 3",
     ),
     Mutant(
         "learned_positions: the last rows of the table for the first",

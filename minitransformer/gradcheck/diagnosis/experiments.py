@@ -12,6 +12,7 @@ NOISE = 1e-10  # of the largest entry, where it is not known entry by entry
 TRIALS = 150  # of one diagnosis, at most
 WORK = 6000  # calls of forward in the trials of one diagnosis, about
 WORK_OF_ALL = 10_000_000  # entries that forward is handed in the trials of one pair, about
+MOST_MOVES = 2_000_000  # entries of a Jacobian
 FEW = 6  # trials that a diagnosis may make even so, to see whether a cause holds
 
 
@@ -26,13 +27,6 @@ def same(a, b, noise=None):
     size = np.maximum(np.abs(a), np.abs(b))
     noise = NOISE * size.max(initial=0) if noise is None else noise
     return bool((np.abs(a - b) <= SAME * size + noise).all())
-
-
-def right(evidence):
-    """Whether the gradient is right there, and proves something by not being zero."""
-    return same(evidence.analytic, evidence.numeric, evidence.noise) and bool(
-        (np.abs(evidence.numeric) > 10 * evidence.noise).any()
-    )
 
 
 def wrong_entries(evidence):
@@ -73,6 +67,20 @@ def trial(evidence, dy=None, **changed):
         return None
     finite = np.isfinite(found.analytic).all() and np.isfinite(found.numeric).all()
     return found if finite else None
+
+
+def jacobian(evidence):
+    """What y moves by with each entry of the input, (*numeric.shape, *y.shape); None for too many.
+
+    Times dy and summed over y's axes it is the right gradient for any dy.
+    """
+    found, size = evidence.found, evidence.numeric.size
+    if "moves" not in found or found["moves"][0] != evidence.name:
+        work = 2 * size * sum(x.size for x in arrays(evidence).values()) + found.get("work", 0)
+        few = work <= WORK_OF_ALL and size * evidence.y.size <= MOST_MOVES
+        found["moves"] = evidence.name, evidence.moves() if few else None  # of one input at a time
+        found["work"] = work if few else found.get("work", 0)
+    return found["moves"][1]
 
 
 def redrawn(evidence, ids=False):
@@ -121,12 +129,11 @@ def _real(x):
     return x.dtype == np.float64
 
 
-def resized(evidence, size, around=None):
+def resized(evidence, size):
     """Yield (axes, evidence) for each smallest set of axes of that size that can be resized alone.
 
     Args:
         size: of the axes, at least 2.
-        around: only sets with this (name, axis), if given.
     """
     axes = [(n, i) for n, x in arrays(evidence).items() for i, s in enumerate(x.shape) if s == size]
     found = []
@@ -137,8 +144,7 @@ def resized(evidence, size, around=None):
             other = _with_axes(evidence, size, chosen)
             if other is not None:
                 found.append(chosen)
-                if around is None or around in chosen:
-                    yield chosen, other
+                yield chosen, other
 
 
 def _with_axes(evidence, size, chosen):
@@ -158,8 +164,3 @@ def _with_axes(evidence, size, chosen):
         if found is not None and found.analytic.shape == found.numeric.shape:
             return found
     return None
-
-
-def rows(array):
-    """All but the last axis as one."""
-    return array.reshape(-1, array.shape[-1])

@@ -1,45 +1,25 @@
-"""A constant factor, and the size it comes from: named only where it follows when that changes."""
+"""A constant factor, or one of its own for each feature, row, head or gate.
+
+A size that a factor comes from is named only where the factor follows when that changes.
+"""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
+    others,
     redrawn,
     resized,
-    rows,
     same,
     trial,
 )
 
-AXIS_NAMES = {  # of the arrays that hold a batch, by their number of axes
-    2: ["the batch size", "the width d"],
-    3: ["the batch size", "the length", "the width d"],
-    4: ["the batch size", "the number of heads", "the length", "the head width d_k"],
-}
-
-
-@dataclass(frozen=True)
-class Size:
-    """A number that a gradient may wrongly be multiplied or divided by.
-
-    Attributes:
-        name: what it is called.
-        of: the number, from an Evidence.
-        axes: those it is made of, as (input, axis), (input, None) for the input's value.
-        likely: whether it is mentioned where it can be neither shown nor disproved.
-    """
-
-    name: str
-    of: Callable
-    axes: tuple
-    likely: bool = True
+SEQUENCE = ["the batch size", "the length", "the width d"]
 
 
 def constant_factor(evidence):
@@ -51,55 +31,65 @@ def constant_factor(evidence):
     chance = not math.isclose(times, round(times), rel_tol=SAME)
     if chance and not all(_near(factor_of(other), factor) for other in redrawn(evidence)):
         return ""
-    if math.isclose(factor, -1, rel_tol=SAME):
+    return off_by(factor) + (_explained(evidence, abs(factor)) if factor != -1 else "")
+
+
+def off_by(factor):
+    """How far off a factor is, in words."""
+    if factor == -1:
         return "its sign is wrong"
-    text = f"it is {times:.6g} times too {'large' if abs(factor) > 1 else 'small'}"
-    text += " and of the wrong sign" if factor < 0 else ""
-    return text + _explained(evidence, abs(factor))
+    return f"it is {times_too(factor)}"
 
 
-def _near(other, factor):
-    return other is not None and math.isclose(other, factor, rel_tol=SAME)
+def times_too(factor, digits=6):
+    times = max(abs(factor), 1 / abs(factor)) if factor else math.inf
+    sign = " and of the wrong sign" if factor < 0 else ""
+    return f"{times:.{digits}g} times too {'large' if abs(factor) > 1 else 'small'}{sign}"
+
+
+def _near(a, b):
+    return a is not None and math.isclose(a, b, rel_tol=SAME)
 
 
 def factor_of(evidence):
     """The one factor between the two gradients, if there is one other than 0."""
-    size = np.abs(evidence.numeric).max(initial=0)
+    return ratio(evidence.analytic, evidence.numeric, evidence.noise)
+
+
+def ratio(a, b, noise=None):
+    """The one factor between two arrays, −1 where it is nearly that; None if there is none."""
+    size = np.abs(b).max(initial=0)
     if not size:
         return None
-    numeric = evidence.numeric / size  # whose square neither overflows nor vanishes
-    factor = float((evidence.analytic / size * numeric).sum() / (numeric * numeric).sum())
-    fits = factor and same(evidence.analytic / factor, evidence.numeric, evidence.noise)
-    return factor if fits else None
+    plain = b / size  # whose square neither overflows nor vanishes
+    factor = float((a / size * plain).sum() / (plain * plain).sum())
+    if not factor or not same(a / factor, b, noise):
+        return None
+    return -1 if math.isclose(factor, -1, rel_tol=SAME) else factor
 
 
 def _explained(evidence, factor):
     times = max(factor, 1 / factor)
-    candidates = [
-        size for size in _sizes(evidence) if math.isclose(size.of(evidence), times, rel_tol=SAME)
-    ]
+    sizes = _sizes(evidence)
+    fitting = [size for size, (value, *_) in sizes.items() if _near(value, times)]
     shown, disproved, constant = set(), set(), True
-    for other in _trials(evidence, candidates):
-        now = factor_of(other)
+    for other in _trials(evidence, {axis for size in fitting for axis in sizes[size].axes}):
+        now, others_ = factor_of(other), _sizes(other)
         if now is None:
             continue
         now = abs(now) if factor > 1 else 1 / abs(now)
-        constant = constant and math.isclose(now, times, rel_tol=SAME)
-        for i, size in enumerate(candidates):
-            value = size.of(other)
-            if not math.isclose(now, value, rel_tol=SAME):
-                disproved.add(i)
-            elif not math.isclose(value, times, rel_tol=SAME):
-                shown.add(i)
-    left = [size for i, size in enumerate(candidates) if i not in disproved]
-    if sure := [
-        candidates[i].name for i in sorted(shown - disproved)
-    ]:  # they go together: one will do
-        return f": {times:.6g} is {sure[0]}"
-    if constant and any(size.likely for size in left):
-        names = list(dict.fromkeys(size.name for size in left if size.likely))
-        fits = [*(names if len(names) < 4 else ["one of several sizes"]), "a factor of the formula"]
-        return f"; several causes fit: {times:.6g} is {' or '.join(fits)}"
+        changed = not _near(now, times)
+        constant = constant and not changed
+        for size in (size for size in fitting if size in others_):
+            follows = _near(now, others_[size].value)
+            (shown if follows and changed else set() if follows else disproved).add(size)
+    left = [size for size in fitting if size not in disproved]
+    if sure := [size for size in left if size in shown]:  # they go together: one will do
+        return f": {times:.6g} is {_in_words(sure[0][0], times)}"
+    likely = dict.fromkeys(_in_words(name, times) for name, of in left if sizes[name, of].likely)
+    if constant and likely:
+        fits = " or ".join(likely if len(likely) < 4 else ["one of several sizes"])
+        return f"; several causes fit: {times:.6g} is {fits} or a factor of the formula"
     if math.isclose(times, 2, rel_tol=SAME) and constant:
         if factor < 1:
             return ": a factor of 2 is missing, as of a square or of a second use of this input"
@@ -107,160 +97,153 @@ def _explained(evidence, factor):
     return ""
 
 
-def _trials(evidence, candidates):
-    """Yield evidence in which the sizes in question are others."""
-    axes = {axis for size in candidates for axis in size.axes}
+def _in_words(name, times):
+    """A size with the number that it comes from, where that is another."""
+    if name.startswith("the root of") and not _near(times, round(times)):
+        return f"√{times * times:.6g}, {name}"
+    return name.replace("for n", f"for n = {times / (times - 1):.6g}") if "for n" in name else name
+
+
+def _trials(evidence, axes):
+    """Yield evidence in which sizes, (input, axis) or (input, None) for its value, are others."""
     for name in {name for name, axis in axes if axis is None}:
         x = evidence.inputs[name]
         other = trial(evidence, **{name: x + 1 if isinstance(x, int) else x * 1.25})
         if other is not None:
             yield other
     of_y = any(name == "y" for name, _ in axes)
-    given = arrays(evidence)
-    sizes = (
-        {n for a in given.values() for n in a.shape}
-        if of_y
-        else {given[name].shape[axis] for name, axis in axes if axis is not None}
-    )
-    for size in sorted(sizes - {1}):
+    given = arrays(evidence).items()
+    sizes = {(name, i): n for name, x in given for i, n in enumerate(x.shape) if n > 1}
+    for size in sorted({n for axis, n in sizes.items() if of_y or axis in axes}):
         for chosen, other in resized(evidence, size):
             if of_y or axes & set(chosen):
                 yield other
 
 
+class Size(NamedTuple):
+    """A number that a gradient may wrongly be multiplied or divided by.
+
+    Attributes:
+        value: the number.
+        axes: those it is made of, as (input, axis), (input, None) for the input's value.
+        likely: whether it is mentioned where it can be neither shown nor disproved.
+    """
+
+    value: float
+    axes: tuple = ()
+    likely: bool = True
+
+
 def _sizes(evidence):
-    """All sizes and what they are called, with their roots, halves, doubles and quotients."""
-    plain = list(_plain_sizes(evidence))
-    yield from plain
-    for size in plain:
-        value, of = size.of(evidence), size.of
-        square = float(value).is_integer() and math.isqrt(int(value)) ** 2 == value
-        root = f"the root of {size.name}" if square else f"√{value:.6g}, the root of {size.name}"
-        yield Size(root, lambda e, of=of: math.sqrt(of(e)), size.axes, not square)
-        if not size.axes or size.axes[0][1] is None:
+    """All sizes by what they are called and the input, with their roots and quotients."""
+    plain = _plain_sizes(evidence)
+    found = dict(plain)
+    for (name, of), (n, axes, _) in plain.items():
+        found[f"the root of {name}", of] = Size(math.sqrt(n), axes, not math.sqrt(n).is_integer())
+        if not axes or axes[0][1] is None:
             continue
-        yield Size(f"twice {size.name}", lambda e, of=of: 2 * of(e), size.axes, False)
-        half = f"half of {value:.6g}, {size.name}"
-        yield Size(half, lambda e, of=of: of(e) / 2, size.axes, False)
-        less = f"n / (n − 1) for n = {value:.6g}, {size.name}"
-        if value > 2:
-            yield Size(less, lambda e, of=of: of(e) / max(of(e) - 1, 0.5), size.axes, False)
-        for other in plain:
-            if len(size.axes) == len(other.axes) == 1 and size.axes[0][0] == other.axes[0][0]:
-                quotient = f"{size.name} over {other.name}"
-                yield Size(
-                    quotient,
-                    lambda e, a=of, b=other.of: a(e) / (b(e) or math.nan),  # of none of them
-                    (*size.axes, *other.axes),
-                    False,
-                )
+        if n > 2:
+            found[f"n / (n − 1) for n, {name}", of] = Size(n / (n - 1), axes, False)
+        for (other, _), (m, others_, _) in plain.items():
+            if m and len(axes) == len(others_) == 1 and axes[0][0] == others_[0][0]:
+                found[f"{name} over {other}", of] = Size(n / m, (*axes, *others_), False)
+    return found
 
 
 def _plain_sizes(evidence):
-    given = arrays(evidence)
-    for position, (name, x) in enumerate(given.items()):
-        if x.ndim == 0 and x.dtype.kind == "f":
-            yield Size(name, lambda e, n=name: abs(float(e.inputs[n])), ((name, None),))
-            yield Size(f"1 / {name}", lambda e, n=name: _inverse(e.inputs[n]), ((name, None),))
-        names = axis_names(evidence, name, position)
-        for count in range(1, x.ndim + 1):
-            for axes in combinations(range(x.ndim), count):
-                called = _product_name(name, names, axes, x.ndim)
-                if called:
-                    yield Size(
-                        called,
-                        lambda e, n=name, a=axes: math.prod(np.shape(e.inputs[n])[i] for i in a),
-                        tuple((name, axis) for axis in axes),
-                    )
+    given, y, numeric, found = arrays(evidence), evidence.y, evidence.numeric, {}
+    for name, x in given.items():
+        names = _axis_names(evidence, name)
+        for axes in (axes for k in range(x.ndim) for axes in combinations(range(x.ndim), k + 1)):
+            if called := _called(name, names, axes):
+                size = math.prod(x.shape[axis] for axis in axes)
+                found[called, name] = Size(size, tuple((name, axis) for axis in axes))
     for name, x in evidence.inputs.items():
-        if isinstance(x, int | float) and not isinstance(x, bool) and x:
-            yield Size(name, lambda e, n=name: abs(e.inputs[n]), ((name, None),))
-            yield Size(f"1 / {name}", lambda e, n=name: _inverse(e.inputs[n]), ((name, None),))
-    if evidence.numeric.ndim > 1 and not rows(evidence.numeric).any(axis=-1).all():
-        yield Size(
-            "N, the number of rows with a gradient",
-            lambda e: np.count_nonzero(rows(e.numeric).any(axis=-1)),
-            tuple((evidence.name, axis) for axis in range(evidence.numeric.ndim - 1)),
-        )
-
-    y = evidence.y
+        if isinstance(x, int | float | np.ndarray) and np.ndim(x) == 0 and x and x is not True:
+            found[name, name] = Size(abs(float(x)), ((name, None),))
+            found[f"1 / {name}", name] = Size(1 / abs(float(x)), ((name, None),))
+    if numeric.ndim > 1 and not (live := numeric.any(axis=-1)).all():
+        axes = tuple((evidence.name, axis) for axis in range(numeric.ndim - 1))
+        found["N, the number of rows with a gradient", ""] = Size(np.count_nonzero(live), axes)
     for axis, n in enumerate(y.shape):  # where no axis of an input has that size
-        if not any(n in np.shape(x) for x in given.values()):
-            called = f"the size of axis {axis} of y"
-            yield Size(called, lambda e, a=axis: e.y.shape[a], (("y", axis),))
-    if y.ndim:
-        for axis in range(y.ndim):
-            called = f"the number of entries of y at one index of its axis {axis}"
-            of = partial(_at_one_index, axis)
-            yield Size(called, of, tuple(("y", a) for a in range(y.ndim)), False)
-    x = evidence.inputs[evidence.name]
-    if y.size > 1 and x.size % y.size == 0:
-        window = "the window, as this input has so many entries for each of y"
-        yield Size(window, lambda e: e.inputs[e.name].size / e.y.size, ())
+        if not any(n in x.shape for x in given.values()):
+            found[f"the size of axis {axis} of y", ""] = Size(n, (("y", axis),))
+    if y.size > 1:
+        window = numeric.size // y.size if numeric.size % y.size == 0 else 0
+        found["the window, as this input has so many entries for each of y", ""] = Size(window)
+    return found
 
 
-def _at_one_index(axis, evidence):
-    return evidence.y.size / evidence.y.shape[axis]
-
-
-def _inverse(value):
-    return 1 / abs(float(value)) if value else math.inf
-
-
-def _product_name(name, names, axes, ndim):
+def _called(name, names, axes):
+    """What the product of these sizes is called; empty for what holds no batch."""
     if len(axes) == 1:
         return names[axes[0]]
     if not names[0].startswith("the batch"):
         return ""
-    if len(axes) == ndim:
+    if len(axes) == len(names):
         return f"the number of entries of {name}"
-    if axes == tuple(range(ndim - 1)):
-        return "N, the number of rows"
-    return " times ".join(names[axis] for axis in axes)
+    rows_ = axes == tuple(range(len(names) - 1))
+    return "N, the number of rows" if rows_ else " times ".join(names[axis] for axis in axes)
 
 
-def axis_names(evidence, name, position):
-    """What the axes of an input are called: token ids, arrays of three or more axes and the very
-    first one hold a batch; the others are taken for parameters."""
-    x = np.asarray(evidence.inputs[name])
-    plain = [f"the size of axis {i} of {name}" for i in range(x.ndim)]
+def _axis_names(evidence, name):
+    """What the axes of an input are called.
+
+    Token ids, arrays of three or more axes and the first one hold a batch; the others are taken for
+    parameters.
+    """
+    given = arrays(evidence)
+    x, first = given[name], name == next(iter(given))
+    plain = [f"the size of axis {axis} of {name}" for axis in range(x.ndim)]
     if x.dtype.kind in "iu" and x.ndim == 2:
-        return AXIS_NAMES[3][:2]
-    if x.ndim not in AXIS_NAMES or (x.ndim == 2 and position):
+        return SEQUENCE[:2]
+    if x.ndim < 2 or (x.ndim == 2 and not first) or x.ndim > 4:
         return plain
-    if like_attention(evidence, x) or x.ndim == 2:
-        return AXIS_NAMES[x.ndim]
-    if time_first(evidence, x):
-        return ["the length", "the batch size", "the width d"]
-    alike = [
-        other
-        for other in arrays(evidence).values()
-        if other.ndim == x.ndim and other.dtype.kind == "f" and len(other) != len(x)
-    ]
-    if x.ndim == 4 or alike:  # images or sequences with their channels, and their kernels
-        return [*(["the batch size"] if position == 0 else plain[:1]), *plain[1:]]
-    return AXIS_NAMES[x.ndim]
+    if x.ndim == 2:
+        return ["the batch size", "the width d"]
+    floats = [o for o in given.values() if o.ndim == x.ndim and o.dtype.kind == "f"]
+    heads = [o for o in floats if (o.shape[:2], o.shape[-1]) == (x.shape[:2], x.shape[-1])]
+    if x.ndim == 4 and len(heads) > 1:
+        return ["the batch size", "the number of heads", "the length", "the head width d_k"]
+    if x.ndim == 4 or any(len(o) != len(x) for o in floats):  # images, or channels, and kernels
+        return ["the batch size", *plain[1:]] if first else plain
+    states = [o for n, o in given.items() if n.startswith(("h", "c", "s"))] + [evidence.y]
+    time_first = x.shape[0] != x.shape[1] in [len(o) for o in states if o.ndim == 2]
+    return [SEQUENCE[1], SEQUENCE[0], SEQUENCE[2]] if time_first else SEQUENCE
 
 
-def like_attention(evidence, x):
-    """Whether x (B, H, T, K) holds heads: another input has the same first two and last axes, or
-    one is called so."""
-    if x.ndim != 4:
-        return False
-    heads = [
-        name
-        for name, other in arrays(evidence).items()
-        if other.ndim == 4 and (other.shape[:2], other.shape[-1]) == (x.shape[:2], x.shape[-1])
-    ]
-    return len(heads) > 1 or any("head" in name or name in ("q", "query") for name in heads)
+def factor_by_axis(evidence):
+    """A gain, a row's scale or a gate that is missing or at the wrong place."""
+    analytic, numeric = evidence.analytic, evidence.numeric
+    if evidence.slopes or numeric.ndim < 2:
+        return ""
+    every = tuple(range(numeric.ndim))
+    between = {3: [(1,), (0,)], 4: [(1,)]}.get(numeric.ndim, [])
+    for axes in [every[-1:], *between, every[:-1]]:
+        over = tuple(axis for axis in every if axis not in axes)
+        power = (numeric * numeric).sum(axis=over, keepdims=True)
+        factor = (analytic * numeric).sum(axis=over, keepdims=True) / np.where(power, power, 1)
+        alive = (np.abs(numeric) > 10 * evidence.noise).sum(axis=over)
+        if alive.sum() < 2 * alive.size:  # one entry of each part has any factor
+            continue
+        if not same(analytic, numeric * factor, evidence.noise):
+            continue
+        off = factor[np.abs(factor - 1) > SAME]
+        if len(off) < factor.size and same(off, np.full_like(off, off[0])):
+            return ""  # some of them, by one factor
+        part = "feature" if axes == every[-1:] else f"entry of axis {axes[0]}"
+        part = "row" if axes == every[:-1] else part
+        return f"each {part} is off by a factor of its own{_known_scale(evidence, factor.ravel())}"
+    return ""
 
 
-def time_first(evidence, x):
-    """Whether x is (T, B, D): a state or an output has the batch as its first axis."""
-    if x.ndim != 3 or x.shape[0] == x.shape[1]:
-        return False
-    return any(
-        other.ndim == 2 and len(other) == x.shape[1]
-        for name, other in {**arrays(evidence), "y": evidence.y}.items()
-        if name == "y" or name.startswith(("h", "c", "s"))
-    )
+def _known_scale(evidence, factor):
+    """Another input, or y, that each factor is a power of."""
+    known = {**others(evidence), "y": evidence.y, "exp(y)": np.exp(evidence.y)}
+    for name, x in known.items():
+        for power, words in ((1, name), (2, f"{name}²")) if x.size == factor.size else ():
+            for sign, verdict in ((1, "too many"), (-1, "missing")):
+                product = factor / x.ravel() ** (sign * power)
+                if np.isfinite(product).all() and same(product, np.full_like(product, product[0])):
+                    return f": the factor {words} is {verdict}"
+    return ""

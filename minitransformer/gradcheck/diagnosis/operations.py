@@ -125,7 +125,7 @@ class _Slopes:
         """By the number of an operation whose result moves, which of its operands do."""
         found = {}
 
-        def look(number, operands, options, result):
+        def look(number, operands, result):
             before = dict(positions(self.made[number].operands))
             moved = {
                 p

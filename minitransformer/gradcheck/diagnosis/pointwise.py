@@ -1,89 +1,114 @@
-"""A derivative of one entry at a time: tanh′, σ′, ReLU′ and their kin."""
+"""A derivative of one entry at a time, tanh′, σ′, ReLU′ and their kin: which it is and should be.
+
+The gradient of an elementwise function is dy f′(x), that of a loss over entries a constant times
+some f′(x, target). Both are looked up among products of two of the functions that such derivatives
+are made of; a fit in every entry is the proof.
+"""
+
+import contextlib
+import math
+import re
+from functools import partial
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.derivatives import (
-    FEWEST,
-    UPSIDE_DOWN,
-    known_functions,
-    looked_up,
-    named,
-)
 from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
+    jacobian,
     same,
     trial,
     wrong_entries,
 )
+from minitransformer.gradcheck.diagnosis.factors import off_by, ratio
+
+FEWEST = 6  # entries that a fit of one constant has to explain
+ALL = "{}"  # what is said of all entries, not of some alone
 
 
-def wrong_derivative(evidence, plainly=False):
-    """tanh′, σ′ and the like with a term, a factor or a square missing, or taken at y for x.
+def wrong_derivative(evidence):
+    """The derivative that is there, and the one that should be, where both have a formula.
 
-    Args:
-        plainly: whether to say what it is and should be even if that shows no slip.
+    Where it is right on one side of a threshold of x, as for a ReLU's kin, they are of the other.
     """
-    x = evidence.inputs[evidence.name]
-    if evidence.slopes or x.size < FEWEST:
+    if not _may_be_pointwise(evidence) or (evidence.y.ndim and not is_elementwise(evidence)):
         return ""
-    elementwise = is_elementwise(evidence)
-    if not elementwise and evidence.y.ndim:
-        return ""
-    known = known_functions(evidence)
-    everywhere = np.ones(x.shape, bool)
-    if cause := _two_slopes(evidence) or _in_a_range(evidence, known):
-        return cause
-    moved = _at_another_place(evidence) if elementwise else ""
-    cause = named(evidence, known, everywhere, plainly)
-    if moved and cause.endswith(UPSIDE_DOWN):
-        return f"several causes fit: {moved}; or {cause}"
-    if moved or cause or not plainly:
-        return moved or cause
-    is_now = looked_up(evidence.analytic, evidence.dy, known, everywhere)
-    return f"it is dy times {is_now}, which is not the derivative" if is_now else ""
-
-
-def another_derivative(evidence):
-    """The derivative that is there, and the one that should be."""
-    return wrong_derivative(evidence, plainly=True)
-
-
-def only_the_diagonal(evidence):
-    """An elementwise derivative, such as y (1 − y), of a function that mixes entries: softmax."""
-    if evidence.slopes or evidence.y.shape != evidence.analytic.shape or evidence.y.size < FEWEST:
-        return ""
-    everywhere = np.ones(evidence.y.shape, bool)
-    is_now = looked_up(evidence.analytic, evidence.dy, known_functions(evidence), everywhere)
-    if not is_now or not _mixes_entries(evidence):
-        return ""
-    product = " (* where @ belongs?)" if is_now in evidence.inputs else ""
-    return (
-        f"it is dy times {is_now}, entry by entry, but each output depends on several entries of "
-        f"this input: the sum over them is missing{product}"
+    places, said = _wrong_range(evidence)
+    if said == ALL and (sides := _by_sides(evidence)):
+        return sides
+    here = evidence.analytic[places], evidence.numeric[places]
+    if not here[0].any() or not here[1].any():
+        kind = "zero and should not be" if here[1].any() else "not zero and should be"
+        return said.format(f"it is {kind}") if said != ALL else ""
+    if factor := ratio(*here, evidence.noise[places]):
+        return said.format(off_by(factor))
+    name, known = evidence.name, known_functions(evidence)
+    is_now, should_be = (
+        looked_up(gradient, evidence.dy, known, places)
+        for gradient in (evidence.analytic, evidence.numeric)
     )
+    if is_now == "1" and should_be in (f"(y/{name})", f"(1/{name}) y"):  # any factor of x is that
+        return ""
+    both = is_now and should_be
+    relation = both and _relation(evidence, is_now, should_be, known, places)
+    if not relation and said == ALL and (moved := _at_another_place(evidence)):
+        return moved
+    if not both:
+        return ""
+    relation = relation or _factor(evidence, is_now, should_be, known, places)
+    return said.format(f"it is dy times {is_now}; it should be dy times {should_be}{relation}")
 
 
-def is_elementwise(evidence):
-    """Whether each output depends on its own entry of x alone: half of dy reaches half of dx."""
-    x = evidence.inputs[evidence.name]
-    if evidence.y.shape != x.shape or x.ndim == 0:
-        return False
-    half = np.random.default_rng(0).random(x.shape) < 0.5
-    for places in (half, ~half):
-        other = trial(evidence, dy=evidence.dy * places)
-        if other is None or other.numeric[~places].any() or other.analytic[~places].any():
-            return False
-    return True
+def _relation(evidence, is_now, should_be, known, places):
+    """How the derivative that is there comes from the right one, in words."""
+    name, last = evidence.name, should_be.split()[-1]
+    inverted = should_be.removesuffix(last) + f"(1 − {last})"
+    analytic, numeric = evidence.analytic[places], evidence.numeric[places]
+    of_y = partial(re.sub, rf"(?<!\w){re.escape(name)}(?![a-z])", "y")
+    square = np.broadcast_to(evidence.dy**2, places.shape)[places]
+    for comes_so, words in (
+        (is_now == "1", "dy is handed on as it is, the derivative is left out"),
+        (is_now == should_be.replace("²", ""), "a square is missing"),
+        (is_now.replace("<", ">") == should_be, "the condition is the wrong way round"),
+        (is_now == inverted and len(np.unique(known.get(last))) == 2, f"{last} is inverted"),
+        (of_y(is_now) == should_be, f"{name} in place of y"),
+        (is_now == of_y(should_be), f"y in place of {name}"),
+        (is_now.replace("+", "−") == should_be.replace("+", "−"), "a sign is wrong"),
+        (
+            ratio(analytic * numeric, square),
+            "it is upside down, multiplied where it has to be divided",
+        ),
+    ):
+        if comes_so:
+            return f": {words}"
+    return ""
 
 
-def _mixes_entries(evidence):
-    """Whether half of dy reaches, well above all noise, the other half of dx."""
-    half = np.random.default_rng(0).random(evidence.dy.shape) < 0.5
-    other = trial(evidence, dy=evidence.dy * half)
-    return other is not None and bool(
-        np.abs(other.numeric[~half]).max(initial=0) > 1e-3 * np.abs(other.numeric).max()
-    )
+def _factor(evidence, is_now, should_be, known, places):
+    """The one factor that is missing, or too many, in words."""
+    for numerator, denominator, verdict in (
+        (evidence.numeric, evidence.analytic, "missing"),
+        (evidence.analytic, evidence.numeric, "too many"),
+    ):
+        factor = looked_up(numerator, denominator, known, places, pairs=False)
+        if factor and "/" not in factor:
+            powers = factor == evidence.name and factor in is_now + should_be
+            power = ", a power is wrong" if powers else ""
+            return f": the factor {factor} is {verdict}{power}"
+    return ": y stands where its derivative should" if is_now == "y" else ""
+
+
+def _by_sides(evidence):
+    """A factor of its own on each side of 0, as where a ReLU's kin has its slopes exchanged."""
+    x, words, product = evidence.inputs[evidence.name], [], 1.0
+    for side, name in ((x > 0, "positive"), (x < 0, "negative")):
+        factor = ratio(evidence.analytic[side], evidence.numeric[side], evidence.noise[side])
+        if not factor or side.sum() < FEWEST / 2 or math.isclose(factor, 1, rel_tol=SAME):
+            return ""
+        words.append(f"where {evidence.name} is {name} {off_by(factor)}")
+        product *= factor
+    exchanged = ": the condition is the wrong way round" if abs(product - 1) < SAME else ""
+    return ", ".join(words) + exchanged
 
 
 def _at_another_place(evidence):
@@ -93,54 +118,153 @@ def _at_another_place(evidence):
         (-evidence.inputs[evidence.name], "the derivative is taken at −x: a sign is wrong"),
     ):
         there = evidence.again({**evidence.inputs, evidence.name: value}, evidence.dy)
-        if there is not None and there.numeric.any() and same(there.numeric, evidence.analytic):
+        if there and there.numeric.any() and same(there.numeric, evidence.analytic):
             return words
     return ""
 
 
-def _two_slopes(evidence):
-    """A constant slope on each side of 0, as for ReLU and its kin, and which they should be."""
-    x, words = evidence.inputs[evidence.name], []
-    sides = (("positive", x > 0), ("negative", x < 0))
-    for _, side in sides:
-        if side.sum() < 3:
-            return ""
-    slopes = []
-    for _, side in sides:
-        dy = np.broadcast_to(evidence.dy, x.shape)[side]
-        for gradient in (evidence.analytic[side], evidence.numeric[side]):
-            c = (gradient * dy).sum() / (dy * dy).sum()
-            if not same(gradient, c * dy, evidence.noise[side]):
-                return ""
-            slopes.append(float(c) if abs(c) > 1e-9 else 0.0)
-    for (name, _), now, should_be in zip(sides, slopes[::2], slopes[1::2], strict=True):
-        if abs(now - should_be) > SAME:
-            where = f"where {evidence.name} is {name}"
-            words.append(f"{where} it is {now:.5g} dy and should be {should_be:.5g} dy")
-    crossed = np.allclose(slopes[::2], slopes[:0:-2], atol=1e-5) and len(words) == 2
-    return ", ".join(words) + (": the condition is the wrong way round" if crossed else "")
-
-
-def _in_a_range(evidence, known):
-    """Right on one side of a threshold of x, as for a ReLU's kin, and wrong on the other."""
-    wrong = wrong_entries(evidence)
-    where = _range_of(evidence, wrong)
-    if not where or not _also_elsewhere(evidence, where):
+def part_of_a_derivative(evidence):
+    """A factor or a term of it missing or too many, or of what it is the formula alone."""
+    if not _may_be_pointwise(evidence):
         return ""
-    here = evidence.analytic[wrong], evidence.numeric[wrong]
-    if not here[0].any() or not here[1].any():
-        kind = "zero and should not be" if here[1].any() else "not zero and should be"
-        return f"{where} it is {kind}; elsewhere it is right"
-    factor = float((here[0] * here[1]).sum() / (here[1] * here[1]).sum())
-    if factor and same(here[0] / factor, here[1]):
-        times = max(abs(factor), 1 / abs(factor))
-        if abs(factor + 1) < 1e-5:
-            return f"{where} its sign is wrong; elsewhere it is right"
-        large = "large" if abs(factor) > 1 else "small"
-        sign = " and of the wrong sign" if factor < 0 else ""
-        return f"{where} it is {times:.6g} times too {large}{sign}; elsewhere it is right"
-    cause = named(evidence, known, wrong)
-    return f"{where} {cause}; elsewhere it is right" if cause else ""
+    dy, analytic, numeric = evidence.dy, evidence.analytic, evidence.numeric
+    known, everywhere = known_functions(evidence), np.ones(numeric.shape, bool)
+    elementwise = is_elementwise(evidence)
+    if evidence.y.ndim and not elementwise:
+        is_now = (
+            elementwise is False
+            and dy.shape == analytic.shape
+            and looked_up(analytic, dy, known, everywhere)
+        )
+        return is_now and (
+            f"it is dy times {is_now}, entry by entry, but each output depends on several entries "
+            "of this input: the sum over them is missing"
+        )
+    places, said = _wrong_range(evidence)
+    if factor := ratio(analytic[places], numeric[places], evidence.noise[places]):
+        return said.format(off_by(factor))
+    for target, by, words in (
+        (numeric, analytic, "the factor {} is missing"),
+        (analytic, numeric, "the factor {} is too many"),
+        (numeric - analytic, dy, "the term {}, times dy, is missing or has a wrong factor or sign"),
+        (analytic, dy, "it is dy times {}, which is not the derivative"),
+    ):
+        if found := looked_up(target, by, known, places):
+            return said.format(words.format(found))
+    return ""
+
+
+def _may_be_pointwise(evidence):
+    return not evidence.slopes and evidence.inputs[evidence.name].size >= FEWEST
+
+
+def _wrong_range(evidence):
+    """The entries that are wrong, where they lie on one side of a threshold of x and some more are
+    right, and what is said of them; else all."""
+    wrong = wrong_entries(evidence)
+    where = _range_of(evidence, wrong) if wrong.mean() <= 4 / 5 else ""
+    if "about" in where:  # it has to be that side for another x, too: no chance of these few
+        x = evidence.inputs[evidence.name]
+        mixed = np.random.default_rng(1).permutation(x.ravel()).reshape(x.shape)
+        other = trial(evidence, **{evidence.name: mixed})
+        there = _range_of(other, wrong_entries(other)) if other else ""
+        where = where if there.split("about")[0] == where.split("about")[0] else ""
+    if where:
+        return wrong, f"{where} {{}}; elsewhere it is right"
+    return np.ones(wrong.shape, bool), ALL
+
+
+def known_functions(evidence):
+    """What derivatives are made of, by name, simplest first."""
+    n, x, y = evidence.name, evidence.inputs[evidence.name], evidence.y
+    like_x, given = y.shape == x.shape, arrays(evidence)
+    arguments = {n: x} | ({"y": y} if like_x else {})
+    others = {}
+    for name, other in given.items():
+        if name != n and other.dtype.kind in "fiub" and 0 < other.ndim <= x.ndim:
+            with contextlib.suppress(ValueError):  # which cannot be broadcast
+                others[name] = np.broadcast_to(other, x.shape).astype(float)
+    arguments |= others
+    found = {"1": np.ones_like(x)}
+    for name, a in arguments.items():
+        found |= {name: a, f"(1 − {name})": 1 - a, f"(1 + {name})": 1 + a, f"{name}²": a * a}
+        found |= {f"(1 − {name}²)": 1 - a * a, f"(1 + {name}²)": 1 + a * a}
+        found |= {f"(1/{name})": 1 / a, f"1/(1 − {name})": 1 / (1 - a)}
+    for name, a in arguments.items():
+        found |= {f"({name} > 0)": (a > 0) * 1.0, f"({name} < 0)": (a < 0) * 1.0}
+        found |= {f"sign({name})": np.sign(a)}
+    s, density = 1 / (1 + np.exp(-x)), np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    cumulated = np.vectorize(lambda v: (1 + math.erf(v / math.sqrt(2))) / 2, otypes=[float])(x)
+    found |= {f"σ({n})": s, f"(1 − σ({n}))": 1 - s, f"tanh({n})": np.tanh(x)}
+    found |= {f"(1 − tanh²({n}))": 1 - np.tanh(x) ** 2, f"φ({n})": density, f"Φ({n})": cumulated}
+    found |= {f"exp({n})": np.exp(x), f"exp(−{n})": np.exp(-x), f"sin({n})": np.sin(x)}
+    found |= {f"cos({n})": np.cos(x), f"log|{n}|": np.log(np.abs(x)), f"√|{n}|": np.abs(x) ** 0.5}
+    if like_x:
+        found |= {"exp(y)": np.exp(y), f"(y/{n})": y / x, f"(1 − y/{n})": 1 - y / x}
+        found |= {"(1 − exp(y))": 1 - np.exp(y)}
+    p = np.exp(x - x.max(axis=-1, keepdims=True))
+    found["softmax"] = p = p / p.sum(axis=-1, keepdims=True)
+    found |= {"(1 − softmax)": 1 - p, "log softmax": np.log(p)}
+    for name, ids in given.items():
+        fits = ids.dtype.kind in "iu" and ids.shape == x.shape[:-1]
+        if fits and ((ids >= 0) & (ids < x.shape[-1])).all():
+            one_hot = np.eye(x.shape[-1])[ids]
+            found |= {f"one-hot({name})": one_hot, f"(softmax − one-hot({name}))": p - one_hot}
+    for name, a in others.items():
+        found |= {f"({n} − {name})": x - a, f"sign({n} − {name})": np.sign(x - a)}
+        found |= {f"(σ({n}) − {name})": s - a, f"(softmax − {name})": p - a}
+        found |= {f"(y − {name})": y - a} if like_x else {}
+    return {name: f for name, f in found.items() if np.isfinite(f).all() and f.any()}
+
+
+def looked_up(target, dy, known, places, pairs=True):
+    """The words for ``target`` = constant · dy · product of two known functions, or empty."""
+    wanted = target[places]
+    if not wanted.any() or wanted.size < FEWEST:
+        return ""
+    names = list(known)
+    table = np.stack([known[name][places] for name in names])  # (K, N)
+    factors = [(i, j) for i in range(len(names) if pairs else 1) for j in range(i, len(names))]
+    factors.sort(key=lambda pair: (pair[0] > 0, pair[1]))  # single functions first
+    left, right_ = (np.array(side) for side in zip(*factors, strict=True))
+    products = table[left] * table[right_] * np.broadcast_to(dy, target.shape)[places]  # (P, N)
+    power = (products * products).sum(axis=-1)
+    with np.errstate(all="ignore"):
+        c = products @ wanted / power
+        error = np.abs(c[:, None] * products - wanted).max(axis=-1)
+    close = np.flatnonzero(error <= 1e-4 * np.abs(wanted).max())
+    close = [k for k in close if same(c[k] * products[k], wanted)]
+    if not close:
+        return ""
+    best = min(close, key=lambda k: (factors[k][0] > 0, k > 0 and not _simple(c[k]), k))
+    i, j = factors[best]
+    words = " ".join(dict.fromkeys(n for n in (names[i], names[j]) if n != "1"))
+    if i == j and names[i] != "1":
+        words = f"{names[i]} squared"
+    return _in_words(c[best], words)
+
+
+def _simple(c):
+    return any(abs(abs(c) * k - round(abs(c) * k)) < 1e-6 * k for k in (1, 2, 3)) and abs(c) > 0.3
+
+
+def _in_words(c, words):
+    sign, size = ("−" if c < 0 else ""), abs(c)
+    if abs(size - 1) < 1e-5:
+        return f"{sign}{words or 1}"
+    return f"{sign}{size:.5g}{' ' if words else ''}{words}"
+
+
+def is_elementwise(evidence):
+    """Whether each output depends, but for noise, on its own entry of x alone; None if unknown."""
+    x = evidence.inputs[evidence.name]
+    if evidence.y.shape != x.shape or x.ndim == 0:
+        return False
+    moves = jacobian(evidence)
+    if moves is None:
+        return None
+    moves = np.abs(moves.reshape(x.size, x.size))
+    return bool((moves - np.diag(np.diag(moves))).max() <= 1e-3 * moves.max())
 
 
 def _range_of(evidence, places):
@@ -156,28 +280,13 @@ def _range_of(evidence, places):
     return ""
 
 
-def _also_elsewhere(evidence, where):
-    """Whether entries of another x are wrong on that same side: no chance of these few."""
-    if "about" not in where:
-        return True
-    x = evidence.inputs[evidence.name]
-    mixed = np.random.default_rng(1).permutation(x.ravel()).reshape(x.shape)
-    other = trial(evidence, **{evidence.name: mixed})
-    if other is None:
-        return False
-    return _range_of(other, wrong_entries(other)).split("about")[0] == where.split("about")[0]
-
-
 def threshold(x, places):
     """The words for ``places`` as those where x lies on one side of a threshold, or empty."""
     inside, outside = x[places], x[~places]
     if min(inside.size, outside.size) < 3:
         return ""
     for a, b, name in ((inside, outside, "x"), (np.abs(inside), np.abs(outside), "|x|")):
-        for low, high, negative, side in (
-            (a, b, "negative", "below"),
-            (b, a, "positive", "above"),
-        ):
+        for low, high, negative, side in ((a, b, "negative", "below"), (b, a, "positive", "above")):
             if low.max() < high.min():
                 if low.max() <= 0 <= high.min() and name == "x":
                     return f"where x is {negative}"

@@ -11,7 +11,7 @@ import contextlib
 import linecache
 import operator
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -101,9 +101,14 @@ class Made:
 
     def again(self, operands, held):
         """The result for other operands, but for those at the positions in ``held``."""
+        return replace(self, operands=operands).of({p: self.operand(p) for p in held})
+
+    def of(self, instead):
+        """The result for these operands, but for others by their positions."""
+        operands = self.operands
+        for position, value in instead.items():
+            operands = put(operands, position, value)
         options = {key: value for key, value in self.options.items() if key != "out"}
-        for position in held:
-            operands = put(operands, position, self.operand(position))
         return self.function(*operands, **options)
 
     def part(self, position):
@@ -134,7 +139,7 @@ class Watch:
     Args:
         inputs: those that are watched, by name.
         made: the operations as they were made first; where it is empty, they are put into it.
-        change: ``change(number, operands, options, result)``, the result of an operation instead,
+        change: ``change(number, operands, result)``, the result of an operation instead,
             or None to leave it; not called where they are put into ``made``.
     """
 
@@ -152,7 +157,7 @@ class Watch:
         number, self._count = self._count, self._count + 1
         if number >= len(self._made) or self._made[number].place.name != name:
             raise OtherOperations
-        changed = self._change(number, before, options, result)
+        changed = self._change(number, before, result)
         if changed is None:
             return result
         if "out" in options:

@@ -2,93 +2,57 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.experiments import (
-    arrays,
-    wrong_entries,
-)
+from minitransformer.gradcheck.diagnosis.experiments import arrays, wrong_entries
+from minitransformer.gradcheck.diagnosis.factors import off_by, ratio
 from minitransformer.gradcheck.diagnosis.pointwise import threshold
 
 
-def has_gates(evidence):
-    """Whether weights hold the gates of a recurrent cell, beside or behind one another.
-
-    The recurrent one is (H, 3 H) or (H, 4 H), or (3, H, H), and another input has its gates, too.
-    """
-    given = list(arrays(evidence).values())
-    for u in given:
-        beside = u.ndim == 2 and max(u.shape) in (3 * min(u.shape), 4 * min(u.shape))
-        if beside and sum(max(u.shape) in x.shape for x in given) > 1:
-            return True
-        behind = u.ndim == 3 and len(u) in (3, 4) and u.shape[1] == u.shape[2]
-        if behind and sum(len(x) == len(u) and x.ndim in (2, 3) for x in given) > 1:
-            return True
-    return False
-
-
 def where(evidence):
-    """``N of its N entries are wrong``, and their gate, tap, step, row or side of a threshold."""
+    """``N of its N entries are wrong``, and on which slices or side of a threshold they are."""
     wrong = wrong_entries(evidence)
     text = f"{counted(wrong, evidence.slopes)} are wrong"
     if evidence.slopes or not wrong.ndim:
         return text
-    if gate := _gate(evidence, wrong):
-        return f"{text}, {gate}"
-    for axis in range(wrong.ndim):
-        rest = tuple(a for a in range(wrong.ndim) if a != axis)
-        places = np.flatnonzero(wrong.any(axis=rest))
-        size = wrong.shape[axis]
-        listed = ", ".join(str(place) for place in places)
-        if wrong.ndim > 1 and (len(places) <= size // 2):
-            repeated = _repeated(evidence, axis, places)
-            if wrong.ndim == 3 and axis == 0 and size in (3, 4) and has_gates(evidence):
-                repeated = f", of the {size} gates"
-            return f"{text}, all of them at {listed} on axis {axis}{repeated}"
-        if wrong.ndim > 1 and len(places) == size - 1:
-            spared = next(i for i in range(size) if i not in places)
-            which = ", the last" if spared == size - 1 else ", the first" if spared == 0 else ""
-            return f"{text}, none of them at {spared} on axis {axis}{which}"
+    if wrong.ndim > 1 and (places := slices(wrong)):
+        factor = ratio(evidence.analytic[wrong], evidence.numeric[wrong], evidence.noise[wrong])
+        there = f": there {off_by(factor)}" if factor and wrong.sum() > 2 else ""
+        return f"{text}, {places}{_repeated(evidence, wrong) or there}"
     side = threshold(evidence.inputs[evidence.name], wrong)
     return f"{text}, all {side}" if side else text
 
 
-def _repeated(evidence, axis, places):
-    """Whether they are the token ids that occur more than once."""
+def slices(wrong, whole=False):
+    """``all of them at 0 to 3 on axis 1``, ``none of them at 0 on axis 0, the first``; or empty.
+
+    Args:
+        whole: whether all entries there have to be wrong.
+    """
+    for axis, size in enumerate(wrong.shape):
+        rest = tuple(a for a in range(wrong.ndim) if a != axis)
+        some = wrong.any(axis=rest)
+        if whole and not np.array_equal(some, wrong.all(axis=rest)):
+            continue
+        spared = size > 2 and some.sum() == size - 1
+        at = np.flatnonzero(some != spared)
+        ends = {0: ", the first", size - 1: ", the last"}.get(at[0], "") if len(at) == 1 else ""
+        together = 2 < len(at) < size and at[-1] - at[0] == len(at) - 1
+        if len(at) and (spared or together or len(at) <= size // 2):
+            listed = f"{at[0]} to {at[-1]}" if together else ", ".join(map(str, at))
+            return f"{'none' if spared else 'all'} of them at {listed} on axis {axis}{ends}"
+    return ""
+
+
+def _repeated(evidence, wrong):
+    """Whether the wrong rows are those of the token ids that occur more than once."""
+    places = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))
     for name, ids in arrays(evidence).items():
-        if axis == 0 and ids.dtype.kind in "iu":
+        if ids.dtype.kind in "iu":
             values, counts = np.unique(ids, return_counts=True)
-            if set(places) <= set(values[counts > 1]) and len(places) == (counts > 1).sum():
+            if np.array_equal(places, values[counts > 1]):
                 return f", which occur more than once in {name}: are their gradients added up?"
     return ""
 
 
-def _gate(evidence, wrong):
-    """Which of the gates that stand beside one another in a recurrent cell's weights."""
-    if not evidence.y.ndim or evidence.y.shape[-1] < 2:
-        return ""
-    hidden = evidence.y.shape[-1]
-    for axis in reversed(range(wrong.ndim)):
-        for gates in (3, 4):
-            if wrong.shape[axis] != gates * hidden:
-                continue
-            rest = tuple(a for a in range(wrong.ndim) if a != axis)
-            columns = wrong.any(axis=rest) if rest else wrong
-            bad = np.flatnonzero(columns.reshape(gates, hidden).any(axis=-1))
-            if len(bad) == gates:
-                return ""
-            ordinals = " and ".join(("first", "second", "third", "fourth")[g] for g in bad)
-            zero = not evidence.analytic.compress(
-                np.repeat(np.isin(range(gates), bad), hidden), axis
-            ).any()
-            left = ", which are zero: is it left out?" if zero else ""
-            return (
-                f"all of them in the columns of the {ordinals} of {gates} gates, "
-                f"{int(bad[0]) * hidden} to {(int(bad[-1]) + 1) * hidden - 1} on axis {axis}{left}"
-            )
-    return ""
-
-
 def counted(wrong, slopes):
-    of_all = (
-        f"of the slopes along {wrong.size} directions" if slopes else f"of its {wrong.size} entries"
-    )
-    return f"{np.count_nonzero(wrong)} {of_all}"
+    every = f"the slopes along {wrong.size} directions" if slopes else f"its {wrong.size} entries"
+    return f"{np.count_nonzero(wrong)} of {every}"

@@ -84,7 +84,6 @@ SAYS = {
     "mean in place of sum": (BARE, rf"{TIMES}.*({SIZE})", r"\bmean\b.*\bsum"),
     "factor in a branch": (TIMES, r"negative|branch|condition|where x", SCALED),
     "factor in a part": (
-        r"at 0, 1, .* it is 1.41421 times too small, the others are right",
         r"\bpart\b|some of|columns",
         TIMES,
     ),
@@ -219,7 +218,6 @@ SAYS = {
     "gates exchanged": (r"exchanged|swapped|\border\b",),
     "gate derivative": (r"\bgates?\b|quarter|derivative", INSTEAD),
     "sign in a gate": (
-        r"at 0 of the gates the sign is wrong",
         r"\bsign\b|\bgates?\b|quarter",
     ),
     # Time
@@ -256,7 +254,7 @@ SAYS = {
     "tap wrong": (r"\btaps?\b",),
     "tap left out": (
         r"\btaps?\b",
-        r"zero where it should not be: at 2 on axis 3, the last",
+        r"zero where it should not be, all of them at 2 on axis 3, the last",
         GONE,
         SOME_TIMES,
     ),
