@@ -10,12 +10,12 @@ from minitransformer.models.token_model import TokenModel
 OF_X = "embedding positions"
 MUTANTS = {
     "words are learned from what they are predicted by alone": (
-        LanguageModel.features_backward,
-        {"self.embedding.backward(dx, embedding_cache)": "pass"},
+        TokenModel._embed_backward,
+        {"embedding.backward(dx, embedding_cache)": "pass"},
         "embedding",
     ),
     "dropout of words and positions is passed over": (
-        LanguageModel.features_backward,
+        TokenModel._embed_backward,
         {"dx = dropout_backward(dx, dropout_cache)": "pass"},
         OF_X,
     ),
