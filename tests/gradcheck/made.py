@@ -15,10 +15,11 @@ KINDS = {  # as in battery.says; of the gradients as a function of dy, that of o
 class MadeWrong:
     """The backward of a pair with generic slips, the first gradient's of kind number ``first``.
 
-    The next gradient has the next kind that makes sense of its shape.
+    The next gradient has the next kind that makes another gradient of it.
 
     Attributes:
-        kinds: of the slip in each gradient, by its position among those of backward.
+        kinds: of the slip in each gradient, by its position among those of backward; None for one
+            that no slip changes. Gradients of None are left alone.
     """
 
     def __init__(self, backward, first):
@@ -28,29 +29,34 @@ class MadeWrong:
 
     def __call__(self, dy, cache):
         def of(dy):
-            return gradients(self.backward(dy, cache))
+            result = self.backward(dy, cache)
+            return tuple(result) if isinstance(result, tuple | list) else (result,)
 
         right = of(dy)
         if not self.kinds:
-            self.kinds = self._chosen(right, dy)
+            self._choose(right, of, dy)
         return tuple(
-            KINDS[self.kinds[i]](of, dy, i) if i in self.kinds else gradient
+            KINDS[self.kinds[i]](of, dy, i) if self.kinds.get(i) else gradient
             for i, gradient in enumerate(right)
         )
 
-    def _chosen(self, right, dy):
-        kinds, at = {}, self.first
+    def _choose(self, right, of, dy):
+        at = self.first
         for i, gradient in enumerate(right):
             if gradient is None:
                 continue
-            order = (list(KINDS) * 2)[at % len(KINDS) :]
-            kinds[i] = next(kind for kind in order if makes_sense(kind, gradient, dy))
-            at = list(KINDS).index(kinds[i]) + 1
-        return kinds
+            order = [*KINDS, *KINDS][at % len(KINDS) :]
+            differs = (
+                kind
+                for kind in order
+                if makes_sense(kind, gradient, dy) and not same(KINDS[kind](of, dy, i), gradient)
+            )
+            self.kinds[i] = next(differs, None)
+            at = order.index(self.kinds[i]) + at + 1 if self.kinds[i] else at
 
 
-def gradients(result):
-    return tuple(result) if isinstance(result, tuple | list) else (result,)
+def same(a, b):
+    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-6, atol=0)
 
 
 def makes_sense(kind, gradient, dy):
