@@ -18,6 +18,7 @@ def square_backward(dy, x):
 SQUARE = Right("square", square, square_backward, normal((2, 5)))
 PAIRS += [
     SQUARE,
+    Wrong(SQUARE, {"* dy": "* dy * dy"}, "dx", "dy twice", "dy comes in twice"),
     Wrong(SQUARE, {"2 * x": "x"}, "dx", "factor", "the 2 is forgotten, with a batch of 2"),
     Wrong(SQUARE, {"2 * x": "2"}, "dx", "factor x forgotten", "x is forgotten"),
     Wrong(SQUARE, {"2 * x": "2 * x * x"}, "dx", "derivative at y", "2 y for 2 x"),
@@ -68,6 +69,7 @@ def exp_backward(dy, y):
 EXP = Right("exp", exp, exp_backward, normal((3, 5)))
 PAIRS += [
     EXP,
+    Wrong(EXP, {"* y": "* np.log(y)"}, "dx", "derivative at x", "x for y"),
     Wrong(EXP, {"* y": "* np.exp(y)"}, "dx", "derivative at y", "exp is taken of y"),
     Wrong(EXP, {" * y": ""}, "dx", "derivative left out", "dy is handed on as it is"),
 ]

@@ -30,6 +30,7 @@ SQUARE_MSE = Right("mean square error, 2 × 4", mse, mse_backward, normal((2, 4)
 PAIRS += [
     MSE,
     SQUARE_MSE,
+    Wrong(MSE, {" * dy": ""}, "dx dtarget", "dy forgotten", "dy is forgotten"),
     Wrong(MSE, {" / error.size": ""}, "dx dtarget", "factor of a size", "not divided by the size"),
     Wrong(MSE, {"error.size": "len(error)"}, "dx dtarget", "factor of a size", "only by the batch"),
     Wrong(MSE, {"dx, -dx": "dx, None"}, "dtarget", "gradient left out", "the target has none"),
