@@ -17,6 +17,7 @@ from minitransformer.layers.linear import linear
 def test_every_gradient_is_right(case, seed):
     report = case.check(seed)
     assert report.right, f"{case.name}\n{report}"
+    assert not report.warnings
     assert not any(tensor.vacuous for tensor in report.tensors)
 
 

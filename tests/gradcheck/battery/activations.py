@@ -24,7 +24,6 @@ def relu_backward(dy, x):
 RELU = Right("relu", relu, relu_backward, away((3, 7)))
 PAIRS += [
     RELU,
-    Wrong(RELU, {"dy * (x > 0)": "1.0 * (x > 0)"}, "dx", "dy forgotten", "dy is forgotten"),
     Wrong(RELU, {" * (x > 0)": ""}, "dx", "condition wrong", "dy passes where x is negative, too"),
     Wrong(RELU, {"x > 0": "dy > 0"}, "dx", "condition wrong", "the sign of dy is asked, not of x"),
     Wrong(RELU, {"x > 0": "x < 0"}, "dx", "condition wrong", "dy passes where x is negative"),
@@ -66,7 +65,6 @@ PAIRS += [
     Wrong(ELU, {"y + 0.7": "y"}, "dx", "term missing", "the slope is y, without α"),
     Wrong(ELU, {"y + 0.7": "np.exp(x)"}, "dx", "factor in a branch", "α is forgotten"),
     Wrong(ELU, {"y + 0.7": "0.7 * np.exp(y)"}, "dx", "derivative at y", "exp is taken of y"),
-    Wrong(ELU, {"dy * np": "np"}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 
@@ -88,7 +86,6 @@ PAIRS += [
           "x is not differentiated"),
     Wrong(GELU, {" * inner": ""}, "dx", "inner derivative missing", "no derivative inside tanh"),
     Wrong(GELU, {"3 * ": ""}, "dx", "inner derivative missing", "the 3 of the cube is forgotten"),
-    Wrong(GELU, {"dy * 0.5": "dy"}, "dx", "factor", "the half is forgotten"),
     Wrong(GELU, {"t * t": "t"}, "dx", "power wrong", "1 − tanh for 1 − tanh²"),
     Wrong(GELU, {"1 + t + ": ""}, "dx", "term missing", "the first term is missing"),
 ]
@@ -129,7 +126,6 @@ PAIRS += [
     Wrong(SILU, {" + x * s * (1 - s)": ""}, "dx", "term missing", "σ′ is left out"),
     Wrong(SILU, {"s + x * s": "x * s"}, "dx", "term missing", "the factor x is not differentiated"),
     Wrong(SILU, {"x * s * (1 - s)": "s * (1 - s)"}, "dx", "term wrong", "x before σ′ is forgotten"),
-    Wrong(SILU, {"dy * (": "("}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 
@@ -148,7 +144,6 @@ PAIRS += [
     Wrong(SOFTPLUS, {"sigma(x)": "sigma(softplus(x)[0])"}, "dx", "derivative at y",
           "σ is taken at y"),
     Wrong(SOFTPLUS, {"sigma(x)": "sigma(x) * (1 - sigma(x))"}, "dx", "differentiated twice", "σ′"),
-    Wrong(SOFTPLUS, {"dy * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 
@@ -171,7 +166,6 @@ PAIRS += [
     Wrong(TANH, {"1 - y": "-y"}, "dx", "term missing", "−y² without the 1"),
     Wrong(TANH, {"1 - y": "1 + y"}, "dx", "sign of a term", "1 + y² for 1 − y²"),
     Wrong(TANH, {"1 - y * y": "y * (1 - y)"}, "dx", "derivative of another function", "σ′"),
-    Wrong(TANH, {"dy * (1 - y * y)": "1 - y * y"}, "dx", "dy forgotten", "dy is forgotten"),
     Wrong(TANH, {" * (1 - y * y)": ""}, "dx", "derivative left out", "dy is handed on as it is"),
 ]
 
@@ -195,8 +189,6 @@ PAIRS += [
     Wrong(SIGMOID, {"y * (1 - y)": "sigma(y) * (1 - sigma(y))"}, "dx", "derivative at y",
           "σ′ is taken at y"),
     Wrong(SIGMOID, {"1 - y": "1 - y * y"}, "dx", "power wrong", "y (1 − y²)"),
-    Wrong(SIGMOID, {"1 - y": "y - 1"}, "dx", "sign", "y (y − 1)"),
-    Wrong(SIGMOID, {"dy * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 
@@ -254,7 +246,6 @@ PAIRS += [
     SWISH,
     Wrong(SWISH, {"beta * dz": "dz"}, "dx", "inner derivative missing", "β is missing in dx"),
     Wrong(SWISH, {"(x * dz)": "dz"}, "dbeta", "inner derivative missing", "x is missing in dβ"),
-    Wrong(SWISH, {".sum(0)": ""}, "dbeta", "sum forgotten", "dβ is not summed over the batch"),
     Wrong(SWISH, {".sum(0)": ".mean(0)"}, "dbeta", "mean in place of sum", "dβ is a mean"),
     Wrong(SWISH, {".sum(0)": ".sum()"}, "dbeta", "sum over too much", "dβ is summed over features"),
 ]

@@ -18,13 +18,11 @@ def square_backward(dy, x):
 SQUARE = Right("square", square, square_backward, normal((2, 5)))
 PAIRS += [
     SQUARE,
+    Wrong(SQUARE, {"* dy": "* dy * dy"}, "dx", "dy twice", "dy comes in twice"),
     Wrong(SQUARE, {"2 * x": "x"}, "dx", "factor", "the 2 is forgotten, with a batch of 2"),
     Wrong(SQUARE, {"2 * x": "2"}, "dx", "factor x forgotten", "x is forgotten"),
-    Wrong(SQUARE, {" * dy": ""}, "dx", "dy forgotten", "dy is forgotten"),
     Wrong(SQUARE, {"2 * x": "2 * x * x"}, "dx", "derivative at y", "2 y for 2 x"),
-    Wrong(SQUARE, {"2 * x": "-2 * x"}, "dx", "sign", "the sign is wrong"),
     Wrong(SQUARE, {"return ": ""}, "dx", "gradient left out", "the return is forgotten"),
-    Wrong(SQUARE, {"* dy": "* dy * dy"}, "dx", "dy twice", "dy comes in twice"),
 ]
 
 
@@ -40,7 +38,6 @@ CUBE = Right("cube", cube, cube_backward, normal((4, 4)))
 PAIRS += [
     CUBE,
     Wrong(CUBE, {"x**2": "x"}, "dx", "power wrong", "3 x for 3 x²"),
-    Wrong(CUBE, {"3 * x**2": "x**2"}, "dx", "factor", "the 3 is forgotten"),
     Wrong(CUBE, {"x**2": "x**3"}, "dx", "power wrong", "3 x³ for 3 x²"),
 ]
 
@@ -57,7 +54,6 @@ FOURTH = Right("fourth power, batch of 4, width 16", fourth, fourth_backward, no
 PAIRS += [
     FOURTH,
     Wrong(FOURTH, {"4 * ": ""}, "dx", "factor", "the 4 is forgotten, with a batch of 4"),
-    Wrong(FOURTH, {"4 * ": "2 * "}, "dx", "factor", "2 for 4"),
 ]
 
 
@@ -73,9 +69,9 @@ def exp_backward(dy, y):
 EXP = Right("exp", exp, exp_backward, normal((3, 5)))
 PAIRS += [
     EXP,
+    Wrong(EXP, {"* y": "* np.log(y)"}, "dx", "derivative at x", "x for y"),
     Wrong(EXP, {"* y": "* np.exp(y)"}, "dx", "derivative at y", "exp is taken of y"),
     Wrong(EXP, {" * y": ""}, "dx", "derivative left out", "dy is handed on as it is"),
-    Wrong(EXP, {"dy * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 
@@ -108,7 +104,6 @@ def sqrt_backward(dy, y):
 SQRT = Right("square root", sqrt, sqrt_backward, positive((4, 2)))
 PAIRS += [
     SQRT,
-    Wrong(SQRT, {"(2 * y)": "y"}, "dx", "factor", "the half is forgotten"),
     Wrong(SQRT, {"dy / (2 * y)": "dy * y / 2"}, "dx", "upside down", "√x / 2 for 1 / 2√x"),
     Wrong(SQRT, {"2 * y": "2 * y * y"}, "dx", "power wrong", "1 / 2x for 1 / 2√x"),
 ]
@@ -126,7 +121,6 @@ def reciprocal_backward(dy, y):
 RECIPROCAL = Right("reciprocal", reciprocal, reciprocal_backward, away((3, 4)))
 PAIRS += [
     RECIPROCAL,
-    Wrong(RECIPROCAL, {"-dy": "dy"}, "dx", "sign", "the minus is forgotten"),
     Wrong(RECIPROCAL, {"y * y": "y"}, "dx", "power wrong", "−1 / x for −1 / x²"),
     Wrong(RECIPROCAL, {"-dy * y * y": "-dy / y**2"}, "dx", "upside down", "−x² for −1 / x²"),
 ]
@@ -144,7 +138,6 @@ SINE = Right("sin 3x", sine, sine_backward, normal((3, 4)))
 PAIRS += [
     SINE,
     Wrong(SINE, {"3 * np": "np"}, "dx", "factor", "the inner 3 is forgotten, with a batch of 3"),
-    Wrong(SINE, {"3 * np": "-3 * np"}, "dx", "sign", "−cos for cos"),
     Wrong(SINE, {"3 * x": "x"}, "dx", "term wrong", "cos x for cos 3x"),
     Wrong(SINE, {"np.cos": "np.sin"}, "dx", "derivative of another function", "sin for cos"),
 ]
@@ -166,7 +159,6 @@ PAIRS += [
     Wrong(POWER, {"(p - 1)": "p"}, "dx", "power wrong", "p xᵖ for p xᵖ⁻¹"),
     Wrong(POWER, {"dy * p * x": "dy * x"}, "dx", "factor p forgotten", "p is forgotten"),
     Wrong(POWER, {" * np.log(x)": ""}, "dp", "inner derivative missing", "log x is forgotten"),
-    Wrong(POWER, {"dy * y * np": "y * np"}, "dp", "dy forgotten", "dy is forgotten in dp only"),
 ]
 
 
@@ -199,7 +191,6 @@ def quotient_backward(dy, cache):
 QUOTIENT = Right("quotient", quotient, quotient_backward, away((3, 5), (3, 5)))
 PAIRS += [
     QUOTIENT,
-    Wrong(QUOTIENT, {"-dy": "dy"}, "dz", "sign", "the minus is forgotten"),
     Wrong(QUOTIENT, {"(z * z)": "z"}, "dz", "power wrong", "z for z² below"),
     Wrong(QUOTIENT, {"-dy * x": "-dy"}, "dz", "factor x forgotten", "x is forgotten above"),
     Wrong(QUOTIENT, {"dy / z, -dy * x / (z * z)": "-dy * x / (z * z), dy / z"}, "dx dz",

@@ -33,7 +33,6 @@ PAIRS += [
           "condition wrong", "every step gets dy"),
     Wrong(GLOBAL_MAX, {"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"},
           "dx", "derivative of another function", "that of a mean"),
-    Wrong(GLOBAL_MAX, {"dy[:, None], axis": "1.0, axis"}, "dx", "dy forgotten", "dy is forgotten"),
 ]
 
 

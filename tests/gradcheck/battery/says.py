@@ -239,7 +239,7 @@ SAYS = {
     ),
     "first step only": (r"(first|one) (step|position)|overwritten|\+=",),
     "first step left out": (
-        r"first (step|position)|ends early|stops|step 0|that step left out",
+        r"first (step|position|index)|ends early|stops|step 0|that step left out",
         SOME_TIMES,
     ),
     "later steps forgotten": (r"later|steps? after|cumulative|\bsum\b",),

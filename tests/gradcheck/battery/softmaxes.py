@@ -87,10 +87,7 @@ TEMPERED = Right("softmax with a temperature", tempered, tempered_backward, temp
 PAIRS += [
     TEMPERED,
     Wrong(TEMPERED, {"dz / tau": "dz"}, "dx", "factor", "τ is forgotten in dx"),
-    Wrong(TEMPERED, {"-(dz": "(dz"}, "dtau", "sign", "the minus is forgotten"),
     Wrong(TEMPERED, {"tau**2": "tau"}, "dtau", "factor", "τ for τ²"),
-    Wrong(TEMPERED, {"(dz * x).sum()": "(dz * x).sum(-1)"}, "dtau", "sum forgotten",
-          "dτ of each row"),
 ]
 
 
@@ -135,5 +132,4 @@ PAIRS += [
           "not divided by the sum"),
     Wrong(LOG_SUM_EXP, {"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "dx",
           "derivative of another function", "as if it were the maximum"),
-    Wrong(LOG_SUM_EXP, {"dy[:, None] * ": ""}, "dx", "dy forgotten", "dy is forgotten"),
 ]

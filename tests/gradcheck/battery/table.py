@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.gradcheck.modules import module_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,10 @@ class Right:
 
     def check(self, seed=0):
         return _check(self.forward, self.backward, self.inputs, self.names, seed)
+
+    def pair(self, rng):
+        """forward, backward, inputs and names, as ``check_pair`` takes them."""
+        return self.forward, self.backward, self.inputs(rng), self.names
 
     def __str__(self):
         return self.name
@@ -86,6 +91,10 @@ class RightModule:
 
     def check(self, seed=0):
         return _check_module(self.module, self.inputs, seed)
+
+    def pair(self, rng):
+        """As that of Right, of the module as it was made."""
+        return module_pair(self.module(rng), self.inputs(rng))
 
     def __str__(self):
         return self.name

@@ -1,0 +1,454 @@
+"""Slips of the pen in the package's own backwards, each a row: what is written in place of what.
+
+Each is tried on the very case of the package that has to catch it. A newcomer's slip is a row here.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from battery.table import slipped
+
+from minitransformer.cases import CASES
+from minitransformer.layers.additive_attention import additive_attention_backward
+from minitransformer.layers.attention import (
+    multi_head_attention_backward,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.layers.bidirectional import Bidirectional, _halves
+from minitransformer.layers.convolution import convolution_backward, windows_backward
+from minitransformer.layers.dropout import dropout_backward
+from minitransformer.layers.elman import elman_cell_backward
+from minitransformer.layers.embedding import OutputProjection, embedding_backward
+from minitransformer.layers.feed_forward import feed_forward_backward
+from minitransformer.layers.gated_linear_unit import gated_linear_unit_backward
+from minitransformer.layers.gru import gru_cell_backward
+from minitransformer.layers.layer_norm import layer_norm_backward
+from minitransformer.layers.learned_positions import learned_positions_backward
+from minitransformer.layers.linear import linear_backward
+from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.positional_encoding import positional_encoding_backward
+from minitransformer.layers.recurrence import recurrence_backward
+from minitransformer.layers.relu import relu_backward
+from minitransformer.layers.residual import residual_backward
+from minitransformer.layers.restricted_attention import (
+    restricted_attention,
+    restricted_attention_backward,
+)
+from minitransformer.layers.sigmoid import sigmoid_backward
+from minitransformer.layers.softmax import softmax_backward
+from minitransformer.loss.consistency import consistency_backward
+from minitransformer.loss.cross_entropy import cross_entropy_backward
+from minitransformer.loss.projected_loss import projected_loss_backward
+from minitransformer.models.convolutional_translator import (
+    ConvolutionalTranslator,
+    GatedConvolution,
+)
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.recurrent_translator import RecurrentTranslator, TanhLinear
+from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
+from minitransformer.models.token_model import TokenModel
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+@dataclass(frozen=True, eq=False)
+class Slip:
+    """A function of the package with a slip.
+
+    Attributes:
+        case: the name of the case that has to catch it.
+        function: what is written otherwise, a function or a method of a class.
+        slip: the changed texts, {was: is}; each was must stand there once.
+        wrong: the gradients that are wrong then, and no others: "all", or words of which each of
+            their names has one, as ``w_hidden`` is one of ``layer.w_hidden.grad``.
+        truth: what was done wrong, in a few words.
+        says: what the diagnosis of each of them has to say. Without it none has to be known, and
+            one direction tells whether a gradient is right.
+    """
+
+    case: str
+    function: Callable
+    slip: dict
+    wrong: str
+    truth: str
+    says: str = ""
+
+    def check(self, patch):
+        """The Report of the case while the slip is made, by a pytest MonkeyPatch."""
+        write(self.function, self.slip, patch)
+        case = BY_NAME[self.case]
+        return (case if self.says else replace(case, directions=1)).check()
+
+    def found(self, names):
+        """``names`` of wrong gradients in the words of ``wrong``; those without one as they are."""
+        words = set(self.wrong.split())
+        each = [words & set(name.removesuffix(".grad").split(".")) or {name} for name in names]
+        return set().union(*each)
+
+    def __str__(self):
+        return f"{self.case}: {self.truth}"
+
+
+def write(function, changes, patch):
+    """Write a function of the package otherwise, for whoever has imported it, too."""
+    function = inspect.unwrap(function)
+    patch.setattr(function, "__code__", inspect.unwrap(slipped(function, changes)).__code__)
+
+
+LAYERS = [
+    Slip("linear", linear_backward, {"dy.sum(axis=0)": "dy.mean(axis=0)"}, "dbias",
+         "the bias has a mean", "12 times too small: 12 is N, the number of rows"),
+    Slip("linear", linear_backward, {"(dy @": "(-dy @"}, "dx", "sign", "its sign is wrong"),
+    Slip("linear", linear_backward, {"(dy @": "(-2 * dy @"}, "dx", "sign and factor",
+         "2 times too large and of the wrong sign"),
+    Slip("linear", linear_backward, {"x.reshape(-1, d_in).T @ dy": "x[-1].T @ dy[-x.shape[1] :]"},
+         "dweight", "the weight has the last sentence's only",
+         "it sums over the last index of axis 0 of dy only"),
+    Slip("linear", linear_backward,
+         {"dy.sum(axis=0)": "np.where(np.arange(d_out) == 3, np.nan, dy.sum(axis=0))"}, "dbias",
+         "NaN", "1 of its 7 entries are NaN"),
+    Slip("linear", linear_backward, {"(-1, d_in).T @ dy": "(-1, d_in).T @ dy + 0.1 * weight"},
+         "dweight", "weight decay slipped in",
+         "a term without dy is added to it: 0.1 times weight, as of weight decay"),
+    Slip("linear, no bias", linear_backward, {"dx = (dy @": "dx = (0 * dy @"}, "dx",
+         "nothing comes back", "zero everywhere"),
+    Slip("residual, post-norm", linear_backward,
+         {"x.reshape(-1, d_in).T @ dy": "dy.T @ x.reshape(-1, d_in)"}, "weight",
+         "the weight's is transposed", "transpose of the right gradient"),
+    Slip("residual, post-norm", linear_backward, {"weight.T)": "weight)"}, "dx",
+         "the weight is not transposed", "`weight` has to be transposed"),
+    Slip("residual, pre-norm", residual_backward, {"return dz,": "return 0 * dz,"}, "dx",
+         "nothing goes past the sublayer", "dy itself is missing"),
+    Slip("relu", relu_backward, {"dy * alive": "dy"}, "dx", "the mask is forgotten",
+         "where x is negative it is"),
+    Slip("relu", relu_backward, {"return dy * alive": "pass"}, "dx", "the return is forgotten",
+         "backward returned None"),
+    Slip("sigmoid", sigmoid_backward, {"dy * y * (1 - y)": "dy * y"}, "dx",
+         "σ for its derivative", "the factor (1 − y) is missing"),
+    Slip("sigmoid", sigmoid_backward, {"y * (1 - y)": "(1 - y * y)"}, "dx", "that of tanh",
+         "it is dy times (1 − y²); it should be dy times y (1 − y)"),
+    Slip("sigmoid", sigmoid_backward, {"* y * (1 - y)": "* sigmoid(y)[0] * (1 - sigmoid(y)[0])"},
+         "dx", "at y, not at x", "the derivative is taken at y; it has to be taken at x"),
+    Slip("softmax", softmax_backward, {"return weights": "return 0 * weights"}, "dx",
+         "nothing comes back", "zero everywhere"),
+    Slip("softmax", softmax_backward, {" - (dweights * weights).sum(axis=-1, keepdims=True)": ""},
+         "dx", "no sum over the row", "`weights.sum(axis=-1, keepdims=True)`"),
+    Slip("softmax", softmax_backward, {"return weights *": "return weights / len(weights) *"},
+         "dx", "divided by the batch size", "3 times too small: 3 is the batch size"),
+    Slip("dropout", dropout_backward,
+         {"* keep * scale": "* np.random.default_rng(2).permutation(keep) * scale"}, "dx",
+         "another mask", "was the dropout mask drawn again"),
+    Slip("dropout", dropout_backward, {"keep * scale": "keep"}, "dx", "not scaled",
+         "1.42857 times too small"),
+    Slip("layer_norm", layer_norm_backward,
+         {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "dx", "γ outside",
+         "a gain such as gamma is multiplied after the mean terms"),
+    Slip("layer_norm", layer_norm_backward, {" - through_mean": ""}, "dx", "no mean of dx̂",
+         "the path through `x.mean(axis=-1, keepdims=True)`"),
+    Slip("layer_norm", layer_norm_backward, {" - through_sigma": ""}, "dx", "no mean of dx̂ x̂",
+         "the path through `(centred * centred).mean(axis=-1, keepdims=True)`"),
+    Slip("layer_norm", layer_norm_backward, {" - through_mean - through_sigma": ""}, "dx",
+         "neither mean", "are taken for constants: the paths through them are missing"),
+    Slip("layer_norm", layer_norm_backward, {"dy * gamma": "dy"}, "dx", "γ forgotten",
+         "the factor `gamma` is forgotten"),
+    Slip("layer_norm", layer_norm_backward, {"through_sigma) / sigma": "through_sigma)"}, "dx",
+         "not divided by σ", "each row is off by a factor of its own"),
+    Slip("layer_norm", layer_norm_backward, {"(dy * x_hat).sum": "(dy * x_hat * sigma).sum"},
+         "dgamma", "x − μ for x̂", "in place of `x_hat`"),
+    Slip("layer_norm", layer_norm_backward, {"dx, dgamma, dbeta\n": "dx, dbeta, dgamma\n"},
+         "dgamma dbeta", "γ and β exchanged", "were two gradients exchanged?"),
+    Slip("embedding", embedding_backward,
+         {"scatter_add(dweight, ids, dx * scale)": "dweight[ids] = dx * scale"}, "dweight",
+         "the last of repeated tokens wins", "entries come more than once"),
+    Slip("embedding", embedding_backward, {"dx * scale": "dx"}, "dweight", "not scaled",
+         "2.44949 times too small: 2.44949 is √6, the root of the size of axis 1 of weight"),
+    Slip("embedding, tied to the projection", OutputProjection.backward,
+         {"self.weight.grad += dweight_transposed.T": "pass"}, "weight", "the tie is forgotten"),
+    Slip("positional_encoding", positional_encoding_backward, {"return dy": "return dy[::-1]"},
+         "dx", "the last sentence first", "it is the right gradient reversed along axis 0"),
+    Slip("learned_positions", learned_positions_backward, {"dy.sum": "dy.mean"}, "dtable",
+         "a mean over sentences", "3 times too small: 3 is the batch size"),
+    Slip("learned_positions", learned_positions_backward, {"dy.sum(axis=0)": "dy[-1]"}, "dtable",
+         "the last sentence only",
+         "it sums over the last index of axis 0 of dy only"),
+    Slip("learned_positions", learned_positions_backward,
+         {"[: dy.shape[1]]": "[-dy.shape[1] :]"}, "dtable", "the last rows for the first",
+         "its halves along axis 0 are right and in another order"),
+    Slip("feed_forward", feed_forward_backward, {"dh = relu_backward(dh, relu_cache)": "pass"},
+         "dx dw_1 db_1", "the ReLU is passed over"),
+]
+ATTENTION = [
+    Slip("attention", softmax_backward, {"return weights *": "return weights / len(weights) *"},
+         "dquery dkey", "the softmax is divided by the batch size", "3 is the batch size"),
+    Slip("attention", scaled_dot_product_attention_backward, {"_cache) * scale": "_cache)"},
+         "dquery dkey", "scores not scaled",
+         "1.73205 times too large: 1.73205 is √3, the root of the head width d_k"),
+    Slip("attention", scaled_dot_product_attention_backward,
+         {"return dquery, dkey, dvalue": "return dquery, dvalue, dkey"}, "dkey dvalue",
+         "key and value exchanged", "were two gradients exchanged?"),
+    Slip("attention", scaled_dot_product_attention_backward,
+         {"swapaxes(-1, -2) @ dy": "swapaxes(-1, -2) @ dy / 5"}, "dvalue",
+         "divided by the length", "5 times too small"),
+    Slip("attention", scaled_dot_product_attention_backward,
+         {"return dquery, dkey, dvalue": "return dquery, None, dvalue"}, "dkey", "None",
+         "backward returned None"),
+    Slip("attention, padding mask", scaled_dot_product_attention_backward,
+         {"weights.swapaxes": "(weights + 0.1 * (weights == 0)).swapaxes"}, "dvalue",
+         "masked keys, too", "leaks into padding"),
+    Slip("attention, multi-head self, causal and padding mask", multi_head_attention_backward,
+         {"merge_heads(dx) for dx": "dx.reshape(dy.shape) for dx"},
+         "dx w_query w_key w_value", "heads merged without moving their axis back"),
+    Slip("additive_attention", additive_attention_backward, {"(v * (1 - hidden * hidden))": "v"},
+         "dquery dkey of_query of_key", "tanh is passed over"),
+    Slip("additive_attention", additive_attention_backward,
+         {"softmax_backward(dweights, softmax_cache)": "weights * dweights"},
+         "dquery dkey of_query of_key dv", "softmax is passed over"),
+    Slip("additive_attention", additive_attention_backward,
+         {"dscores.reshape(-1) @ hidden": "weights.reshape(-1) @ hidden"}, "dv", "dv of weights"),
+    Slip("additive_attention", additive_attention_backward, {"dz.sum(axis=1)": "dz[:, -1]"},
+         "dkey of_key", "the last query only"),
+]
+
+
+def of_another_forward(arguments, where):
+    """The change that gives backward the cache of a forward with other arguments."""
+    call = f"restricted_attention(query, key, value, num_heads, {arguments})"
+    return {"    return y, (": f"    if {where}:\n        return y, {call}[1]\n    return y, ("}
+
+
+KEYS = "windows_backward(dx.reshape(seen_shape), windows_cache) for dx"
+WINDOWS = [
+    Slip("restricted_attention", restricted_attention_backward,
+         {KEYS: "dx.reshape(batch, -1, 3, size * d_model)[:, :, 1] for dx"}, "dkey dvalue",
+         "what goes to the keys of other blocks is dropped"),
+    Slip("restricted_attention", restricted_attention_backward,
+         {"windows_cache) for dx": "(windows_cache[0], 0, windows_cache[2])) for dx"},
+         "dkey dvalue", "keys and values one block too far"),
+    Slip("restricted_attention", restricted_attention_backward,
+         {KEYS: f"array_namespace(dx).roll({KEYS[:-7]}, 1, axis=1) for dx"}, "dkey dvalue",
+         "a block too far, and round", "it is the right gradient shifted along axis 1, 2 too far"),
+    Slip("restricted_attention", restricted_attention_backward,
+         {"= cache\n": "= cache\n    dy = array_namespace(dy).roll(dy, 1, axis=1)\n"},
+         "all", "the last block is filled up at the wrong side"),
+    Slip("restricted_attention", restricted_attention,
+         of_another_forward("1", where="window == 2"), "all", "the window is off by one"),
+    Slip("restricted_attention, causal, padding mask", restricted_attention,
+         of_another_forward("2, mask=mask", where="causal"), "all", "backward looks ahead"),
+    Slip("restricted_attention, multi-head self, padding mask", restricted_attention,
+         of_another_forward("2", where="mask is not None"), "dx w_query w_key w_value",
+         "padding is looked at"),
+    Slip("convolution", windows_backward,
+         {"tap * d : (tap + 1) * d": "(2 - tap) * d : (3 - tap) * d"}, "dx",
+         "the kernel is not turned round"),
+    Slip("convolution", windows_backward, {"+= dseen": "= dseen"}, "dx",
+         "= for += where windows overlap"),
+    Slip("convolution, causal", windows_backward, {"before : before + length": ": length"}, "dx",
+         "padding cut off at the wrong end",
+         "it is the right gradient shifted along axis 1, 3 too far"),
+    Slip("convolution, causal", windows_backward,
+         {"start : start + length": "6 - start : 6 - start + length",
+          "zeros(padded_shape": "zeros((len(dseen), length + 9, d)"},
+         "dx", "backward is causal, too"),
+    Slip("convolution, causal", convolution_backward,
+         {"dweight.reshape(weight_shape)": "np.roll(dweight.reshape(weight_shape), 1, axis=0)"},
+         "dweight", "the weight's is shifted by a tap",
+         "it is the right gradient shifted along axis 0, 1 too far"),
+    Slip("convolution, causal, dilation, padding mask", windows_backward,
+         {"enumerate(starts)": "enumerate(range(3))"}, "dx", "the dilation is forgotten"),
+    Slip("convolution, padding mask", convolution_backward,
+         {"dx if mask is None else dx * mask[..., None]": "dx"}, "dx", "it reaches padding",
+         "leaks into padding"),
+    Slip("gated_linear_unit", gated_linear_unit_backward,
+         {"sigmoid_backward(dy * a, gate_cache)": "dy * a * gate"}, "dx", "σ for its derivative",
+         "in `sigmoid(b)`"),
+    Slip("gated_linear_unit", gated_linear_unit_backward, {"[da, db]": "[db, da]"}, "dx",
+         "halves exchanged", "its halves along axis 2 are right and in another order"),
+    Slip("gated_linear_unit", gated_linear_unit_backward, {"(dy * a,": "(dy,"}, "dx",
+         "the gate without what it gates", "the factor `a` is forgotten"),
+    Slip("gated_linear_unit", gated_linear_unit_backward, {"dy * gate\n": "dy\n"}, "dx",
+         "what is gated without the gate", "the factor `gate` is forgotten"),
+]
+
+WEIGHTS = {
+    "elman": "w_input w_hidden bias",
+    "gru": "w_input w_hidden b_input b_hidden",
+    "lstm": "w_input w_hidden bias",
+}
+RECURRENT = [
+    *(
+        Slip(f"{layer}, padding at both ends", recurrence_backward, {was: now}, wrong, truth)
+        for layer, weights in WEIGHTS.items()
+        for was, now, wrong, truth in (
+            ("dh = dh + dfrom_state[t] @ w_hidden_t", "pass", "all",
+             "no gradient from step to step through U"),
+            ("dstate = _where_real(mask, t, (dh, *dothers), dstate)", "dstate = (dh, *dothers)",
+             "all", "no gradient through the state carried over padding"),
+            ("_where_real(mask, t, dstate, (0,) * len(dstate))", "dstate", f"dx {weights}",
+             "a gradient at padding, from the state"),
+            ("dy = xp.where(mask[:, :, None], dy, 0)", "pass", "all",
+             "dy of padding is not dropped"),
+            ("xp.zeros_like(h_before[0]) if ds is None else ds", "xp.zeros_like(h_before[0])",
+             "all", "what came of the last state is forgotten"),
+            ("h_before.reshape(-1, len(w_hidden)).T @ rows", "h_before[1].T @ dfrom_state[1]",
+             "w_hidden", "dU of one step only"),
+        )
+    ),
+    *(
+        Slip(f"{function.__name__.partition('_')[0]}, padding at both ends", function, slip,
+             "all", truth)
+        for function, slip, truth in (
+            (elman_cell_backward, {" * (1 - h * h)": ""}, "tanh is passed over"),
+            (elman_cell_backward, {"1 - h * h": "1 - h"}, "1 − h for 1 − h²"),
+            (elman_cell_backward, {"array_namespace(h).zeros_like(h)": "dz"},
+             "h is given dz a second time, past U"),
+            (gru_cell_backward, {"[dgates, da_n * r]": "[dgates, da_n]"},
+             "the reset gate on the wrong side of the product"),
+            (gru_cell_backward, {", dh * z": ", 0 * dh"}, "no gradient past the update gate"),
+            (gru_cell_backward, {"dn = dh - dh * z": "dn = dh * z"},
+             "the update gate for its opposite"),
+            (gru_cell_backward, {"[dr, dz]": "[dz, dr]"}, "reset and update gate exchanged"),
+            (lstm_cell_backward, {"dc = dc + dh": "dc = dh"},
+             "the memory's gradient is not carried on"),
+            (lstm_cell_backward, {"dc * f": "dc"}, "the forget gate is left out"),
+            (lstm_cell_backward, {"dh * o *": "dh *"}, "the output gate is left out"),
+            (lstm_cell_backward, {"dc * c]": "dc * shown]"},
+             "the memory after the step, squashed, for that before"),
+        )
+    ),
+    Slip("bidirectional gru, padding at both ends", Bidirectional.backward,
+         {"dx_from_end, *_ = self.from_end.backward(dothers, end_cache)": "dx_from_end = 0"},
+         "dx from_end", "one direction only"),
+    Slip("bidirectional gru, padding at both ends", _halves,
+         {"x[..., :middle], x[..., middle:]": "x[..., middle:], x[..., :middle]"},
+         "dx from_start from_end", "halves exchanged"),
+    Slip("bidirectional lstm, padding at both ends", Bidirectional.backward,
+         {"return dx + dx_from_end": "return dx + dx_from_end[:, ::-1]"}, "dx",
+         "time is turned twice"),
+]
+LOSSES = [
+    Slip("loss", cross_entropy_backward, {"share * dloss": "share * dloss / (t > 0).sum()"},
+         "dlogits", "divided by N twice",
+         "9 times too small: 9 is N, the number of rows with a gradient"),
+    Slip("loss, label smoothing", cross_entropy_backward,
+         {"(share * dloss)[:, None]": "share.max() * dloss"}, "dlogits", "at padding, too",
+         "leaks into padding"),
+    Slip("consistency", consistency_backward, {"[dz_p, dz_q]": "[dz_q, dz_p]"}, "dlogits",
+         "the passes are exchanged", "its halves along axis 0 are right and in another order"),
+    Slip("projected_loss, two passes", projected_loss_backward, {"kappa * dloss": "dloss"},
+         "dx dweight", "the weight of the consistency is forgotten", "counts half"),
+]
+
+# Of the models, whose embeddings are tied: the parts of them with a gradient that is wrong.
+WORDS = "source_embedding"
+OF_MEMORY = f"{WORDS} encoder"
+OF_STATES = f"{OF_MEMORY} bridge decoder"
+IN_CONVOLUTIONS = f"{OF_MEMORY} source_positions"
+OF_SAID = f"{WORDS} target_positions"
+OF_DECODER = f"{IN_CONVOLUTIONS} target_positions decoder attention"  # all but what is behind it
+OF_X = "embedding positions"
+UNKNOWN = "3 of the slopes along 3 directions are wrong"
+MODELS = [
+    Slip("encoder_layer, post-norm", EncoderLayer.backward, {"dquery + dkey + dvalue": "dquery"},
+         "dx", "x is a query only"),
+    Slip("decoder_layer, pre-norm", DecoderLayer.backward,
+         {"dmemory = dkey + dvalue": "dmemory = dkey"}, "dmemory", "the memory is no value"),
+    Slip("model, pre-norm, none tying", Decoder.backward,
+         {"dmemory + dmemory_of_layer": "dmemory_of_layer"}, OF_MEMORY,
+         "of the memory, only what the first layer asked"),
+    Slip("model, restricted", restricted_attention_backward,
+         {"dk, dv = (windows": "dk[:, :1] = 0; dk, dv = (windows"}, f"{OF_MEMORY} decoder",
+         "what a block sends to the keys of the one before is dropped"),
+    Slip("model, restricted", restricted_attention_backward,
+         {"windows_cache) for": "(windows_cache[0], 0, windows_cache[2])) for"},
+         f"{OF_MEMORY} decoder", "keys and values are one block too far", UNKNOWN),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"dx + de, self": "dx, self"}, f"{WORDS} source_positions",
+         "the words of the source are no values", UNKNOWN),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"dx = dkeys + de": "dx = dkeys"}, IN_CONVOLUTIONS,
+         "what the encoder made of them is no value"),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"de = dvalues * ROOT_HALF": "de = dvalues"}, IN_CONVOLUTIONS, "no √½ of the values"),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"dx = dx * ROOT_HALF": "pass"}, IN_CONVOLUTIONS, "no √½ of the encoder's layers"),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"dx = dx + layer": "dx = layer"}, IN_CONVOLUTIONS,
+         "nothing goes past a layer of the encoder"),
+    Slip("model, convolution", ConvolutionalTranslator.encode_backward,
+         {"reversed(caches)": "caches"}, IN_CONVOLUTIONS,
+         "the caches of the encoder's layers in forward's order"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward,
+         {"return dkeys, dvalues": "return dvalues, dkeys"}, IN_CONVOLUTIONS,
+         "keys and values exchanged"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward, {"dkeys + dk,": "dk,"},
+         IN_CONVOLUTIONS, "of the keys, only what the first layer asked"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward, {"dg + dquery,": "dg,"},
+         OF_SAID, "the word just said is no query"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward, {"dc + dquery": "dc"},
+         OF_DECODER, "a layer of the decoder makes no query"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward, {"dc + dquery": "dquery"},
+         OF_DECODER, "a layer of the decoder makes nothing but a query"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward,
+         {"self.last.backward(dy, last_cache)": "dy"}, f"{OF_DECODER} last",
+         "the last linear map is passed over"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward,
+         {"dc = dx * ROOT_HALF": "dc = dx"}, OF_DECODER, "no √½ of what is found in the source"),
+    Slip("model, convolution", ConvolutionalTranslator.decode_backward,
+         {"self.attention, caches": "self.attention[::-1], caches"}, "attention",
+         "the gradients of a layer's attention go to another's weights"),
+    Slip("model, convolution", GatedConvolution.backward,
+         {"return dropout_backward(dx, dropout_cache)": "return dx"}, OF_DECODER,
+         "dropout before the convolution is passed over"),
+    Slip("model, recurrent, fixed vector", RecurrentTranslator.decode_backward,
+         {"dm + dx[..., d:].sum(axis=1)": "dm"}, OF_MEMORY,
+         "what every step was given of the fixed vector is forgotten", UNKNOWN),
+    Slip("model, recurrent, fixed vector", RecurrentTranslator.decode_backward,
+         {"dx[..., d:].sum(axis=1)": "dx[:, -1, d:]"}, OF_MEMORY,
+         "of the fixed vector, only what the last step was given"),
+    Slip("model, recurrent, fixed vector", RecurrentTranslator.decode_backward,
+         {"dm + dx[..., d:].sum": "dx[..., d:].sum"}, OF_MEMORY,
+         "no gradient through the first state"),
+    Slip("model, recurrent, additive attention", RecurrentTranslator.encode_backward,
+         {"self.encoder.backward(dmemory,": "self.encoder.backward((dmemory[0], None),"}, OF_MEMORY,
+         "no gradient through the first state"),
+    Slip("model, recurrent, additive attention", RecurrentTranslator.decode_backward,
+         {"ds = ds + dquery": "pass"}, OF_STATES, "a state is no query"),
+    Slip("model, recurrent, additive attention", RecurrentTranslator.decode_backward,
+         {"(dkeys + dvalues, dm)": "(dvalues, dm)"}, OF_MEMORY,
+         "the encoder's states are values and no keys"),
+    Slip("model, recurrent, additive attention", RecurrentTranslator.decode_backward,
+         {"ds[..., k:]": "0 * ds[..., k:]"}, f"{OF_STATES} attention",
+         "what was found in the source is not passed on"),
+    Slip("model, recurrent, additive attention", RecurrentTranslator.decode_backward,
+         {"dy = dropout_backward(dy, dropout_cache)": "pass"}, f"{OF_STATES} attention combine",
+         "dropout before the projection is passed over"),
+    Slip("model, recurrent, additive attention", TanhLinear.backward, {"dy * (1 - y * y)": "dy"},
+         f"{OF_STATES} attention combine", "tanh is passed over"),
+    Slip("model, language model", TokenModel._embed_backward,
+         {"embedding.backward(dx, embedding_cache)": "pass"}, "embedding",
+         "words are learned from what they are predicted by alone"),
+    Slip("model, language model", TokenModel._embed_backward,
+         {"dx = dropout_backward(dx, dropout_cache)": "pass"}, OF_X,
+         "dropout of words and positions is passed over"),
+    Slip("model, masked language model", LanguageModel.features_backward,
+         {"dx = self.stack.backward(dy, stack_cache)": "dx = dy"}, f"{OF_X} stack",
+         "the stack is passed over"),
+    Slip("model, language model", TokenModel.backward,
+         {"self.output_projection.backward(dlogits, projection_cache)":
+          "dlogits @ self.output_projection.weight.data"}, "embedding",
+         "the projection is not learned"),
+    Slip("model, tagger", OutputProjection.backward,
+         {"self.weight.grad += dweight_transposed.T": "pass"}, "output_projection",
+         "the projection is not learned"),
+    Slip("model, tagger", OutputProjection.backward, {"+= dweight": "+= 2 * dweight"},
+         "output_projection", "the projection learns twice, as if it were tied",
+         "2 times too large"),
+    Slip("model, tagger", LanguageModel.features_backward,
+         {"dx = self.stack.backward(dy, stack_cache)": "return"}, f"{OF_X} stack",
+         "the encoder is left as it began"),
+    Slip("model, tagger", LanguageModel.features_backward,
+         {"dx = self.stack.backward(dy, stack_cache)": "dx = dy"}, f"{OF_X} stack",
+         "the stack is passed over"),
+]
+SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *RECURRENT, *LOSSES, *MODELS]

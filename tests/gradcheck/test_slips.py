@@ -1,0 +1,152 @@
+"""Wrong backwards of the package's own layers, losses and models: all are rejected, most named."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from battery.table import slipped
+from battery.verdicts import Verdict
+from made import MadeWrong
+from slips import BY_NAME, SLIPS, write
+
+from minitransformer.cases import CASES
+from minitransformer.cases.models import ModelLoss
+from minitransformer.core.module import FlatParameters
+from minitransformer.gradcheck import check_module, check_pair, trial
+from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.softmax import softmax, softmax_backward
+
+X = np.random.default_rng(0).standard_normal((3, 5, 7))
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=str)
+def test_a_slip_is_rejected_and_its_cause_named(slip, monkeypatch):
+    report = slip.check(monkeypatch)
+    wrong = [tensor for tensor in report.tensors if not tensor.right]
+    assert wrong, "the slip changes nothing"
+    if slip.wrong == "all":
+        assert wrong == report.tensors, report
+    else:
+        assert slip.found(tensor.name for tensor in wrong) == set(slip.wrong.split()), report
+    for tensor in wrong:
+        assert tensor.error > (1e-2 if slip.says else 1e-4)  # none hides near the tolerance
+        assert slip.says in tensor.diagnosis
+    assert ("Only" in str(report)) == (len(wrong) == 1 < len(report.tensors))
+
+
+def test_each_layer_each_loss_and_each_kind_of_model_has_a_slip():
+    def kinds(names):
+        return {" ".join(name.split(", ")[: 1 + name.startswith("model")]) for name in names}
+
+    slipped_in = kinds(slip.case for slip in SLIPS)
+    assert kinds(BY_NAME) - slipped_in == {"model post-norm"}  # which is pre-norm but for its norms
+
+
+def made_wrong(case):
+    """A case with generic slips, one in each gradient, and the backward that has them."""
+    forward, backward, inputs, names = case.build(np.random.default_rng(0))
+    made = MadeWrong(backward, first=len(case.name))
+    return replace(case, build=lambda rng: (forward, made, inputs, names)), made
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.directions], ids=lambda case: case.name
+)
+def test_a_slip_made_in_each_gradient_is_told_by_its_name(case):
+    wrong, made = made_wrong(case)
+    for kind, tensor in zip(made.kinds.values(), wrong.check().tensors, strict=True):
+        assert not tensor.right
+        judged = Verdict("wrong", ((tensor.name, tensor.diagnosis),)).judged(kind)
+        assert judged == "named" or "zero everywhere" in tensor.diagnosis, tensor
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.directions], ids=lambda case: case.name
+)
+def test_a_slip_made_in_each_gradient_of_a_whole_model_is_rejected(case, monkeypatch):
+    """What it is called, the layers' cases say: to look for it in a model would take minutes."""
+    monkeypatch.setattr(trial, "diagnose", lambda evidence: "")
+    wrong, _ = made_wrong(replace(case, directions=1))
+    assert not any(tensor.right for tensor in wrong.check().tensors)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [({"x " + "+ x": "x"}, "'x \\+ x' stands 0 times"), ({"changes": ""}, r"stands \d+ times")],
+)
+def test_a_slip_must_change_something_and_at_one_place(changes, says):
+    with pytest.raises(ValueError, match=says):
+        slipped(test_a_slip_must_change_something_and_at_one_place, changes)
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [(softmax, softmax_backward), (layer_norm, layer_norm_backward)],
+)
+def test_a_zero_backward_would_pass_with_an_upstream_of_ones(forward, backward):
+    """Why the upstream gradient is random."""
+    inputs = (X,) if forward is softmax else (X, np.ones(7), np.zeros(7))
+    _, cache = forward(*inputs)
+    gradients = backward(np.ones_like(X), cache)
+    assert np.abs(gradients if forward is softmax else gradients[0]).max() < 1e-12
+
+
+def flat_linear():
+    """A model, whose gradients are views into which is copied what they are replaced by."""
+    model = Linear(7, 11, np.random.default_rng(0))
+    model.flat = FlatParameters(model)
+    return model
+
+
+ASSIGNED = {"weight.grad += dweight": "weight.grad = dweight", "bias.grad += d": "bias.grad = d"}
+REBOUND = {"gamma.grad += dgamma": "gamma.grad = self.gamma.grad + dgamma"}
+
+
+@pytest.mark.parametrize(
+    ("module", "changes", "wrong"),
+    [
+        (Linear(7, 11, np.random.default_rng(0)), ASSIGNED, {"dweight", "dbias"}),
+        (flat_linear(), ASSIGNED, {"dweight", "dbias"}),
+        (LayerNorm(7), REBOUND, {"dgamma"}),  # adds, but not in place
+    ],
+    ids=["assigned", "assigned in a model", "a new array"],
+)
+def test_a_gradient_that_is_replaced_and_not_added_to_is_wrong(module, changes, wrong, monkeypatch):
+    write(type(module).backward, changes, monkeypatch)
+    report = check_module(module, X)
+    assert {tensor.name for tensor in report.tensors if not tensor.right} == wrong, report
+    for tensor in report.tensors:
+        assert ("replaces" in tensor.diagnosis) == (not tensor.right)
+
+
+def test_the_mask_of_one_dropout_at_two_places_that_overwrites_the_first_is_named():
+    def forward(x):
+        rng = np.random.default_rng(3)
+        h, _ = dropout(x, 0.4, rng)
+        return dropout(h + 1, 0.4, rng)
+
+    def backward(dy, last_cache):
+        return dropout_backward(dropout_backward(dy, last_cache), last_cache)
+
+    (tensor,) = check_pair(forward, backward, (X,)).tensors
+    assert "the factor `keep` is forgotten" in tensor.diagnosis
+
+
+@pytest.mark.parametrize("change", ["2 * dy", "dy + 0.1 * np.abs(dy)"])
+def test_what_is_wrong_with_a_model_is_told_after_40_calls_of_forward_a_gradient(
+    change, monkeypatch
+):
+    """Two are the check's; a refined slope would take 20, and each trial of a cause takes three."""
+    calls, forward = [], ModelLoss.forward
+
+    def counted(*arguments):
+        calls.append(1)
+        return forward(*arguments)
+
+    monkeypatch.setattr(ModelLoss, "forward", counted)
+    write(LayerNorm.backward, {"_backward(dy": f"_backward({change}"}, monkeypatch)
+    report = replace(BY_NAME["model, restricted"], directions=1).check()
+    assert report.verdict == "wrong"
+    assert len(calls) < 40 * len(report.tensors)
