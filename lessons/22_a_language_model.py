@@ -508,7 +508,7 @@ plt.show()
 # %%
 def attention_of(model, ids):
     """The weights of all heads, (layers, B, H, T, T)."""
-    _, (_, _, _, (layers, _)) = model.features(ids)
+    _, (_, (layers, _)) = model.features(ids)
     pairs = zip(model.stack.layers, layers, strict=True)
     weights = [layer.self_attention.weights(cache) for layer, ((_, cache, _), _) in pairs]
     return np.stack([to_host(of_layer) for of_layer in weights])
