@@ -23,7 +23,7 @@ class Evidence:
         found: what a diagnosis of one gradient found that may be asked of the next, too.
         forward: from all inputs by name to y, for experiments with forward alone.
         moves: called without arguments, by how much y moves with each entry of the input, or along
-            each direction, (*numeric.shape, *y.shape).
+            each direction, ``(*numeric.shape, *y.shape)``.
         again: ``again(inputs, dy=None)``, the Evidence for the same pair and the same input on
             other inputs and, if given, another dy; None where forward or backward fails there. Its
             numerics hold this one input alone. This is how a cause is put to the test.

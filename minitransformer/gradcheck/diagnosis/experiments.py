@@ -70,9 +70,10 @@ def trial(evidence, dy=None, **changed):
 
 
 def jacobian(evidence):
-    """What y moves by with each entry of the input, (*numeric.shape, *y.shape); None for too many.
+    """What y moves by with each entry of the input; None for too many.
 
-    Times dy and summed over y's axes it is the right gradient for any dy.
+    Its shape is ``(*numeric.shape, *y.shape)``. Times dy and summed over y's axes it is the right
+    gradient for any dy.
     """
     found, size = evidence.found, evidence.numeric.size
     if "moves" not in found or found["moves"][0] != evidence.name:
