@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, quietly, read_only
+from minitransformer.course.exercises.parts import array_of, expect, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 
 B, H, T, S, LAYERS = 2, 3, 5, 4, 3
 NUM_HEADS = 5
 
 
+@part(10)
 def check_attention_entropy(attention_entropy):
     rng = np.random.default_rng(15)
     weights = _weights(rng, (B, H, T, S))
@@ -17,7 +17,7 @@ def check_attention_entropy(attention_entropy):
     weights[:, 1, 1] = [0, 0.5, 0, 0.5]
     weights[1, :, 2] = 0  # a query that is allowed nothing
     expected = -np.sum(weights * np.log(np.where(weights == 0, 1, weights)), axis=-1)
-    given = quietly("attention_entropy", attention_entropy, read_only(weights))
+    given = attention_entropy.quietly(weights)
     array = array_of(given, expected.shape)
     if array is not None and np.isnan(array).any():
         raise CheckError("attention_entropy is NaN where a weight is 0; α log α goes to 0 there")
@@ -25,6 +25,7 @@ def check_attention_entropy(attention_entropy):
     expect("attention_entropy(weights)", given, expected, 1e-6, hint)
 
 
+@part(25)
 def check_stand_ins(stand_ins):
     rng = np.random.default_rng(15)
     rise = rng.uniform(0.1, 0.5, NUM_HEADS)
@@ -38,7 +39,7 @@ def check_stand_ins(stand_ins):
         of_pairs = together[np.ix_(heads, heads)].sum() / 2
         return float(1.7 + rise[heads].sum() + of_pairs)
 
-    given = call("stand_ins", stand_ins, loss_without, NUM_HEADS)
+    given = stand_ins(loss_without, NUM_HEADS)
     hint = "three rises, each above the loss of the whole model: how often is that left over?"
     expect("stand_ins(loss_without, 5)", given, together, hint=hint)
     repeated = len(asked) - len(set(asked))
@@ -49,10 +50,11 @@ def check_stand_ins(stand_ins):
         )
 
 
+@part(45)
 def check_attention_rollout(attention_rollout):
     rng = np.random.default_rng(15)
     encoder, cross = _weights(rng, (LAYERS, H, S, S)), _weights(rng, (H, T, S))
-    given = call("attention_rollout", attention_rollout, read_only(encoder), read_only(cross))
+    given = attention_rollout(encoder, cross)
     means, last = encoder.mean(axis=1), cross.mean(axis=0)
     first, second, third = (means + np.eye(S)) / 2
     expected = last @ third @ second @ first
@@ -74,10 +76,3 @@ def _weights(rng, shape):
     """Random rows that sum to 1."""
     weights = rng.uniform(0.05, 1, shape)
     return weights / weights.sum(axis=-1, keepdims=True)
-
-
-PARTS = [
-    Part(("attention_entropy",), 10, check_attention_entropy),
-    Part(("stand_ins",), 25, check_stand_ins),
-    Part(("attention_rollout",), 45, check_attention_rollout),
-]
