@@ -143,6 +143,11 @@ def test_a_forward_that_returns_something_else_or_writes_to_its_inputs_is_told(f
         Answer("f", forward).y_and_cache(np.arange(3.0), cache_type=tuple)
 
 
+def test_an_answer_that_fails_is_named_with_what_it_was_given():
+    with pytest.raises(CheckError, match=r"f\(0, \[1.0, 2.0\]\) raised ZeroDivisionError"):
+        Answer("f", lambda x, _: 1 / x).expect((0, np.array([1.0, 2.0])), 1)
+
+
 def test_a_cache_is_the_learners_own_unless_the_check_looks_into_it():
     x = np.arange(3.0)
     y, cache = Answer("f", lambda x: (2 * x, x)).y_and_cache(x)

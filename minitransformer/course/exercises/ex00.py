@@ -40,17 +40,17 @@ def check_most_attended(most_attended):
         raise CheckError(
             "most_attended must return pieces of source_pieces, strings, not positions"
         )
-    expected, of_first, of_largest = (
-        [PIECES[s] for s in array.argmax(axis=-1)]
-        for array in (weights.mean(axis=0), weights[0], weights.max(axis=0))
-    )
-    for t, (piece, right) in enumerate(zip(given, expected, strict=True)):
+
+    def pieces_of(weights):
+        return [PIECES[s] for s in weights.argmax(axis=-1)]
+
+    mistakes = {
+        "; these are those of the first head, take the mean over the heads": weights[0],
+        "; take the mean over the heads, not the largest": weights.max(axis=0),
+    }
+    hint = next((hint for hint, x in mistakes.items() if pieces_of(x) == list(given)), "")
+    for t, (piece, right) in enumerate(zip(given, pieces_of(weights.mean(axis=0)), strict=True)):
         if piece != right:
-            hint = ""
-            if list(given) == of_first:
-                hint = "; these are those of the first head, take the mean over the heads"
-            elif list(given) == of_largest:
-                hint = "; take the mean over the heads, not the largest"
             raise CheckError(
                 f"most_attended says {piece!r} for target position {t}, and it is {right!r}{hint}"
             )
@@ -74,4 +74,4 @@ def check_crossings(crossings):
         }
         hint = "t comes before u, and looks behind where u looks"
         what = f"crossings({alignment}), {what},"
-        expect(what, given, expected, hint=hint, mistakes=mistakes)
+        expect(what, given, expected, hint, mistakes)

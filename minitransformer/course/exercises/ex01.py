@@ -63,7 +63,7 @@ def check_count_parameters(count_parameters):
         }
         mistakes = {hint: expected + difference for hint, difference in too_many.items()}
         hint = "count one attention, one feed-forward network, one LayerNorm; then how many of each"
-        count_parameters.expect((V, D, F, N), expected, 1e-9, hint, mistakes)
+        count_parameters.expect((V, D, F, N), expected, hint, mistakes)
 
 
 def _shape(given):

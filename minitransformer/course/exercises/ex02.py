@@ -18,7 +18,7 @@ def check_residual_chain_slope(residual_chain_slope):
     for slopes in ([0.5], [2.0, -0.25], np.random.default_rng(2).uniform(-0.3, 0.3, 60).tolist()):
         given = residual_chain_slope(list(slopes))
         what = f"residual_chain_slope({slopes if len(slopes) < 3 else '60 slopes'})"
-        expect(what, given, math.prod(1 + slope for slope in slopes), hint=hint)
+        expect(what, given, math.prod(1 + slope for slope in slopes), hint)
 
 
 @part(25)
@@ -84,7 +84,7 @@ def _compare(what, gradients_of, tape, dy, expected, hint=""):
     for name, gradient in expected.items():
         if name not in gradients:
             raise CheckError(f"{what}: there is no gradient of {name!r}")
-        expect(f"{what}: the gradient of {name!r}", gradients[name], gradient, 1e-7, hint)
+        expect(f"{what}: the gradient of {name!r}", gradients[name], gradient, hint, tolerance=1e-7)
     return gradients
 
 

@@ -19,7 +19,7 @@ B, D = 5, 4
 def check_best_forward_step(best_forward_step):
     for u, f, f2 in ((2.0**-53, 1.3, 0.2), (2.0**-24, 0.5, 3.0)):
         expected, hint = 2 * math.sqrt(u * f / f2), "where is h/2 f'' + 2 u f/h smallest?"
-        best_forward_step.expect((u, f, f2), expected, hint=hint)
+        best_forward_step.expect((u, f, f2), expected, hint)
 
 
 @part(25)
@@ -36,7 +36,7 @@ def check_gradient_by_differences(gradient_by_differences):
         (beside, beside_something_large, np.append(dy, 1.0), 1e-6, subtract),
     ):
         given = gradient_by_differences(function, x, upstream)
-        expect(f"the gradient of {what}", given, np.cos(x) * dy, tolerance, hint)
+        expect(f"the gradient of {what}", given, np.cos(x) * dy, hint, tolerance=tolerance)
 
 
 @part(25)
@@ -48,7 +48,7 @@ def check_complex_step(complex_step):
     for x in (0.3, 1.7):
         slope = complex_step(f, x)
         expected = math.exp(x) * (1 - x) ** 2 / (1 + x**2) ** 2
-        expect(f"the slope of exp(x) / (1 + x²) at {x}", slope, expected, 1e-14, hint)
+        expect(f"the slope of exp(x) / (1 + x²) at {x}", slope, expected, hint, tolerance=1e-14)
 
 
 @part(45)

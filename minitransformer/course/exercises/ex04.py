@@ -29,7 +29,7 @@ def check_perplexity_at_the_floor(perplexity_at_the_floor):
     for arguments in ((50, 0.1), (7, 0.3), (8000, 0.0)):
         vocabulary_size, smoothing = arguments
         expected = 1 / (1 - smoothing + smoothing / vocabulary_size)
-        perplexity_at_the_floor.expect(arguments, expected, hint=hint)
+        perplexity_at_the_floor.expect(arguments, expected, hint)
 
 
 @part(25)
@@ -44,7 +44,7 @@ def check_log_softmax(forward, backward):
     report = expect_pair(forward, backward, (z,), np.log(p), slip=Slip(hint, q, (q - p,)))
     if report.right:
         y, _ = forward.quietly(LARGE)
-        expect("y for scores of ±9000", y, LARGE_LOG_P, hint=HINT)
+        expect("y for scores of ±9000", y, LARGE_LOG_P, HINT)
     return report
 
 
@@ -66,7 +66,7 @@ def check_log_sum_exp_in_chunks(log_sum_exp_in_chunks):
         given = log_sum_exp_in_chunks.quietly(map(read_only, chunks))
         scores = np.concatenate(chunks)
         expected = scores.max() + np.log(np.exp(scores - scores.max()).sum())
-        expect(f"log_sum_exp_in_chunks of {what}", given, expected, 1e-12, hint)
+        expect(f"log_sum_exp_in_chunks of {what}", given, expected, hint, tolerance=1e-12)
 
 
 @part(45)
@@ -76,12 +76,12 @@ def check_distillation(forward, backward):
         p, q = (softmax(x / temperature)[0] for x in (z, u))
         loss, _ = forward.y_and_cache(z, u, temperature)
         hint = "is it a mean over rows and a sum over words, with both scores divided by τ?"
-        expect(f"loss at τ = {temperature:g}", loss, -(q * np.log(p)).sum() / N, hint=hint)
+        expect(f"loss at τ = {temperature:g}", loss, -(q * np.log(p)).sum() / N, hint)
     report = check_gradients(forward, backward, (z, u, 2.5))
     if report.right:
         loss, _ = forward.quietly(LARGE, -LARGE, 1.0)
         expected = (9000 + 18000 + np.log1p(np.exp(-1)) + 1 / (1 + np.exp(-1))) / 2
-        expect("loss for scores of ±9000", loss, expected, hint=HINT)
+        expect("loss for scores of ±9000", loss, expected, HINT)
     return report
 
 

@@ -20,15 +20,14 @@ def check_scatter_by_product(scatter_by_product):
     expected = embedding_backward(dx, embedding(IDS, weight)[1])
     dweight = scatter_by_product(dx, IDS, V)
     hint = "has it the factor √D, and for each id the sum over all places where it stands?"
-    expect("dweight", dweight, expected, hint=hint)
+    expect("dweight", dweight, expected, hint)
 
 
 @part(25)
 def check_tied_bigram(forward, backward):
     (weight,) = normal(5, (V, D))
     expected = math.sqrt(D) * weight[IDS] @ weight.T
-    hint = "y is √D · weight[ids] weightᵀ"
-    return expect_pair(forward, backward, (weight, IDS), expected, hint)
+    return expect_pair(forward, backward, (weight, IDS), expected, "y is √D · weight[ids] weightᵀ")
 
 
 @part(45)
@@ -61,7 +60,7 @@ def check_segmentation_probabilities(segmentation_probabilities):
         given = _probabilities(what, segmentation_probabilities, word, order, p)
         for pieces in sorted(expected.keys() | given.keys()):
             name = f"{what}: {' '.join(pieces)}"
-            expect(name, given.get(pieces, 0.0), expected.get(pieces, 0.0), hint=HINT)
+            expect(name, given.get(pieces, 0.0), expected.get(pieces, 0.0), HINT)
 
     for p in (0.25, 0.5):
         check("ab", {"ab": 1}, p, {("a", "b"): p, ("ab",): 1 - p})

@@ -13,7 +13,7 @@ def check_pairs_that_turn(pairs_that_turn):
     for length, d_model in ((30, 512), (7, 64), (8, 64), (300, 512), (100_000, 64)):
         frequency = 10000.0 ** (-np.arange(0, d_model, 2) / d_model)
         expected = np.count_nonzero((length - 1) * frequency >= 2 * np.pi)
-        pairs_that_turn.expect((length, d_model), expected, hint=hint)
+        pairs_that_turn.expect((length, d_model), expected, hint)
 
 
 @part(25)

@@ -23,7 +23,7 @@ def check_dx_when_scaled(dx_when_scaled):
 
     for c in (4.0, 0.25):
         dx = dx_when_scaled(dx_at(x), c)
-        expect(f"dx_when_scaled(dx, {c:g})", dx, dx_at(c * x), hint="y is the same, and σ is not")
+        expect(f"dx_when_scaled(dx, {c:g})", dx, dx_at(c * x), "y is the same, and σ is not")
 
 
 @part(25)

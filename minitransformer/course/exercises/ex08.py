@@ -28,9 +28,8 @@ def check_score_of_itself(score_of_itself):
     for d_k in (1, 64, 100):
         form = "two numbers: mean, standard deviation"
         mean, deviation = score_of_itself.several(2, form, d_k)
-        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), hint=of_squares)
-        what = f"the standard deviation for d_k={d_k}"
-        expect(what, deviation, np.sqrt(2), hint=of_variance)
+        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), of_squares)
+        expect(f"the standard deviation for d_k={d_k}", deviation, np.sqrt(2), of_variance)
 
 
 @part(25)
@@ -97,10 +96,10 @@ def _check_large(forward, backward, *bias):
     hint = "subtract the largest score of a row before exp, or exp overflows"
     with np.errstate(all="ignore"):
         y, cache = forward.y_and_cache(query, key, value, *bias)
-        expect("y for scores of ±4000", y, expected, hint=hint)
+        expect("y for scores of ±4000", y, expected, hint)
         given = backward(dy, cache)
     for what, array, wanted in zip(("dquery", "dkey", "dvalue"), given, gradients, strict=False):
-        expect(f"{what} for scores of ±4000", array, wanted, hint=hint)
+        expect(f"{what} for scores of ±4000", array, wanted, hint)
 
 
 def _inputs():

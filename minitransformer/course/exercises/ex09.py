@@ -17,7 +17,7 @@ def check_multiplications(multiplications):
     for arguments in ((7, 5, 12, 3), (30, 30, 512, 8), (4000, 4000, 512, 1)):
         T, S, d_model, _ = arguments
         expected = 2 * (T + S) * d_model**2 + 2 * T * S * d_model
-        multiplications.expect(arguments, expected, hint=hint)
+        multiplications.expect(arguments, expected, hint)
 
 
 @part(25)
@@ -32,9 +32,9 @@ def check_reordered_heads(reordered_heads):
     hint = "at place h there shall be what was head order[h]"
     found = multi_head_attention_weights(cache_reordered)
     wanted = multi_head_attention_weights(cache)[:, ORDER]  # (B, H, T, T)
-    expect("the attention of the heads", found, wanted, hint=hint)
+    expect("the attention of the heads", found, wanted, hint)
     hint = "do values and output matrix follow? In one of the four a head owns rows"
-    expect("y with the heads reordered", y_reordered, y, hint=hint)
+    expect("y with the heads reordered", y_reordered, y, hint)
 
 
 @part(45)

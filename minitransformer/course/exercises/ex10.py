@@ -12,7 +12,7 @@ def check_branch_scale(branch_scale):
     hint = "s multiplies f, and its square the mean square of f; and then n times over"
     for num_blocks, v, growth in ((64, 0.5, 2.0), (7, 1.3, 10.0)):
         expected = np.sqrt((growth ** (1 / num_blocks) - 1) / v)
-        branch_scale.expect((num_blocks, v, growth), expected, hint=hint)
+        branch_scale.expect((num_blocks, v, growth), expected, hint)
 
 
 @part(25)
@@ -33,15 +33,15 @@ def check_reversible_block(forward, backward):
 
     outputs = forward.several(2, "y1, y2", x1, x2, f, g)
     expect("y1", outputs[0], y1)
-    expect("y2", outputs[1], y2, hint="g is given y1, which f has corrected already")
+    expect("y2", outputs[1], y2, "g is given y1, which f has corrected already")
 
     results = backward.several(4, "x1, x2, dx1, dx2", y1, y2, dy1, dy2, f, g)
-    expect("x2, found again", results[1], x2, hint="y2 is x2 + g(y1), and y1 is at hand")
-    expect("x1, found again", results[0], x1, hint="y1 is x1 + f(x2): x2 comes first")
+    expect("x2, found again", results[1], x2, "y2 is x2 + g(y1), and y1 is at hand")
+    expect("x1, found again", results[0], x1, "y1 is x1 + f(x2): x2 comes first")
     dy1 = dy1 + g[1](dy2, g[0](y1)[1])
-    expect("dx1", results[2], dy1, hint="y1 is an output, and the input of g as well")
+    expect("dx1", results[2], dy1, "y1 is an output, and the input of g as well")
     dx2 = dy2 + f[1](dy1, f[0](x2)[1])
-    expect("dx2", results[3], dx2, hint="what comes back through f is the whole gradient of y1")
+    expect("dx2", results[3], dx2, "what comes back through f is the whole gradient of y1")
 
 
 def _sublayer(weight):

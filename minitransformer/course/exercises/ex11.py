@@ -18,8 +18,7 @@ DEPTH = 4
 def check_crossover_length(crossover_length):
     hint = "is it 4 T² D for the products, and 2 T for each weight of the linear maps?"
     for d_model, d_ff in ((512, 2048), (256, 1000)):
-        expected = 2 * d_model + d_ff
-        crossover_length.expect((d_model, d_ff), expected, hint=hint)
+        crossover_length.expect((d_model, d_ff), 2 * d_model + d_ff, hint)
 
 
 @part(45)

@@ -15,8 +15,7 @@ P = 6
 def check_warmup_for_peak(warmup_for_peak):
     hint = "the peak is in step w, and is 1 / √(D w)"
     for d_model, peak in ((512, 7e-4), (32, 7e-3)):
-        expected = 1 / (d_model * peak**2)
-        warmup_for_peak.expect((d_model, peak), expected, hint=hint)
+        warmup_for_peak.expect((d_model, peak), 1 / (d_model * peak**2), hint)
 
 
 @part(25)
@@ -33,10 +32,10 @@ def check_decayed_adam_update(decayed_adam_update):
         data, m, v = theirs
         decayed_adam_update.writing(data, read_only(grad), m, v, rate, t, 0.05)
         in_place = "it is changed in place, and by the gradient alone"
-        expect(f"m after step {t}", m, mine[1], hint=in_place)
-        expect(f"v after step {t}", v, mine[2], hint=in_place)
+        expect(f"m after step {t}", m, mine[1], in_place)
+        expect(f"v after step {t}", v, mine[2], in_place)
         shrinks = "it shrinks by η λ times what it was before the step"
-        expect(f"θ after step {t}", data, mine[0], hint=shrinks)
+        expect(f"θ after step {t}", data, mine[0], shrinks)
 
 
 @part(25)
@@ -56,7 +55,7 @@ def check_factored_second_moment(factored_second_moment):
     form = "rows, columns and v"
     rows, columns, v = factored_second_moment.several(3, form, *moments, grad, 0.9)
     mean = 0.9 * before + 0.1 * grad**2
-    expect("rows", rows, mean.mean(axis=1), hint="the mean of g² along a row has R entries")
+    expect("rows", rows, mean.mean(axis=1), "the mean of g² along a row has R entries")
     expect("columns", columns, mean.mean(axis=0))
     expected = np.outer(mean.mean(axis=1), mean.mean(axis=0)) / mean.mean()
-    expect("v", v, expected, hint="its row means must be rows, its column means columns")
+    expect("v", v, expected, "its row means must be rows, its column means columns")

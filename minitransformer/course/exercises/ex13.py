@@ -15,7 +15,7 @@ def check_joined_perplexity(joined_perplexity):
         nll, counts = rng.uniform(1, 6, parts), rng.integers(10, 1000, parts)
         given = joined_perplexity(np.exp(nll), counts)
         expected = np.exp((nll * counts).sum() / counts.sum())
-        expect(f"joined_perplexity of {parts} parts", given, expected, hint=hint)
+        expect(f"joined_perplexity of {parts} parts", given, expected, hint)
 
 
 @part(25)
@@ -30,11 +30,11 @@ def check_epoch_order(epoch_order):
         except (TypeError, ValueError):
             raise CheckError(f"epoch_order returned {type(order).__name__}, no array") from None
         in_order, what = np.sort(orders[asked], axis=None), f"epoch_order{asked}, sorted"
-        expect(what, in_order, np.arange(count), hint="each pair comes once")
+        expect(what, in_order, np.arange(count), "each pair comes once")
     hint = "a resumed run has to get the same"
     for asked in reversed(arguments):  # as a resumed run might ask: nothing came before
         again = epoch_order(*asked)
-        expect(f"epoch_order{asked}, asked for again,", again, orders[asked], hint=hint)
+        expect(f"epoch_order{asked}, asked for again,", again, orders[asked], hint)
     for first, second in combinations(arguments, 2):
         if np.array_equal(orders[first], orders[second]):
             raise CheckError(f"(seed, epoch) = {first[:2]} and {second[:2]} have the same order")
@@ -64,5 +64,4 @@ def check_fewest_positions(fewest_positions):
         ([1, 4, 5, 6, 6, 20], 3, 45),  # [1] [4 5 6 6] [20]
         ([1, 3, 4, 5, 9, 10, 30], 3, 70),  # [1 3 4 5] [9 10] [30]
     ):
-        given = fewest_positions(np.array(lengths), count)
-        expect(f"fewest_positions({lengths}, {count})", given, least, hint=hint)
+        fewest_positions.expect((np.array(lengths), count), least, hint)

@@ -23,7 +23,7 @@ def check_alpha_of_a_tie(alpha_of_a_tie):
     for pair in ((-3.0, 7, -3.6, 10), (-5.0, 12, -4.0, 8), (-2.0, 9, -3.0, 4)):
         log_p, length, other_log_p, other_length = pair
         expected = np.log(log_p / other_log_p) / np.log((5 + length) / (5 + other_length))
-        alpha_of_a_tie.expect(pair, expected, hint=hint)
+        alpha_of_a_tie.expect(pair, expected, hint)
 
 
 @part(25)
@@ -32,9 +32,8 @@ def check_nucleus(nucleus):
     for p, inside in ((0.35, [1]), (0.6, [1, 3]), (0.8, [1, 3, 4]), (1.0, range(5))):
         expected = np.zeros(5)
         expected[inside] = probabilities[inside] / probabilities[inside].sum()
-        given = nucleus(probabilities, p)
         hint = "the word that makes the sum reach p is the last one kept; the kept ones sum to 1"
-        expect(f"nucleus({probabilities.tolist()}, {p})", given, expected, hint=hint)
+        nucleus.expect((probabilities, p), expected, hint)
 
 
 @part(45)
@@ -45,7 +44,7 @@ def check_exact_search(exact_search):
         asked.clear()
         form = "the sequence and its log-probability"
         sequence, log_p = exact_search.several(2, form, next_log_p, max_length)
-        expect("the log-probability", log_p, best_log_p, hint="there is a likelier sequence")
+        expect("the log-probability", log_p, best_log_p, "there is a likelier sequence")
         if tuple(sequence) != best:
             raise CheckError(f"the sequence is {sequence} and should be {best}")
         if len(asked) > 10 * likelier + 10:
@@ -107,7 +106,7 @@ def check_chrf(chrf):
         texts = HYPOTHESES[:count], REFERENCES[:count]
         given = chrf(*map(list, texts))
         hint = "counts are summed over the corpus first; then the means over n, then F"
-        expect(f"chrf of {count} texts", given, score(*texts).chrf2, hint=hint)
+        expect(f"chrf of {count} texts", given, score(*texts).chrf2, hint)
     texts = ["abcdefgh"], ["ijklmnop"]
     if chrf(*texts) != 0:
         raise CheckError("chrf must be 0 where nothing matches")

@@ -22,7 +22,7 @@ def check_attention_entropy(attention_entropy):
     if array is not None and np.isnan(array).any():
         raise CheckError("attention_entropy is NaN where a weight is 0; α log α goes to 0 there")
     hint = "in nats, by the natural logarithm; a row of zeros has the entropy 0"
-    expect("attention_entropy(weights)", given, expected, 1e-6, hint)
+    expect("attention_entropy(weights)", given, expected, hint, tolerance=1e-6)
 
 
 @part(25)
@@ -41,7 +41,7 @@ def check_stand_ins(stand_ins):
 
     given = stand_ins(loss_without, NUM_HEADS)
     hint = "three rises, each above the loss of the whole model: how often is that left over?"
-    expect("stand_ins(loss_without, 5)", given, together, hint=hint)
+    expect("stand_ins(loss_without, 5)", given, together, hint)
     repeated = len(asked) - len(set(asked))
     if repeated:
         raise CheckError(
@@ -69,7 +69,7 @@ def check_attention_rollout(attention_rollout):
         "this is the cross-attention alone: the encoder is missing": last,
     }
     hint = "mean over the heads first, then shares of each layer, then their product"
-    expect("attention_rollout(encoder, cross)", given, expected, hint=hint, mistakes=mistakes)
+    expect("attention_rollout(encoder, cross)", given, expected, hint, mistakes)
 
 
 def _weights(rng, shape):

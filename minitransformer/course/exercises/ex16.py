@@ -25,7 +25,7 @@ def check_plausible_shares(plausible_shares):
         }
         if mistake := likely(given, mistakes):
             raise CheckError(f"{asked} {mistake}")
-        expect(asked, given, expected, 1e-6, "what is (r − p)² at the two ends?")
+        expect(asked, given, expected, "what is (r − p)² at the two ends?", tolerance=1e-6)
 
 
 @part(45)
@@ -58,7 +58,7 @@ def check_best_temperature(best_temperature):
                     f"with the largest logit of each row subtracted first you say {of_small:.4g}: "
                     "exp of a large number overflows"
                 )
-        expect("best_temperature(logits, labels)", given, expected, 2e-3, hint)
+        expect("best_temperature(logits, labels)", given, expected, hint, tolerance=2e-3)
 
 
 def _least(z, labels):

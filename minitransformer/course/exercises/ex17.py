@@ -18,7 +18,7 @@ def check_rows_to_be_busy(rows_to_be_busy):
     for given in ((256, 1024, 4e11, 2e10, 4), (512, 768, 1e13, 1e12, 2)):
         i, o, rate, bandwidth, itemsize = given
         rows = itemsize * i * o / (2 * i * o * bandwidth / rate - itemsize * (i + o))
-        rows_to_be_busy.expect(given, rows, hint=hint)
+        rows_to_be_busy.expect(given, rows, hint)
     given = (4, 1024, 4e11, 2e10, 4)
     if rows_to_be_busy(*given) != math.inf:
         raise CheckError(
@@ -60,4 +60,4 @@ def check_streamed_average(streamed_average):
         average = streamed_average.quietly(iter(pairs))
         weights, _ = softmax(np.concatenate(blocks))  # all zeros where nothing is allowed
         expected = weights @ np.concatenate(values)
-        expect(f"the average for {name}", average, expected, hint=hint)
+        expect(f"the average for {name}", average, expected, hint)

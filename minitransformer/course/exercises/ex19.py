@@ -34,7 +34,7 @@ def check_reach(reach):
         hint = "k counts steps back, and is 0 for the last step itself"
         if wanted < T - 1 and isinstance(found, int | np.integer) and found in (T - 1, T):
             hint = "dy must be 0 before the last step: with it each dx has its own step's share"
-        expect(f"the reach of a backward {name}", found, wanted, hint=hint)
+        expect(f"the reach of a backward {name}", found, wanted, hint)
 
 
 def _cut_into(piece):
@@ -65,17 +65,16 @@ def check_gated_norm(gated_norm):
         given = np.array(eigenvalues)
         values = z + (1 - z) * given
         mistakes = {
-            "the sign of λ counts: add z before you take | |": (z + (1 - z) * abs(given).max())
-            ** k,
+            "the sign of λ counts: add z before you take | |": (
+                (z + (1 - z) * abs(given).max()) ** k
+            ),
             "a negative eigenvalue may be the largest: take | | before the maximum": (
                 values.max() ** k
             ),
             "z and (1 − z) λ add up; the gate's path is not the only one": z**k,
         }
-        norm = gated_norm(given, z, k)
         hint = "which eigenvalues has z I + (1 − z) U, and its k-th power?"
-        what, expected = f"gated_norm({eigenvalues}, {z:g}, {k})", abs(values).max() ** k
-        expect(what, norm, expected, hint=hint, mistakes=mistakes)
+        gated_norm.expect((given, z, k), abs(values).max() ** k, hint, mistakes)
 
 
 @part(45)
@@ -89,7 +88,7 @@ def check_coupled_cell(forward, backward):
     if given is not None and np.allclose(given[:, :D], c_new):
         raise CheckError("the state is [h c_new], with h first")
     hint = "a is [a_f a_g a_o], and the input gate is 1 − f"
-    expect("the state", state, np.concatenate([h, c_new], axis=1), hint=hint)
+    expect("the state", state, np.concatenate([h, c_new], axis=1), hint)
     return check_gradients(forward, backward, (a, c))
 
 

@@ -25,7 +25,7 @@ def check_receptive_field(receptive_field):
         for width, dilation, stride in layers:
             expected += (width - 1) * dilation * apart
             apart *= stride
-        receptive_field.expect((layers,), expected, hint=hint)
+        receptive_field.expect((layers,), expected, hint)
 
 
 @part(25)
@@ -115,6 +115,6 @@ def _check_state(state, expected, t, case):
     hint = "drop the earliest input and put x behind the others"
     if expected.size:
         mistakes = {"the last input comes last": expected[:, ::-1]}
-        expect(what, state, expected, hint=hint, mistakes=mistakes)
+        expect(what, state, expected, hint, mistakes)
     elif array_of(state, expected.shape) is None:
         raise CheckError(f"{what} should have the shape {expected.shape}: one tap needs no past")

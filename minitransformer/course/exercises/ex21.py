@@ -42,7 +42,7 @@ def check_crossing_length(crossing_length):
             "a length is not negative": (gates - 2) * d,
         }
         expected = max(0, (gates - 2) * d)
-        crossing_length.expect((d, gates), expected, 1e-9, hint, mistakes)
+        crossing_length.expect((d, gates), expected, hint, mistakes)
 
 
 @part(25)

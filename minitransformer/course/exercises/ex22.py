@@ -47,7 +47,7 @@ def check_temperature_of(temperature_of):
             else:
                 hint = "if τ is small, exp overflows, unless the largest logit is subtracted first"
             found = np.exp(_entropy(logits, tau))
-            expect(f"at τ = {tau:.7g}, {what}, the perplexity", found, wanted, 2e-5, hint)
+            expect(f"at τ = {tau:.7g}, {what}, the perplexity", found, wanted, hint, tolerance=2e-5)
 
 
 @part(25)
@@ -75,7 +75,7 @@ def check_induction_attention(induction_attention):
     elif (one == wanted.any(axis=-1)).all() and (wanted[weights > 0] > 0).all():
         hint = "all earlier places share the weight, not only one of them"
     for text, of_text, right in zip(TEXTS, weights, wanted, strict=True):
-        expect(f"the weights for {text.tolist()}", of_text, right, hint=hint)
+        expect(f"the weights for {text.tolist()}", of_text, right, hint)
 
 
 @part(45)
@@ -101,7 +101,7 @@ def check_attention_step(attention_step):
             ),
         }
         what = f"y of positions {start} to {stop - 1}"
-        expect(what, y, whole[:, start:stop], hint=hint, mistakes=mistakes)
+        expect(what, y, whole[:, start:stop], hint, mistakes)
         start = stop
 
 

@@ -32,7 +32,7 @@ def check_whole_words(whole_words):
     expect_boolean("whole_words must return", given)
     chosen = begins & (draw < 0.4)
     if given.shape == wanted.shape and (given & ~text).any():
-        expect("whole_words", given, wanted, hint="where there is no text nothing is chosen")
+        expect("whole_words", given, wanted, "where there is no text nothing is chosen")
     mistakes = {
         "of a chosen word all pieces are chosen": chosen,
         "words are chosen, by the number at their first piece": text & (draw < 0.4),
@@ -99,7 +99,7 @@ def check_score_by_blanks(score_by_blanks):
     hint = "row i hides one piece, and the answer is read at the same place"
     if len(seen) == 1 and len(seen[0]) == len(ids):
         hint, mistakes = "BOS and EOS are not asked for", {}
-    expect("the score", given, wanted, hint=hint, mistakes=mistakes)
+    expect("the score", given, wanted, hint, mistakes)
     if len(seen) > 1:
         raise CheckError(f"the model was called {len(seen)} times; one batch will do")
 

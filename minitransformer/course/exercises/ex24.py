@@ -58,7 +58,7 @@ def check_shared_statistics(shared_statistics):
     _, variance, _ = _statistics(shared_statistics, far)
     what = "with rows that are 100,000 larger, the variance"
     hint = "mean(x²) − mean² is a small difference of large numbers: square the distances"
-    expect(what, variance, np.concatenate(far).var(axis=0), hint=hint)
+    expect(what, variance, np.concatenate(far).var(axis=0), hint)
     if sent < 2 * D + 1:
         raise CheckError(
             f"right, but only {sent} numbers went through all_reduce; sums, squares and the number "
@@ -198,7 +198,7 @@ def check_halving_doubling(halving_doubling):
             elif (lacking := _lacking(total, sum(gradients))) is not None:
                 hint = f"{lacking} of {n} entries are not the sum, the others are"
             what = f"with {P} processes, the result of process {p}"
-            expect(what, total, sum(gradients), hint=hint)
+            expect(what, total, sum(gradients), hint)
         _expect_little(messages, numbers, P, n)
 
 

@@ -15,7 +15,7 @@ def check_break_even(break_even):
     for given in ((2e11, 2e13, 2e10, 1), (1e11, 4e11, 5e9, 8)):
         cpu, gpu, link, products = given
         expected = 6 / (products * link * (1 / cpu - 1 / gpu))
-        break_even.expect(given, expected, hint=hint)
+        break_even.expect(given, expected, hint)
 
 
 @part(25)
@@ -89,12 +89,11 @@ def check_project_heads(forward, backward):
     heads, w_output = rng.standard_normal((B, H, T, K)), rng.standard_normal((H, K, D))
     expected = sum(heads[:, h] @ w_output[h] for h in range(H))  # (B, T, D)
     far = FarMachine()
-    y, cache = _pair(forward(far.asarray(heads), far.asarray(w_output)))
-    expect("y", _fetched("y", y), expected, hint="head h belongs to w_output[h]")
-    _count("project_heads", far, 1)
-    gradients = backward(far.asarray(np.ones((B, T, D))), cache)
-    _pair(gradients)
-    _count("project_heads_backward", far, 2)
+    y, cache = forward.y_and_cache(far.asarray(heads), far.asarray(w_output))
+    expect("y", _fetched("y", y), expected, "head h belongs to w_output[h]")
+    _count(forward.name, far, 1)
+    backward.several(2, "dheads, dw_output", far.asarray(np.ones((B, T, D))), cache)
+    _count(backward.name, far, 2)
     return check_gradients(forward, backward, (heads, w_output))
 
 
@@ -111,12 +110,6 @@ def _count(name, far, expected):
             f"{name} makes {gemms} GEMMs and should make {expected}; a product with leading axes "
             "is one GEMM for each of their entries, and einsum counts as none"
         )
-
-
-def _pair(result):
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(f"expected two results in a tuple, got {_short(result)}")
-    return result
 
 
 def _fetched(name, x):

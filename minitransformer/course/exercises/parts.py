@@ -141,14 +141,14 @@ def in_words(report):
     return textwrap.dedent(str(dataclasses.replace(report, unchecked=[])))
 
 
-def expect(what, given, expected, tolerance=1e-9, hint="", mistakes=None):
+def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
     """Raise a CheckError unless ``given``, which a learner's function returned, is ``expected``.
 
     Args:
         what: names the value in the message, ``"best_step(1e-16, 1, 1)"``.
-        tolerance: largest difference, relative to the largest expected entry.
         hint: added to the message, what to think of where it is none of the mistakes.
         mistakes: by the hint at each, the value that it leads to.
+        tolerance: largest difference, relative to the largest expected entry.
     """
     if given is None:
         raise CheckError(f"{what} is {returned(None)}")
@@ -250,11 +250,10 @@ class Answer:
         given = self(dy, cache)
         return given if isinstance(given, tuple | list) else (given,)
 
-    def expect(self, arguments, expected, tolerance=1e-9, hint="", mistakes=None):
-        """Call it and :func:`expect` what it returns, ``"name(7, 0.5)"``: for numbers and texts."""
-        shown = ", ".join(f"{x:g}" if isinstance(x, float) else repr(x) for x in arguments)
-        given = self(*arguments)
-        expect(f"{self.name}({shown})", given, expected, tolerance, hint, mistakes)
+    def expect(self, arguments, expected, hint="", mistakes=None):
+        """Call it and :func:`expect` what it returns, ``"name(7, 0.5, [1, 2])"``."""
+        what = f"{self.name}({', '.join(map(_shown, arguments))})"
+        expect(what, Answer(what, self.function)(*arguments), expected, hint, mistakes)
 
 
 class Slip(NamedTuple):
@@ -279,7 +278,7 @@ def expect_pair(forward, backward, inputs, expected, hint="", mistakes=None, sli
         slip: told apart where a gradient is wrong.
     """
     y, cache = forward.y_and_cache(*inputs)
-    expect("y", y, expected, hint=hint, mistakes=mistakes)
+    expect("y", y, expected, hint, mistakes)
     report = check_gradients(forward, backward, inputs)
     if slip and not report.right:
         both = zip(backward.gradients(slip.dy, cache), slip.gradients, strict=False)
@@ -313,6 +312,12 @@ def array_of(given, shape):
     except (TypeError, ValueError):
         return None
     return array if array.shape == shape else None
+
+
+def _shown(argument):
+    if isinstance(argument, float):
+        return f"{argument:g}"
+    return repr(argument.tolist() if isinstance(argument, np.ndarray) else argument)
 
 
 def _described(array):

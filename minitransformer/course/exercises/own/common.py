@@ -37,7 +37,7 @@ def y_of(forward, *inputs, **options):
 
 def expect_y(forward, inputs, expected, what="y", hint="", mistakes=None):
     """Expect y of a forward, see :func:`expect`; warnings are not heard."""
-    expect(what, y_of(forward, *inputs), expected, hint=hint, mistakes=mistakes)
+    expect(what, y_of(forward, *inputs), expected, hint, mistakes)
 
 
 def gradients_of(backward, dy, cache, names):
@@ -129,7 +129,7 @@ def expect_gradients(what, given, expected, hints, otherwise):
             if other != name and not likely(given[other], {"right": value})
         }
         hint = likely(given[name], exchanged, hints.get(name, otherwise))
-        expect(f"{name} {what}".rstrip(), given[name], gradient, hint=hint + so_far)
+        expect(f"{name} {what}".rstrip(), given[name], gradient, hint + so_far)
         so_far = f" (going back from dy, the last right one is {name})"
 
 

@@ -68,7 +68,7 @@ def check_embedding(forward, backward):
     given, cache = forward.y_and_cache(SOURCE, weight)
     mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
     mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
-    expect("x", given, x, hint="x = √D · E[ids]", mistakes=mistakes)
+    expect("x", given, x, "x = √D · E[ids]", mistakes)
 
     dweight = backward.quietly(dx, cache)
     expected = embedding_backward(dx, expected_cache)
@@ -93,7 +93,6 @@ def check_embedding(forward, backward):
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
     for length, d_model in ((7, 6), (40, 16)):
         table = positions.sinusoidal_encoding(length, d_model)
-        given = sinusoidal_encoding.quietly(length, d_model)
         sines, cosines = table[:, 0::2], table[:, 1::2]
         later = positions.sinusoidal_encoding(length + 1, d_model)[1:]
         angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(d_model // 2) / d_model)
@@ -108,8 +107,7 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
             "positions count from 0": later,
             "the exponent of column 2i is 2i/D, not i/D": slow,
         }
-        what = f"sinusoidal_encoding({length}, {d_model})"
-        expect(what, given, table, mistakes=mistakes)
+        sinusoidal_encoding.expect((length, d_model), table, mistakes=mistakes)
 
     rng = np.random.default_rng(6)
     x, table = rng.standard_normal((B, T, D)), rng.standard_normal((T + 4, D))
@@ -118,7 +116,7 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
         "add the first T rows": x + table[-T:],
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
-    expect("y", y, x + table[:T], hint="y = x + the first T rows of the table", mistakes=mistakes)
+    expect("y", y, x + table[:T], "y = x + the first T rows of the table", mistakes)
     expect_right(Answer(forward.name, lambda x: forward.function(x, table)), backward, (x,))
     return float64_note(forward, backward, (x, table))
 
@@ -169,9 +167,9 @@ def check_dropout(forward, backward):
     x = np.random.default_rng(12).standard_normal((B, T, D)) + 3
     for p, rng, what in ((0.0, generator(), "p=0"), (0.4, None, "rng=None")):
         y, cache = forward.y_and_cache(x, p, rng)
-        expect(f"y with {what}", y, x, hint="nothing is dropped out there, and nothing scaled")
+        expect(f"y with {what}", y, x, "nothing is dropped out there, and nothing scaled")
         dx = backward.quietly(x, cache)
-        expect(f"dx with {what}", dx, x, hint="y is x there, and dx is dy")
+        expect(f"dx with {what}", dx, x, "y is x there, and dx is dy")
         if rng is not None and rng.random() != generator().random():
             raise CheckError("with p=0 dropout must draw nothing from rng")
 
@@ -192,7 +190,7 @@ def check_dropout(forward, backward):
             x * (wide >= P) * scale
         ),
     }
-    expect("y", y, expected, hint="y = x · keep / (1 − p)", mistakes=mistakes)
+    expect("y", y, expected, "y = x · keep / (1 − p)", mistakes)
     reference = generator()
     dropout(x, P, reference)
     if rng.random() != reference.random():
@@ -226,9 +224,9 @@ def check_residual(forward, backward):
     _, cache = seeded.y_and_cache(x, h)
     dx, dh = gradients_of(backward, dz, cache, ("dx", "dh"))
     of_right = "without dropout it is right: "
-    expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
+    expect("dx with dropout", dx, dz, f"{of_right}x does not go through the dropout")
     hint = f"{of_right}dh goes back through dropout"
-    expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint=hint)
+    expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint)
     expect_any_axes(forward, backward, (x, h), (B, T))
     return check_gradients(seeded, backward, (x, h))
 

@@ -81,7 +81,7 @@ def _compare(t, scale, given, wanted, before, grad, constants):
         "a step goes against the gradient": step(-m_hat, np.sqrt(v_hat) + epsilon),
     }
     hint = "in 1 − β₁ᵗ and 1 − β₂ᵗ t is the number of this step, from 1"
-    expect(f"data after step {t}", given[0], wanted_data, hint=hint, mistakes=mistakes)
+    expect(f"data after step {t}", given[0], wanted_data, hint, mistakes)
 
 
 @part(10, "13")
@@ -103,7 +103,7 @@ def check_clip_scale(clip_scale, gradient_norm):
         (2.0, math.inf, 1.0, below),
     ):
         what = f"clip_scale({norm:g}, {max_norm:g})"
-        expect(what, Answer(what, clip_scale.function).quietly(norm, max_norm), scale, hint=hint)
+        expect(what, Answer(what, clip_scale.function).quietly(norm, max_norm), scale, hint)
 
 
 @part(10, "12")
@@ -119,7 +119,7 @@ def check_noam(noam, linear_decay):
     }
     hint = likely(rates, mistakes, "it is the smaller of step^−½ and step · w^−1.5, times D^−½")
     for step, rate, expected in zip(steps, rates, d_model**-0.5 * smaller, strict=True):
-        expect(f"noam({step}, {d_model}, {warmup})", rate, expected, hint=hint)
+        expect(f"noam({step}, {d_model}, {warmup})", rate, expected, hint)
     for step, expected, hint in (
         (4, 0.05, "it rises in a straight line, to peak at the end of the warm-up"),
         (16, 0.2, "it is peak at the end of the warm-up"),
@@ -127,5 +127,4 @@ def check_noam(noam, linear_decay):
         (96, 0.0, "it is 0 at total_steps"),
         (100, 0.0, "it is never below 0"),
     ):
-        rate = linear_decay.quietly(step, 0.2, 16, 96)
-        expect(f"linear_decay({step}, 0.2, 16, 96)", rate, expected, hint=hint)
+        linear_decay.expect((step, 0.2, 16, 96), expected, hint)

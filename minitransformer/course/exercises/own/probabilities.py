@@ -29,7 +29,7 @@ def check_softmax(forward, backward):
         scaled = None if given is None else given / given.sum(axis=-1, keepdims=True)
     mistakes = {"divide by the sum of the row, with nothing added to it": expected}
     hint = likely(scaled, mistakes, "subtract from each row its own largest score before exp")
-    expect(f"{what} for scores of ±9000", w, expected, 1e-10, hint)
+    expect(f"{what} for scores of ±9000", w, expected, hint, tolerance=1e-10)
 
     expected, _ = softmax(x, SOURCE_MASK)
     inverted, _ = softmax(x, ~SOURCE_MASK)
@@ -75,7 +75,7 @@ def check_cross_entropy(forward, backward):
         for value, wanted, name, wrong in zip(
             given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True
         ):
-            expect(f"{name} {what}", value, wanted, hint=hint, mistakes=wrong)
+            expect(f"{name} {what}", value, wanted, hint, wrong)
 
     chosen = np.take_along_axis(log_p, LABELS[..., None], axis=-1)[..., 0]  # (B, T)
     of_words = np.take_along_axis(log_p, words[..., None], axis=-1)[..., 0]
@@ -121,7 +121,7 @@ def _check_gradients(forward, backward, logits):
         "dlogits of nothing but padding",
         dlogits,
         np.zeros_like(logits),
-        hint="where the target is padding the gradient is 0, and not 0 / 0 where all are",
+        "where the target is padding the gradient is 0, and not 0 / 0 where all are",
     )
     hint = (
         "p − q, with the smoothed q, divided as the loss is and 0 where the target is padding; and "
