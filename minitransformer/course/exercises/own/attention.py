@@ -121,11 +121,12 @@ def check_scaled_dot_product_attention(forward, backward):
 
     cases = ((*inputs, mask) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED))
     expect_right(forward, backward, *cases)
-    hints = {
-        "dquery": "without dropout it is right: the gradient of the weights goes back through the "
+    hints = (
+        "without dropout it is right: the gradient of the weights goes back through the "
         "dropout, and then through the softmax",
-        "dvalue": "without dropout it is right: the values are multiplied by the weights after it",
-    }
+        "",
+        "without dropout it is right: the values are multiplied by the weights after it",
+    )
     expect_right(with_dropout(forward), backward, masked, hints=hints)
     return float64_note(forward, backward, masked)
 

@@ -133,17 +133,17 @@ def expect_gradients(what, given, expected, hints, otherwise):
         so_far = f" (going back from dy, the last right one is {name})"
 
 
-def expect_right(forward, backward, *cases, hints=None, **options):
+def expect_right(forward, backward, *cases, hints=(), **options):
     """Raise a CheckError unless the gradients of a pair are right, by ``check_pair``.
 
     Args:
         cases: inputs for the forward, one after the other until something is wrong.
-        hints: by the name of a gradient, what to add where it is wrong, ``{"dmemory": "..."}``.
+        hints: what to add where a gradient is wrong, in their order; empty for some.
         options: of ``check_pair``.
     """
     for inputs in cases:
         report = check_gradients(forward, backward, inputs, **options)
         if not report.right:
-            wrong = {tensor.name for tensor in report.tensors if not tensor.right}
-            said = [hint for name, hint in (hints or {}).items() if name in wrong]
+            both = zip(hints, report.tensors, strict=False)
+            said = [hint for hint, tensor in both if hint and not tensor.right]
             raise CheckError("\n".join([in_words(report), *said]))

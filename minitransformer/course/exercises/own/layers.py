@@ -57,7 +57,7 @@ def check_relu(forward, backward):
     hint = "negative entries become 0, the others stay"
     expect_y(forward, (x,), np.maximum(x, 0), hint=hint)
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    expect_right(forward, backward, (x,), hints={"dx": hint})
+    expect_right(forward, backward, (x,), hints=[hint])
     return also_right(forward, backward, (x,), (B, T))
 
 
@@ -202,7 +202,7 @@ def check_dropout(forward, backward):
     mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
     hint = likely(dx, mistakes, hint)
-    expect_right(seeded, backward, (x,), hints={"dx": hint})
+    expect_right(seeded, backward, (x,), hints=[hint])
     return also_right(seeded, backward, (x,), (B, T))
 
 
@@ -251,9 +251,9 @@ def check_feed_forward(forward, backward):
     seeded, hint = with_dropout(forward), "the dropout is that of what the ReLU returns"
     expect_y(seeded, inputs, expected, "y with dropout", hint, mistakes)
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
-    expect_right(forward, backward, inputs, hints={"dx": hint})
+    expect_right(forward, backward, inputs, hints=[hint])
     hint = "without dropout it is right: dh goes back through dropout, too"
-    expect_right(seeded, backward, inputs, hints={"dx": hint})
+    expect_right(seeded, backward, inputs, hints=[hint])
     expect_any_axes(forward, backward, inputs, (B, T))
 
 

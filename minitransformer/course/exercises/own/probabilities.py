@@ -54,7 +54,7 @@ def check_softmax(forward, backward):
         expect_y(forward, inputs, expected, f"{what} {case}", hint, wrong)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
     cases = ((x, mask) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED))
-    expect_right(forward, backward, *cases, hints={"dx": hint})
+    expect_right(forward, backward, *cases, hints=[hint])
     mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
     return also_right(forward, backward, (x, mask), (B, H, T))
 
@@ -135,5 +135,5 @@ def _check_gradients(forward, backward, logits):
 
     loss = Answer(forward.name, loss_alone)
     cases = ((logits, LABELS, *options) for options in ((), (0.3,), (0.3, 5), (0.3, 0, 20)))
-    expect_right(loss, backward, *cases, hints={"dlogits": hint})
+    expect_right(loss, backward, *cases, hints=[hint])
     return also_right(loss, backward, (logits, LABELS, 0.3), (B, T))
