@@ -9,7 +9,7 @@ from exercise_files import LESSONS, functions_in, solution_of, stub_of
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.course.exercises.parts import TO_DO, WRONG, expect, judge, y_and_cache
+from minitransformer.course.exercises.parts import TO_DO, WRONG, Answer, expect, judge
 from minitransformer.decoding import cross_attention
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.attention import split_heads
@@ -140,12 +140,17 @@ def test_what_is_as_expected_within_the_tolerance_passes():
 )
 def test_a_forward_that_returns_something_else_or_writes_to_its_inputs_is_told(forward, says):
     with pytest.raises(CheckError, match=says):
-        y_and_cache("f", forward, np.arange(3.0), cache_type=tuple)
+        Answer("f", forward).y_and_cache(np.arange(3.0), cache_type=tuple)
+
+
+def test_an_answer_that_fails_is_named_with_what_it_was_given():
+    with pytest.raises(CheckError, match=r"f\(0, \[1.0, 2.0\]\) raised ZeroDivisionError"):
+        Answer("f", lambda x, _: 1 / x).expect((0, np.array([1.0, 2.0])), 1)
 
 
 def test_a_cache_is_the_learners_own_unless_the_check_looks_into_it():
     x = np.arange(3.0)
-    y, cache = y_and_cache("f", lambda x: (2 * x, x), x)
+    y, cache = Answer("f", lambda x: (2 * x, x)).y_and_cache(x)
     assert (y == 2 * x).all()
     assert (cache == x).all()
 

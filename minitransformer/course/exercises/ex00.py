@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, read_only
+from minitransformer.course.exercises.parts import expect, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 
 PIECES = ["▁Heute", "▁kann", "▁die", "▁Frau", "▁einen", "▁Apfel", "▁kaufen", ".", "</s>"]
 ALIGNMENTS = {
@@ -17,12 +16,13 @@ ALIGNMENTS = {
 }
 
 
+@part(10)
 def check_most_attended(most_attended):
     rng = np.random.default_rng(0)
     H, T, S = 4, 7, len(PIECES)  # T < S: the largest of the wrong axis is a piece, too
     weights = rng.exponential(size=(H, T, S)) ** 2
     weights /= weights.sum(axis=-1, keepdims=True)
-    given = call("most_attended", most_attended, read_only(weights), list(PIECES))
+    given = most_attended(weights, list(PIECES))
     if not isinstance(given, list | tuple | np.ndarray) or not np.iterable(given):
         raise CheckError(
             f"most_attended must return a list of T strings, not {type(given).__name__}"
@@ -40,25 +40,26 @@ def check_most_attended(most_attended):
         raise CheckError(
             "most_attended must return pieces of source_pieces, strings, not positions"
         )
-    expected, of_first, of_largest = (
-        [PIECES[s] for s in array.argmax(axis=-1)]
-        for array in (weights.mean(axis=0), weights[0], weights.max(axis=0))
-    )
-    for t, (piece, right) in enumerate(zip(given, expected, strict=True)):
+
+    def pieces_of(weights):
+        return [PIECES[s] for s in weights.argmax(axis=-1)]
+
+    mistakes = {
+        "; these are those of the first head, take the mean over the heads": weights[0],
+        "; take the mean over the heads, not the largest": weights.max(axis=0),
+    }
+    hint = next((hint for hint, x in mistakes.items() if pieces_of(x) == list(given)), "")
+    for t, (piece, right) in enumerate(zip(given, pieces_of(weights.mean(axis=0)), strict=True)):
         if piece != right:
-            hint = ""
-            if list(given) == of_first:
-                hint = "; these are those of the first head, take the mean over the heads"
-            elif list(given) == of_largest:
-                hint = "; take the mean over the heads, not the largest"
             raise CheckError(
                 f"most_attended says {piece!r} for target position {t}, and it is {right!r}{hint}"
             )
 
 
+@part(10)
 def check_crossings(crossings):
     for what, alignment in ALIGNMENTS.items():
-        given = call("crossings", crossings, list(alignment))
+        given = crossings(list(alignment))
         pairs = [(t, u) for u in range(len(alignment)) for t in range(u)]
         expected = sum(alignment[t] > alignment[u] for t, u in pairs)
         mistakes = {
@@ -73,10 +74,4 @@ def check_crossings(crossings):
         }
         hint = "t comes before u, and looks behind where u looks"
         what = f"crossings({alignment}), {what},"
-        expect(what, given, expected, hint=hint, mistakes=mistakes)
-
-
-PARTS = [
-    Part(("most_attended",), 10, check_most_attended),
-    Part(("crossings",), 10, check_crossings),
-]
+        expect(what, given, expected, hint, mistakes)

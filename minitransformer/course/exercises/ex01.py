@@ -1,8 +1,7 @@
 """Exercise 01, the way of a sentence: how each part is checked."""
 
-from minitransformer.course.exercises.parts import Part, expect_call
+from minitransformer.course.exercises.parts import part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 
 WHAT_EACH_IS = {
     "memory": "the encoder gives each source position a row of D numbers",
@@ -15,6 +14,7 @@ WHAT_EACH_IS = {
 }
 
 
+@part(25)
 def check_shapes_in_the_model(shapes_in_the_model):
     for B, S, T, D, H, F, V in ((2, 9, 10, 64, 4, 256, 1200), (3, 7, 5, 24, 6, 50, 11)):
         expected = {
@@ -26,7 +26,7 @@ def check_shapes_in_the_model(shapes_in_the_model):
             "cross_keys": (B, H, S, D // H),
             "logits": (B, T, V),
         }
-        given = call("shapes_in_the_model", shapes_in_the_model, B, S, T, D, H, F, V)
+        given = shapes_in_the_model(B, S, T, D, H, F, V)
         if not isinstance(given, dict):
             raise CheckError(f"shapes_in_the_model must return a dict, not {type(given).__name__}")
         if missing := [name for name in expected if name not in given]:
@@ -41,6 +41,7 @@ def check_shapes_in_the_model(shapes_in_the_model):
                 )
 
 
+@part(25)
 def check_count_parameters(count_parameters):
     for V, D, F, N in ((1200, 64, 256, 3), (37, 10, 24, 4)):
         attention, feed_forward, norm = 4 * D * D, 2 * D * F + F + D, 2 * D
@@ -62,9 +63,7 @@ def check_count_parameters(count_parameters):
         }
         mistakes = {hint: expected + difference for hint, difference in too_many.items()}
         hint = "count one attention, one feed-forward network, one LayerNorm; then how many of each"
-        expect_call(
-            "count_parameters", count_parameters, (V, D, F, N), expected, 1e-9, hint, mistakes
-        )
+        count_parameters.expect((V, D, F, N), expected, hint, mistakes)
 
 
 def _shape(given):
@@ -72,9 +71,3 @@ def _shape(given):
         return tuple(int(n) for n in given)
     except (TypeError, ValueError):
         return None
-
-
-PARTS = [
-    Part(("shapes_in_the_model",), 25, check_shapes_in_the_model),
-    Part(("count_parameters",), 25, check_count_parameters),
-]

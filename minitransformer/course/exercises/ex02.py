@@ -4,52 +4,44 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, expect_pair, normal, read_only
+from minitransformer.course.exercises.parts import Answer, Slip, expect, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.numeric import numeric_gradient
-from minitransformer.gradcheck.pair import call
+from minitransformer.gradcheck.pair import read_only
 
 N, B, T, D, F = 5, 2, 3, 4, 6
 
 
+@part(10)
 def check_residual_chain_slope(residual_chain_slope):
     hint = "what a block returns is x plus something: its slope is 1 plus something"
     for slopes in ([0.5], [2.0, -0.25], np.random.default_rng(2).uniform(-0.3, 0.3, 60).tolist()):
-        given = call("residual_chain_slope", residual_chain_slope, list(slopes))
+        given = residual_chain_slope(list(slopes))
         what = f"residual_chain_slope({slopes if len(slopes) < 3 else '60 slopes'})"
-        expect(what, given, math.prod(1 + slope for slope in slopes), hint=hint)
+        expect(what, given, math.prod(1 + slope for slope in slopes), hint)
 
 
+@part(25)
 def check_gram(forward, backward):
     (x,) = normal(2, (N, D))
     symmetric = x @ x.T
-    slip = (
+    hint = (
         "dx is right for a symmetric dy, and for no other: what does dy become when the second x "
         "is brought to stand where the first does?"
     )
-    return expect_pair(
-        "gram",
-        (forward, backward),
-        (x,),
-        symmetric,
-        names=("x",),
-        dy=symmetric,
-        slips={slip: ("x", 2 * symmetric @ x)},
-    )
+    slip = Slip(hint, symmetric, (2 * symmetric @ x,))
+    return expect_pair(forward, backward, (x,), symmetric, slip=slip)
 
 
+@part(45)
 def check_two_layer_network(forward, backward):
     x, w_1, w_2, b_1, b_2 = normal(2, (B, T, D), (D, F), (F, D), F, D)
-    return expect_pair(
-        "two_layer_network",
-        (forward, backward),
-        (x, w_1, b_1, w_2, b_2),
-        x + np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2,
-        hint="is x added at the end, and b_1 before the maximum is taken?",
-        names=("x", "w_1", "b_1", "w_2", "b_2"),
-    )
+    expected = x + np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
+    hint = "is x added at the end, and b_1 before the maximum is taken?"
+    return expect_pair(forward, backward, (x, w_1, b_1, w_2, b_2), expected, hint)
 
 
+@part(45)
 def check_gradients_of(gradients_of):
     x, w, dy = map(read_only, normal(2, (N, D), (D, D), (N, D)))
     z, h = x @ w, np.tanh(x @ w)
@@ -86,13 +78,13 @@ def check_gradients_of(gradients_of):
 
 def _compare(what, gradients_of, tape, dy, expected, hint=""):
     """Raise a CheckError unless the gradients by name are as expected; returns all of them."""
-    gradients = call(f"gradients_of, given {what},", gradients_of, tape, dy)
+    gradients = Answer(f"gradients_of, given {what},", gradients_of.function)(tape, dy)
     if not isinstance(gradients, dict):
         raise CheckError(f"gradients_of returned {type(gradients).__name__}; expected a dictionary")
     for name, gradient in expected.items():
         if name not in gradients:
             raise CheckError(f"{what}: there is no gradient of {name!r}")
-        expect(f"{what}: the gradient of {name!r}", gradients[name], gradient, 1e-7, hint)
+        expect(f"{what}: the gradient of {name!r}", gradients[name], gradient, hint, tolerance=1e-7)
     return gradients
 
 
@@ -113,11 +105,3 @@ def _times_backward(dy, cache):
 def _sum(dy, _):
     """The backward of a + b: one array for both, as that of a residual connection."""
     return dy, dy
-
-
-PARTS = [
-    Part(("residual_chain_slope",), 10, check_residual_chain_slope),
-    Part(("gram", "gram_backward"), 25, check_gram),
-    Part(("two_layer_network", "two_layer_network_backward"), 45, check_two_layer_network),
-    Part(("gradients_of",), 45, check_gradients_of),
-]

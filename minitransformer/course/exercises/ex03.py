@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, expect_call, normal, read_only
+from minitransformer.course.exercises.parts import expect, normal, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
+from minitransformer.gradcheck.pair import read_only
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.linear import linear, linear_backward
 from minitransformer.layers.relu import relu, relu_backward
@@ -15,12 +15,14 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 B, D = 5, 4
 
 
+@part(10)
 def check_best_forward_step(best_forward_step):
     for u, f, f2 in ((2.0**-53, 1.3, 0.2), (2.0**-24, 0.5, 3.0)):
         expected, hint = 2 * math.sqrt(u * f / f2), "where is h/2 f'' + 2 u f/h smallest?"
-        expect_call("best_forward_step", best_forward_step, (u, f, f2), expected, hint=hint)
+        best_forward_step.expect((u, f, f2), expected, hint)
 
 
+@part(25)
 def check_gradient_by_differences(gradient_by_differences):
     x, dy = map(read_only, normal(3, (3, 4), (3, 4)))
 
@@ -33,21 +35,23 @@ def check_gradient_by_differences(gradient_by_differences):
         ("Σ sin(x) · dy", np.sin, dy, 1e-8, ""),
         (beside, beside_something_large, np.append(dy, 1.0), 1e-6, subtract),
     ):
-        given = call("gradient_by_differences", gradient_by_differences, function, x, upstream)
-        expect(f"the gradient of {what}", given, np.cos(x) * dy, tolerance, hint)
+        given = gradient_by_differences(function, x, upstream)
+        expect(f"the gradient of {what}", given, np.cos(x) * dy, hint, tolerance=tolerance)
 
 
+@part(25)
 def check_complex_step(complex_step):
     def f(x):
         return np.exp(x) / (1 + x**2)
 
     hint = "nothing is subtracted, so h may be as small as 1e-100"
     for x in (0.3, 1.7):
-        slope = call("complex_step", complex_step, f, x)
+        slope = complex_step(f, x)
         expected = math.exp(x) * (1 - x) ** 2 / (1 + x**2) ** 2
-        expect(f"the slope of exp(x) / (1 + x²) at {x}", slope, expected, 1e-14, hint)
+        expect(f"the slope of exp(x) / (1 + x²) at {x}", slope, expected, hint, tolerance=1e-14)
 
 
+@part(45)
 def check_backward_is_right(backward_is_right):
     (x, weight, bias), gamma = normal(3, (B, D), (D, D), D), np.linspace(0.5, 1.5, D)
     to_norm, to_linear, to_one = (x, gamma, bias), (x, weight, bias), (x,)
@@ -100,18 +104,10 @@ def check_backward_is_right(backward_is_right):
     }
     for name, (forward, backward, inputs) in (right | wrong).items():
         inputs = tuple(map(read_only, inputs))
-        answer = call("backward_is_right", backward_is_right, forward, backward, inputs)
+        answer = backward_is_right(forward, backward, inputs)
         if not isinstance(answer, bool | np.bool_):
             raise CheckError(
                 f"backward_is_right returned {type(answer).__name__}; expected True or False"
             )
         if answer != (name in right):
             raise CheckError(f"it {'rejects' if name in right else 'accepts'} {name}")
-
-
-PARTS = [
-    Part(("best_forward_step",), 10, check_best_forward_step),
-    Part(("gradient_by_differences",), 25, check_gradient_by_differences),
-    Part(("complex_step",), 25, check_complex_step),
-    Part(("backward_is_right",), 45, check_backward_is_right),
-]

@@ -3,16 +3,14 @@
 import numpy as np
 
 from minitransformer.course.exercises.parts import (
-    Part,
+    Slip,
+    check_gradients,
     expect,
-    expect_call,
     expect_pair,
     normal,
-    quietly,
-    read_only,
-    y_and_cache,
+    part,
 )
-from minitransformer.gradcheck import check_pair
+from minitransformer.gradcheck.pair import read_only
 from minitransformer.layers.softmax import softmax
 
 N, V = 3, 7
@@ -25,32 +23,32 @@ LARGE_LOG_P = np.array(
 )
 
 
+@part(10)
 def check_perplexity_at_the_floor(perplexity_at_the_floor):
     hint = "it is not exp of the floor: the NLL counts the right word only, of which p is q"
     for arguments in ((50, 0.1), (7, 0.3), (8000, 0.0)):
         vocabulary_size, smoothing = arguments
         expected = 1 / (1 - smoothing + smoothing / vocabulary_size)
-        expect_call(
-            "perplexity_at_the_floor", perplexity_at_the_floor, arguments, expected, hint=hint
-        )
+        perplexity_at_the_floor.expect(arguments, expected, hint)
 
 
+@part(25)
 def check_log_softmax(forward, backward):
     z = normal(4, (N, V))[0] * 2
     p, _ = softmax(z)
     q = p[:, ::-1]  # another dy whose rows sum to 1
-    slip = (
+    hint = (
         "dz is right where a row of dy sums to 1, as q does, and nowhere else: at which step of "
         "section 4 was that sum put in?"
     )
-    options = {"names": ("z",), "dy": q, "slips": {slip: ("z", q - p)}}
-    report = expect_pair("log_softmax", (forward, backward), (z,), np.log(p), **options)
+    report = expect_pair(forward, backward, (z,), np.log(p), slip=Slip(hint, q, (q - p,)))
     if report.right:
-        y, _ = quietly("log_softmax", forward, LARGE)
-        expect("y for scores of ±9000", y, LARGE_LOG_P, hint=HINT)
+        y, _ = forward.quietly(LARGE)
+        expect("y for scores of ±9000", y, LARGE_LOG_P, HINT)
     return report
 
 
+@part(25)
 def check_log_sum_exp_in_chunks(log_sum_exp_in_chunks):
     sizes = (4, 1, 6, 3)
     small, falling, rising, large = (
@@ -65,33 +63,26 @@ def check_log_sum_exp_in_chunks(log_sum_exp_in_chunks):
         ("scores up to 9000", large, "subtract the largest score before exp"),
         ("scores with portions of −∞", forbidden, "−∞ − (−∞) is NaN"),
     ):
-        given = quietly("log_sum_exp_in_chunks", log_sum_exp_in_chunks, map(read_only, chunks))
+        given = log_sum_exp_in_chunks.quietly(map(read_only, chunks))
         scores = np.concatenate(chunks)
         expected = scores.max() + np.log(np.exp(scores - scores.max()).sum())
-        expect(f"log_sum_exp_in_chunks of {what}", given, expected, 1e-12, hint)
+        expect(f"log_sum_exp_in_chunks of {what}", given, expected, hint, tolerance=1e-12)
 
 
+@part(45)
 def check_distillation(forward, backward):
     z, u = normal(4, (N, V), (N, V))
     for temperature in (1.0, 2.5):
         p, q = (softmax(x / temperature)[0] for x in (z, u))
-        loss, _ = y_and_cache("distillation", forward, z, u, temperature)
+        loss, _ = forward.y_and_cache(z, u, temperature)
         hint = "is it a mean over rows and a sum over words, with both scores divided by τ?"
-        expect(f"loss at τ = {temperature:g}", loss, -(q * np.log(p)).sum() / N, hint=hint)
-    report = check_pair(forward, backward, (z, u, 2.5), names=("z", "u", "temperature"))
+        expect(f"loss at τ = {temperature:g}", loss, -(q * np.log(p)).sum() / N, hint)
+    report = check_gradients(forward, backward, (z, u, 2.5))
     if report.right:
-        loss, _ = quietly("distillation", forward, LARGE, -LARGE, 1.0)
+        loss, _ = forward.quietly(LARGE, -LARGE, 1.0)
         expected = (9000 + 18000 + np.log1p(np.exp(-1)) + 1 / (1 + np.exp(-1))) / 2
-        expect("loss for scores of ±9000", loss, expected, hint=HINT)
+        expect("loss for scores of ±9000", loss, expected, HINT)
     return report
 
 
 HINT = "subtract the largest score of a row first, and take no log of a probability"
-
-
-PARTS = [
-    Part(("perplexity_at_the_floor",), 10, check_perplexity_at_the_floor),
-    Part(("log_softmax", "log_softmax_backward"), 25, check_log_softmax),
-    Part(("log_sum_exp_in_chunks",), 25, check_log_sum_exp_in_chunks),
-    Part(("distillation", "distillation_backward"), 45, check_distillation),
-]

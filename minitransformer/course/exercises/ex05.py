@@ -5,33 +5,32 @@ from collections import Counter
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, expect_pair, normal, read_only
+from minitransformer.course.exercises.parts import expect, expect_pair, normal, part
 from minitransformer.data.text.bpe_dropout import BPEDropout
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 from minitransformer.layers.embedding import embedding, embedding_backward
 
 V, D = 9, 4
 IDS = np.array([[2, 7, 2], [5, 2, 7]])  # (B, T)
 
 
+@part(10)
 def check_scatter_by_product(scatter_by_product):
-    dx, weight = map(read_only, normal(5, (*IDS.shape, D), (V, D)))
+    dx, weight = normal(5, (*IDS.shape, D), (V, D))
     expected = embedding_backward(dx, embedding(IDS, weight)[1])
-    dweight = call("scatter_by_product", scatter_by_product, dx, read_only(IDS), V)
+    dweight = scatter_by_product(dx, IDS, V)
     hint = "has it the factor √D, and for each id the sum over all places where it stands?"
-    expect("dweight", dweight, expected, hint=hint)
+    expect("dweight", dweight, expected, hint)
 
 
+@part(25)
 def check_tied_bigram(forward, backward):
     (weight,) = normal(5, (V, D))
     expected = math.sqrt(D) * weight[IDS] @ weight.T
-    hint, names = "y is √D · weight[ids] weightᵀ", ("weight", "ids")
-    return expect_pair(
-        "tied_bigram", (forward, backward), (weight, IDS), expected, hint, names=names
-    )
+    return expect_pair(forward, backward, (weight, IDS), expected, "y is √D · weight[ids] weightᵀ")
 
 
+@part(45)
 def check_fewest_pieces(fewest_pieces):
     for word, longer, fewest in (
         ("abc", {"ab"}, 2),
@@ -43,7 +42,7 @@ def check_fewest_pieces(fewest_pieces):
     ):
         what = f"fewest_pieces({word!r}, the characters and {sorted(longer)})"
         vocabulary = longer | set(word)
-        pieces = call("fewest_pieces", fewest_pieces, word, frozenset(vocabulary))
+        pieces = fewest_pieces(word, frozenset(vocabulary))
         if not isinstance(pieces, list | tuple) or any(not isinstance(x, str) for x in pieces):
             raise CheckError(f"{what} is {pieces!r}; expected a list of pieces")
         if "".join(pieces) != word or not vocabulary.issuperset(pieces):
@@ -54,13 +53,14 @@ def check_fewest_pieces(fewest_pieces):
             raise CheckError(f"{what} is {pieces!r}; {fewest} pieces are enough")
 
 
+@part(45)
 def check_segmentation_probabilities(segmentation_probabilities):
     def check(word, order, p, expected):
         what = f"segmentation_probabilities({word!r}, {order}, {p})"
         given = _probabilities(what, segmentation_probabilities, word, order, p)
         for pieces in sorted(expected.keys() | given.keys()):
             name = f"{what}: {' '.join(pieces)}"
-            expect(name, given.get(pieces, 0.0), expected.get(pieces, 0.0), hint=HINT)
+            expect(name, given.get(pieces, 0.0), expected.get(pieces, 0.0), HINT)
 
     for p in (0.25, 0.5):
         check("ab", {"ab": 1}, p, {("a", "b"): p, ("ab",): 1 - p})
@@ -111,7 +111,7 @@ def _compare_with_draws(segmentation_probabilities):
 
 
 def _probabilities(what, segmentation_probabilities, word, order, p):
-    given = call("segmentation_probabilities", segmentation_probabilities, word, dict(order), p)
+    given = segmentation_probabilities(word, dict(order), p)
     if not isinstance(given, dict) or any(not isinstance(pieces, tuple) for pieces in given):
         raise CheckError(f"{what} must return a dictionary whose keys are tuples of pieces")
     wrong = [pieces for pieces in given if "".join(map(str, pieces)) != word]
@@ -127,11 +127,3 @@ def _mirrored(expected):
         tuple(piece[::-1].translate(swap) for piece in reversed(pieces)): probability
         for pieces, probability in expected.items()
     }
-
-
-PARTS = [
-    Part(("scatter_by_product",), 10, check_scatter_by_product),
-    Part(("tied_bigram", "tied_bigram_backward"), 25, check_tied_bigram),
-    Part(("fewest_pieces",), 45, check_fewest_pieces),
-    Part(("segmentation_probabilities",), 45, check_segmentation_probabilities),
-]

@@ -3,17 +3,14 @@
 import numpy as np
 
 from minitransformer.course.exercises.parts import (
-    Part,
+    check_gradients,
     expect,
     expect_boolean,
     expect_pair,
     normal,
-    read_only,
-    several,
-    y_and_cache,
+    part,
 )
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call
+from minitransformer.gradcheck import CheckError
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -24,22 +21,21 @@ B, H, T, S, K = 2, 3, 7, 9, 5  # T · S is more than S · K: weights are larger 
 SEGMENTS = np.array([[1, 1, 1, 2, 2, 3, 0], [4, 2, 2, 2, 2, 0, 0], [1, 1, 2, 2, 1, 1, 1]])
 
 
+@part(10)
 def check_score_of_itself(score_of_itself):
     of_squares = "of the sum of d_k squares, and only then divided by √d_k"
     of_variance = "the variance of a sum is the sum of the variances; the root comes last"
     for d_k in (1, 64, 100):
-        result = call("score_of_itself", score_of_itself, d_k)
-        mean, deviation = several(
-            "score_of_itself", result, 2, "two numbers: mean, standard deviation"
-        )
-        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), hint=of_squares)
-        what = f"the standard deviation for d_k={d_k}"
-        expect(what, deviation, np.sqrt(2), hint=of_variance)
+        form = "two numbers: mean, standard deviation"
+        mean, deviation = score_of_itself.several(2, form, d_k)
+        expect(f"the mean for d_k={d_k}", mean, np.sqrt(d_k), of_squares)
+        expect(f"the standard deviation for d_k={d_k}", deviation, np.sqrt(2), of_variance)
 
 
+@part(25)
 def check_packed_mask(packed_mask):
     # In the last row sentence 1 goes on after sentence 2: what counts is the number, not the place.
-    mask = call("packed_mask", packed_mask, read_only(SEGMENTS))
+    mask = packed_mask(SEGMENTS)
     expect_boolean("the mask must be", mask)
     shape = len(SEGMENTS), 1, SEGMENTS.shape[1], SEGMENTS.shape[1]
     if mask.shape != shape:
@@ -60,21 +56,22 @@ def check_packed_mask(packed_mask):
             )
 
 
+@part(45)
 def check_biased_attention(forward, backward):
     query, key, value = _inputs()
     (bias,) = normal(80, (H, T, S))
     weights, _ = softmax(query @ key.swapaxes(-1, -2) / np.sqrt(K) + bias)
-    pair, inputs = (forward, backward), (query, key, value, bias)
     hint = "the bias is added after the division by √d_k"
-    report = expect_pair("biased_attention", pair, inputs, weights @ value, hint)
+    report = expect_pair(forward, backward, (query, key, value, bias), weights @ value, hint)
     if report.right:
-        _check_large("biased_attention", forward, backward, np.zeros((H, T, S)))
+        _check_large(forward, backward, np.zeros((H, T, S)))
     return report
 
 
+@part(90)
 def check_lean_attention(forward, backward):
     inputs = _inputs()
-    y, cache = y_and_cache("lean_attention", forward, *inputs, cache_type=tuple)
+    y, cache = forward.y_and_cache(*inputs, cache_type=tuple)
     expect("y", y, scaled_dot_product_attention(*inputs)[0])
     largest = max((np.size(array) for array in cache), default=0)
     if largest > inputs[1].size:
@@ -82,13 +79,13 @@ def check_lean_attention(forward, backward):
             f"the cache holds an array of {largest} numbers; the largest input has "
             f"{inputs[1].size}, and the {B * H * T * S} weights are to be computed again"
         )
-    report = check_pair(forward, backward, inputs)
+    report = check_gradients(forward, backward, inputs)
     if report.right:
-        _check_large("lean_attention", forward, backward)
+        _check_large(forward, backward)
     return report
 
 
-def _check_large(name, forward, backward, *bias):
+def _check_large(forward, backward, *bias):
     """Scores near 4000 in some rows, near −4000 in others: a softmax sees no difference."""
     query, key, value = _inputs()
     query[..., 0] = np.resize([4000, -4000], T) * np.sqrt(K)
@@ -98,20 +95,12 @@ def _check_large(name, forward, backward, *bias):
     gradients = scaled_dot_product_attention_backward(dy, cache)
     hint = "subtract the largest score of a row before exp, or exp overflows"
     with np.errstate(all="ignore"):
-        y, cache = y_and_cache(name, forward, query, key, value, *bias)
-        expect("y for scores of ±4000", y, expected, hint=hint)
-        given = call(f"{name}_backward", backward, read_only(dy), cache)
+        y, cache = forward.y_and_cache(query, key, value, *bias)
+        expect("y for scores of ±4000", y, expected, hint)
+        given = backward(dy, cache)
     for what, array, wanted in zip(("dquery", "dkey", "dvalue"), given, gradients, strict=False):
-        expect(f"{what} for scores of ±4000", array, wanted, hint=hint)
+        expect(f"{what} for scores of ±4000", array, wanted, hint)
 
 
 def _inputs():
     return tuple(normal(8, (B, H, T, K), (B, H, S, K), (B, H, S, K)))
-
-
-PARTS = [
-    Part(("score_of_itself",), 10, check_score_of_itself),
-    Part(("packed_mask",), 25, check_packed_mask),
-    Part(("biased_attention", "biased_attention_backward"), 45, check_biased_attention),
-    Part(("lean_attention", "lean_attention_backward"), 90, check_lean_attention),
-]

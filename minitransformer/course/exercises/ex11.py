@@ -4,34 +4,24 @@ import numpy as np
 
 from minitransformer.cases.case import D, H
 from minitransformer.course.exercises.own.layers import network_weights
-from minitransformer.course.exercises.parts import (
-    Part,
-    expect,
-    expect_call,
-    expect_pair,
-    normal,
-    read_only,
-    y_and_cache,
-)
+from minitransformer.course.exercises.parts import expect, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import multi_head_attention
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm
 
 B, T = 2, 3
 DEPTH = 4
-NAMES = ("x", "gamma", "beta", "w_query", "w_key", "w_value", "w_output")
-NAMES += ("w_1", "b_1", "w_2", "b_2", "num_heads")
 
 
+@part(10)
 def check_crossover_length(crossover_length):
     hint = "is it 4 T² D for the products, and 2 T for each weight of the linear maps?"
     for d_model, d_ff in ((512, 2048), (256, 1000)):
-        expected = 2 * d_model + d_ff
-        expect_call("crossover_length", crossover_length, (d_model, d_ff), expected, hint=hint)
+        crossover_length.expect((d_model, d_ff), 2 * d_model + d_ff, hint)
 
 
+@part(45)
 def check_parallel_layer(forward, backward):
     rng = np.random.default_rng(11)
     x, *attention = normal(11, (B, T, D), *4 * [(D, D)])
@@ -40,11 +30,12 @@ def check_parallel_layer(forward, backward):
     n, _ = layer_norm(x, gamma, beta)
     attended, _ = multi_head_attention(n, n, n, *attention, H)
     fed, _ = feed_forward(n, *network)
-    pair, inputs = (forward, backward), (x, gamma, beta, *attention, *network, H)
+    inputs = (x, gamma, beta, *attention, *network, H)
     hint = "both get n, and neither gets the other's output"
-    return expect_pair("parallel_layer", pair, inputs, x + attended + fed, hint, names=NAMES)
+    return expect_pair(forward, backward, inputs, x + attended + fed, hint)
 
 
+@part(45)
 def check_lean_stack(lean_stack, lean_stack_backward):
     x, dy, *weights = normal(11, (B, T, D), (B, T, D), *DEPTH * [(D, D)])
     layers = [_Layer(weight / 2) for weight in weights]
@@ -53,7 +44,7 @@ def check_lean_stack(lean_stack, lean_stack_backward):
     for layer in layers:
         expected = np.sin(expected @ layer.weight)
 
-    y, cache = y_and_cache("lean_stack", lean_stack, pairs, read_only(x), cache_type=tuple)
+    y, cache = lean_stack.y_and_cache(pairs, x, cache_type=tuple)
     expect("what comes out of the last layer", y, expected)
     if any(isinstance(value, _Cache) for value in _values_in(cache)):
         raise CheckError("the cache of lean_stack holds a layer's cache, which it should not keep")
@@ -65,7 +56,7 @@ def check_lean_stack(lean_stack, lean_stack_backward):
         )
     for layer in layers:
         layer.forwards = 0
-    call("lean_stack_backward", lean_stack_backward, pairs, read_only(dy), cache)
+    lean_stack_backward(pairs, dy, cache)
     most = max(layer.forwards for layer in layers)
     if most > 1:
         raise CheckError(
@@ -73,8 +64,8 @@ def check_lean_stack(lean_stack, lean_stack_backward):
             "what went into each layer"
         )
     return check_pair(
-        lambda x: lean_stack(pairs, x),
-        lambda dy, cache: lean_stack_backward(pairs, dy, cache),
+        lambda x: lean_stack.function(pairs, x),
+        lambda dy, cache: lean_stack_backward.function(pairs, dy, cache),
         (x,),
     )
 
@@ -113,10 +104,3 @@ def _values_in(value):
             yield from _values_in(item)
     else:
         yield value
-
-
-PARTS = [
-    Part(("crossover_length",), 10, check_crossover_length),
-    Part(("parallel_layer", "parallel_layer_backward"), 45, check_parallel_layer),
-    Part(("lean_stack", "lean_stack_backward"), 45, check_lean_stack),
-]

@@ -2,16 +2,8 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    expect,
-    expect_call,
-    expect_pair,
-    normal,
-    read_only,
-    several,
-)
-from minitransformer.gradcheck.pair import call
+from minitransformer.course.exercises.parts import Answer, expect, expect_pair, normal, part
+from minitransformer.gradcheck.pair import read_only
 from minitransformer.optim.adam import adam_update
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
@@ -19,14 +11,15 @@ B, T, D = 5, 3, 4
 P = 6
 
 
+@part(10)
 def check_warmup_for_peak(warmup_for_peak):
     hint = "the peak is in step w, and is 1 / √(D w)"
     for d_model, peak in ((512, 7e-4), (32, 7e-3)):
-        expected = 1 / (d_model * peak**2)
-        expect_call("warmup_for_peak", warmup_for_peak, (d_model, peak), expected, hint=hint)
+        warmup_for_peak.expect((d_model, peak), 1 / (d_model * peak**2), hint)
 
 
-def check_decayed_adam_update(update):
+@part(25)
+def check_decayed_adam_update(decayed_adam_update):
     rng = np.random.default_rng(12)
     mine = [rng.standard_normal(P), np.zeros(P), np.zeros(P)]  # θ, m, v
     theirs = [array.copy() for array in mine]
@@ -37,38 +30,32 @@ def check_decayed_adam_update(update):
         adam_update(data, grad, m, v, rate, t, BETA_1, BETA_2, EPSILON)
         data -= rate * 0.05 * before
         data, m, v = theirs
-        call("decayed_adam_update", update, data, read_only(grad), m, v, rate, t, 0.05)
+        decayed_adam_update.writing(data, read_only(grad), m, v, rate, t, 0.05)
         in_place = "it is changed in place, and by the gradient alone"
-        expect(f"m after step {t}", m, mine[1], hint=in_place)
-        expect(f"v after step {t}", v, mine[2], hint=in_place)
+        expect(f"m after step {t}", m, mine[1], in_place)
+        expect(f"v after step {t}", v, mine[2], in_place)
         shrinks = "it shrinks by η λ times what it was before the step"
-        expect(f"θ after step {t}", data, mine[0], hint=shrinks)
+        expect(f"θ after step {t}", data, mine[0], shrinks)
 
 
+@part(25)
 def check_drop_path(forward, backward):
     (h,) = normal(12, (B, T, D))
     u = np.array([0.9, 0.1, 0.35, 0.2, 0.7])
     expected = h * (u >= 0.3)[:, None, None] / 0.7
-    pair, hint = (lambda h: forward(h, 0.3, u), backward), "is the mean over many draws h?"
-    return expect_pair("drop_path", pair, (h,), expected, hint, names=("h",))
+    of_h = Answer(forward.name, lambda h: forward.function(h, 0.3, u))
+    return expect_pair(of_h, backward, (h,), expected, "is the mean over many draws h?")
 
 
-def check_factored_second_moment(factored):
+@part(45)
+def check_factored_second_moment(factored_second_moment):
     rng = np.random.default_rng(12)
     before, grad = rng.uniform(0.5, 2.0, (4, 7)), rng.standard_normal((4, 7))
     moments = before.mean(axis=1), before.mean(axis=0)
-    result = call("factored_second_moment", factored, *map(read_only, (*moments, grad)), 0.9)
-    rows, columns, v = several("factored_second_moment", result, 3, "rows, columns and v")
+    form = "rows, columns and v"
+    rows, columns, v = factored_second_moment.several(3, form, *moments, grad, 0.9)
     mean = 0.9 * before + 0.1 * grad**2
-    expect("rows", rows, mean.mean(axis=1), hint="the mean of g² along a row has R entries")
+    expect("rows", rows, mean.mean(axis=1), "the mean of g² along a row has R entries")
     expect("columns", columns, mean.mean(axis=0))
     expected = np.outer(mean.mean(axis=1), mean.mean(axis=0)) / mean.mean()
-    expect("v", v, expected, hint="its row means must be rows, its column means columns")
-
-
-PARTS = [
-    Part(("warmup_for_peak",), 10, check_warmup_for_peak),
-    Part(("decayed_adam_update",), 25, check_decayed_adam_update),
-    Part(("drop_path", "drop_path_backward"), 25, check_drop_path),
-    Part(("factored_second_moment",), 45, check_factored_second_moment),
-]
+    expect("v", v, expected, "its row means must be rows, its column means columns")

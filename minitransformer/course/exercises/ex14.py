@@ -4,10 +4,9 @@ import itertools
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only, several
+from minitransformer.course.exercises.parts import expect, part
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 
 HYPOTHESES = ["The old dog is sleeping.", "A cat ate the the fish!", "Seven horses", "xyzzyxyz"]
 REFERENCES = [
@@ -18,34 +17,36 @@ REFERENCES = [
 ]
 
 
+@part(10)
 def check_alpha_of_a_tie(alpha_of_a_tie):
     hint = "is it (5 + length) / 6, in both?"
     for pair in ((-3.0, 7, -3.6, 10), (-5.0, 12, -4.0, 8), (-2.0, 9, -3.0, 4)):
         log_p, length, other_log_p, other_length = pair
         expected = np.log(log_p / other_log_p) / np.log((5 + length) / (5 + other_length))
-        expect_call("alpha_of_a_tie", alpha_of_a_tie, pair, expected, hint=hint)
+        alpha_of_a_tie.expect(pair, expected, hint)
 
 
+@part(25)
 def check_nucleus(nucleus):
     probabilities = np.array([0.03, 0.4, 0.07, 0.3, 0.2])
     for p, inside in ((0.35, [1]), (0.6, [1, 3]), (0.8, [1, 3, 4]), (1.0, range(5))):
         expected = np.zeros(5)
         expected[inside] = probabilities[inside] / probabilities[inside].sum()
-        given = call("nucleus", nucleus, read_only(probabilities), p)
         hint = "the word that makes the sum reach p is the last one kept; the kept ones sum to 1"
-        expect(f"nucleus({probabilities.tolist()}, {p})", given, expected, hint=hint)
+        nucleus.expect((probabilities, p), expected, hint)
 
 
+@part(45)
 def check_exact_search(exact_search):
     languages = [random_language(seed) for seed in range(6)] + [language_that_fools_a_beam()]
     for (asked, next_log_p), max_length in itertools.product(languages, (3, 5)):
         best, best_log_p, likelier = _by_trying_all(next_log_p, max_length)
         asked.clear()
-        result = call("exact_search", exact_search, next_log_p, max_length)
-        several("exact_search", result, 2, "the sequence and its log-probability")
-        expect("the log-probability", result[1], best_log_p, hint="there is a likelier sequence")
-        if tuple(result[0]) != best:
-            raise CheckError(f"the sequence is {result[0]} and should be {best}")
+        form = "the sequence and its log-probability"
+        sequence, log_p = exact_search.several(2, form, next_log_p, max_length)
+        expect("the log-probability", log_p, best_log_p, "there is a likelier sequence")
+        if tuple(sequence) != best:
+            raise CheckError(f"the sequence is {sequence} and should be {best}")
         if len(asked) > 10 * likelier + 10:
             raise CheckError(
                 f"next_log_p was called {len(asked)} times; only {likelier} prefixes are more "
@@ -99,20 +100,13 @@ def _by_trying_all(next_log_p, max_length):
     return best, finished[best], sum(log_p > finished[best] for log_p in prefixes.values())
 
 
+@part(45)
 def check_chrf(chrf):
     for count in range(1, len(HYPOTHESES) + 1):
         texts = HYPOTHESES[:count], REFERENCES[:count]
-        given = call("chrf", chrf, *map(list, texts))
+        given = chrf(*map(list, texts))
         hint = "counts are summed over the corpus first; then the means over n, then F"
-        expect(f"chrf of {count} texts", given, score(*texts).chrf2, hint=hint)
+        expect(f"chrf of {count} texts", given, score(*texts).chrf2, hint)
     texts = ["abcdefgh"], ["ijklmnop"]
-    if call("chrf", chrf, *texts) != 0:
+    if chrf(*texts) != 0:
         raise CheckError("chrf must be 0 where nothing matches")
-
-
-PARTS = [
-    Part(("alpha_of_a_tie",), 10, check_alpha_of_a_tie),
-    Part(("nucleus",), 25, check_nucleus),
-    Part(("exact_search",), 45, check_exact_search),
-    Part(("chrf",), 45, check_chrf),
-]

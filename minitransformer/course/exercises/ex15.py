@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Part, array_of, expect, quietly, read_only
+from minitransformer.course.exercises.parts import array_of, expect, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 
 B, H, T, S, LAYERS = 2, 3, 5, 4, 3
 NUM_HEADS = 5
 
 
+@part(10)
 def check_attention_entropy(attention_entropy):
     rng = np.random.default_rng(15)
     weights = _weights(rng, (B, H, T, S))
@@ -17,14 +17,15 @@ def check_attention_entropy(attention_entropy):
     weights[:, 1, 1] = [0, 0.5, 0, 0.5]
     weights[1, :, 2] = 0  # a query that is allowed nothing
     expected = -np.sum(weights * np.log(np.where(weights == 0, 1, weights)), axis=-1)
-    given = quietly("attention_entropy", attention_entropy, read_only(weights))
+    given = attention_entropy.quietly(weights)
     array = array_of(given, expected.shape)
     if array is not None and np.isnan(array).any():
         raise CheckError("attention_entropy is NaN where a weight is 0; α log α goes to 0 there")
     hint = "in nats, by the natural logarithm; a row of zeros has the entropy 0"
-    expect("attention_entropy(weights)", given, expected, 1e-6, hint)
+    expect("attention_entropy(weights)", given, expected, hint, tolerance=1e-6)
 
 
+@part(25)
 def check_stand_ins(stand_ins):
     rng = np.random.default_rng(15)
     rise = rng.uniform(0.1, 0.5, NUM_HEADS)
@@ -38,9 +39,9 @@ def check_stand_ins(stand_ins):
         of_pairs = together[np.ix_(heads, heads)].sum() / 2
         return float(1.7 + rise[heads].sum() + of_pairs)
 
-    given = call("stand_ins", stand_ins, loss_without, NUM_HEADS)
+    given = stand_ins(loss_without, NUM_HEADS)
     hint = "three rises, each above the loss of the whole model: how often is that left over?"
-    expect("stand_ins(loss_without, 5)", given, together, hint=hint)
+    expect("stand_ins(loss_without, 5)", given, together, hint)
     repeated = len(asked) - len(set(asked))
     if repeated:
         raise CheckError(
@@ -49,10 +50,11 @@ def check_stand_ins(stand_ins):
         )
 
 
+@part(45)
 def check_attention_rollout(attention_rollout):
     rng = np.random.default_rng(15)
     encoder, cross = _weights(rng, (LAYERS, H, S, S)), _weights(rng, (H, T, S))
-    given = call("attention_rollout", attention_rollout, read_only(encoder), read_only(cross))
+    given = attention_rollout(encoder, cross)
     means, last = encoder.mean(axis=1), cross.mean(axis=0)
     first, second, third = (means + np.eye(S)) / 2
     expected = last @ third @ second @ first
@@ -67,17 +69,10 @@ def check_attention_rollout(attention_rollout):
         "this is the cross-attention alone: the encoder is missing": last,
     }
     hint = "mean over the heads first, then shares of each layer, then their product"
-    expect("attention_rollout(encoder, cross)", given, expected, hint=hint, mistakes=mistakes)
+    expect("attention_rollout(encoder, cross)", given, expected, hint, mistakes)
 
 
 def _weights(rng, shape):
     """Random rows that sum to 1."""
     weights = rng.uniform(0.05, 1, shape)
     return weights / weights.sum(axis=-1, keepdims=True)
-
-
-PARTS = [
-    Part(("attention_entropy",), 10, check_attention_entropy),
-    Part(("stand_ins",), 25, check_stand_ins),
-    Part(("attention_rollout",), 45, check_attention_rollout),
-]

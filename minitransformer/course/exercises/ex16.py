@@ -2,26 +2,20 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    array_of,
-    expect,
-    likely,
-    quietly,
-    read_only,
-)
+from minitransformer.course.exercises.parts import array_of, expect, likely, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.softmax import softmax
 
 N, V = 400, 7
 
 
+@part(25)
 def check_plausible_shares(plausible_shares):
     for right, n, z in ((37, 41, 2.0), (4, 4, 2.0), (0, 9, 2.0), (11, 30, 1.5)):
         r, c = right / n, z**2 / n
         expected = np.sort(np.roots([1 + c, -2 * r - c, r**2]).real)
         asked = f"plausible_shares({right}, {n}, {z})"
-        given = quietly("plausible_shares", plausible_shares, right, n, z)
+        given = plausible_shares.quietly(right, n, z)
         with_r = z * np.sqrt(r * (1 - r) / n)
         mistakes = {
             "has the standard error of the measured share r; it should be that of p": (
@@ -31,19 +25,20 @@ def check_plausible_shares(plausible_shares):
         }
         if mistake := likely(given, mistakes):
             raise CheckError(f"{asked} {mistake}")
-        expect(asked, given, expected, 1e-6, "what is (r − p)² at the two ends?")
+        expect(asked, given, expected, "what is (r − p)² at the two ends?", tolerance=1e-6)
 
 
+@part(45)
 def check_best_temperature(best_temperature):
     rng = np.random.default_rng(15)
     for scale in (1.0, 0.1, 6.0):
         honest = 1.5 * rng.standard_normal((N, V))
         p, _ = softmax(honest)
-        labels = read_only((p.cumsum(axis=-1) < rng.random((N, 1))).sum(axis=-1).clip(max=V - 1))
-        logits = read_only(scale * honest + 1000 * rng.standard_normal((N, 1)))
-        small = read_only(logits - logits.max(axis=-1, keepdims=True))
+        labels = (p.cumsum(axis=-1) < rng.random((N, 1))).sum(axis=-1).clip(max=V - 1)
+        logits = scale * honest + 1000 * rng.standard_normal((N, 1))
+        small = logits - logits.max(axis=-1, keepdims=True)
         expected = _least(small, labels)
-        given = quietly("best_temperature", best_temperature, logits, labels)
+        given = best_temperature.quietly(logits, labels)
         tau = array_of(given, ())
         if tau is not None and np.isnan(tau):
             raise CheckError(
@@ -57,13 +52,13 @@ def check_best_temperature(best_temperature):
             )
         hint = "is the loss least there, that of the labels and not of the largest logits?"
         if tau is not None and not np.isclose(tau, expected, 0.1):
-            of_small = array_of(quietly("best_temperature", best_temperature, small, labels), ())
+            of_small = array_of(best_temperature.quietly(small, labels), ())
             if of_small is not None and np.isclose(of_small, expected, 0.1):
                 hint = (
                     f"with the largest logit of each row subtracted first you say {of_small:.4g}: "
                     "exp of a large number overflows"
                 )
-        expect("best_temperature(logits, labels)", given, expected, 2e-3, hint)
+        expect("best_temperature(logits, labels)", given, expected, hint, tolerance=2e-3)
 
 
 def _least(z, labels):
@@ -75,9 +70,3 @@ def _least(z, labels):
         slope = ((p * z).sum(axis=-1) - z[np.arange(len(z)), labels]).mean()
         low, high = (low, beta) if slope > 0 else (beta, high)
     return 1 / np.sqrt(low * high)
-
-
-PARTS = [
-    Part(("plausible_shares",), 25, check_plausible_shares),
-    Part(("best_temperature",), 45, check_best_temperature),
-]

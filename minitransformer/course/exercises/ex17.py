@@ -4,46 +4,42 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    expect,
-    expect_call,
-    quietly,
-    read_only,
-    y_and_cache,
-)
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call
+from minitransformer.course.exercises.parts import check_gradients, expect, part
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import read_only
 from minitransformer.layers.softmax import softmax
 
 B, T, F, K = 3, 5, 8, 4
 
 
+@part(25)
 def check_rows_to_be_busy(rows_to_be_busy):
     hint = "X, W and Y cross, each once; W does not grow with the rows"
     for given in ((256, 1024, 4e11, 2e10, 4), (512, 768, 1e13, 1e12, 2)):
         i, o, rate, bandwidth, itemsize = given
         rows = itemsize * i * o / (2 * i * o * bandwidth / rate - itemsize * (i + o))
-        expect_call("rows_to_be_busy", rows_to_be_busy, given, rows, hint=hint)
+        rows_to_be_busy.expect(given, rows, hint)
     given = (4, 1024, 4e11, 2e10, 4)
-    if call("rows_to_be_busy", rows_to_be_busy, *given) != math.inf:
+    if rows_to_be_busy(*given) != math.inf:
         raise CheckError(
             f"rows_to_be_busy{given} should be inf: a further row takes longer to move than to "
             "compute, however many there are"
         )
 
 
+@part(45)
 def check_relu_dropout(forward, backward):
     rng = np.random.default_rng(16)
     x, keep, scale = rng.standard_normal((B, T, F)), rng.random((B, T, F)) >= 0.3, 1 / 0.7
-    y, cache = y_and_cache("relu_dropout", forward, x, keep, scale, cache_type=tuple)
+    y, cache = forward.y_and_cache(x, keep, scale, cache_type=tuple)
     expect("y", y, np.maximum(x, 0) * keep * scale)
     kept = [np.asarray(array) for array in cache]
     if any(array.size > 1 and not np.array_equal(array, y) for array in kept):
         raise CheckError("of the arrays the cache may hold y alone, no x and no mask")
-    return check_pair(forward, backward, (x, keep, scale), names=("x", "keep", "scale"))
+    return check_gradients(forward, backward, (x, keep, scale))
 
 
+@part(90)
 def check_streamed_average(streamed_average):
     rng = np.random.default_rng(16)
     sizes = (3, 1, 5, 2)
@@ -61,14 +57,7 @@ def check_streamed_average(streamed_average):
     }.items():
         values = [rng.standard_normal((n, K)) for n in sizes]
         pairs = list(zip(map(read_only, blocks), map(read_only, values), strict=True))
-        average = quietly("streamed_average", streamed_average, iter(pairs))
+        average = streamed_average.quietly(iter(pairs))
         weights, _ = softmax(np.concatenate(blocks))  # all zeros where nothing is allowed
         expected = weights @ np.concatenate(values)
-        expect(f"the average for {name}", average, expected, hint=hint)
-
-
-PARTS = [
-    Part(("rows_to_be_busy",), 25, check_rows_to_be_busy),
-    Part(("relu_dropout", "relu_dropout_backward"), 45, check_relu_dropout),
-    Part(("streamed_average",), 90, check_streamed_average),
-]
+        expect(f"the average for {name}", average, expected, hint)

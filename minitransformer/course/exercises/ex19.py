@@ -3,16 +3,14 @@
 import numpy as np
 
 from minitransformer.course.exercises.parts import (
-    Part,
     array_of,
+    check_gradients,
     expect,
     expect_pair,
     normal,
-    read_only,
-    y_and_cache,
+    part,
 )
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call
+from minitransformer.gradcheck import CheckError
 from minitransformer.layers.elman import elman, elman_backward
 from minitransformer.layers.sigmoid import sigmoid
 
@@ -20,6 +18,7 @@ B, T, D_IN, D = 3, 10, 4, 5
 MASK = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [1, 1, 0, 0]], dtype=bool)  # padding anywhere
 
 
+@part(10)
 def check_reach(reach):
     rng = np.random.default_rng(19)
     x, h0 = rng.standard_normal((B, T, D_IN)), np.zeros((B, D))
@@ -31,11 +30,11 @@ def check_reach(reach):
         ("cut into pieces of 5 of 10 steps", 5, 4),
         ("that takes each step by itself", 1, 0),
     ):
-        found = call("reach", reach, _cut_into(piece), cache, (B, T, D))
+        found = reach(_cut_into(piece), cache, (B, T, D))
         hint = "k counts steps back, and is 0 for the last step itself"
         if wanted < T - 1 and isinstance(found, int | np.integer) and found in (T - 1, T):
             hint = "dy must be 0 before the last step: with it each dx has its own step's share"
-        expect(f"the reach of a backward {name}", found, wanted, hint=hint)
+        expect(f"the reach of a backward {name}", found, wanted, hint)
 
 
 def _cut_into(piece):
@@ -54,6 +53,7 @@ def _cut_into(piece):
     return backward
 
 
+@part(25)
 def check_gated_norm(gated_norm):
     for eigenvalues, z, k in (
         ([0.5, -1.2, 0.3], 0.0, 3),
@@ -62,46 +62,46 @@ def check_gated_norm(gated_norm):
         ([0.9, -0.95], 0.9, 50),
         ([1.5, -0.2], 0.75, 0),
     ):
-        given = read_only(np.array(eigenvalues))
+        given = np.array(eigenvalues)
         values = z + (1 - z) * given
         mistakes = {
-            "the sign of λ counts: add z before you take | |": (z + (1 - z) * abs(given).max())
-            ** k,
+            "the sign of λ counts: add z before you take | |": (
+                (z + (1 - z) * abs(given).max()) ** k
+            ),
             "a negative eigenvalue may be the largest: take | | before the maximum": (
                 values.max() ** k
             ),
             "z and (1 − z) λ add up; the gate's path is not the only one": z**k,
         }
-        norm = call("gated_norm", gated_norm, given, z, k)
         hint = "which eigenvalues has z I + (1 − z) U, and its k-th power?"
-        what, expected = f"gated_norm({eigenvalues}, {z:g}, {k})", abs(values).max() ** k
-        expect(what, norm, expected, hint=hint, mistakes=mistakes)
+        gated_norm.expect((given, z, k), abs(values).max() ** k, hint, mistakes)
 
 
+@part(45)
 def check_coupled_cell(forward, backward):
     a, c = normal(19, (B, 3 * D), (B, D))
     f, o = (sigmoid(x)[0] for x in (a[:, :D], a[:, 2 * D :]))
     c_new = f * c + (1 - f) * np.tanh(a[:, D : 2 * D])
     h = o * np.tanh(c_new)
-    state, _ = y_and_cache("coupled_cell", forward, a, c, form="the state and the cache")
+    state, _ = forward.y_and_cache(a, c, form="the state and the cache")
     given = array_of(state, (B, 2 * D))
     if given is not None and np.allclose(given[:, :D], c_new):
         raise CheckError("the state is [h c_new], with h first")
     hint = "a is [a_f a_g a_o], and the input gate is 1 − f"
-    expect("the state", state, np.concatenate([h, c_new], axis=1), hint=hint)
-    return check_pair(forward, backward, (a, c), names=("a", "c"))
+    expect("the state", state, np.concatenate([h, c_new], axis=1), hint)
+    return check_gradients(forward, backward, (a, c))
 
 
+@part(90)
 def check_one_gate(forward, backward):
     shapes = (B, MASK.shape[1], D_IN), (B, D), (D_IN, 2 * D), (D, 2 * D), (2 * D,)
     inputs = *(x / 2 for x in normal(19, *shapes)), MASK
-    y, _ = y_and_cache("one_gate", forward, *inputs)
+    y, _ = forward.y_and_cache(*inputs)
     given = array_of(y, (*MASK.shape, D))
     if given is not None and np.any(given[~MASK] != 0):
         raise CheckError("y is not 0 at padding, where mask is False")
     hint = "at padding the state stays what it was, for the next token to find"
-    pair, names = (forward, backward), ("x", "h0", "w_input", "w_hidden", "bias", "mask")
-    return expect_pair("one_gate", pair, inputs, _one_gate_states(*inputs), hint, names=names)
+    return expect_pair(forward, backward, inputs, _one_gate_states(*inputs), hint)
 
 
 def _one_gate_states(x, h, w_input, w_hidden, bias, mask):
@@ -113,11 +113,3 @@ def _one_gate_states(x, h, w_input, w_hidden, bias, mask):
         h = np.where(mask[:, t, None], f * h + (1 - f) * np.tanh(a[:, D:]), h)
         states.append(h * mask[:, t, None])
     return np.stack(states, axis=1)
-
-
-PARTS = [
-    Part(("reach",), 10, check_reach),
-    Part(("gated_norm",), 25, check_gated_norm),
-    Part(("coupled_cell", "coupled_cell_backward"), 45, check_coupled_cell),
-    Part(("one_gate", "one_gate_backward"), 90, check_one_gate),
-]

@@ -2,15 +2,7 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    array_of,
-    expect,
-    expect_call,
-    expect_pair,
-    normal,
-    y_and_cache,
-)
+from minitransformer.course.exercises.parts import Slip, array_of, expect, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.convolution import convolution
 from minitransformer.layers.sigmoid import sigmoid
@@ -18,6 +10,7 @@ from minitransformer.layers.sigmoid import sigmoid
 B, T, D, F, K = 2, 9, 4, 5, 3
 
 
+@part(10)
 def check_receptive_field(receptive_field):
     below = "the strides of all layers below multiply, and a layer's own is not among them"
     for layers, hint in (
@@ -32,9 +25,10 @@ def check_receptive_field(receptive_field):
         for width, dilation, stride in layers:
             expected += (width - 1) * dilation * apart
             apart *= stride
-        expect_call("receptive_field", receptive_field, (layers,), expected, hint=hint)
+        receptive_field.expect((layers,), expected, hint)
 
 
+@part(25)
 def check_highway_gate(forward, backward):
     x, h, dy = normal(20, (B, T, D), (B, T, 2 * D), (B, T, D))
     a, b = h[..., :D], h[..., D:]
@@ -45,19 +39,12 @@ def check_highway_gate(forward, backward):
         "as the gate opens for a it shuts for x: 1 − σ(b)": gate * a + x,
     }
     without_x = np.concatenate([dy * gate, dy * a * gate * (1 - gate)], axis=-1)
-    slip = "dh: b stands in 1 − σ(b) as well, and what that brings, with x, is left out"
-    return expect_pair(
-        "highway_gate",
-        (forward, backward),
-        (x, h),
-        gate * a + (1 - gate) * x,
-        mistakes=mistakes,
-        names=("x", "h"),
-        dy=dy,
-        slips={slip: ("h", without_x)},
-    )
+    hint = "dh: b stands in 1 − σ(b) as well, and what that brings, with x, is left out"
+    expected, slip = gate * a + (1 - gate) * x, Slip(hint, dy, (None, without_x))
+    return expect_pair(forward, backward, (x, h), expected, mistakes=mistakes, slip=slip)
 
 
+@part(45)
 def check_separable_convolution(forward, backward):
     x, depthwise, pointwise, bias, dy = normal(20, (B, T, D), (K, D), (D, F), F, (B, T, F))
 
@@ -77,19 +64,12 @@ def check_separable_convolution(forward, backward):
     }
     taps = np.stack([np.diag(tap) for tap in depthwise])
     not_turned, _ = convolution(dy @ pointwise.T, taps, causal=True)
-    slip = "dx: the kernel is not turned round: what looks back in forward looks ahead in dx"
-    return expect_pair(
-        "separable_convolution",
-        (forward, backward),
-        (x, depthwise, pointwise, bias),
-        expected,
-        mistakes=mistakes,
-        names=("x", "depthwise", "pointwise", "bias"),
-        dy=dy,
-        slips={slip: ("x", not_turned)},
-    )
+    hint = "dx: the kernel is not turned round: what looks back in forward looks ahead in dx"
+    inputs, slip = (x, depthwise, pointwise, bias), Slip(hint, dy, (not_turned,))
+    return expect_pair(forward, backward, inputs, expected, mistakes=mistakes, slip=slip)
 
 
+@part(45)
 def check_convolution_step(convolution_step):
     x, weight, bias = normal(20, (B, T, D), (K, D, F), F)
     for taps, dilation in ((K, 1), (K, 2), (1, 1)):
@@ -101,7 +81,7 @@ def check_convolution_step(convolution_step):
         form, case = "y and the next state", f"with {taps} taps and dilation {dilation}"
         for t in range(T):
             inputs = x[:, t], state, kernel, bias, dilation
-            y, state = y_and_cache("convolution_step", convolution_step, *inputs, form=form)
+            y, state = convolution_step.y_and_cache(*inputs, form=form)
             _check_step(y, expected[:, t], padded[:, t : t + kept + 1], kernel, bias, t, case)
             _check_state(state, padded[:, t + 1 : t + 1 + kept], t, case)
 
@@ -135,16 +115,6 @@ def _check_state(state, expected, t, case):
     hint = "drop the earliest input and put x behind the others"
     if expected.size:
         mistakes = {"the last input comes last": expected[:, ::-1]}
-        expect(what, state, expected, hint=hint, mistakes=mistakes)
+        expect(what, state, expected, hint, mistakes)
     elif array_of(state, expected.shape) is None:
         raise CheckError(f"{what} should have the shape {expected.shape}: one tap needs no past")
-
-
-PARTS = [
-    Part(("receptive_field",), 10, check_receptive_field),
-    Part(("highway_gate", "highway_gate_backward"), 25, check_highway_gate),
-    Part(
-        ("separable_convolution", "separable_convolution_backward"), 45, check_separable_convolution
-    ),
-    Part(("convolution_step",), 45, check_convolution_step),
-]

@@ -6,18 +6,13 @@ from itertools import product
 import numpy as np
 
 from minitransformer.course.exercises.parts import (
-    Part,
     array_of,
     expect_boolean,
-    expect_call,
     expect_pair,
     normal,
-    read_only,
-    several,
-    y_and_cache,
+    part,
 )
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_weights,
@@ -36,6 +31,7 @@ STACKS = [
 KEYS, VALUES = 6, 4
 
 
+@part(10)
 def check_crossing_length(crossing_length):
     hint = "count multiply-adds, 2 n² d for attention without projections"
     for d, gates in ((64, 3), (512, 4), (64, 1), (64, 2), (20, 7)):
@@ -46,13 +42,14 @@ def check_crossing_length(crossing_length):
             "a length is not negative": (gates - 2) * d,
         }
         expected = max(0, (gates - 2) * d)
-        expect_call("crossing_length", crossing_length, (d, gates), expected, 1e-9, hint, mistakes)
+        crossing_length.expect((d, gates), expected, hint, mistakes)
 
 
+@part(25)
 def check_distances_seen(distances_seen):
     n = 16
     for layers in STACKS:
-        seen = call("distances_seen", distances_seen, list(layers), n)
+        seen = distances_seen(list(layers), n)
         expect_boolean("distances_seen must return", seen)
         if seen.shape != (n,):
             raise CheckError(f"it has the shape {seen.shape} and should have ({n},)")
@@ -75,12 +72,13 @@ def _why(m, reached):
     return "is seen: add one of the distances of each layer, 0 among them"
 
 
+@part(45)
 def check_recall_weights(recall_weights):
     words = KEYS * VALUES + KEYS
     rng = np.random.default_rng(21)
     for length in (30, 2, 1000):
-        given = call("recall_weights", recall_weights, KEYS, VALUES, length)
-        several("recall_weights", given, 3, "w_query, w_key and w_value")
+        form = "w_query, w_key and w_value"
+        given = recall_weights.several(3, form, KEYS, VALUES, length)
         width = getattr(given[0], "shape", (0, 0))[-1]
         shapes = (words, width), (words, width), (words, VALUES)
         weights = [array_of(array, shape) for array, shape in zip(given, shapes, strict=True)]
@@ -132,6 +130,7 @@ def _check_recall(w_query, w_key, w_value, words, place, value, length):
     )
 
 
+@part(90)
 def check_linear_attention(forward, backward):
     query, key, value = inputs = _inputs(T)
     q, k = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
@@ -143,8 +142,7 @@ def check_linear_attention(forward, backward):
         "the sum of the weights is missing below": causal @ value,
         "there is no √K here": expected / np.sqrt(K),
     }
-    pair, names = (forward, backward), ("query", "key", "value")
-    report = expect_pair("linear_attention", pair, inputs, expected, "", mistakes, names=names)
+    report = expect_pair(forward, backward, inputs, expected, "", mistakes)
     if report.right:
         _check_memory(forward, backward)
     return report
@@ -156,11 +154,11 @@ def _check_memory(forward, backward):
     limit = LONG**2 * 4  # half of such an array
     tracemalloc.start()
     try:
-        y, cache = y_and_cache("linear_attention", forward, *inputs)
-        peaks = {"linear_attention": tracemalloc.get_traced_memory()[1]}
+        y, cache = forward.y_and_cache(*inputs)
+        peaks = {forward.name: tracemalloc.get_traced_memory()[1]}
         tracemalloc.reset_peak()
-        call("linear_attention_backward", backward, read_only(y), cache)
-        peaks["linear_attention_backward"] = tracemalloc.get_traced_memory()[1]
+        backward(y, cache)
+        peaks[backward.name] = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     for name, peak in peaks.items():
@@ -173,11 +171,3 @@ def _check_memory(forward, backward):
 
 def _inputs(length):
     return tuple(normal(21, *3 * [(B, H, length, K)]))
-
-
-PARTS = [
-    Part(("crossing_length",), 10, check_crossing_length),
-    Part(("distances_seen",), 25, check_distances_seen),
-    Part(("recall_weights",), 45, check_recall_weights),
-    Part(("linear_attention", "linear_attention_backward"), 90, check_linear_attention),
-]

@@ -2,18 +2,9 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    array_of,
-    expect,
-    likely,
-    normal,
-    quietly,
-    read_only,
-    y_and_cache,
-)
+from minitransformer.course.exercises.parts import array_of, expect, likely, normal, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, returned
+from minitransformer.gradcheck.pair import returned
 from minitransformer.layers.softmax import softmax
 
 H, K = 2, 5
@@ -21,11 +12,12 @@ PIECES = (3, 1, 1, 4, 2)  # lengths, of 11 positions
 TEXTS = np.array([[4, 7, 5, 4, 7, 7, 4], [9, 9, 9, 9, 8, 2, 9]])
 
 
+@part(10)
 def check_bits_per_character(bits_per_character):
     rng = np.random.default_rng(22)
     for pieces in (["the ", "dog", " is", " here", "."], list("dogs")):
         logs = -rng.uniform(0.1, 4, len(pieces))
-        given = call("bits_per_character", bits_per_character, read_only(logs), list(pieces))
+        given = bits_per_character(logs, list(pieces))
         bits = -logs.sum() / np.log(2)
         expected = bits / len("".join(pieces))
         mistakes = {
@@ -36,12 +28,13 @@ def check_bits_per_character(bits_per_character):
         expect(f"bits_per_character for the pieces {pieces}", given, expected, mistakes=mistakes)
 
 
+@part(25)
 def check_temperature_of(temperature_of):
     rng = np.random.default_rng(23)
     for size, wanted in ((6, 1.5), (40, 12.0), (9, 8.9), (7, 2.0)):
         for scale in (1, 3000):
             logits = scale * rng.standard_normal(size)
-            given = quietly("temperature_of", temperature_of, read_only(logits), wanted)
+            given = temperature_of.quietly(logits, wanted)
             tau, what = array_of(given, ()), f"for {size} logits of size {scale}"
             if tau is None or not 0 < tau < np.inf:
                 is_ = returned(given) if tau is None or given is None else tau
@@ -54,11 +47,12 @@ def check_temperature_of(temperature_of):
             else:
                 hint = "if τ is small, exp overflows, unless the largest logit is subtracted first"
             found = np.exp(_entropy(logits, tau))
-            expect(f"at τ = {tau:.7g}, {what}, the perplexity", found, wanted, 2e-5, hint)
+            expect(f"at τ = {tau:.7g}, {what}, the perplexity", found, wanted, hint, tolerance=2e-5)
 
 
+@part(25)
 def check_induction_attention(induction_attention):
-    given = call("induction_attention", induction_attention, read_only(TEXTS))
+    given = induction_attention(TEXTS)
     wanted = np.zeros((*TEXTS.shape, TEXTS.shape[1]))
     for b, text in enumerate(TEXTS):
         for t, token in enumerate(text):
@@ -81,21 +75,22 @@ def check_induction_attention(induction_attention):
     elif (one == wanted.any(axis=-1)).all() and (wanted[weights > 0] > 0).all():
         hint = "all earlier places share the weight, not only one of them"
     for text, of_text, right in zip(TEXTS, weights, wanted, strict=True):
-        expect(f"the weights for {text.tolist()}", of_text, right, hint=hint)
+        expect(f"the weights for {text.tolist()}", of_text, right, hint)
 
 
+@part(45)
 def check_attention_step(attention_step):
     total = sum(PIECES)
     query, key, value = normal(24, *3 * [(H, total, K)])
     whole = _attend(query, key, value, np.tri(total, dtype=bool))
     hint = "if it is right for one piece and not for the next, was kept changed in between?"
-    kept, start = None, 0
+    form, kept, start = "y and what to keep", None, 0
     for length in PIECES:
         stop = start + length
         piece = [array[:, start:stop] for array in (query, key, value)]
         # Somebody else goes on from the same place first.
-        _step(attention_step, *(-array for array in piece), kept)
-        y, kept = _step(attention_step, *piece, kept)
+        attention_step.y_and_cache(*(-array for array in piece), kept, form=form)
+        y, kept = attention_step.y_and_cache(*piece, kept, form=form)
         seen = piece[0], key[:, :stop], value[:, :stop]
         own, as_if_first = np.tri(length, dtype=bool), np.tri(length, stop, dtype=bool)
         mistakes = {
@@ -106,13 +101,8 @@ def check_attention_step(attention_step):
             ),
         }
         what = f"y of positions {start} to {stop - 1}"
-        expect(what, y, whole[:, start:stop], hint=hint, mistakes=mistakes)
+        expect(what, y, whole[:, start:stop], hint, mistakes)
         start = stop
-
-
-def _step(attention_step, query, key, value, kept):
-    form = "y and what to keep"
-    return y_and_cache("attention_step", attention_step, query, key, value, kept, form=form)
 
 
 def _attend(query, key, value, mask):
@@ -124,11 +114,3 @@ def _entropy(logits, temperature):
     with np.errstate(all="ignore"):  # whatever the temperature is
         p, _ = softmax(logits / temperature)
     return -(p * np.log(np.maximum(p, 1e-300))).sum()
-
-
-PARTS = [
-    Part(("bits_per_character",), 10, check_bits_per_character),
-    Part(("temperature_of",), 25, check_temperature_of),
-    Part(("induction_attention",), 25, check_induction_attention),
-    Part(("attention_step",), 45, check_attention_step),
-]

@@ -2,16 +2,8 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    expect,
-    expect_boolean,
-    expect_pair,
-    normal,
-    read_only,
-)
+from minitransformer.course.exercises.parts import expect, expect_boolean, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call
 from minitransformer.layers.softmax import softmax
 
 TRAINING = "die N die A die A der N der N der N dem D er N sie N"
@@ -21,12 +13,9 @@ B, T, D = 3, 5, 8
 V, MASK, SENTENCE = 9, 4, (2, 6, 5, 8, 5, 3)
 
 
+@part(10)
 def check_accuracy_by_form(accuracy_by_form):
-    given = call(
-        "accuracy_by_form",
-        accuracy_by_form,
-        *(pairs.split()[i::2] for pairs in (TRAINING, TEST) for i in (0, 1)),
-    )
+    given = accuracy_by_form(*(words.split()[i::2] for words in (TRAINING, TEST) for i in (0, 1)))
     mistakes = {
         "say to each word its own most frequent label, not that of all words": 4 / 8,
         "to a word that training does not have, say the most frequent label of all": 3 / 8,
@@ -36,13 +25,14 @@ def check_accuracy_by_form(accuracy_by_form):
     expect("the share", given, 5 / 8, mistakes=mistakes)
 
 
+@part(25)
 def check_whole_words(whole_words):
     begins, text, draw, wanted = _words()
-    given = call("whole_words", whole_words, *map(read_only, (begins, text, draw)), 0.4)
+    given = whole_words(begins, text, draw, 0.4)
     expect_boolean("whole_words must return", given)
     chosen = begins & (draw < 0.4)
     if given.shape == wanted.shape and (given & ~text).any():
-        expect("whole_words", given, wanted, hint="where there is no text nothing is chosen")
+        expect("whole_words", given, wanted, "where there is no text nothing is chosen")
     mistakes = {
         "of a chosen word all pieces are chosen": chosen,
         "words are chosen, by the number at their first piece": text & (draw < 0.4),
@@ -70,6 +60,7 @@ def _words():
     return begins, text, draw, wanted
 
 
+@part(25)
 def check_score_by_blanks(score_by_blanks):
     (weight,) = normal(23, (V, V))
     seen = []
@@ -104,15 +95,16 @@ def check_score_by_blanks(score_by_blanks):
         "ask for the piece that was hidden, not for MASK": scored(one_by_one, each, MASK),
     }
     seen.clear()
-    given = call("score_by_blanks", score_by_blanks, log_probabilities, read_only(ids), MASK)
+    given = score_by_blanks(log_probabilities, ids, MASK)
     hint = "row i hides one piece, and the answer is read at the same place"
     if len(seen) == 1 and len(seen[0]) == len(ids):
         hint, mistakes = "BOS and EOS are not asked for", {}
-    expect("the score", given, wanted, hint=hint, mistakes=mistakes)
+    expect("the score", given, wanted, hint, mistakes)
     if len(seen) > 1:
         raise CheckError(f"the model was called {len(seen)} times; one batch will do")
 
 
+@part(45)
 def check_first_row_attention(forward, backward):
     x, *weights = normal(23, (B, T, D), *3 * [(D, D)])
     inputs = x, *(w / np.sqrt(D) for w in weights)
@@ -124,14 +116,5 @@ def check_first_row_attention(forward, backward):
         "the scores are divided by √D": undivided,
         "the scores are divided by √D, not by D": by_width,
     }
-    pair, names = (forward, backward), ("x", "w_query", "w_key", "w_value")
     hint = "the query is that of position 0, and it looks at all positions"
-    return expect_pair("first_row_attention", pair, inputs, expected, hint, mistakes, names=names)
-
-
-PARTS = [
-    Part(("accuracy_by_form",), 10, check_accuracy_by_form),
-    Part(("whole_words",), 25, check_whole_words),
-    Part(("score_by_blanks",), 25, check_score_by_blanks),
-    Part(("first_row_attention", "first_row_attention_backward"), 45, check_first_row_attention),
-]
+    return expect_pair(forward, backward, inputs, expected, hint, mistakes)

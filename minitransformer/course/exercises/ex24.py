@@ -2,27 +2,21 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    Part,
-    array_of,
-    expect,
-    likely,
-    read_only,
-    several,
-)
+from minitransformer.course.exercises.parts import array_of, expect, likely, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import call, returned
+from minitransformer.gradcheck.pair import read_only, returned
 
 D = 5
 ROWS = 7, 1, 4  # of three processes
 
 
+@part(10)
 def check_from_own_means(from_own_means):
     rng = np.random.default_rng(24)
     counts = [12, 0, 31, 7]
     gradients = [rng.standard_normal(6) * (count > 0) for count in counts]
     total, K = sum(counts), len(counts)
-    given = call("from_own_means", from_own_means, list(map(read_only, gradients)), list(counts))
+    given = from_own_means(list(map(read_only, gradients)), list(counts))
     weighed = np.array(counts) @ gradients
     mistakes = {
         "a shard with more labels has to weigh more than one with few": np.mean(gradients, axis=0),
@@ -34,6 +28,7 @@ def check_from_own_means(from_own_means):
     expect("the gradient of the batch", given, weighed / total, mistakes=mistakes)
 
 
+@part(25)
 def check_shared_statistics(shared_statistics):
     rng = np.random.default_rng(24)
     shards = [rng.normal(p, 1 + p, (rows, D)) for p, rows in enumerate(ROWS)]
@@ -63,7 +58,7 @@ def check_shared_statistics(shared_statistics):
     _, variance, _ = _statistics(shared_statistics, far)
     what = "with rows that are 100,000 larger, the variance"
     hint = "mean(x²) − mean² is a small difference of large numbers: square the distances"
-    expect(what, variance, np.concatenate(far).var(axis=0), hint=hint)
+    expect(what, variance, np.concatenate(far).var(axis=0), hint)
     if sent < 2 * D + 1:
         raise CheckError(
             f"right, but only {sent} numbers went through all_reduce; sums, squares and the number "
@@ -87,8 +82,7 @@ def _statistics(shared_statistics, shards):
         return np.sum(arrays, axis=0)
 
     rows = [read_only(x) for x in shards]
-    result = call("shared_statistics", shared_statistics, rows, all_reduce)
-    several("shared_statistics", result, 2, "mean and variance")
+    result = shared_statistics.several(2, "mean and variance", rows, all_reduce)
     if not calls:
         raise CheckError("all_reduce was not called: a process knows only its own rows")
     if len(calls) > 2:
@@ -104,6 +98,7 @@ def _statistics(shared_statistics, shards):
     return *result, sum(calls)
 
 
+@part(25)
 def check_ring_round(ring_round):
     for P in (3, 2, 5):
         held = np.einsum("pq,c->pcq", np.eye(P, dtype=int), np.ones(P, int))  # who is how often in
@@ -140,7 +135,7 @@ def check_ring_round(ring_round):
 
 
 def _plan(ring_round, p, r, P):
-    given = call("ring_round", ring_round, p, r, P)
+    given = ring_round(p, r, P)
     numbers = array_of(given, (4,))
     if numbers is None or not all(x == int(x) for x in numbers if np.isfinite(x)):
         raise CheckError(f"ring_round must return four whole numbers; it returned {_said(given)}")
@@ -176,6 +171,7 @@ def _expect_own_chunks(held, P):
     )
 
 
+@part(45)
 def check_halving_doubling(halving_doubling):
     rng = np.random.default_rng(24)
     for P in (2, 8, 4, 1):
@@ -194,8 +190,7 @@ def check_halving_doubling(halving_doubling):
             return x.copy()
 
         arrays = [read_only(gradient) for gradient in gradients]
-        sums = call("halving_doubling", halving_doubling, arrays, send)
-        several("halving_doubling", sums, P, f"a list of {P} arrays")
+        sums = halving_doubling.several(P, f"a list of {P} arrays", arrays, send)
         for p, total in enumerate(sums):
             hint = "do partners keep the same half? does one send on what came in the same round?"
             if likely(total, {"its own": gradients[p]}):
@@ -203,7 +198,7 @@ def check_halving_doubling(halving_doubling):
             elif (lacking := _lacking(total, sum(gradients))) is not None:
                 hint = f"{lacking} of {n} entries are not the sum, the others are"
             what = f"with {P} processes, the result of process {p}"
-            expect(what, total, sum(gradients), hint=hint)
+            expect(what, total, sum(gradients), hint)
         _expect_little(messages, numbers, P, n)
 
 
@@ -231,11 +226,3 @@ def _lacking(given, wanted):
     given = array_of(given, wanted.shape)
     right = 0 if given is None else int(np.isclose(given, wanted).sum())
     return len(wanted) - right if right else None
-
-
-PARTS = [
-    Part(("from_own_means",), 10, check_from_own_means),
-    Part(("shared_statistics",), 25, check_shared_statistics),
-    Part(("ring_round",), 25, check_ring_round),
-    Part(("halving_doubling",), 45, check_halving_doubling),
-]

@@ -3,21 +3,22 @@
 import numpy as np
 
 from minitransformer.course.exercises.far_machine import FarArray, FarMachine
-from minitransformer.course.exercises.parts import Part, expect, expect_call, read_only
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call
+from minitransformer.course.exercises.parts import check_gradients, expect, part
+from minitransformer.gradcheck import CheckError
 
 B, H, T, K, D = 3, 2, 5, 4, 7
 
 
+@part(10)
 def check_break_even(break_even):
     hint = "three matrices of 4n² bytes cross, once; a product takes 2n³ operations"
     for given in ((2e11, 2e13, 2e10, 1), (1e11, 4e11, 5e9, 8)):
         cpu, gpu, link, products = given
         expected = 6 / (products * link * (1 / cpu - 1 / gpu))
-        expect_call("break_even", break_even, given, expected, hint=hint)
+        break_even.expect(given, expected, hint)
 
 
+@part(25)
 def check_merges_without_copy(merges_without_copy):
     x = np.zeros((4, 6, 8), np.float32)
     arrays = {
@@ -37,7 +38,7 @@ def check_merges_without_copy(merges_without_copy):
     for name, array in arrays.items():
         for axis in (0, 1):
             shape, strides = array.shape, array.strides
-            answer = call("merges_without_copy", merges_without_copy, shape, strides, axis)
+            answer = merges_without_copy(shape, strides, axis)
             expected = _merges(array, axis)
             if not isinstance(answer, bool | np.bool_) or answer != expected:
                 raise CheckError(
@@ -46,6 +47,7 @@ def check_merges_without_copy(merges_without_copy):
                 )
 
 
+@part(45)
 def check_clip_without_waiting(clip_without_waiting):
     rng = np.random.default_rng(1)
     long = rng.standard_normal((B, D)).astype(np.float32)
@@ -59,10 +61,10 @@ def check_clip_without_waiting(clip_without_waiting):
         norm = np.sqrt((gradient.astype(np.float64) ** 2).sum())
         expected = gradient * float(min(1, limit / norm)) if norm else gradient
         far = FarMachine()
-        for x in (read_only(gradient), far.asarray(gradient)):
+        for x in (gradient, far.asarray(gradient)):
             uploads = far.uploads
             with np.errstate(divide="raise", invalid="raise"):
-                y = call("clip_without_waiting", clip_without_waiting, x, limit)
+                y = clip_without_waiting(x, limit)
             where = "far array" if isinstance(x, FarArray) else "NumPy array"
             if type(y) is not type(x):
                 raise CheckError(f"for {what}, a {where}, it returns {_short(y)}")
@@ -81,18 +83,18 @@ def check_clip_without_waiting(clip_without_waiting):
             expect(f"the result for {what}, a {where},", y, expected, tolerance=1e-6)
 
 
+@part(45)
 def check_project_heads(forward, backward):
     rng = np.random.default_rng(1)
     heads, w_output = rng.standard_normal((B, H, T, K)), rng.standard_normal((H, K, D))
     expected = sum(heads[:, h] @ w_output[h] for h in range(H))  # (B, T, D)
     far = FarMachine()
-    y, cache = _pair(call("project_heads", forward, far.asarray(heads), far.asarray(w_output)))
-    expect("y", _fetched("y", y), expected, hint="head h belongs to w_output[h]")
-    _count("project_heads", far, 1)
-    gradients = call("project_heads_backward", backward, far.asarray(np.ones((B, T, D))), cache)
-    _pair(gradients)
-    _count("project_heads_backward", far, 2)
-    return check_pair(forward, backward, (heads, w_output), names=("heads", "w_output"))
+    y, cache = forward.y_and_cache(far.asarray(heads), far.asarray(w_output))
+    expect("y", _fetched("y", y), expected, "head h belongs to w_output[h]")
+    _count(forward.name, far, 1)
+    backward.several(2, "dheads, dw_output", far.asarray(np.ones((B, T, D))), cache)
+    _count(backward.name, far, 2)
+    return check_gradients(forward, backward, (heads, w_output))
 
 
 def _merges(array, axis):
@@ -110,12 +112,6 @@ def _count(name, far, expected):
         )
 
 
-def _pair(result):
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(f"expected two results in a tuple, got {_short(result)}")
-    return result
-
-
 def _fetched(name, x):
     if not isinstance(x, FarArray):
         raise CheckError(f"{name} is {_short(x)}; given far arrays, it should be one")
@@ -124,11 +120,3 @@ def _fetched(name, x):
 
 def _short(value):
     return repr(value) if isinstance(value, bool | int | float) else f"a {type(value).__name__}"
-
-
-PARTS = [
-    Part(("break_even",), 10, check_break_even),
-    Part(("merges_without_copy",), 25, check_merges_without_copy),
-    Part(("clip_without_waiting",), 45, check_clip_without_waiting),
-    Part(("project_heads", "project_heads_backward"), 45, check_project_heads),
-]

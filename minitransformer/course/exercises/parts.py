@@ -1,16 +1,17 @@
 """The parts of an exercise, and the verdict on each.
 
-A file ``exNN.py`` beside this one, and the folder ``own``, have a table ``PARTS``. The check of a
-part takes the learner's functions and returns nothing, or a gradient check's Report, or a note on
-what is right all the same, or raises a CheckError which says what is wrong. Learners' functions may
-do anything, so a check calls them through :func:`minitransformer.gradcheck.pair.call` or hands them
-to ``check_pair``, and compares what they return by :func:`expect`. Most checks are a table of calls
-for :func:`expect_call`, or a pair and its y for :func:`expect_pair`; both take the values that
-plausible mistakes lead to, and say of which one an answer comes.
+A file ``exNN.py`` beside this one, and each in the folder ``own``, has a check for each part, under
+the mark :func:`part`. It takes the learner's functions, each an :class:`Answer`, and returns
+nothing, or a gradient check's Report, or a note on what is right all the same, or raises a
+CheckError which says what is wrong. Learners' functions may do anything: an Answer calls them with
+care, and :func:`expect` compares what they return. Most checks are a table for ``Answer.expect``,
+or a pair and its y for :func:`expect_pair`; both take the values that plausible mistakes lead to,
+and say of which one an answer comes.
 """
 
 import dataclasses
 import importlib
+import inspect
 import pkgutil
 import textwrap
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import call, returned, unheard
+from minitransformer.gradcheck.pair import call, read_only, returned, unheard
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
 
@@ -31,7 +32,7 @@ class Part(NamedTuple):
     Attributes:
         functions: the names of the functions to write; the part is called by the first.
         minutes: how long it may take a student, 10, 25, 45 or 90.
-        check: takes these functions, see the head of this file.
+        check: takes an Answer for each, see the head of this file.
         lesson: that has the derivation, ``"07"``, where it is not the exercise's own.
     """
 
@@ -39,6 +40,21 @@ class Part(NamedTuple):
     minutes: int
     check: Callable
     lesson: str = ""
+
+
+def part(minutes, lesson=""):
+    """Make a Part of the check below: its functions are called as the parameters of the check are.
+
+    ``forward`` and ``backward`` stand for the pair that ``check_...`` has in its name.
+    """
+
+    def of_check(check):
+        name = check.__name__.removeprefix("check_")
+        pair = {"forward": name, "backward": f"{name}_backward"}
+        functions = tuple(pair.get(p, p) for p in inspect.signature(check).parameters)
+        return Part(functions, minutes, check, lesson)
+
+    return of_check
 
 
 class Verdict(NamedTuple):
@@ -84,7 +100,10 @@ def parts_of(name):
         raise CheckError(
             f"there is no exercise {name!r}; choose one of {', '.join(exercise_names())}"
         )
-    return importlib.import_module(f"minitransformer.course.exercises.{name}").PARTS
+    module = importlib.import_module(f"minitransformer.course.exercises.{name}")
+    places = getattr(module, "PLACES", [module])
+    parts = [p for place in places for p in vars(place).values() if isinstance(p, Part)]
+    return sorted(parts, key=lambda part: part.lesson)
 
 
 def check_exercise(name, functions):
@@ -105,7 +124,7 @@ def judge(part, functions):
     if any(name not in functions for name in part.functions):
         return Verdict(part, TO_DO)
     try:
-        report = part.check(*(functions[name] for name in part.functions))
+        report = part.check(*(Answer(name, functions[name]) for name in part.functions))
     except CheckError as error:
         if isinstance(error.__cause__, NotImplementedError):
             return Verdict(part, TO_DO)
@@ -122,14 +141,14 @@ def in_words(report):
     return textwrap.dedent(str(dataclasses.replace(report, unchecked=[])))
 
 
-def expect(what, given, expected, tolerance=1e-9, hint="", mistakes=None):
+def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
     """Raise a CheckError unless ``given``, which a learner's function returned, is ``expected``.
 
     Args:
         what: names the value in the message, ``"best_step(1e-16, 1, 1)"``.
-        tolerance: largest difference, relative to the largest expected entry.
         hint: added to the message, what to think of where it is none of the mistakes.
         mistakes: by the hint at each, the value that it leads to.
+        tolerance: largest difference, relative to the largest expected entry.
     """
     if given is None:
         raise CheckError(f"{what} is {returned(None)}")
@@ -172,77 +191,105 @@ def likely(given, mistakes, otherwise=""):
     return otherwise
 
 
-def expect_call(name, function, arguments, expected, tolerance=1e-9, hint="", mistakes=None):
-    """Call a learner's function and :func:`expect` what it returns, ``"name(7, 0.5)"``.
+class Answer:
+    """A learner's function, which is called with care: what it raises becomes a CheckError.
+
+    It cannot write to the arrays that it is given.
+
+    Attributes:
+        name: that it should have.
+        function: as the learner wrote it.
+    """
+
+    def __init__(self, name, function):
+        self.name, self.function = name, function
+
+    def __call__(self, *arguments):
+        arguments = (read_only(x) if isinstance(x, np.ndarray) else x for x in arguments)
+        return call(self.name, self.function, *arguments)
+
+    def quietly(self, *arguments):
+        """As a call, and warnings are not heard: what comes of them is compared."""
+        with unheard():
+            return self(*arguments)
+
+    def writing(self, *arguments):
+        """As a call, and it may write to the arrays."""
+        return call(self.name, self.function, *arguments)
+
+    def called(self, what):
+        """The same, under a longer name: ``"name with float32"``."""
+        return Answer(f"{self.name} {what}", self.function)
+
+    def several(self, count, form, *arguments):
+        """So many values, which ``form`` names; a CheckError if it returns something else."""
+        result = self(*arguments)
+        if not isinstance(result, tuple | list) or len(result) != count:
+            raise CheckError(f"{self.name} must return {form}; it returned {returned(result)}")
+        return result
+
+    def y_and_cache(self, *inputs, form="its result and the cache", cache_type=object):
+        """What a forward returns.
+
+        Args:
+            form: what it must return, in words.
+            cache_type: tuple, where the check looks into the cache; else it is the learner's own.
+
+        Raises:
+            CheckError: it fails, or returns something else.
+        """
+        result = self(*inputs)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CheckError(f"{self.name} must return {form}; it returned {returned(result)}")
+        if not isinstance(result[1], cache_type):
+            raise CheckError(f"the cache of {self.name} must be a {cache_type.__name__}")
+        return result
+
+    def gradients(self, dy, cache):
+        """What a backward returns; in a tuple, where it is only one."""
+        given = self(dy, cache)
+        return given if isinstance(given, tuple | list) else (given,)
+
+    def expect(self, arguments, expected, hint="", mistakes=None):
+        """Call it and :func:`expect` what it returns, ``"name(7, 0.5, [1, 2])"``."""
+        what = f"{self.name}({', '.join(map(_shown, arguments))})"
+        expect(what, Answer(what, self.function)(*arguments), expected, hint, mistakes)
+
+
+class Slip(NamedTuple):
+    """A plausible mistake in a backward.
+
+    Attributes:
+        hint: what to say of it.
+        dy: an upstream gradient.
+        gradients: what the mistake makes of it, in the order of the inputs; None for a right one.
+    """
+
+    hint: str
+    dy: np.ndarray
+    gradients: tuple
+
+
+def expect_pair(forward, backward, inputs, expected, hint="", mistakes=None, slip=None):
+    """Expect y of a pair, see :func:`expect`; returns the Report on its gradients.
 
     Args:
-        arguments: numbers, texts and lists, which get a copy.
+        inputs: as for ``check_pair``.
+        slip: told apart where a gradient is wrong.
     """
-    shown = ", ".join(f"{x:g}" if isinstance(x, float) else repr(x) for x in arguments)
-    given = call(name, function, *(list(x) if isinstance(x, list) else x for x in arguments))
-    expect(f"{name}({shown})", given, expected, tolerance, hint, mistakes)
-
-
-def expect_pair(
-    name, pair, inputs, expected, hint="", mistakes=None, *, names=None, dy=None, slips=None
-):
-    """Expect y of a learner's pair; returns the Report on its gradients.
-
-    Args:
-        name: of the forward.
-        pair: forward and backward.
-        inputs, names: as for ``check_pair``.
-        expected, hint, mistakes: of y, as for :func:`expect`.
-        slips: where a gradient is wrong, what plausible mistakes make of this ``dy``: by what to
-            say, the name of an input and its gradient.
-    """
-    y, cache = y_and_cache(name, pair[0], *inputs)
-    expect("y", y, expected, hint=hint, mistakes=mistakes)
-    report = check_pair(*pair, inputs, names=names)
-    if slips and not report.right:
-        given = call(f"{name}_backward", pair[1], read_only(dy), cache)
-        given = given if isinstance(given, tuple | list) else [given]
-        for said, (of, wrong) in slips.items():
-            if likely(dict(zip(names, given, strict=False)).get(of), {said: wrong}):
-                raise CheckError(said)
+    y, cache = forward.y_and_cache(*inputs)
+    expect("y", y, expected, hint, mistakes)
+    report = check_gradients(forward, backward, inputs)
+    if slip and not report.right:
+        both = zip(backward.gradients(slip.dy, cache), slip.gradients, strict=False)
+        if any(wrong is not None and likely(given, {slip.hint: wrong}) for given, wrong in both):
+            raise CheckError(slip.hint)
     return report
 
 
-def y_and_cache(name, forward, *inputs, form="its result and the cache", cache_type=object):
-    """What a learner's forward returns for inputs that it must not write to.
-
-    Args:
-        name: of the forward.
-        form: what it must return, in words.
-        cache_type: tuple, where the check looks into the cache; it is otherwise the learner's own.
-
-    Raises:
-        CheckError: the forward fails, or returns something else.
-    """
-    inputs = (read_only(x) if isinstance(x, np.ndarray) else x for x in inputs)
-    result = call(name, forward, *inputs)
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise CheckError(f"{name} must return {form}; it returned {returned(result)}")
-    if not isinstance(result[1], cache_type):
-        raise CheckError(f"the cache of {name} must be a {cache_type.__name__}")
-    return result
-
-
-def quietly(name, function, *arguments):
-    """As ``call``, and warnings are not heard: what comes of them is compared."""
-    with unheard():
-        return call(name, function, *arguments)
-
-
-def several(name, result, count, form):
-    """What a function of that name returned: so many values, which ``form`` names.
-
-    Raises:
-        CheckError: it is no tuple or list of so many.
-    """
-    if not isinstance(result, tuple | list) or len(result) != count:
-        raise CheckError(f"{name} must return {form}; it returned {returned(result)}")
-    return result
+def check_gradients(forward, backward, inputs, **options):
+    """The Report of ``check_pair`` on two Answers."""
+    return check_pair(forward.function, backward.function, inputs, **options)
 
 
 def expect_boolean(what, array):
@@ -267,11 +314,10 @@ def array_of(given, shape):
     return array if array.shape == shape else None
 
 
-def read_only(array):
-    """A copy that raises an error where a function writes to what it is given."""
-    array = np.array(array)
-    array.flags.writeable = False
-    return array
+def _shown(argument):
+    if isinstance(argument, float):
+        return f"{argument:g}"
+    return repr(argument.tolist() if isinstance(argument, np.ndarray) else argument)
 
 
 def _described(array):

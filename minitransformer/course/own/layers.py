@@ -27,7 +27,7 @@ def encoder_layer_twin(forward, backward):
     """The Twin of ``EncoderLayer`` that calls ``encoder_layer`` and its backward."""
 
     def layer_forward(layer, x, mask=None, rng=None):
-        groups = _encoder_groups(layer)
+        groups = _groups(layer)
         y, cache = forward(x, *_data(groups), *_settings(layer, mask), rng)
         return y, (groups, cache)
 
@@ -44,7 +44,7 @@ def decoder_layer_twin(forward, backward):
     """The Twin of ``DecoderLayer`` that calls ``decoder_layer`` and its backward."""
 
     def layer_forward(layer, x, memory, mask=None, memory_mask=None, rng=None):
-        groups = _decoder_groups(layer)
+        groups = _groups(layer)
         y, cache = forward(x, memory, *_data(groups), *_settings(layer, mask, memory_mask), rng)
         return y, (groups, cache)
 
@@ -57,22 +57,15 @@ def decoder_layer_twin(forward, backward):
     return Twin(layer_forward, layer_backward)
 
 
-def _encoder_groups(layer):
+def _groups(layer):
+    """The parameters of each sublayer, and those of the norm around it."""
+    names = "self_attention", "cross_attention", "feed_forward"
     return [
         module.parameters()
-        for module in (
-            layer.self_attention,
-            layer.self_attention_residual.norm,
-            layer.feed_forward,
-            layer.feed_forward_residual.norm,
-        )
+        for name in names
+        if hasattr(layer, name)
+        for module in (getattr(layer, name), getattr(layer, f"{name}_residual").norm)
     ]
-
-
-def _decoder_groups(layer):
-    cross = [layer.cross_attention.parameters(), layer.cross_attention_residual.norm.parameters()]
-    groups = _encoder_groups(layer)
-    return [*groups[:2], *cross, *groups[2:]]
 
 
 def _data(groups):

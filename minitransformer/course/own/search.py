@@ -10,12 +10,7 @@ from minitransformer.core.backend import to_host
 from minitransformer.core.twins import Twin
 from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding.attention import with_attention
-from minitransformer.decoding.hypothesis import (
-    Hypothesis,
-    check_alpha,
-    length_limits,
-    word_scores,
-)
+from minitransformer.decoding.hypothesis import Hypothesis, check_alpha, length_limits, word_scores
 from minitransformer.gradcheck import CheckError
 
 

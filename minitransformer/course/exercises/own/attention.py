@@ -15,43 +15,44 @@ from minitransformer.cases.case import (
     T,
 )
 from minitransformer.course.exercises.own.common import (
+    P,
     expect_gradients,
     expect_right,
     expect_y,
     float64_note,
     generator,
     gradients_of,
+    with_dropout,
 )
 from minitransformer.course.exercises.parts import (
     array_of,
+    check_gradients,
     expect,
     expect_boolean,
     normal,
-    quietly,
-    read_only,
-    y_and_cache,
+    part,
 )
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck import CheckError
 from minitransformer.layers import attention as package
 from minitransformer.layers import masks
 from minitransformer.layers.softmax import softmax
 
-P = 0.4
-NAMES = ("query", "key", "value", "w_query", "w_key", "w_value", "w_output", "num_heads", "mask")
 INVERTED = "True is where attention is allowed; yours is the other way round"
 
 
+@part(10, "08")
 def check_padding_mask(padding_mask):
     for pad_id in (0, 7):
-        mask = quietly("padding_mask", padding_mask, read_only(SOURCE), pad_id)
+        mask = padding_mask.quietly(SOURCE, pad_id)
         expected = masks.padding_mask(SOURCE, pad_id)
         mistakes = {INVERTED: ~expected, "padding is pad_id, which may not be 0": SOURCE_MASK}
         expect_boolean(f"padding_mask with pad_id={pad_id} must be", mask)
         expect(f"padding_mask with pad_id={pad_id}", mask, expected, mistakes=mistakes)
 
 
+@part(10, "08")
 def check_causal_mask(causal_mask):
-    mask = quietly("causal_mask", causal_mask, read_only(TARGET))
+    mask = causal_mask.quietly(TARGET)
     expected = masks.causal_mask(TARGET)
     itself = np.eye(T, dtype=bool)
     mistakes = {
@@ -64,9 +65,10 @@ def check_causal_mask(causal_mask):
     expect("causal_mask", mask, expected, mistakes=mistakes)
 
 
+@part(10, "09")
 def check_split_heads(split_heads):
     (x,) = normal(9, (B, T, D))
-    heads = quietly("split_heads", split_heads, read_only(x), H)
+    heads = split_heads.quietly(x, H)
     if array_of(heads, (B, T, H, K)) is not None:
         raise CheckError("the result is (B, T, H, K): exchange the axes T and H")
     mixed = "this mixes positions: cut D into (H, K) first, and then exchange T and H"
@@ -74,18 +76,19 @@ def check_split_heads(split_heads):
     expect("what it returns", heads, package.split_heads(x, H), mistakes=mistakes)
 
 
+@part(10, "09")
 def check_merge_heads(merge_heads):
     (x,) = normal(9, (B, H, T, K))
-    merged = quietly("merge_heads", merge_heads, read_only(x))
+    merged = merge_heads.quietly(x)
     mixed = "this mixes positions: exchange the axes T and H first, and then make (H, K) one"
     by_feature = x.transpose(0, 2, 3, 1).reshape(B, T, D)
     mistakes = {mixed: x.reshape(B, T, D), FEATURE: by_feature}
     expect("what it returns", merged, package.merge_heads(x), mistakes=mistakes)
 
 
+@part(45, "08")
 def check_scaled_dot_product_attention(forward, backward):
     query, key, value = inputs = tuple(normal(8, (B, H, T, K), (B, H, S, K), (B, H, S, K)))
-    name = "scaled_dot_product_attention"
     scores = query @ key.swapaxes(-1, -2)
 
     def reference(*options):
@@ -100,7 +103,7 @@ def check_scaled_dot_product_attention(forward, backward):
         "divide the scores by √K, and not the weights": softmax(scores)[0] / np.sqrt(K) @ value,
         "multiply by 1 / √K, not by √K": softmax(scores * np.sqrt(K))[0] @ value,
     }
-    expect_y(name, forward, inputs, reference(), "y", "y is softmax(Q Kᵀ / √K) V", mistakes)
+    expect_y(forward, inputs, reference(), "y", "y is softmax(Q Kᵀ / √K) V", mistakes)
     hint = "the mask is for the softmax, which gives 0 where it is False"
     forbid = "forbid scores, by giving the mask to the softmax, not weights after it"
     for mask, what in ((SOURCE_MASK, "a mask"), (NOTHING_ALLOWED, "nothing allowed in some rows")):
@@ -110,37 +113,29 @@ def check_scaled_dot_product_attention(forward, backward):
             "the mask is to be given to the softmax": reference(),
         }
         what = f"y with {what}"
-        expect_y(name, forward, (*inputs, mask), reference(mask), what, hint, mistakes)
+        expect_y(forward, (*inputs, mask), reference(mask), what, hint, mistakes)
     mistakes = {"there is dropout of the weights, with p and rng": reference(SOURCE_MASK)}
-    expected = reference(SOURCE_MASK, P, generator())
-    with_dropout = *inputs, SOURCE_MASK, P, generator()
+    expected, masked = reference(SOURCE_MASK, P, generator()), (*inputs, SOURCE_MASK)
     hint = "the dropout is of the weights, after the softmax"
-    expect_y(name, forward, with_dropout, expected, "y with dropout", hint, mistakes)
+    expect_y(with_dropout(forward), masked, expected, "y with dropout", hint, mistakes)
 
-    names = ("query", "key", "value", "mask")
-    expect_right(
-        check_pair(forward, backward, (*inputs, mask), names=names)
-        for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
-    )
-    report = check_pair(
-        lambda *inputs: forward(*inputs, P, generator()),
-        backward,
-        (*inputs, SOURCE_MASK),
-        names=names,
-    )
-    hints = {
-        "dquery": "without dropout it is right: the gradient of the weights goes back through the "
+    cases = ((*inputs, mask) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED))
+    expect_right(forward, backward, *cases)
+    hints = (
+        "without dropout it is right: the gradient of the weights goes back through the "
         "dropout, and then through the softmax",
-        "dvalue": "without dropout it is right: the values are multiplied by the weights after it",
-    }
-    expect_right([report], hints)
-    return float64_note(name, forward, backward, (*inputs, SOURCE_MASK))
+        "",
+        "without dropout it is right: the values are multiplied by the weights after it",
+    )
+    expect_right(with_dropout(forward), backward, masked, hints=hints)
+    return float64_note(forward, backward, masked)
 
 
+@part(45, "09")
 def check_multi_head_attention(forward, backward):
     query, key, value, weights = normal(9, (B, T, D), (B, S, D), (B, S, D), (4, D, D))
     inputs = query, key, value
-    name, whole = "multi_head_attention", (*inputs, *weights, H)
+    whole = *inputs, *weights, H
 
     def reference(*arguments):
         return package.multi_head_attention(*arguments)[0]
@@ -155,36 +150,30 @@ def check_multi_head_attention(forward, backward):
     }
     mistakes |= _mixed_up(inputs, weights)
     hint = "the heads of query, key and value, attention, then w_output"
-    expect_y(name, forward, whole, expected, "y", hint, mistakes)
+    expect_y(forward, whole, expected, "y", hint, mistakes)
     masked = *whole, SOURCE_MASK
     mistakes = {"the mask is to be handed on": expected}
     expected, hint = reference(*masked), "the mask is the same for all heads"
-    expect_y(name, forward, masked, expected, "y with a mask", hint, mistakes)
+    expect_y(forward, masked, expected, "y with a mask", hint, mistakes)
     mistakes = {"p and rng are to be handed on": expected}
     expected = reference(*masked, P, generator())
     hint = "the dropout is that of the attention, and nothing else draws"
-    given = *masked, P, generator()
-    expect_y(name, forward, given, expected, "y with dropout", hint, mistakes)
+    forward = with_dropout(forward)
+    expect_y(forward, masked, expected, "y with dropout", hint, mistakes)
     _check_gradients_of_heads(forward, backward, masked)
-    return check_pair(
-        lambda *inputs: forward(*inputs, P, generator()),
-        backward,
-        masked,
-        names=NAMES,
-        directions=3,  # each entry has been compared
-    )
+    return check_gradients(forward, backward, masked, directions=3)  # each has been compared
 
 
 def _check_gradients_of_heads(forward, backward, arguments):
     """Compare the gradients of multi-head attention in the order in which a backward meets them."""
-    given_y, cache = y_and_cache("multi_head_attention", forward, *arguments, P, generator())
+    given_y, cache = forward.y_and_cache(*arguments)
     dy = np.random.default_rng(90).standard_normal(given_y.shape)
-    names = [f"d{name}" for name in NAMES[:7]]
-    given = gradients_of("multi_head_attention_backward", backward, dy, cache, names)
+    order = "dw_output", "dw_value", "dvalue", "dw_key", "dkey", "dw_query", "dquery"
+    names = "dquery", "dkey", "dvalue", "dw_query", "dw_key", "dw_value", "dw_output"
+    given = gradients_of(backward, dy, cache, names)
     _, cache = package.multi_head_attention(*arguments, P, generator())
     expected = package.multi_head_attention_backward(dy, cache)
     given, expected = (dict(zip(names, x, strict=True)) for x in (given, expected))
-    order = "dw_output", "dw_value", "dvalue", "dw_key", "dkey", "dw_query", "dquery"
     hint = (
         "split_heads and merge_heads are each the backward of the other, and each line goes back "
         "with the cache of its own"

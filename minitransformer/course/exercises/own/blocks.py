@@ -5,15 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from minitransformer.cases.case import (
-    SOURCE_MASK,
-    TARGET_MASK,
-    B,
-    D,
-    H,
-    S,
-    T,
-)
+from minitransformer.cases.case import SOURCE_MASK, TARGET_MASK, B, D, H, S, T
 from minitransformer.cases.models import small_config
 from minitransformer.course.exercises.own.common import (
     expect_gradients,
@@ -23,9 +15,9 @@ from minitransformer.course.exercises.own.common import (
     gradients_of,
 )
 from minitransformer.course.exercises.own.layers import network_weights
-from minitransformer.course.exercises.parts import read_only, y_and_cache
-from minitransformer.gradcheck import CheckError, check_pair
-from minitransformer.gradcheck.pair import returned
+from minitransformer.course.exercises.parts import Answer, part
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import read_only, returned
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 
 NO_DROPOUT, DROPOUT = (0.0, 0.0, 0.0), (0.3, 0.2, 0.4)  # p, attention_p, hidden_p
@@ -42,19 +34,21 @@ ON_THE_WAY = (
 )
 
 
+@part(45, "11")
 def check_encoder_layer(forward, backward):
     groups = {"attention": ATTENTION, "attention_norm": NORM}
     groups |= {"network": NETWORK, "network_norm": NORM}
-    layer = _Layer("encoder_layer", EncoderLayer, {"x": (B, S, D)}, (SOURCE_MASK,), groups)
+    layer = _Layer(EncoderLayer, {"x": (B, S, D)}, (SOURCE_MASK,), groups)
     layer.check(forward, backward)
 
 
+@part(45, "11")
 def check_decoder_layer(forward, backward):
     groups = {"self_attention": ATTENTION, "self_norm": NORM}
     groups |= {"cross_attention": ATTENTION, "cross_norm": NORM}
     groups |= {"network": NETWORK, "network_norm": NORM}
     shapes = {"x": (B, T, D), "memory": (B, S, D)}
-    layer = _Layer("decoder_layer", DecoderLayer, shapes, (TARGET_MASK, SOURCE_MASK), groups)
+    layer = _Layer(DecoderLayer, shapes, (TARGET_MASK, SOURCE_MASK), groups)
     layer.check(forward, backward)
 
 
@@ -62,7 +56,6 @@ class _Layer:
     """A layer whose parameters come in tuples, and inputs for it.
 
     Args:
-        name: of the learner's forward.
         module: the class of the package that computes the same.
         shapes: of x, and of the memory where there is one, by name.
         masks: one for each attention.
@@ -70,10 +63,10 @@ class _Layer:
             the parameters of the module, in its order.
     """
 
-    def __init__(self, name, module, shapes, masks, groups):
+    def __init__(self, module, shapes, masks, groups):
         rng = np.random.default_rng(11)
         draw = {ATTENTION: _attention_weights, NORM: _norm_weights, NETWORK: network_weights}
-        self.name, self.module, self.masks, self.groups = name, module, masks, groups
+        self.module, self.masks, self.groups = module, masks, groups
         sequences = [rng.standard_normal(shape) for shape in shapes.values()]
         parameters = [array for names in groups.values() for array in draw[names](rng)]
         self.arrays = [read_only(array) for array in (*sequences, *parameters)]
@@ -86,18 +79,21 @@ class _Layer:
         for pre_norm in (False, True):
             self._check_y(forward, pre_norm)
             self._check_gradients(forward, backward, pre_norm)
-        expect_right(
-            check_pair(
-                lambda *arrays, pre_norm=pre_norm: forward(
-                    *self._grouped(arrays), *self._options(self.masks, pre_norm, 0.01, DROPOUT)
-                ),
-                lambda dy, cache: self._flat(backward(dy, cache)),
-                self.arrays,
-                names=self.names,
-                directions=3,  # each entry has been compared
-            )
-            for pre_norm in (False, True)
-        )
+        for pre_norm in (False, True):
+            self._check_as_a_pair(forward, backward, pre_norm)
+
+    def _check_as_a_pair(self, forward, backward, pre_norm):
+        """What ``check_pair`` says where each entry of the gradients has been compared."""
+
+        def of_arrays(*arrays):
+            options = self._options(self.masks, pre_norm, 0.01, DROPOUT)
+            return forward.function(*self._grouped(arrays), *options)
+
+        def flat(dy, cache):
+            return self._flat(backward.function(dy, cache))
+
+        pair = Answer(forward.name, of_arrays), Answer(backward.name, flat)
+        expect_right(*pair, self.arrays, names=self.names, directions=3)
 
     def _check_y(self, forward, pre_norm):
         """Compare y, with one more thing each time that may go wrong."""
@@ -121,17 +117,17 @@ class _Layer:
             other, *_ = self._expected(masks, not pre_norm, epsilon, dropout)
             mistakes = {f"with pre_norm={pre_norm} a sublayer makes {formula} of x": other}
             what, inputs = f"y with pre_norm={pre_norm}{what}", self._grouped(self.arrays)
-            expect_y(self.name, forward, (*inputs, *options), expected, what, hint, mistakes)
+            expect_y(forward, (*inputs, *options), expected, what, hint, mistakes)
 
     def _check_gradients(self, forward, backward, pre_norm):
         """Compare the gradients in the order in which a backward meets them."""
         options = self._options(self.masks, pre_norm, 0.01, DROPOUT)
-        _, cache = y_and_cache(self.name, forward, *self._grouped(self.arrays), *options)
+        _, cache = forward.y_and_cache(*self._grouped(self.arrays), *options)
         _, dy, expected = self._expected(self.masks, pre_norm, 0.01, DROPOUT)
         of_sequences, groups = self.names[: self.ends[0]], self.groups
         names = [*(f"d{name}" for name in of_sequences), *(f"the tuple d{g}" for g in groups)]
-        given = gradients_of(f"{self.name}_backward", backward, dy, cache, names)
-        self._check_groups(given[self.ends[0] :])
+        given = gradients_of(backward, dy, cache, names)
+        self._check_groups(backward, given[self.ends[0] :])
         given, expected = (
             dict(zip((f"d{name}" for name in self.names), gradients, strict=True))
             for gradients in (self._flat(given), expected)
@@ -150,13 +146,13 @@ class _Layer:
         names = [f"{group}.{name}" for group in groups for name in self.groups[group][::-1]]
         return [*names, *self.names[: self.ends[0]][::-1]]
 
-    def _check_groups(self, gradients):
+    def _check_groups(self, backward, gradients):
         """Raise unless these are a tuple of gradients for each tuple of parameters."""
         for of_group, (group, names) in zip(gradients, self.groups.items(), strict=True):
             if not isinstance(of_group, tuple | list) or len(of_group) != len(names):
                 parts = ", ".join(f"d{name}" for name in names)
                 raise CheckError(
-                    f"d{group}, which {self.name}_backward returns, must be a tuple, ({parts}); "
+                    f"d{group}, which {backward.name} returns, must be a tuple, ({parts}); "
                     f"it is {returned(of_group)}"
                 )
 

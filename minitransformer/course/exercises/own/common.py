@@ -1,21 +1,16 @@
 """What the checks of the learner's own Transformer share."""
 
 import math
+from functools import wraps
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    expect,
-    in_words,
-    likely,
-    quietly,
-    read_only,
-    y_and_cache,
-)
+from minitransformer.course.exercises.parts import Answer, check_gradients, expect, in_words, likely
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import arrays_in, returned, unheard
+from minitransformer.gradcheck.pair import argument_names, arrays_in, unheard
 
 SEED = 17  # of the generators for dropout
+P = 0.4  # of dropout
 
 
 def generator():
@@ -23,22 +18,47 @@ def generator():
     return np.random.default_rng(SEED)
 
 
-def y_of(name, forward, *inputs, **options):
-    """As :func:`y_and_cache`, y alone; warnings are not heard, what comes of them is compared."""
+def with_dropout(answer):
+    """An Answer, a forward, with dropout, the same each time."""
+    forward = answer.function
+
+    @wraps(forward)
+    def seeded(*inputs):
+        return forward(*inputs, P, generator())
+
+    return Answer(answer.name, seeded)
+
+
+def y_of(forward, *inputs, **options):
+    """What ``Answer.y_and_cache`` returns, y alone; warnings are not heard, y is compared."""
     with unheard():
-        return y_and_cache(name, forward, *inputs, **options)[0]
+        return forward.y_and_cache(*inputs, **options)[0]
 
 
-def expect_any_axes(name, forward, backward, inputs, names, lead):
+def expect_y(forward, inputs, expected, what="y", hint="", mistakes=None):
+    """Expect y of a forward, see :func:`expect`; warnings are not heard."""
+    expect(what, y_of(forward, *inputs), expected, hint, mistakes)
+
+
+def gradients_of(backward, dy, cache, names):
+    """What a backward returns: a gradient for each of ``names``.
+
+    Raises:
+        CheckError: the backward fails, or returns something else.
+    """
+    with unheard():
+        return backward.several(len(names), ", ".join(names), dy, cache)
+
+
+def expect_any_axes(forward, backward, inputs, lead):
     """Raise a CheckError unless a pair does the same where its rows lie along one axis, or more.
 
     Args:
-        name: of the forward.
-        forward, backward: of a pair that is right for these inputs.
+        forward, backward: a pair that is right for these inputs.
         inputs: those arrays whose first axes are ``lead`` hold rows, and the first one does.
-        names: of the inputs, up to the last that has a gradient.
         lead: the axes in front of those of a row.
     """
+    names = argument_names(forward.function, len(inputs))
 
     def along(axes, array):
         if np.shape(array)[: len(lead)] != lead:
@@ -50,13 +70,12 @@ def expect_any_axes(name, forward, backward, inputs, names, lead):
         x, *others = (along(axes, value) for value in inputs)
         what = f"with {names[0]} of shape {x.shape}"
         with unheard():
-            y, cache = y_and_cache(f"{name} {what}", forward, x, *others)
-        if dy is None:
-            dy = np.random.default_rng(21).standard_normal(np.shape(y))
-        else:
-            expect(f"{what} y", y, along(axes, expected["y"]))
-        given = quietly(f"{name}_backward {what}", backward, read_only(along(axes, dy)), cache)
-        given = given if isinstance(given, tuple | list) else (given,)
+            y, cache = forward.called(what).y_and_cache(x, *others)
+            if dy is None:
+                dy = np.random.default_rng(21).standard_normal(np.shape(y))
+            else:
+                expect(f"{what} y", y, along(axes, expected["y"]))
+            given = backward.called(what).gradients(along(axes, dy), cache)
         found = {f"d{of}": gradient for of, gradient in zip(names, given, strict=False)}
         expected = expected or {"y": y, **found}
         for of, gradient in found.items():
@@ -64,24 +83,18 @@ def expect_any_axes(name, forward, backward, inputs, names, lead):
                 expect(f"{what} {of}", gradient, along(axes, expected[of]))
 
 
-def float64_note(name, forward, backward, inputs):
-    """What to say of a right pair that makes float64 of float32; empty if it does not.
-
-    Args:
-        name: of the forward.
-        inputs: for the forward, float64.
-    """
+def float64_note(forward, backward, inputs):
+    """What to say of a right pair that makes float64 of float32; empty if it does not."""
     inputs = [x.astype(np.float32) if is_float64(x) else x for x in inputs]
     with unheard():
-        y, cache = y_and_cache(f"{name} with float32", forward, *inputs)
-    dy = read_only(np.ones(np.shape(y), np.float32))
-    gradients = quietly(f"{name}_backward with float32", backward, dy, cache)
-    gradients = gradients if isinstance(gradients, tuple | list) else (gradients,)
-    for function, values in ((name, arrays_in((y, cache))), (f"{name}_backward", gradients)):
+        y, cache = forward.called("with float32").y_and_cache(*inputs)
+        dy = np.ones(np.shape(y), np.float32)
+        gradients = backward.called("with float32").gradients(dy, cache)
+    for function, values in ((forward, arrays_in((y, cache))), (backward, gradients)):
         if any(map(is_float64, values)):
             return (
-                f"{function} makes float64 of float32, which is slower and takes twice the memory; "
-                "see lesson 90"
+                f"{function.name} makes float64 of float32, which is slower and takes twice the "
+                "memory; see lesson 90"
             )
     return ""
 
@@ -91,17 +104,10 @@ def is_float64(value):
     return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim > 0
 
 
-def gradients_of(name, backward, dy, cache, names):
-    """What a learner's backward of that name returns: a gradient for each of ``names``.
-
-    Raises:
-        CheckError: the backward fails, or returns something else.
-    """
-    given = quietly(name, backward, read_only(dy), cache)
-    if not isinstance(given, tuple | list) or len(given) != len(names):
-        wanted = ", ".join(names)
-        raise CheckError(f"{name} must return {wanted}; it returned {returned(given)}")
-    return given
+def also_right(forward, backward, inputs, lead):
+    """What there is to say of a right pair: :func:`expect_any_axes`, then :func:`float64_note`."""
+    expect_any_axes(forward, backward, inputs, lead)
+    return float64_note(forward, backward, inputs)
 
 
 def expect_gradients(what, given, expected, hints, otherwise):
@@ -123,32 +129,21 @@ def expect_gradients(what, given, expected, hints, otherwise):
             if other != name and not likely(given[other], {"right": value})
         }
         hint = likely(given[name], exchanged, hints.get(name, otherwise))
-        expect(f"{name} {what}".rstrip(), given[name], gradient, hint=hint + so_far)
+        expect(f"{name} {what}".rstrip(), given[name], gradient, hint + so_far)
         so_far = f" (going back from dy, the last right one is {name})"
 
 
-def expect_right(reports, hints=None):
-    """Raise a CheckError unless some Reports are right: it says what the first wrong one says.
+def expect_right(forward, backward, *cases, hints=(), **options):
+    """Raise a CheckError unless the gradients of a pair are right, by ``check_pair``.
 
     Args:
-        reports: an iterable; what comes after the first wrong one is not asked for.
-        hints: by the name of a gradient, what to add where it is wrong, ``{"dmemory": "..."}``.
+        cases: inputs for the forward, one after the other until something is wrong.
+        hints: what to add where a gradient is wrong, in their order; empty for some.
+        options: of ``check_pair``.
     """
-    for report in reports:
+    for inputs in cases:
+        report = check_gradients(forward, backward, inputs, **options)
         if not report.right:
-            wrong = {tensor.name for tensor in report.tensors if not tensor.right}
-            said = [hint for name, hint in (hints or {}).items() if name in wrong]
+            both = zip(hints, report.tensors, strict=False)
+            said = [hint for hint, tensor in both if hint and not tensor.right]
             raise CheckError("\n".join([in_words(report), *said]))
-
-
-def expect_y(name, forward, inputs, expected, what="y", hint="", mistakes=None):
-    """Expect y of a learner's forward, see :func:`expect`; warnings are not heard."""
-    with unheard():
-        y, _ = y_and_cache(name, forward, *inputs)
-    expect(what, y, expected, hint=hint, mistakes=mistakes)
-
-
-def also_right(name, forward, backward, inputs, names, lead):
-    """What there is to say of a right pair: :func:`expect_any_axes`, then :func:`float64_note`."""
-    expect_any_axes(name, forward, backward, inputs, names, lead)
-    return float64_note(name, forward, backward, inputs)

@@ -2,15 +2,9 @@
 
 import numpy as np
 
-from minitransformer.cases.case import (
-    SOURCE,
-    B,
-    D,
-    F,
-    T,
-    V,
-)
+from minitransformer.cases.case import SOURCE, B, D, F, T, V
 from minitransformer.course.exercises.own.common import (
+    P,
     also_right,
     expect_any_axes,
     expect_right,
@@ -18,17 +12,18 @@ from minitransformer.course.exercises.own.common import (
     float64_note,
     generator,
     gradients_of,
+    with_dropout,
     y_of,
 )
 from minitransformer.course.exercises.parts import (
+    Answer,
+    check_gradients,
     expect,
     likely,
     normal,
-    quietly,
-    read_only,
-    y_and_cache,
+    part,
 )
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.gradcheck import CheckError
 from minitransformer.layers import positional_encoding as positions
 from minitransformer.layers.dropout import dropout
 from minitransformer.layers.embedding import embedding, embedding_backward
@@ -40,40 +35,42 @@ from minitransformer.layers.residual import residual, residual_backward
 NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the variance σ² of each row"
 
 
+@part(25, "02")
 def check_linear(forward, backward):
     x, weight, bias = inputs = normal(2, (B, T, D), (D, F), (F,))
     for what, b in (("y without a bias", None), ("y", bias)):
         expected, _ = linear(x, weight, b)
-        expect_y("linear", forward, (x, weight, b), expected, what, "y = x W + b")
-    names = ("x", "weight", "bias")
-    expect_right(check_pair(forward, backward, (x, weight, b), names=names) for b in (bias, None))
-    _, cache = y_and_cache("linear", forward, x, weight, None)
+        expect_y(forward, (x, weight, b), expected, what, "y = x W + b")
+    expect_right(forward, backward, inputs, (x, weight, None))
+    _, cache = forward.y_and_cache(x, weight, None)
     wanted = ("dx", "dweight", "dbias")
-    *_, dbias = gradients_of("linear_backward", backward, np.ones((B, T, F)), cache, wanted)
+    *_, dbias = gradients_of(backward, np.ones((B, T, F)), cache, wanted)
     if dbias is not None:
         raise CheckError("without a bias dbias, which linear_backward returns, must be None")
-    return also_right("linear", forward, backward, inputs, names, (B, T))
+    return also_right(forward, backward, inputs, (B, T))
 
 
+@part(10, "02")
 def check_relu(forward, backward):
     (x,) = normal(2, (B, T, D))
     x += 0.1 * np.sign(x)  # none within 0.1 of the kink
     hint = "negative entries become 0, the others stay"
-    expect_y("relu", forward, (x,), np.maximum(x, 0), hint=hint)
+    expect_y(forward, (x,), np.maximum(x, 0), hint=hint)
     hint = "the slope is 1 where x is positive and 0 where it is not, whatever dy is"
-    expect_right([check_pair(forward, backward, (x,), names=("x",))], {"dx": hint})
-    return also_right("relu", forward, backward, (x,), ("x",), (B, T))
+    expect_right(forward, backward, (x,), hints=[hint])
+    return also_right(forward, backward, (x,), (B, T))
 
 
+@part(25, "05")
 def check_embedding(forward, backward):
-    weight, dx = map(read_only, normal(5, (V, D), (*SOURCE.shape, D)))
+    weight, dx = normal(5, (V, D), (*SOURCE.shape, D))
     x, expected_cache = embedding(SOURCE, weight)
-    given, cache = y_and_cache("embedding", forward, SOURCE, weight)
+    given, cache = forward.y_and_cache(SOURCE, weight)
     mistakes = {"multiply by √D": weight[SOURCE], "by √D, not by D": weight[SOURCE] * D}
     mistakes["by the root of the width D, not of V"] = weight[SOURCE] * np.sqrt(V)
-    expect("x", given, x, hint="x = √D · E[ids]", mistakes=mistakes)
+    expect("x", given, x, "x = √D · E[ids]", mistakes)
 
-    dweight = quietly("embedding_backward", backward, dx, cache)
+    dweight = backward.quietly(dx, cache)
     expected = embedding_backward(dx, expected_cache)
     last_one = np.zeros_like(weight)
     last_one[SOURCE] = np.sqrt(D) * dx
@@ -85,17 +82,17 @@ def check_embedding(forward, backward):
     expect("dweight", dweight, expected, mistakes=mistakes)
 
     def gradients(dx, cache):
-        return None, backward(dx, cache)
+        return None, backward.function(dx, cache)
 
-    inputs, names = (SOURCE, weight), ("ids", "weight")
-    expect_right([check_pair(forward, gradients, inputs, names=names)])
-    return also_right("embedding", forward, gradients, inputs, names, SOURCE.shape)
+    of_both, inputs = Answer(backward.name, gradients), (SOURCE, weight)
+    expect_right(forward, of_both, inputs)
+    return also_right(forward, of_both, inputs, SOURCE.shape)
 
 
+@part(25, "06")
 def check_positional_encoding(forward, sinusoidal_encoding, backward):
     for length, d_model in ((7, 6), (40, 16)):
         table = positions.sinusoidal_encoding(length, d_model)
-        given = quietly("sinusoidal_encoding", sinusoidal_encoding, length, d_model)
         sines, cosines = table[:, 0::2], table[:, 1::2]
         later = positions.sinusoidal_encoding(length + 1, d_model)[1:]
         angles = np.arange(length)[:, None] * 10000.0 ** (-np.arange(d_model // 2) / d_model)
@@ -110,21 +107,21 @@ def check_positional_encoding(forward, sinusoidal_encoding, backward):
             "positions count from 0": later,
             "the exponent of column 2i is 2i/D, not i/D": slow,
         }
-        what = f"sinusoidal_encoding({length}, {d_model})"
-        expect(what, given, table, mistakes=mistakes)
+        sinusoidal_encoding.expect((length, d_model), table, mistakes=mistakes)
 
     rng = np.random.default_rng(6)
-    x, table = rng.standard_normal((B, T, D)), read_only(rng.standard_normal((T + 4, D)))
-    y = y_of("positional_encoding", forward, x, table)
+    x, table = rng.standard_normal((B, T, D)), rng.standard_normal((T + 4, D))
+    y = y_of(forward, x, table)
     mistakes = {
         "add the first T rows": x + table[-T:],
         "the scaling by √D has been done by the embedding": x * np.sqrt(D) + table[:T],
     }
-    expect("y", y, x + table[:T], hint="y = x + the first T rows of the table", mistakes=mistakes)
-    expect_right([check_pair(lambda x: forward(x, table), backward, (x,), names=("x",))])
-    return float64_note("positional_encoding", forward, backward, (x, table))
+    expect("y", y, x + table[:T], "y = x + the first T rows of the table", mistakes)
+    expect_right(Answer(forward.name, lambda x: forward.function(x, table)), backward, (x,))
+    return float64_note(forward, backward, (x, table))
 
 
+@part(45, "07")
 def check_layer_norm(forward, backward):
     rng = np.random.default_rng(7)
     x = 2 * rng.standard_normal((B, T, D)) + 1
@@ -133,15 +130,11 @@ def check_layer_norm(forward, backward):
         inputs = x, gamma, beta, epsilon
         expected, _ = layer_norm(*inputs)
         what, mistakes = f"y for epsilon={epsilon:g}", _wrong_norms(*inputs)
-        expect_y("layer_norm", forward, inputs, expected, what, NORM, mistakes)
+        expect_y(forward, inputs, expected, what, NORM, mistakes)
     inputs, hint = (np.ones((2, D)), gamma, beta), "ε keeps σ from being 0 where all are equal"
-    expect_y("layer_norm", forward, inputs, [beta, beta], "y of rows of ones", hint)
-    names = ("x", "gamma", "beta", "epsilon")
-    expect_right(
-        check_pair(forward, backward, (x, gamma, beta, epsilon), names=names)
-        for epsilon in (1e-5, 0.5)
-    )
-    return also_right("layer_norm", forward, backward, (x, gamma, beta), names, (B, T))
+    expect_y(forward, inputs, [beta, beta], "y of rows of ones", hint)
+    expect_right(forward, backward, *((x, gamma, beta, epsilon) for epsilon in (1e-5, 0.5)))
+    return also_right(forward, backward, (x, gamma, beta), (B, T))
 
 
 def _wrong_norms(x, gamma, beta, epsilon):
@@ -169,78 +162,76 @@ def _wrong_norms(x, gamma, beta, epsilon):
     }
 
 
+@part(25, "12")
 def check_dropout(forward, backward):
     x = np.random.default_rng(12).standard_normal((B, T, D)) + 3
     for p, rng, what in ((0.0, generator(), "p=0"), (0.4, None, "rng=None")):
-        y, cache = y_and_cache("dropout", forward, x, p, rng)
-        expect(f"y with {what}", y, x, hint="nothing is dropped out there, and nothing scaled")
-        dx = quietly("dropout_backward", backward, read_only(x), cache)
-        expect(f"dx with {what}", dx, x, hint="y is x there, and dx is dy")
+        y, cache = forward.y_and_cache(x, p, rng)
+        expect(f"y with {what}", y, x, "nothing is dropped out there, and nothing scaled")
+        dx = backward.quietly(x, cache)
+        expect(f"dx with {what}", dx, x, "y is x there, and dx is dy")
         if rng is not None and rng.random() != generator().random():
             raise CheckError("with p=0 dropout must draw nothing from rng")
 
-    p, rng = 0.4, generator()
-    y = y_of("dropout", forward, x, p, rng)
-    expected, (keep, scale) = dropout(x, p, generator())
+    rng = generator()
+    y = y_of(forward, x, P, rng)
+    expected, (keep, scale) = dropout(x, P, generator())
     wide = generator().random(x.shape)
     mistakes = {
         "what is kept is scaled by 1 / (1 − p), so that the mean stays": x * keep,
         "an entry is dropped with probability p: keep where the random number is p or more": (
             x * ~keep * scale
         ),
-        "scale by 1 / (1 − p), not by 1 / p": x * keep / p,
+        "scale by 1 / (1 − p), not by 1 / p": x * keep / P,
         "scale in training, by 1 / (1 − p), so that nothing is to be done later": (
-            x * keep * (1 - p)
+            x * keep * (1 - P)
         ),
         "draw with dtype=np.float32, as the docstring says: float64 draws others": (
-            x * (wide >= p) * scale
+            x * (wide >= P) * scale
         ),
     }
-    expect("y", y, expected, hint="y = x · keep / (1 − p)", mistakes=mistakes)
+    expect("y", y, expected, "y = x · keep / (1 − p)", mistakes)
     reference = generator()
-    dropout(x, p, reference)
+    dropout(x, P, reference)
     if rng.random() != reference.random():
         raise CheckError("dropout must draw from rng once, as many numbers as x has entries")
 
-    def seeded(x):
-        return forward(x, p, generator())
-
-    _, cache = y_and_cache("dropout", seeded, x)
-    dx = quietly("dropout_backward", backward, read_only(x), cache)
+    seeded = with_dropout(forward)
+    _, cache = seeded.y_and_cache(x)
+    dx = backward.quietly(x, cache)
     mistakes = {f"{scale:.6g} is 1 / (1 − p): what is kept is scaled here, too": x * keep}
     hint = "what was dropped out in the forward gets no gradient: keep its mask in the cache"
     hint = likely(dx, mistakes, hint)
-    expect_right([check_pair(seeded, backward, (x,), names=("x",))], {"dx": hint})
-    return also_right("dropout", seeded, backward, (x,), ("x",), (B, T))
+    expect_right(seeded, backward, (x,), hints=[hint])
+    return also_right(seeded, backward, (x,), (B, T))
 
 
+@part(10, "10")
 def check_residual(forward, backward):
     x, h = normal(10, (B, T, D), (B, T, D))
     hint = "z = x + h, and nothing is normalised here"
-    expect_y("residual", forward, (x, h), x + h, "z", hint)
-    p = 0.4
+    expect_y(forward, (x, h), x + h, "z", hint)
     mistakes = {
-        "the dropout is of h alone": dropout(x + h, p, generator())[0],
-        "the dropout is of h, not of x": dropout(x, p, generator())[0] + h,
+        "the dropout is of h alone": dropout(x + h, P, generator())[0],
+        "the dropout is of h, not of x": dropout(x, P, generator())[0] + h,
         "there is dropout of h, with p and rng": x + h,
     }
-    expected, wanted_cache = residual(x, h, p, generator())
-    inputs = x, h, p, generator()
-    expect_y(
-        "residual", forward, inputs, expected, "z with dropout", "z = x + Dropout(h)", mistakes
-    )
-    expect_right([check_pair(lambda x, h: forward(x, h), backward, (x, h))])
+    expected, wanted_cache = residual(x, h, P, generator())
+    seeded = with_dropout(forward)
+    expect_y(seeded, (x, h), expected, "z with dropout", "z = x + Dropout(h)", mistakes)
+    expect_right(forward, backward, (x, h))
     (dz,) = normal(100, x.shape)
-    _, cache = y_and_cache("residual", forward, x, h, p, generator())
-    dx, dh = gradients_of("residual_backward", backward, dz, cache, ("dx", "dh"))
+    _, cache = seeded.y_and_cache(x, h)
+    dx, dh = gradients_of(backward, dz, cache, ("dx", "dh"))
     of_right = "without dropout it is right: "
-    expect("dx with dropout", dx, dz, hint=f"{of_right}x does not go through the dropout")
+    expect("dx with dropout", dx, dz, f"{of_right}x does not go through the dropout")
     hint = f"{of_right}dh goes back through dropout"
-    expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint=hint)
-    expect_any_axes("residual", forward, backward, (x, h), ("x", "h"), (B, T))
-    return check_pair(lambda x, h: forward(x, h, p, generator()), backward, (x, h))
+    expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint)
+    expect_any_axes(forward, backward, (x, h), (B, T))
+    return check_gradients(seeded, backward, (x, h))
 
 
+@part(25, "11")
 def check_feed_forward(forward, backward):
     rng = np.random.default_rng(11)
     x, w_1, b_1, w_2, b_2 = inputs = rng.standard_normal((B, T, D)), *network_weights(rng)
@@ -250,22 +241,20 @@ def check_feed_forward(forward, backward):
         "there is no ReLU after the second map": np.maximum(expected, 0),
     }
     hint = "y = max(0, x W_1 + b_1) W_2 + b_2"
-    expect_y("feed_forward", forward, inputs, expected, "y", hint, mistakes)
-    p, after = 0.4, "the dropout comes after the ReLU, not after the second map"
+    expect_y(forward, inputs, expected, "y", hint, mistakes)
+    after = "the dropout comes after the ReLU, not after the second map"
     mistakes = {
         "there is dropout after the ReLU, with p and rng": expected,
-        after: dropout(expected, p, generator())[0],
+        after: dropout(expected, P, generator())[0],
     }
-    expected, _ = feed_forward(*inputs, p, generator())
-    given, hint = (*inputs, p, generator()), "the dropout is that of what the ReLU returns"
-    expect_y("feed_forward", forward, given, expected, "y with dropout", hint, mistakes)
-    names = ("x", "w_1", "b_1", "w_2", "b_2")
+    expected, _ = feed_forward(*inputs, P, generator())
+    seeded, hint = with_dropout(forward), "the dropout is that of what the ReLU returns"
+    expect_y(seeded, inputs, expected, "y with dropout", hint, mistakes)
     hint = "the second map, the dropout, the ReLU and the first map, each with the cache it gave"
-    expect_right([check_pair(forward, backward, inputs, names=names)], {"dx": hint})
-    report = check_pair(lambda *x: forward(*x, p, generator()), backward, inputs, names=names)
+    expect_right(forward, backward, inputs, hints=[hint])
     hint = "without dropout it is right: dh goes back through dropout, too"
-    expect_right([report], {"dx": hint})
-    expect_any_axes("feed_forward", forward, backward, inputs, names, (B, T))
+    expect_right(seeded, backward, inputs, hints=[hint])
+    expect_any_axes(forward, backward, inputs, (B, T))
 
 
 def network_weights(rng):

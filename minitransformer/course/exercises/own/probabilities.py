@@ -1,27 +1,13 @@
 """How softmax and cross-entropy are checked."""
 
+from functools import wraps
+
 import numpy as np
 
-from minitransformer.cases.case import (
-    LABELS,
-    NOTHING_ALLOWED,
-    SOURCE_MASK,
-    B,
-    H,
-    S,
-    T,
-    V,
-)
+from minitransformer.cases.case import LABELS, NOTHING_ALLOWED, SOURCE_MASK, B, H, S, T, V
 from minitransformer.course.exercises.own.common import also_right, expect_right, expect_y, y_of
-from minitransformer.course.exercises.parts import (
-    array_of,
-    expect,
-    likely,
-    normal,
-    quietly,
-    y_and_cache,
-)
-from minitransformer.gradcheck import CheckError, check_pair
+from minitransformer.course.exercises.parts import Answer, array_of, expect, likely, normal, part
+from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.softmax import softmax
 from minitransformer.loss.cross_entropy import cross_entropy
@@ -29,20 +15,21 @@ from minitransformer.loss.cross_entropy import cross_entropy
 LARGE = np.array([[0.0, 9000.0, 8999.0], [-9000.0, -9001.0, -8999.0]])
 
 
+@part(25, "04")
 def check_softmax(forward, backward):
     (x,) = normal(4, (B, H, T, S))
     right, exp = softmax(x)[0], np.exp(x)
     mistakes = {"divide by the sum of the row, not of the whole array": exp / exp.sum()}
     hint, what = "exp(x), divided by its sum along the last axis", "what it returns"
-    expect_y("softmax", forward, (x,), right, what, hint, mistakes)
-    w = y_of("softmax", forward, LARGE)
+    expect_y(forward, (x,), right, what, hint, mistakes)
+    w = y_of(forward, LARGE)
     expected, _ = softmax(LARGE)
     given = array_of(w, LARGE.shape)
     with unheard():
         scaled = None if given is None else given / given.sum(axis=-1, keepdims=True)
     mistakes = {"divide by the sum of the row, with nothing added to it": expected}
     hint = likely(scaled, mistakes, "subtract from each row its own largest score before exp")
-    expect(f"{what} for scores of ±9000", w, expected, 1e-10, hint)
+    expect(f"{what} for scores of ±9000", w, expected, hint, tolerance=1e-10)
 
     expected, _ = softmax(x, SOURCE_MASK)
     inverted, _ = softmax(x, ~SOURCE_MASK)
@@ -64,20 +51,15 @@ def check_softmax(forward, backward):
         ("with a mask that allows nothing in some rows", x, NOTHING_ALLOWED, nothing, {}),
     ):
         inputs, expected = (scores, mask), softmax(scores, mask)[0]
-        expect_y("softmax", forward, inputs, expected, f"{what} {case}", hint, wrong)
+        expect_y(forward, inputs, expected, f"{what} {case}", hint, wrong)
     hint = "x_k moves all weights of its row: is the sum over the row in it, of dw · w?"
-    names = ("x", "mask")
-    expect_right(
-        (
-            check_pair(forward, backward, (x, mask), names=names)
-            for mask in (None, SOURCE_MASK, NOTHING_ALLOWED)
-        ),
-        {"dx": hint},
-    )
+    cases = ((x, mask) for mask in (None, SOURCE_MASK, NOTHING_ALLOWED))
+    expect_right(forward, backward, *cases, hints=[hint])
     mask = np.broadcast_to(NOTHING_ALLOWED, x.shape)
-    return also_right("softmax", forward, backward, (x, mask), ("x",), (B, H, T))
+    return also_right(forward, backward, (x, mask), (B, H, T))
 
 
+@part(45, "04")
 def check_cross_entropy(forward, backward):
     logits = np.random.default_rng(4).standard_normal((B, T, V))
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
@@ -86,14 +68,14 @@ def check_cross_entropy(forward, backward):
 
     def check(what, targets, *options, mistakes=None, nll_mistakes=None, hint="", logits=logits):
         form = "(loss, nll), cache"
-        given = y_of("cross_entropy", forward, logits, targets, *options, form=form)
+        given = y_of(forward, logits, targets, *options, form=form)
         if not isinstance(given, tuple) or len(given) != 2:
             raise CheckError(f"cross_entropy must return {form}; it returned no tuple (loss, nll)")
         expected, _ = cross_entropy(logits, targets, *options)
         for value, wanted, name, wrong in zip(
             given[::-1], expected[::-1], ("nll", "loss"), (nll_mistakes, mistakes), strict=True
         ):
-            expect(f"{name} {what}", value, wanted, hint=hint, mistakes=wrong)
+            expect(f"{name} {what}", value, wanted, hint, wrong)
 
     chosen = np.take_along_axis(log_p, LABELS[..., None], axis=-1)[..., 0]  # (B, T)
     of_words = np.take_along_axis(log_p, words[..., None], axis=-1)[..., 0]
@@ -133,32 +115,25 @@ def check_cross_entropy(forward, backward):
 
 
 def _check_gradients(forward, backward, logits):
-    _, cache = y_and_cache("cross_entropy", forward, logits, 0 * LABELS)
-    dlogits = quietly("cross_entropy_backward", backward, np.float64(1.0), cache)
+    _, cache = forward.y_and_cache(logits, 0 * LABELS)
+    dlogits = backward.quietly(np.float64(1.0), cache)
     expect(
         "dlogits of nothing but padding",
         dlogits,
         np.zeros_like(logits),
-        hint="where the target is padding the gradient is 0, and not 0 / 0 where all are",
+        "where the target is padding the gradient is 0, and not 0 / 0 where all are",
     )
-    names = ("logits", "targets", "smoothing", "pad_id", "num_tokens")
     hint = (
         "p − q, with the smoothed q, divided as the loss is and 0 where the target is padding; and "
         "all of it times dloss"
     )
 
+    @wraps(forward.function)
     def loss_alone(*inputs):
-        (loss, _), cache = forward(*inputs)
+        (loss, _), cache = forward.function(*inputs)
         return loss, cache
 
-    expect_right(
-        (
-            check_pair(
-                loss_alone, backward, (logits, LABELS, *options), names=names[: 2 + len(options)]
-            )
-            for options in ((), (0.3,), (0.3, 5), (0.3, 0, 20))
-        ),
-        {"dlogits": hint},
-    )
-    inputs = logits, LABELS, 0.3
-    return also_right("cross_entropy", loss_alone, backward, inputs, names[:1], (B, T))
+    loss = Answer(forward.name, loss_alone)
+    cases = ((logits, LABELS, *options) for options in ((), (0.3,), (0.3, 5), (0.3, 0, 20)))
+    expect_right(loss, backward, *cases, hints=[hint])
+    return also_right(loss, backward, (logits, LABELS, 0.3), (B, T))

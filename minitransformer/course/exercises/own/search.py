@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import expect, quietly, read_only
+from minitransformer.course.exercises.parts import expect, part
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.gradcheck import CheckError
 
@@ -51,11 +51,12 @@ class Language:
         return self.log_p[sentence, last[:, 0], last[:, 1]]
 
 
+@part(25, "14")
 def check_greedy(greedy):
     for seed, max_length, ends in ((0, 12, 1.0), (1, 12, 1.0), (2, 3, -9.0)):
         language = Language(seed, 3, max_length, ends=ends)
         expected = _greedy(language, max_length)  # (N, T)
-        given = quietly("greedy", greedy, language, read_only(np.full((3, 1), BOS)), max_length)
+        given = greedy.quietly(language, np.full((3, 1), BOS), max_length)
         kind = getattr(given, "dtype", np.dtype(object)).kind
         if kind not in "iu" or given.ndim != 2 or len(given) != 3:
             raise CheckError("greedy must return an array of integers, a row for each sentence")
@@ -89,6 +90,7 @@ def _compare_rows(given, expected):
         )
 
 
+@part(45, "14")
 def check_beam_search(beam_search):
     few = {"num_words": 6, "forbidden": (1, 5)}  # one word and the end: n ends after n words
     for seed, max_length, beam_size, alpha, options in (
@@ -102,8 +104,7 @@ def check_beam_search(beam_search):
     ):
         language = Language(seed, 1, max_length, **options)
         arguments = max_length, beam_size, alpha
-        said = read_only(np.full((1, 1), BOS))
-        found = quietly("beam_search", beam_search, language, said, *arguments)
+        found = beam_search.quietly(language, np.full((1, 1), BOS), *arguments)
         what = f"with max_length={max_length}, beam_size={beam_size}, alpha={alpha:g}"
         _compare_found(_as_hypotheses(found), language, arguments, what)
 
@@ -128,7 +129,7 @@ def _compare_found(found, language, arguments, what):
         raise CheckError(f"{what} the ids are {ids} and should be {expected_ids}; {hint}")
     hint = "it is the sum of log P of all its tokens, EOS among them, and not divided by anything"
     for (of_one, log_p), (_, wanted) in zip(found, expected, strict=True):
-        expect(f"{what} log P of {of_one}", log_p, wanted, hint=hint)
+        expect(f"{what} log P of {of_one}", log_p, wanted, hint)
 
 
 def _named_mistake(ids, expected, language, arguments):
@@ -141,74 +142,62 @@ def _named_mistake(ids, expected, language, arguments):
         return "they come without the start symbol"
     if any(EOS in of_one[:-1] for of_one in ids):
         return "what ends with EOS is found, and leaves the beam"
-    *_, beam_size, alpha = arguments
+    _, beam_size, _ = arguments
     if len(ids) > beam_size:
         return "at most beam_size of them are asked for"
-    mistakes = {
-        "they are ranked by log P / ((5 + length) / 6)^α, not by log P alone": {
-            "penalty": lambda length: 1.0
-        },
-        "the length that they are ranked by counts EOS": {
-            "penalty": lambda length: ((4 + length) / 6) ** alpha
-        },
-        "the penalty is ((5 + length) / 6)^α": {"penalty": lambda length: length**alpha},
-        "what has not ended comes after all that has, whatever its score": {"mixed": True},
-        "what is left in the beam is returned, too, after what was found": {"unfinished": False},
-        "each time the k best of all extensions are taken, however many were found by then": {
-            "shrinks": True
-        },
-        "go on until the beam is empty or as long as allowed: longer ones may score higher": {
-            "stops": True
-        },
-    }
-    for hint, mistake in mistakes.items():
-        if [found for found, _ in search(language, *arguments, **mistake)] == ids:
+    for mistake, hint in MISTAKES.items():
+        if [found for found, _ in search(language, *arguments, mistake)] == ids:
             return hint
     return "take the k best of all extensions; those that end are found, the others go on"
 
 
-def search(
-    language,
-    max_length,
-    beam_size,
-    alpha,
-    *,
-    penalty=None,
-    mixed=False,
-    unfinished=True,
-    shrinks=False,
-    stops=False,
-):
-    """The beam search that is asked for, word by word, or one with a mistake.
+MISTAKES = {
+    "no penalty": "they are ranked by log P / ((5 + length) / 6)^α, not by log P alone",
+    "a length without EOS": "the length that they are ranked by counts EOS",
+    "a plain length": "the penalty is ((5 + length) / 6)^α",
+    "all ranked together": "what has not ended comes after all that has, whatever its score",
+    "no unfinished": "what is left in the beam is returned, too, after what was found",
+    "a shrinking beam": (
+        "each time the k best of all extensions are taken, however many were found by then"
+    ),
+    "an early end": (
+        "go on until the beam is empty or as long as allowed: longer ones may score higher"
+    ),
+}
+
+
+def search(language, max_length, beam_size, alpha, mistake=""):
+    """The beam search that is asked for, word by word, or one with one of the MISTAKES.
 
     Args:
         language: as ``log_probabilities`` of the learner's search.
-        penalty: of a length, in place of ((5 + length) / 6)^alpha.
-        mixed: whether all are ranked together, whether they have ended or not.
-        unfinished: whether those that have not ended are returned at all.
-        shrinks: whether the beam becomes narrower with each one found.
-        stops: whether the search ends when ``beam_size`` are found.
 
     Returns:
         a list of (ids, log P).
     """
-    penalty = penalty or (lambda length: ((5 + length) / 6) ** alpha)
     beam, found = [([], 0.0)], []
     for _ in range(max_length):
-        if stops and len(found) >= beam_size:
+        if mistake == "an early end" and len(found) >= beam_size:
             break
         longer = []
         for ids, log_p in beam:
             of_next = language(np.array([[BOS, *ids]]))[0]
             said = np.flatnonzero(of_next > -np.inf).tolist()
             longer += [([*ids, word], log_p + of_next[word]) for word in said]
-        width = beam_size - len(found) * shrinks
+        width = beam_size - (len(found) if mistake == "a shrinking beam" else 0)
         best = sorted(longer, key=lambda hypothesis: -hypothesis[1])[: max(width, 0)]
         found += [hypothesis for hypothesis in best if hypothesis[0][-1] == EOS]
         beam = [hypothesis for hypothesis in best if hypothesis[0][-1] != EOS]
 
     def rank(hypothesis):
         ids, log_p = hypothesis
-        return (not mixed and ids[-1] != EOS, -log_p / penalty(len(ids)))
+        right = ((5 + len(ids)) / 6) ** alpha
+        penalty = {
+            "no penalty": 1.0,
+            "a length without EOS": ((4 + len(ids)) / 6) ** alpha,
+            "a plain length": len(ids) ** alpha,
+        }.get(mistake, right)
+        return (mistake != "all ranked together" and ids[-1] != EOS, -log_p / penalty)
 
-    return sorted(found + beam * unfinished, key=rank)[:beam_size]
+    all_found = found + (beam if mistake != "no unfinished" else [])
+    return sorted(all_found, key=rank)[:beam_size]
