@@ -7,6 +7,7 @@ much memory. ``pytest tests/runs/test_damaged_runs.py --fuzz 600`` goes on for t
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -165,8 +166,11 @@ def loaded(run):
 
 
 def information(run):
-    facts = run_facts(run_at(run))
-    return {name: str(fact).replace(str(run), "RUN") for name, fact in facts.items()}
+    """But for how many processes it was begun with, which only the configuration says."""
+    facts = {
+        name: str(fact).replace(str(run), "RUN") for name, fact in run_facts(run_at(run)).items()
+    }
+    return {name: re.sub(r"mpiexec -n \d+ ", "", fact) for name, fact in facts.items()}
 
 
 def resumed(run):
