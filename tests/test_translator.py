@@ -15,12 +15,9 @@ from minitransformer import CPU, Device
 from minitransformer.core.backend import DeviceError
 from minitransformer.core.twins import Twin
 from minitransformer.core.workers import available_cores
-from minitransformer.data.text.characters import save_vocabulary
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference import translator as translator_module
 from minitransformer.inference.translator import Translator
 from minitransformer.layers.layer_norm import layer_norm
-from minitransformer.runs.checkpoint.file import RunError
 
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
@@ -233,42 +230,6 @@ def test_a_run_under_way_translates_with_its_newest_checkpoint(run_copy):
     translator = Translator.load(run_copy, "cpu")
     assert translator.origin == newest.stem
     assert translator.translate(GERMAN) == ENGLISH
-
-
-def test_a_run_without_any_checkpoint_is_refused(run_copy):
-    (run_copy / "model.npz").unlink()
-    shutil.rmtree(run_copy / "checkpoints")
-    with pytest.raises(RunError, match=r"no model\.npz and no whole checkpoint yet"):
-        Translator.load(run_copy)
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(RunError, match=r"is no run folder: it has no config\.json"):
-        Translator.load(tmp_path)
-
-
-def test_a_missing_vocabulary_is_refused_by_its_name(run_copy):
-    (run_copy / "vocabulary.model").unlink()
-    with pytest.raises(FileNotFoundError, match=r"vocabulary\.model"):
-        Translator.load(run_copy)
-
-
-def test_the_vocabulary_of_another_run_is_refused(run_copy):
-    other = Vocabulary.train(GERMAN + ENGLISH, 60)
-    save_vocabulary(run_copy / "vocabulary.model", other)
-    with pytest.raises(RunError, match=r"vocabulary\.model has SHA-256"):
-        Translator.load(run_copy)
-
-
-def test_a_flipped_bit_of_the_vocabulary_is_refused(run_copy):
-    """It may be in a score, or in a letter of a piece, and the vocabulary loads."""
-    vocabulary = bytearray((run_copy / "vocabulary.model").read_bytes())
-    place = vocabulary.index("▁the".encode())
-    vocabulary[place + 3] ^= 1
-    Vocabulary(bytes(vocabulary))
-    (run_copy / "vocabulary.model").write_bytes(vocabulary)
-    with pytest.raises(RunError, match=r"vocabulary\.model has SHA-256"):
-        Translator.load(run_copy)
 
 
 @pytest.mark.parametrize(("device", "error"), [("cuda:99", DeviceError), ("tpu", ValueError)])

@@ -123,8 +123,3 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(option, capsys
     with pytest.raises(SystemExit, match="2"):
         evaluate("no such run", option, "no/such/file")
     assert "'no/such/file' cannot be written: there is no folder no/such" in capsys.readouterr().err
-
-
-def test_a_missing_run_folder_is_an_error(capsys):
-    assert evaluate("no such run") == 1
-    assert "no such run is no run folder" in capsys.readouterr().err

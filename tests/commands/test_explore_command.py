@@ -95,15 +95,6 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
 
 
-@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
-def test_of_a_damaged_run_nothing_is_written(run_copy, opened, name):
-    path = run_copy / name
-    path.write_bytes(path.read_bytes()[:-20])
-    assert main(["explore", str(run_copy)]) == 1
-    assert not list(run_copy.glob("explorer*"))
-    assert opened == []
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

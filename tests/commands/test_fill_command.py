@@ -1,6 +1,3 @@
-import json
-import shutil
-
 import numpy as np
 import pytest
 
@@ -152,30 +149,6 @@ def test_a_vocabulary_without_a_mask_is_refused(filler):
     other = Vocabulary.train(TEXT.split("\n"), 40)
     with pytest.raises(VocabularyError, match="has no mask"):
         Filler(filler.model, other)
-
-
-def test_a_vocabulary_of_characters_is_refused(run, tmp_path, capsys):
-    other = shutil.copytree(run, tmp_path / "run")
-    shutil.rmtree(other / "checkpoints")
-    (other / "vocabulary.model").write_text(json.dumps({"characters": "ab"}))
-    assert str(other) in problem(capsys, other, "a ___")
-
-
-def test_evaluating_it_gives_the_scores_of_its_last_validation(run, capsys):
-    capsys.readouterr()
-    assert main(["evaluate", str(run)]) == 0
-    shown = capsys.readouterr().out
-    entries = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
-    best = min((e for e in entries if e["kind"] == "validation"), key=lambda e: e["perplexity"])
-    for name in ("nll", "perplexity", "accuracy"):
-        assert f"{name:<20}{best[name]:8.4f}" in shown
-
-
-def test_info_and_the_end_of_a_training_know_it(run, tmp_path, capsys):
-    assert main(["info", str(run)]) == 0
-    assert "kind: masked-language-model" in capsys.readouterr().out
-    trained(tmp_path, "--epochs", "1")
-    assert "try it: minitransformer fill" in capsys.readouterr().err
 
 
 def test_unknown_is_only_what_the_text_has(filler):

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,6 @@ from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.inference.generator import TextGenerator
-from minitransformer.runs.checkpoint.file import RunError
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -151,35 +148,3 @@ def test_numbers_out_of_range_are_refused_before_anything_is_said(options, messa
     shown = capsys.readouterr()
     assert message in shown.err
     assert shown.out == ""
-
-
-def test_a_vocabulary_of_another_size_is_refused(run, tmp_path):
-    other = tmp_path / "run"
-    other.mkdir()
-    (other / "config.json").write_bytes((run / "config.json").read_bytes())
-    (other / "vocabulary.model").write_text(json.dumps({"characters": "ab"}))
-    with pytest.raises(RunError):
-        TextGenerator.load(other)
-
-
-def test_evaluating_it_gives_the_scores_of_its_last_validation(run, capsys):
-    assert main(["evaluate", str(run)]) == 0
-    shown = capsys.readouterr().out
-    entries = [json.loads(x) for x in (run / "metrics.jsonl").read_text().splitlines()]
-    best = min((e for e in entries if e["kind"] == "validation"), key=lambda e: e["perplexity"])
-    assert f"{best['perplexity']:.4f}" in shown
-    assert f"{best['bits_per_character']:.4f}" in shown
-
-
-def test_evaluating_it_takes_nothing_that_is_for_translators(run, tmp_path, capsys):
-    options = ["--json", tmp_path / "scores.json", "--output", tmp_path / "said.txt"]
-    with pytest.raises(SystemExit, match="2"):
-        main(["evaluate", str(run), *map(str, options)])
-    error = capsys.readouterr().err
-    assert "was trained for language modelling, and is validated once more" in error
-    assert "leave out --output, --json" in error
-
-
-def test_what_to_try_after_a_training_is_to_generate(tmp_path, capsys):
-    trained(tmp_path, "subwords", "--epochs", "1")
-    assert "try it: minitransformer generate" in capsys.readouterr().err

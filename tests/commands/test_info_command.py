@@ -5,7 +5,6 @@ import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 import threadpoolctl
 from threadpoolctl import threadpool_limits
 
@@ -127,10 +126,3 @@ def test_a_long_log_takes_no_more_memory_than_a_short_one(run_copy):
         tracemalloc.stop()
     assert most[1] < 1.05 * most[0]
     assert most[1] < run.log.path.stat().st_size
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.npz"])
-def test_a_damaged_run_is_an_error_that_names_the_file(run_copy, name, capsys):
-    (run_copy / name).write_text("{")
-    assert main(["info", str(run_copy)]) == 1
-    assert str(run_copy / name) in capsys.readouterr().err

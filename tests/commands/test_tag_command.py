@@ -88,18 +88,6 @@ def test_a_long_sentence_still_has_its_label(classifier, capsys):
     assert "\t" in said(capsys, classifier, "the dog runs . " * 100).out
 
 
-def test_labels_of_the_same_number_that_are_others_are_refused(tagger, tmp_path, capsys):
-    other = tmp_path / "run"
-    other.mkdir()
-    for name in ("vocabulary.model", "model.npz"):
-        (other / name).write_bytes((tagger / name).read_bytes())
-    config = json.loads((tagger / "config.json").read_text())
-    config["model"]["labels"] = "D V N S"
-    (other / "config.json").write_text(json.dumps(config))
-    assert main(["tag", str(other), "the dog"]) == 1
-    assert "config.json says labels D V N S, the checkpoint" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("old", "new"), [("\tS\n", "\tX\n"), ("\tS\n", "\tV\n"), ("the\tD", "the\tA")]
 )

@@ -74,22 +74,15 @@ def test_a_translation_is_the_same_in_any_locale(run_folder):
     assert done.stdout.decode() == "a dog runs in the park today\n"
 
 
-def test_each_line_of_standard_input_is_answered_in_order(translate):
-    lines = "".join(f"{text}\n" for text in GERMAN)
-    assert translate(stdin=lines.encode()) == (0, "".join(f"{text}\n" for text in ENGLISH), "")
-
-
 @pytest.mark.parametrize(
     ("stdin", "answers"),
     [
-        (b"", []),
         (b"\n", [""]),
         ("\n{0}\n \n{1}", ["", 0, "", 1]),
         ("{0}\r\n\r\n{1}\r\n", [0, "", 1]),
-        ("\ufeff{0}\n", [0]),
         ("{0}\n\f\n{1}\n", [0, "", 1]),  # a form feed ends no line
     ],
-    ids=["nothing", "a blank line", "blank lines", "CRLF", "byte order mark", "form feed"],
+    ids=["a blank line", "blank lines", "CRLF", "form feed"],
 )
 def test_there_is_one_line_of_output_for_one_of_input(translate, stdin, answers):
     if isinstance(stdin, str):
@@ -147,44 +140,6 @@ def test_a_line_of_megabytes_arrives_whole(run_folder, monkeypatch, capsys):
     assert main(["translate", str(run_folder)]) == 0
     assert time.process_time() - began < 5
     assert capsys.readouterr().out == f"{ENGLISH[0]}\n{ENGLISH[1]}\n"
-
-
-def test_the_prompt_translates_until_an_empty_line(run_folder, monkeypatch, capsys):
-    terminal = io.StringIO(f"{GERMAN[0]}\n{GERMAN[1]}\n\n{GERMAN[2]}\n")
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stdin", terminal)
-    assert main(["translate", str(run_folder)]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == f"> {ENGLISH[0]}\n> {ENGLISH[1]}\n> "
-    assert captured.err == "Type a text and press Enter; an empty line or Ctrl-D ends.\n"
-
-
-def test_the_prompt_ends_with_its_input(run_folder, monkeypatch, capsys):
-    terminal = io.StringIO(f"{GERMAN[0]}\n")
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stdin", terminal)
-    assert main(["translate", str(run_folder)]) == 0
-    assert capsys.readouterr().out == f"> {ENGLISH[0]}\n> \n"
-
-
-def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(run_folder, monkeypatch, capsys):
-    typed = f"{GERMAN[0]}\nl".encode() + b"\xe4uft\n" + f"{GERMAN[1]}\n\n".encode()
-    terminal = io.TextIOWrapper(io.BytesIO(typed), "utf-8")
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdin", terminal)
-    assert main(["translate", str(run_folder)]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == f"> {ENGLISH[0]}\n> \n> {ENGLISH[1]}\n> "
-    assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in captured.err
-
-
-def test_a_text_of_10000_characters_is_translated_with_a_warning(translate):
-    stdin = f"{GERMAN[0]}\n{'Hund ' * 2000}\n".encode()
-    status, out, error = translate(stdin=stdin)
-    assert status == 0
-    assert out.splitlines()[0] == ENGLISH[0]
-    assert len(out.splitlines()) == 2
-    assert error == ("minitransformer: text 2 is too long for this model; its end was left out\n")
 
 
 def test_unknown_characters_alone_are_answered_by_a_line(translate):
@@ -281,19 +236,6 @@ def test_a_search_beyond_all_bounds_is_refused(translate, option, problem):
 
 def test_the_widest_beam_and_the_highest_exponent_are_used(translate):
     assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0
-
-
-def test_a_missing_run_folder_is_an_error(capsys):
-    assert main(["translate", "no such run", "Hallo"]) == 1
-    assert capsys.readouterr().err == (
-        "minitransformer: no such run is no run folder: there is no such folder\n"
-    )
-
-
-def test_an_unknown_device_is_an_error_that_names_those_there_are(translate):
-    status, out, error = translate("--device", "tpu", "Hallo")
-    assert (status, out) == (1, "")
-    assert "unknown device 'tpu'; choose 'auto', 'cpu', 'cuda' or 'cuda:N'" in error
 
 
 @pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])

@@ -1,12 +1,13 @@
 """A fuzzer of run folders: whatever is done to the files, a run loads as it was or says why not.
 
 Never a wrong translation in silence, never an error that is not documented, never a hang, and never
-much memory. ``pytest tests/test_damaged_runs.py --fuzz 600`` goes on for ten minutes.
+much memory. ``pytest tests/runs/test_damaged_runs.py --fuzz 600`` goes on for ten minutes.
 """
 
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -16,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tiny_run import tiny_recipe, tiny_trainer, trained
+from tiny_run import tiny_trainer
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
@@ -30,7 +31,6 @@ from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
-from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe, RecipeError
 
 DOCUMENTED = RunError, VocabularyError, RecipeError, CorpusError, OSError
@@ -56,35 +56,8 @@ def kind(request):
 
 
 @pytest.fixture(scope="module")
-def runs(kind, tmp_path_factory):
-    """Two runs of the same sizes, on different texts; taggers begin with one more."""
-    folder = tmp_path_factory.mktemp("runs")
-    for name, letter in (("one", "b"), ("other", "p")):
-        recipe = recipe_of(kind, folder / name / "corpus")
-        for path in (folder / name / "corpus").iterdir():
-            path.write_text(path.read_text().replace("b", letter))
-        pretrained = None
-        if kind == "tagger":
-            masked = recipe_of("masked-language-model", folder / name / "corpus")
-            trained(masked, folder / name / "masked")
-            pretrained = Pretrained.of_run(folder / name / "masked")
-            recipe = pretrained.fitted(recipe, {})
-        trained(recipe, folder / name / "run", pretrained)
-    return folder / "one" / "run", folder / "other" / "run"
-
-
-def recipe_of(kind, folder):
-    """A tiny recipe; of a kind other than translators for the source side, labels its letters."""
-    if kind == "transformer":
-        return tiny_recipe(folder)
-    options = dict(kind=kind, num_layers=1, subword_dropout=0.0, vocabulary_size=30)
-    if kind != "tagger":
-        return tiny_recipe(folder, corpus="text", text=str(folder / "train.source"), **options)
-    recipe = tiny_recipe(folder, corpus="labelled", labelled=str(folder / "labels"), **options)
-    sentences = map(str.split, (folder / "train.source").read_text().splitlines())
-    labels = ["".join(f"{word}\t{word[0]}\n" for word in words) for words in sentences]
-    (folder / "labels").write_text("\n".join(labels))
-    return recipe
+def runs(kind, runs_of):
+    return runs_of(kind)
 
 
 # What is done to them
@@ -193,8 +166,11 @@ def loaded(run):
 
 
 def information(run):
-    facts = run_facts(run_at(run))
-    return {name: str(fact).replace(str(run), "RUN") for name, fact in facts.items()}
+    """But for how many processes it was begun with, which only the configuration says."""
+    facts = {
+        name: str(fact).replace(str(run), "RUN") for name, fact in run_facts(run_at(run)).items()
+    }
+    return {name: re.sub(r"mpiexec -n \d+ ", "", fact) for name, fact in facts.items()}
 
 
 def resumed(run):
@@ -263,11 +239,12 @@ def acceptable(original, folder):
 USES = [loaded, information, resumed]
 
 
-def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, tmp_path, fuzz_cases):
+@pytest.mark.parametrize("number", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, number, tmp_path, fuzz_cases):
     original, other = runs
     expected = acceptable(original, tmp_path)
     refused = dict.fromkeys(HARM, 0)
-    for seed in fuzz_cases(400):
+    for seed in fuzz_cases(number):
         rng = random.Random(seed)
         run = shutil.copytree(original, tmp_path / "run")
         finished = rng.random() < 0.5
@@ -277,7 +254,8 @@ def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, tmp_path, fuzz_case
         harm(rng, run, other)
         log = run / "metrics.jsonl"
         log_as_it_was = log.exists() and log.read_bytes() == (original / log.name).read_bytes()
-        for use in USES if seed % 20 == 0 else USES[:1]:
+        every_use = seed % 11 == 0 or harm in (edit_the_configuration, edit_the_log)
+        for use in USES if every_use else USES[:1]:
             found, warned = outcome(use, run)
             if isinstance(found, DOCUMENTED):
                 refused[harm] += 1

@@ -59,18 +59,6 @@ def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
     assert run.resume_command() == f"{plain} --own {run.own}"
 
 
-def test_a_folder_without_a_configuration_is_no_run(run):
-    with pytest.raises(RunError, match=r"one is no run folder: it has no config\.json"):
-        run.load_config()
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"model": {"d": 1}, "recipe": {}}', "\xff"])
-def test_a_damaged_configuration_is_an_error_that_names_it(run, text):
-    run.config.write_text(text, encoding="latin1")
-    with pytest.raises(RunError, match=r"config\.json is damaged"):
-        run.load_config()
-
-
 @pytest.mark.parametrize(("name", "write"), [
     ("config.json", lambda run: run.save_config(small_config(), {"new": 1})),
     ("own.py", lambda run: run.keep(own=b"pass")),
@@ -133,14 +121,6 @@ def test_a_log_that_has_lost_its_beginning_says_so_whoever_reads_it(logged, miss
         with pytest.warns(UserWarning, match=words):
             read()
     assert logged.log.path.read_bytes() == b"".join(lines[missing:])
-
-
-def test_another_damaged_line_is_an_error_that_names_it(logged):
-    lines = logged.log.path.read_bytes().split(b"\n")
-    lines[2] = b"\xff"
-    logged.log.path.write_bytes(b"\n".join(lines))
-    with pytest.raises(RunError, match=r"metrics\.jsonl, line 3 is damaged"):
-        logged.log.entries()
 
 
 @pytest.mark.parametrize(

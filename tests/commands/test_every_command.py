@@ -1,0 +1,326 @@
+"""What all commands promise that give texts to a trained model, a row of ``USES`` for each.
+
+And what ``evaluate`` and ``info`` say of its run, and every command of a run that there is not.
+"""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from minitransformer.commands.cli import main
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.inference.labeller import Labeller
+from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
+
+
+class Row(NamedTuple):
+    """What a command is given, and what is said.
+
+    Attributes:
+        uses: the class of what it uses.
+        recipe: whose run.
+        between: what stands between two answers.
+        texts: two of them.
+        strange: words with a character that nobody knows.
+        named: what of them is named.
+        beyond: what is said, or refused, of a text that is longer than the context.
+        scores: what ``evaluate`` prints, as the last validation found it.
+    """
+
+    uses: type
+    recipe: str
+    between: str
+    texts: tuple
+    strange: str
+    named: str
+    beyond: str
+    scores: tuple
+
+
+USES = {
+    "translate": Row(
+        *(Translator, "captions", "", ("ein Hund läuft", "wir"), "wir ☃ läuft", "'☃'"),
+        "text 1 is too long for this model; its end was left out",
+        (),
+    ),
+    "generate": Row(
+        *(TextGenerator, "gpt", "", ("a dog", "a"), "a ☃", "'☃'"),
+        "",
+        ("nll", "perplexity", "bits_per_character"),
+    ),
+    "fill": Row(
+        *(Filler, "bert", "\n", ("a ___ runs.", "___ cat"), "a☃ ___", "'a☃'"),
+        "pieces, and the model takes 14 at once; give a shorter one",
+        ("nll", "perplexity", "accuracy"),
+    ),
+    "tag": Row(
+        *(Labeller, "tagger", "\n", ("a dog runs.", "a cat"), "a dog☃☃ runs", "'☃'"),
+        "words have no label",
+        ("nll", "accuracy"),
+    ),
+}
+OF_RUNS = [*USES, "evaluate", "info", "explore", "plot"]
+SIZES = ["--d-model=8", "--num-heads=2", "--d-ff=8", "--num-layers=1", "--max-length=16"]
+SIZES += ["--epochs=2", "--batch-tokens=128", "--vocabulary-size=34"]
+
+
+@pytest.fixture(scope="session")
+def runs(run_folder, tmp_path_factory):
+    """A run for each command."""
+    folder, found = tmp_path_factory.mktemp("runs"), {"translate": run_folder}
+    text, labels = folder / "text", folder / "labels"
+    text.write_text("a dog runs.\na cat sleeps.\ntwo dogs run.\n" * 12)
+    labels.write_text("a\tD\ndog\tN\nruns\tV\n.\tS\n\na\tD\ncat\tN\nsleeps\tV\n.\tS\n\n" * 12)
+    options = {
+        "generate": ["--text", text, "--unit", "characters"],
+        "fill": ["--text", text],
+        "tag": ["--corpus", "labelled", "--labelled", labels],
+    }
+    for command, files in options.items():
+        found[command] = folder / f"to {command}"
+        files = [*map(str, files), "--run-folder", str(found[command])]
+        with redirect_stderr(io.StringIO()) as said:
+            assert main(["train", USES[command].recipe, *files, *SIZES]) == 0
+        assert f"try it: minitransformer {command} '{found[command]}'" in said.getvalue()
+    return found
+
+
+@pytest.fixture(params=USES)
+def command(request):
+    return request.param
+
+
+@pytest.fixture
+def use(command, runs, monkeypatch, capsys):
+    """Use its run with these arguments or standard input; status, output and errors."""
+
+    def run(*arguments, stdin=b"", run=runs[command]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii"))
+        capsys.readouterr()
+        status = main([command, str(run), "--device", "cpu", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def answers(command, use):
+    """What is printed of texts that have an answer each, None where it is an empty line."""
+
+    def printed(*texts):
+        each = ["\n" if text is None else use(text)[1] for text in texts]
+        return USES[command].between.join(each)
+
+    return printed
+
+
+@pytest.fixture
+def texts(command):
+    return USES[command].texts
+
+
+@pytest.fixture
+def run_copy(command, runs, tmp_path):
+    return shutil.copytree(runs[command], tmp_path / "a copy")
+
+
+def test_each_argument_and_each_line_of_standard_input_is_a_text(use, answers, texts):
+    one, other = texts
+    expected = (0, answers(one, other), "")
+    assert use(one, other) == expected
+    assert use(one, "--", other) == expected
+    for lines in (f"{one}\n{other}\n", f"\ufeff{one}\r\n{other}"):
+        assert use(stdin=lines.encode()) == expected
+    assert use(stdin=b"") == (0, "", "")
+
+
+def test_with_whole_all_of_it_is_one_text(use, texts):
+    one, other = texts
+    expected = use(f"{one} {other}")
+    assert use("--whole", one, other) == expected
+    for end in ("", "\n", "\r\n"):
+        assert use("--whole", stdin=f"{one} {other}{end}".encode()) == expected
+    of_lines = use(f"{one}\n{other}")
+    for end in ("\n", "\r\n"):
+        assert use("--whole", stdin=f"{one}{end}{other}{end}".encode()) == of_lines
+
+
+def test_a_blank_line_is_answered_by_an_empty_one(command, use, answers, texts):
+    one, other = texts
+    blank = "" if command == "generate" else None  # which begins a new text
+    assert use(stdin=f"{one}\n\n{other}\n".encode()) == (0, answers(one, blank, other), "")
+
+
+@pytest.mark.parametrize("how", ["arguments", "standard input"])
+def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answers, texts):
+    one, other = texts
+    if how == "arguments":
+        status, out, error = use(one, "l\udce4uft", other)
+    else:
+        status, out, error = use(stdin=f"{one}\nl".encode() + b"\xe4uft\n" + other.encode())
+    assert (status, error.count("\n")) == (1, 1)
+    assert out == answers(one, None, other)
+    assert error.startswith("minitransformer: text 2: byte 0xe4 is not UTF-8")
+
+
+@pytest.mark.parametrize("end", ["\n{}\n", ""], ids=["an empty line", "the end of input"])
+def test_at_a_terminal_a_prompt_takes_texts_until(end, command, runs, answers, monkeypatch, capsys):
+    one, other = USES[command].texts
+    printed = [answers(text) for text in (one, other)]
+    terminal = io.StringIO(f"{one}\n{other}\n{end.format(one)}")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main([command, str(runs[command])]) == 0
+    out, error = capsys.readouterr()
+    expected = "".join(
+        f"> {USES[command].between * bool(i)}{text}" for i, text in enumerate(printed)
+    )
+    assert out == f"{expected}> " + "\n" * (not end)
+    assert error == "Type a text and press Enter; an empty line or Ctrl-D ends.\n"
+
+
+def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(command, runs, monkeypatch, capsys):
+    one, other = USES[command].texts
+    typed = f"{one}\nl".encode() + b"\xe4uft\n" + f"{other}\n\n".encode()
+    terminal = io.TextIOWrapper(io.BytesIO(typed), "utf-8")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main([command, str(runs[command])]) == 1
+    out, error = capsys.readouterr()
+    assert out.count("> ") == 4
+    assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in error
+
+
+def test_of_a_text_beyond_the_context_it_is_said_what_is_left_out(command, use, texts):
+    one, other = texts
+    long, says = f"{one} {f'{other} ' * 2000}", USES[command].beyond
+    status, out, error = use("--whole", long)
+    assert (status, bool(out)) == ((1, False) if command == "fill" else (0, True))
+    assert error.count("\n") == bool(says)
+    assert says in error
+
+
+def test_what_the_vocabulary_has_not_is_named_and_stops_nothing(command, use, texts):
+    status, out, error = use(texts[0], USES[command].strange)
+    assert status == 0
+    assert out.startswith(use(texts[0])[1])
+    assert (
+        error == f"minitransformer: text 2: not in the model's vocabulary: {USES[command].named}\n"
+    )
+
+
+def test_the_run_of_another_task_is_refused_by_naming_its_command(command, use, runs):
+    for other in set(USES) - {command}:
+        status, out, error = use("a ___", run=runs[other])
+        assert (status, out) == (1, "")
+        assert f"was trained for {USES[other].uses.task}; try it: minitransformer {other} " in error
+        with pytest.raises(RunError, match=f"not for '{USES[command].uses.task}'"):
+            USES[command].uses.load(runs[other])
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_parameters_that_are_no_numbers_are_refused(number, use, run_copy):
+    arrays, state = load_checkpoint(run_copy / "model.npz")
+    next(iter(arrays.values())).flat[-1] = number
+    save_checkpoint(run_copy / "model.npz", arrays, state)
+    status, out, error = use("a ___", run=run_copy)
+    assert (status, out) == (1, "")
+    assert "a parameter of this model is NaN or infinite; its training has diverged" in error
+
+
+@pytest.mark.parametrize("kind", [Filler, Labeller])
+def test_a_model_that_comes_to_give_nan_says_nothing(kind, runs):
+    (command,) = (name for name, row in USES.items() if row.uses is kind)
+    trained = kind.load(runs[command], "cpu")
+    trained.model.flat.data[:] = np.nan
+    with pytest.raises(FloatingPointError, match="the model gives NaN"):
+        (trained.fill if kind is Filler else trained.label)("a ___")
+
+
+def test_of_an_unfinished_training_it_is_said_whose_parameters_answer(use, run_copy, texts):
+    assert use(*texts, run=run_copy)[2] == ""
+    (run_copy / "model.npz").unlink()
+    newest = max((run_copy / "checkpoints").iterdir())
+    status, out, error = use(*texts, run=run_copy)
+    assert (status, bool(out)) == (0, True)
+    said = f"this training is not finished; the parameters are those of {newest.stem}\n"
+    assert error == f"minitransformer: {said}"
+
+
+@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
+def test_a_damaged_file_is_named(name, use, run_copy):
+    content = (run_copy / name).read_bytes()
+    (run_copy / name).write_bytes(content[: len(content) // 2])
+    status, out, error = use("a ___", run=run_copy)
+    assert (status, out, error.count("\n")) == (1, "", 1)
+    assert error.startswith(f"minitransformer: {run_copy}")
+    assert name in error
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(command, runs):
+    read, write = os.pipe()
+    os.close(read)
+    run = [sys.executable, "-m", "minitransformer", command, runs[command], "--device", "cpu"]
+    done = subprocess.run([*run, USES[command].texts[0]], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+# What other commands say of its run
+
+
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_a_run_that_there_is_not_is_said_to_be_none(name, capsys):
+    assert main([name, "no such run", *["a ___"] * (name in USES)]) == 1
+    says = "minitransformer: no such run is no run folder: there is no such folder\n"
+    assert capsys.readouterr() == ("", says)
+
+
+@pytest.mark.parametrize("name", [*USES, "evaluate"])
+def test_an_unknown_device_is_an_error_that_names_those_there_are(name, runs, capsys):
+    run, text = runs.get(name, runs["translate"]), ["a ___"] * (name in USES)
+    assert main([name, str(run), "--device", "tpu", *text]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert "unknown device 'tpu'; choose 'auto', 'cpu', 'cuda' or 'cuda:N'" in error
+
+
+WITH_SCORES = [command for command, row in USES.items() if row.scores]
+
+
+@pytest.mark.parametrize("command", WITH_SCORES, indirect=True)
+def test_evaluate_gives_the_scores_of_the_validation_that_chose_it(command, runs, capsys):
+    run = runs[command]
+    assert main(["evaluate", str(run)]) == 0
+    shown = capsys.readouterr().out.split()
+    chosen = load_checkpoint(run / "model.npz")[1]["origin"]
+    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    (entry,) = (e for e in entries if e["kind"] == "validation" and f"epoch {e['epoch']}" == chosen)
+    for name in USES[command].scores:
+        assert f"{entry[name]:.4f}" in shown, name
+
+
+@pytest.mark.parametrize("command", WITH_SCORES, indirect=True)
+def test_evaluate_takes_nothing_for_it_that_is_for_translators(command, runs, tmp_path, capsys):
+    options = ["--json", tmp_path / "scores.json", "--output", tmp_path / "said.txt"]
+    with pytest.raises(SystemExit, match="2"):
+        main(["evaluate", str(runs[command]), *map(str, options)])
+    error = capsys.readouterr().err
+    assert f"was trained for {USES[command].uses.task}, and is validated once more" in error
+    assert "leave out --output, --json" in error
+
+
+def test_info_tells_its_kind(command, runs, capsys):
+    assert main(["info", str(runs[command])]) == 0
+    kind = json.loads((runs[command] / "config.json").read_text())["model"]["kind"]
+    assert f"kind: {kind}\n" in capsys.readouterr().out

@@ -1,0 +1,93 @@
+"""Runs of each kind, trained once a session, for tests that copy and harm them."""
+
+import shutil
+from functools import lru_cache
+
+import pytest
+from tiny_run import tiny_recipe, trained
+
+from minitransformer.tasks.task import run_at
+from minitransformer.training.pretrained import Pretrained
+
+KINDS = {
+    "finished": "transformer",
+    "unfinished": "transformer",
+    "began": "tagger",
+    "cut off": "tagger",
+    "masked": "masked-language-model",
+}
+
+
+@pytest.fixture(scope="session")
+def runs_of(tmp_path_factory):
+    """Two whole runs of a kind: of the same sizes, on different texts, each beside its corpus.
+
+    Taggers begin with one more.
+    """
+
+    @lru_cache
+    def made(kind):
+        folder = tmp_path_factory.mktemp(kind)
+        for name, letter in (("one", "b"), ("other", "p")):
+            recipe = recipe_of(kind, folder / name / "corpus")
+            for path in (folder / name / "corpus").iterdir():
+                path.write_text(path.read_text().replace("b", letter))
+            pretrained = None
+            if kind == "tagger":
+                masked = recipe_of("masked-language-model", folder / name / "corpus")
+                trained(masked, folder / name / "masked")
+                pretrained = Pretrained.of_run(folder / name / "masked")
+                recipe = pretrained.fitted(recipe, {})
+            trained(recipe, folder / name / "run", pretrained)
+        return folder / "one" / "run", folder / "other" / "run"
+
+    return made
+
+
+def recipe_of(kind, folder):
+    """A tiny recipe; of a kind other than translators for the source side, labels its letters."""
+    if kind == "transformer":
+        return tiny_recipe(folder)
+    options = dict(kind=kind, num_layers=1, subword_dropout=0.0, vocabulary_size=30)
+    if kind != "tagger":
+        return tiny_recipe(folder, corpus="text", text=str(folder / "train.source"), **options)
+    recipe = tiny_recipe(folder, corpus="labelled", labelled=str(folder / "labels"), **options)
+    sentences = map(str.split, (folder / "train.source").read_text().splitlines())
+    labels = ["".join(f"{word}\t{word[0]}\n" for word in words) for words in sentences]
+    (folder / "labels").write_text("\n".join(labels))
+    return recipe
+
+
+@pytest.fixture(scope="session")
+def original(runs_of):
+    """The folder of a translator's whole run, beside that of its corpus: not to be written to."""
+    return runs_of("transformer")[0]
+
+
+@pytest.fixture
+def copied(runs_of, tmp_path):
+    """Function from one of ``KINDS`` to a copy of such a run and its corpus, and to another run."""
+
+    def copy(of):
+        original, other = runs_of(KINDS[of])
+        shutil.copytree(original.parent, tmp_path, dirs_exist_ok=True)
+        run = run_at(tmp_path / "run")
+        text = run.config.read_text().replace(str(original.parent), str(tmp_path))
+        run.config.write_text(text)
+        if of in ("unfinished", "cut off"):
+            run.model.unlink()
+        return run, other
+
+    return copy
+
+
+@pytest.fixture
+def run(copied):
+    """A copy of a translator's whole run."""
+    return copied("finished")[0]
+
+
+@pytest.fixture
+def unfinished(run):
+    run.model.unlink()
+    return run
