@@ -172,6 +172,13 @@ def test_started_over_it_takes_what_the_file_holds_now(run, capsys):
     mine = written(Path("mine.py"), TEXT + "# changed\n")
     assert train("--resume", RUN, "--own", mine, "--start-over") == 0
     assert run.own.read_bytes() == mine.read_bytes()
+    assert "--anyway" not in run.resume_command()
+
+
+def test_started_over_with_what_is_wrong_it_goes_on_so_too(run, capsys):
+    wrong = solution_of_only(Path("mine.py"), "layer_norm", text=WRONG_NORM)
+    assert train("--resume", RUN, "--own", wrong, "--start-over", "--anyway") == 0
+    assert "--anyway" in run.resume_command()
 
 
 def test_a_certificate_that_was_not_made_is_made_later(run, capsys):
