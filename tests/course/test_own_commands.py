@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import signal
 from pathlib import Path
 
@@ -45,14 +44,6 @@ def trained(tmp_path_factory):
         patch.chdir(folder)
         assert train(write_recipe(folder), "--own", mine, *SMALL) == 0
     return folder
-
-
-@pytest.fixture
-def run(trained, tmp_path, monkeypatch):
-    """The RunFolder of a copy of it, from within that folder."""
-    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return RunFolder(RUN)
 
 
 @pytest.fixture
