@@ -12,7 +12,7 @@ class RecipeError(InputError):
 
 @dataclass(frozen=True)
 class Data:
-    """The base of a task's data settings; each field has a default.
+    """The base of a task's data settings; each field but the corpus has a default.
 
     Whole numbers are counted, so they are 1 or more.
 

@@ -59,7 +59,7 @@ class TrainingConfig(Settings):
         clip_norm: largest norm of the gradient; 0 (or inf) turns clipping off.
         subword_dropout: probability of not merging two subwords (BPE-dropout).
         patience: epochs without a better validation score after which to stop; 0 is never.
-        average: checkpoints, at most, to average at the end, if that scores better.
+        average: epochs, at most, whose parameters to average at the end, if that scores better.
         log_every: steps between two log entries.
         save_every: steps between two checkpoints; there is one at an epoch's end too.
         shards: parts of a batch that are worked on side by side, by threads and processes; 0 is

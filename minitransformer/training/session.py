@@ -88,6 +88,7 @@ def prepare(job):
     run.create()
     if not stored:
         run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
+    if again or not stored:
         anyway = bool(job.own and job.own.wrong)
         begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
         run.save_config(config, recipe.as_dict(), **begun)

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import signal
 from pathlib import Path
 
@@ -45,14 +44,6 @@ def trained(tmp_path_factory):
         patch.chdir(folder)
         assert train(write_recipe(folder), "--own", mine, *SMALL) == 0
     return folder
-
-
-@pytest.fixture
-def run(trained, tmp_path, monkeypatch):
-    """The RunFolder of a copy of it, from within that folder."""
-    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return RunFolder(RUN)
 
 
 @pytest.fixture
@@ -172,6 +163,13 @@ def test_started_over_it_takes_what_the_file_holds_now(run, capsys):
     mine = written(Path("mine.py"), TEXT + "# changed\n")
     assert train("--resume", RUN, "--own", mine, "--start-over") == 0
     assert run.own.read_bytes() == mine.read_bytes()
+    assert "--anyway" not in run.resume_command()
+
+
+def test_started_over_with_what_is_wrong_it_goes_on_so_too(run, capsys):
+    wrong = solution_of_only(Path("mine.py"), "layer_norm", text=WRONG_NORM)
+    assert train("--resume", RUN, "--own", wrong, "--start-over", "--anyway") == 0
+    assert "--anyway" in run.resume_command()
 
 
 def test_a_certificate_that_was_not_made_is_made_later(run, capsys):

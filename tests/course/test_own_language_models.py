@@ -1,7 +1,6 @@
 """Functions of ``own.py`` in the models that are half of a Transformer: they go on with a text."""
 
 import re
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -46,14 +45,6 @@ def trained(tmp_path_factory):
         options = "--text", "text.txt", "--own", "mine.py", "--log-every", 1, *SMALL
         assert command("train", "gpt", *options) == 0
     return folder
-
-
-@pytest.fixture
-def run(trained, tmp_path, monkeypatch):
-    """The RunFolder of a copy of it, from within that folder."""
-    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return RunFolder(RUN)
 
 
 def said(capsys, *arguments):

@@ -339,3 +339,29 @@ def test_a_cause_is_found_where_no_ids_are_given():
     ids = np.zeros(0, int)
     report = check_pair(lambda x, ids: (x * x, x), lambda dy, x: (dy * 2, None), (ROWS, ids))
     assert "the factor x is missing" in report.tensors[0].diagnosis
+
+
+def test_braces_in_a_line_of_forward_are_said_as_they_stand():
+    ab = "ab"
+
+    def forward(x, w):
+        return np.einsum(f"{ab},bc->ac", x, w) + np.tanh(x @ w), (x, w)
+
+    def backward(dy, cache):
+        x, w = cache
+        dz = dy * (1 - np.tanh(x @ w) ** 2)
+        return dz @ w.T, x.T @ (dy + dz)
+
+    report = check_pair(forward, backward, (ROWS, ROWS.T), names=("x", "w"))
+    assert 'the path through `x` in `np.einsum(f"{ab},bc->ac", x, w)`' in str(report)
+
+
+@pytest.mark.parametrize("name", ["shift", "context", "p"])
+def test_only_what_is_called_a_state_tells_which_axis_is_time(name):
+    x, added = rng.standard_normal((4, 3, 5)), rng.standard_normal((3, 5))
+
+    def backward(dy, cache):
+        return dy, dy.mean(axis=0)
+
+    report = check_pair(lambda x, p: (x + p, None), backward, (x, added), names=("x", name))
+    assert "4 is the batch size" in str(report)

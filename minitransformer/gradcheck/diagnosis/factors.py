@@ -20,6 +20,7 @@ from minitransformer.gradcheck.diagnosis.experiments import (
 )
 
 SEQUENCE = ["the batch size", "the length", "the width d"]
+STATES = "h", "h0", "c", "c0", "s", "s0", "state"  # names of what a recurrence begins with
 
 
 def constant_factor(evidence):
@@ -207,8 +208,9 @@ def _axis_names(evidence, name):
         return ["the batch size", "the number of heads", "the length", "the head width d_k"]
     if x.ndim == 4 or any(len(o) != len(x) for o in floats):  # images, or channels, and kernels
         return ["the batch size", *plain[1:]] if first else plain
-    states = [o for n, o in given.items() if n.startswith(("h", "c", "s"))] + [evidence.y]
-    time_first = x.shape[0] != x.shape[1] in [len(o) for o in states if o.ndim == 2]
+    states = [o for n, o in given.items() if n in STATES] + [evidence.y]
+    rows = [len(o) for o in states if o.ndim == 2]
+    time_first = x.shape[0] != x.shape[1] and x.shape[1] in rows
     return [SEQUENCE[1], SEQUENCE[0], SEQUENCE[2]] if time_first else SEQUENCE
 
 

@@ -37,21 +37,18 @@ class Slip:
 
     Attributes:
         change: of the operations, as ``changes.change`` returns it.
-        words: what is said of it; ``{}`` in it is what is wrong, where that is a factor.
+        words: what is said of it, or the path that it is about, which is then said to be wrong.
+        scaled: whether what the change takes away may also be there with a factor.
     """
 
     change: Callable
     words: str
-
-    @property
-    def scaled(self):
-        """Whether what the change takes away may also be there with a factor."""
-        return "{}" in self.words
+    scaled: bool = False
 
     def said(self, factor):
-        if factor in FACTORS:
-            return self.words.format(FACTORS[factor])
-        return self.words.format(f"is {times_too(factor, digits=5)}")
+        if not self.scaled:
+            return self.words
+        return f"{self.words} {FACTORS.get(factor) or f'is {times_too(factor, digits=5)}'}"
 
 
 def slips(made, moving):
@@ -68,10 +65,10 @@ def slips(made, moving):
             uses.setdefault((made[number].place, position), []).append(number)
     uses = [Use(position, numbers, made) for (_, position), numbers in uses.items()]
     for use in uses:
-        yield Slip(use.held(use.numbers), use.path + " {}")
+        yield Slip(use.held(use.numbers), use.path, scaled=True)
     for place, numbers in places.items():
         if any(len(moving[number]) > 1 for number in numbers):
-            yield Slip(result_held(numbers), f"the path through {place} {{}}")
+            yield Slip(result_held(numbers), f"the path through {place}", scaled=True)
     for use in uses:
         yield from _of_a_factor(use)
         yield from _of_a_power(use)
