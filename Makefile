@@ -42,12 +42,12 @@ coverage: $(INSTALLED) ## run all tests twice as slowly, and tell which lines th
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov
 
 test-kernels: $(INSTALLED) ## run make test's with each set of kernels of OpenBLAS, on one thread and two
-	$(BIN)/python tests/with_kernels.py
+	$(BIN)/python tests/house/with_kernels.py
 
 test-lowest: $(INSTALLED) ## run make test's in an environment with the lowest versions that setup.cfg allows
 	rm -rf $(LOWEST)
 	$(BIN)/python -m venv $(LOWEST)
-	$(BIN)/python tests/lowest_versions.py test mpi lessons site > $(LOWEST)/versions.txt
+	$(BIN)/python tests/house/lowest_versions.py test mpi lessons site > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/python -m pip install --quiet --only-binary :all: -r $(LOWEST)/versions.txt
 	$(LOWEST)/bin/python -m pip install --quiet --no-deps --editable .
 	$(LOWEST)/bin/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
@@ -78,7 +78,7 @@ package: export PYTHONPATH =
 package: $(INSTALLED) ## build sdist and wheel, install into an empty environment, run a short demo there
 	rm -rf $(PACKAGE)
 	$(BIN)/python -m build --outdir $(PACKAGE) .
-	$(BIN)/python tests/compare_package.py $(PACKAGE)
+	$(BIN)/python tests/house/compare_package.py $(PACKAGE)
 	$(BIN)/python -m venv $(PACKAGE)/environment
 	$(PACKAGE)/environment/bin/python -m pip install --quiet $(PACKAGE)/*.whl
 	mkdir $(PACKAGE)/empty

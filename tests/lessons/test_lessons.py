@@ -59,7 +59,7 @@ def output_of(program, source):
         "MPLBACKEND": "agg",
         "OPENBLAS_NUM_THREADS": "1",  # more would wait for each other on a busy machine
         "PYTHONIOENCODING": "utf-8",
-        "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests")]),
+        "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests/kit")]),
     }
     before = os.times()
     done = subprocess.run(

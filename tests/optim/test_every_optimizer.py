@@ -1,4 +1,4 @@
-"""What every optimizer promises; a new one is a row in ``tests/optimizers.py``."""
+"""What every optimizer promises; a new one is a row in ``tests/kit/optimizers.py``."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Run folders that the release before this one wrote: they load, say the same, and go on.
 
-``runs_of_before/runs.tar.xz`` was made with release 0.1.0, before the package had rooms. In it is
+``runs_of_before/runs.zip`` was made with release 0.1.0, before the package had rooms. In it is
 ``finished``, a translator trained to its end; ``cut_off``, the same training after Ctrl-C amid an
 epoch; and ``tagger``, which began with what another run had learned and was killed in its last
 epoch. What the old code said of them, and where it went on to, is in ``expected``. Of their files
@@ -10,7 +10,7 @@ they have those that are asked for here.
 import io
 import json
 import os
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,15 +21,14 @@ from minitransformer.models.registry import new_model
 from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 
-ARCHIVE = Path(__file__).parent / "runs_of_before" / "runs.tar.xz"
+ARCHIVE = Path(__file__).parent / "runs_of_before" / "runs.zip"
 TIMES = ("seconds", "tokens_per_second")
 
 
 @pytest.fixture
 def before(tmp_path, monkeypatch):
     """The folder with the runs, which name their text from there."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(ARCHIVE, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

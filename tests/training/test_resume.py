@@ -15,7 +15,7 @@ from waiting import HANGS
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.folder import checkpoints
 
-TESTS = Path(__file__).parents[1]
+KIT = Path(__file__).parents[1] / "kit"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 
@@ -42,7 +42,7 @@ def whole(corpus, tmp_path_factory):
 def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
     """Really killed, at least 40 times: while it starts, trains, validates, logs, saves, ends."""
     result = subprocess.run(
-        [sys.executable, "-W", "error", TESTS / "kill_often.py", tmp_path, "40"],
+        [sys.executable, "-W", "error", KIT / "kill_often.py", tmp_path, "40"],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -211,7 +211,7 @@ def test_ctrl_c_from_outside_stops_a_process_that_can_be_resumed(corpus, whole, 
     folder = str(Path(corpus.data.train_source).parent)
     process = subprocess.Popen(
         [sys.executable, "-c", code, folder, tmp_path],
-        cwd=TESTS,
+        cwd=KIT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

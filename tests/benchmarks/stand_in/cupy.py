@@ -1,6 +1,7 @@
 """The strict stand-in as the module ``cupy`` of child processes, with what is asked of a driver.
 
-On ``PYTHONPATH`` with ``tests/`` it makes ``select_device("cuda")`` find a GPU. It has no twins.
+On ``PYTHONPATH`` with ``tests/kit/`` it makes ``select_device("cuda")`` find a GPU. It has no
+twins.
 """
 
 import sys

@@ -3,7 +3,7 @@
 Import this before CuPy; or run pytest with it, from the project's folder:
 
     pip install --target build/cupy --no-deps cupy-cuda12x==14.2.0 cuda-pathfinder
-    PYTHONPATH=build/cupy:tests:tests/accelerate python -m pytest -p cuda_on_host -m gpu
+    PYTHONPATH=build/cupy:tests/kit python -m pytest -p cuda_on_host -m gpu
 
 Real is all that CuPy is: its arrays and which ones it refuses (of NumPy, of another GPU), indexing,
 promotion of types, broadcasting, its pool of memory, the sources of its kernels and of ours, how it

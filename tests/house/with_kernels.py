@@ -1,6 +1,6 @@
 """Runs the tests with each set of kernels that NumPy's OpenBLAS has and this processor can run.
 
-    python tests/with_kernels.py [KERNELS ...] [--threads N ...] [--float32]
+    python tests/house/with_kernels.py [KERNELS ...] [--threads N ...] [--float32]
 
 OpenBLAS chooses its kernels by the processor, and each set adds up in an order of its own; so does
 each number of threads. What is right with one of them alone is right by chance.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 # By OpenBLAS's names; Prescott's, the oldest, it may report as Katmai's.
 KERNELS = ("SkylakeX", "Haswell", "Zen", "Sandybridge", "Nehalem", "Prescott")
 SIDE_BY_SIDE = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")

@@ -40,7 +40,7 @@ def words(processes, arguments, threads=1, trouble="-", gpus=None):
 
 def environment():
     """One for the processes: of tests and of the package, and no thread of the BLAS too many."""
-    path = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    path = [str(Path(__file__).parents[1] / "kit"), str(Path(__file__).parents[2])]
     return os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 CUPY = ROOT / "build/cupy"
 VERSION = "14.2"  # others may call other functions
@@ -33,7 +33,7 @@ def run_tests(tmp_path):
 
     def run(*options, program=""):
         (tmp_path / "change.py").write_text(program)
-        path = [CUPY, TESTS, TESTS / "accelerate", tmp_path]
+        path = [CUPY, TESTS / "kit", tmp_path]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
         plugins = "-p", "no:cacheprovider", "-p", "cuda_on_host", "-p", "change"
         command = [sys.executable, "-m", "pytest", "-q", *plugins, "-m", "gpu", *options]
@@ -81,8 +81,8 @@ staging.uploaded = lambda batch, device: uploaded(batch, Device(device.name, dev
     [
         (WRONG_SIGN, "accelerate/test_cuda.py", "every_layer and layer_norm", "assert_close"),
         (SOME_DO_NOT_WAIT, "accelerate/test_cuda.py", "every_layer and layer_norm", "never reach"),
-        (ARRAY_OF_THE_HOST, "test_devices.py", "numpy and cuda-attention", "numpy.ndarray"),
-        (ELSEWHERE, "test_several_gpus.py", "numpy", "current device (1)"),
+        (ARRAY_OF_THE_HOST, "core/test_devices.py", "numpy and cuda-attention", "numpy.ndarray"),
+        (ELSEWHERE, "core/test_several_gpus.py", "numpy", "current device (1)"),
     ],
     ids=[
         "a wrong sign in a kernel",

@@ -8,7 +8,7 @@ import pytest
 from minitransformer.cases import CASES
 from minitransformer.commands.cli import main
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def program_and_output(first_line):
@@ -49,7 +49,7 @@ def test_the_wrong_norm_is_diagnosed_as_the_readme_says(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("row", re.findall(r"^\| \d.*", README, re.MULTILINE))
 def test_the_files_in_the_map_of_the_paper_exist(row):
-    package = Path(__file__).parent.parent / "minitransformer"
+    package = Path(__file__).parents[2] / "minitransformer"
     files = re.findall(r"`(.*?)`", row)
     assert files
     assert all((package / file).is_file() for file in files)

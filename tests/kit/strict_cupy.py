@@ -231,7 +231,7 @@ def _wait():
 def _unknown(what, name):
     return (
         f"the stand-in for CuPy has no {what} {name!r}; if CuPy 14 has it with the same meaning, "
-        "add it to tests/strict_cupy.py"
+        "add it to tests/kit/strict_cupy.py"
     )
 
 

@@ -45,4 +45,4 @@ ROWS = [
 ]
 OF_EACH = {row.name: row for row in ROWS}  # the last of each optimizer
 MISSING = OPTIMIZERS.keys() - OF_EACH.keys()
-assert not MISSING, f"add a row for {', '.join(MISSING)} to ROWS of tests/optimizers.py"
+assert not MISSING, f"add a row for {', '.join(MISSING)} to ROWS of tests/kit/optimizers.py"

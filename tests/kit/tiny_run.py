@@ -83,7 +83,7 @@ def tiny_recipe_of(kind, path, content, **fields):
 
 
 def recipe_of_task(task, folder, **changes):
-    """A small Recipe of any task: ``recipe_for`` of the file in tests/training that tests it."""
+    """A small Recipe of any task: ``recipe_for`` of the file in tests/tasks that tests it."""
     if task == "translation":
         return tiny_recipe(folder, **changes)
     return import_module(f"test_{task.replace(' ', '_')}").recipe_for(folder, **changes)

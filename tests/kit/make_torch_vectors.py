@@ -1,6 +1,6 @@
 """Write what torch computes for the stored parity cases to ``vectors/torch.npz``.
 
-    python tests/make_torch_vectors.py
+    python tests/kit/make_torch_vectors.py
 
 The tests compare with these numbers where torch is not installed, and where it is they check that
 the file still holds what this script would write.

@@ -16,7 +16,7 @@ from minitransformer.course.exercises import exercise_names
 
 # What a part of an exercise needs beside NumPy, because it is about text.
 OTHER_LIBRARY = {"ex14": "sacrebleu"}
-SOLUTIONS = Path(__file__).parents[1] / "lessons/solutions"
+SOLUTIONS = Path(__file__).parents[2] / "lessons/solutions"
 
 ALONE = """
 import sys

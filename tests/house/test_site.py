@@ -14,7 +14,7 @@ import minitransformer.course.exercises
 from minitransformer.accelerate.cpu import layer_norm as cpu_layer_norm
 from minitransformer.layers.layer_norm import layer_norm
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -16,7 +16,7 @@ from minitransformer.runs import lock
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 
-TESTS = Path(__file__).parents[1]
+KIT = Path(__file__).parents[1] / "kit"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 HOLD = """if True:
@@ -180,7 +180,7 @@ def test_without_locks_a_training_says_so_and_goes_on(missing, tmp_path, monkeyp
 @needs_fork
 def test_of_two_trainings_that_begin_together_exactly_one_trains(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-W", "error", TESTS / "train_in_pairs.py", tmp_path, "6"],
+        [sys.executable, "-W", "error", KIT / "train_in_pairs.py", tmp_path, "6"],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

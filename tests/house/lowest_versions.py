@@ -1,6 +1,6 @@
 """Prints the lowest version of each dependency that setup.cfg allows, in the words of pip.
 
-python tests/lowest_versions.py [EXTRA ...]
+python tests/house/lowest_versions.py [EXTRA ...]
 """
 
 import re
@@ -8,7 +8,7 @@ import sys
 from configparser import ConfigParser
 from pathlib import Path
 
-SETUP = Path(__file__).parents[1] / "setup.cfg"
+SETUP = Path(__file__).parents[2] / "setup.cfg"
 
 
 def lowest_versions(*extras):

@@ -1,6 +1,6 @@
 """Whether a built package, sdist and wheel, holds the files of the checkout: all, and as they are.
 
-    python tests/compare_package.py FOLDER
+    python tests/house/compare_package.py FOLDER
 
 An editable installation would hide that one is left out. The wheel was built from the sdist.
 """
@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def main(folder):

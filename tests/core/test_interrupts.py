@@ -25,7 +25,7 @@ from minitransformer.core.interrupts import (
 )
 from minitransformer.tasks import splits
 
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 STATUSES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 STATUSES = {name: status for name, status in STATUSES.items() if hasattr(signal, name)}
 
@@ -210,7 +210,7 @@ def interrupted_while_importing(library, arguments, folder):
     (folder / "libraries").mkdir()
     fake = folder / "libraries" / f"{library}.py"
     fake.write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
-    paths = os.pathsep.join([str(fake.parent), str(TESTS.parent)])
+    paths = os.pathsep.join([str(fake.parent), str(ROOT)])
     return subprocess.run(
         [sys.executable, *arguments],
         env=os.environ | {"PYTHONPATH": paths},
