@@ -102,6 +102,12 @@ def first_picture_of(name, notebook):
     raise ValueError(f"{name} was not executed, or draws nothing: python lessons/build.py {name}")
 
 
+def link_copies(app, name, content):
+    """Lead links to the lessons, which lie beside ``docs`` on GitHub, to their pages here."""
+    content[0] = content[0].replace("](../lessons/", "](lessons/")
+
+
 def setup(app):
     app.connect("config-inited", copy_lessons)
+    app.connect("source-read", link_copies)
     return {"parallel_read_safe": True}

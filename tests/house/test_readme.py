@@ -1,4 +1,4 @@
-"""The README's programs run and print what it says they print."""
+"""The programs of README and guides run and print what it says there that they print."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,17 @@ import pytest
 from minitransformer.cases import CASES
 from minitransformer.commands.cli import main
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README, CHECKS, CODE = (
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/gradient_checks.md", "docs/code.md")
+)
 
 
-def program_and_output(first_line):
+def program_and_output(page, first_line):
     """The Python block that begins with ``first_line``, and the first plain block after it."""
     match = re.search(
-        rf"```python\n({re.escape(first_line)}\n.*?)```.*?\n\n```\n(.*?)```", README, re.DOTALL
+        rf"```python\n({re.escape(first_line)}\n.*?)```.*?\n\n```\n(.*?)```", page, re.DOTALL
     )
     return match.groups()
 
@@ -33,23 +37,23 @@ def test_the_gradient_checks_in_the_readme_exist(row):
 
 
 def test_the_example_prints_what_the_readme_says(capsys):
-    program, expected = program_and_output("import numpy as np")
+    program, expected = program_and_output(README, "import numpy as np")
     exec(compile(program, "README.md", "exec"), {})
     assert len(program.splitlines()) <= 20
     assert comparable(capsys.readouterr().out) == comparable(expected)
 
 
 def test_the_wrong_norm_is_diagnosed_as_the_readme_says(tmp_path, monkeypatch, capsys):
-    program, expected = program_and_output("# my_file.py")
+    program, expected = program_and_output(CHECKS, "# my_file.py")
     (tmp_path / "my_file.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["gradcheck", "my_file.py:my_norm"]) == 1
     assert comparable(capsys.readouterr().out) == comparable(expected)
 
 
-@pytest.mark.parametrize("row", re.findall(r"^\| \d.*", README, re.MULTILINE))
+@pytest.mark.parametrize("row", re.findall(r"^\| \d.*", CODE, re.MULTILINE))
 def test_the_files_in_the_map_of_the_paper_exist(row):
-    package = Path(__file__).parents[2] / "minitransformer"
+    package = ROOT / "minitransformer"
     files = re.findall(r"`(.*?)`", row)
     assert files
     assert all((package / file).is_file() for file in files)

@@ -1,4 +1,4 @@
-"""What lesson 23 and the README say of fine-tuning is what was measured.
+"""What lesson 23 and the guide to language models say of fine-tuning is what was measured.
 
 The lines that the lesson has to have:  python tests/lessons/test_fine_tuning_figures.py
 """
@@ -38,12 +38,12 @@ def test_the_lesson_names_the_epochs_of_each_share(row):
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row["labels"] == "case"])
-def test_the_table_of_the_readme_has_the_means(row):
+def test_the_table_of_the_guide_has_the_means(row):
     means = (mean(run["accuracy"] for run in row[side]) for side in ("scratch", "pretrained"))
     scratch, pretrained = (f"{100 * share:.1f} %" for share in means)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/language_models.md").read_text(encoding="utf-8")
     share = {0.01: "a hundredth", 0.1: "a tenth", 1.0: "all"}[row["share"]]
-    assert f"| {share} | {scratch} | {pretrained} |" in readme
+    assert f"| {share} | {scratch} | {pretrained} |" in guide
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What lesson 21 and the README say of five architectures is what was measured."""
+"""What lesson 21 and the guide to training say of five architectures is what was measured."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 ROWS = json.loads((ROOT / "benchmarks/results/ladder.json").read_text(encoding="utf-8"))["rows"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "lessons/21_why_self_attention.py"])
+@pytest.mark.parametrize("page", ["docs/training.md", "lessons/21_why_self_attention.py"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["recipe"])
 def test_the_table_says_what_was_measured(row, page):
     greedy, beam = row["bleu"].values()
