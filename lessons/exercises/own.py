@@ -267,8 +267,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):
     Returns:
         y (B, H, T, K) and the cache.
 
-    Hint: ``math.sqrt`` gives a Python number, ``np.sqrt`` of one a float64 that turns arrays of
-    float32 into float64.
+    Hint: ``math.sqrt``, after ``import math``, gives a Python number; ``np.sqrt`` of one gives a
+    float64, which turns arrays of float32 into float64.
     """
     raise NotImplementedError
 
