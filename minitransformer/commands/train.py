@@ -260,16 +260,13 @@ def _require_unchanged(options):
 def _new_recipe(options, pretrained):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
-    recipe = Recipe.load(options.recipe)
     changes = chosen_fields(options)
-    for name, value in changes.items():
-        recipe = recipe.with_value(name, value)
+    recipe = Recipe.load(options.recipe).with_values(changes)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
-    for name in recipe.data.paths:  # wherever one resumes it
-        if path := getattr(recipe.data, name, ""):
-            recipe = recipe.with_value(name, str(Path(path).absolute()))
-    return recipe
+    paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
+    # Whole ones, wherever one resumes it.
+    return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})
 
 
 def _new_path(options, progress):

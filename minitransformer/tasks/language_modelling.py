@@ -11,18 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import require
+from minitransformer.core.settings import one_of
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
-from minitransformer.tasks.settings import listed
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.text import TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
-UNITS = ("subwords", "characters")
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,7 @@ class LanguageModellingData(ParallelData):
     corpora: ClassVar[dict] = {**ParallelData.corpora, "text": (("text",), ())}
 
     text: str = ""
-    unit: str = "subwords"
-
-    def __post_init__(self):
-        super().__post_init__()
-        require(self.unit in UNITS, f"unit={self.unit!r}; choose {listed(UNITS)}")
+    unit: str = one_of(("subwords", "characters"), "subwords")
 
 
 class LanguageModelling(TextTask):

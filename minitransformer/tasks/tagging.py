@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.backend import to_host
-from minitransformer.core.errors import require
+from minitransformer.core.settings import at_most, positive
 from minitransformer.data.text.batches import LabelledBatch, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
@@ -45,12 +45,7 @@ class TaggingData(TextData):
     corpus: str = "toy"
     labelled: str = ""
     labels: str = ""
-    labelled_share: float = 1.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        share = self.labelled_share
-        require(0 < share <= 1, f"labelled_share={share!r} must lie in 0 < share <= 1")
+    labelled_share: float = positive(1.0, at_most(1))
 
 
 class Tagging(TextTask):

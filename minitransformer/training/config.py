@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import ClassVar
 
 from minitransformer.core.errors import require, require_one_of
-from minitransformer.core.settings import Settings, at_most, not_negative, positive, share
+from minitransformer.core.settings import Settings, at_most, not_negative, one_of, positive, share
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import SCHEDULES, Plateau
 
@@ -86,8 +86,8 @@ class TrainingConfig(Settings):
     epochs: int = positive(30)
     batch_tokens: int = positive(4096)
     accumulate: int = positive(1)
-    optimizer: str = "adam"
-    schedule: str = "linear"
+    optimizer: str = one_of(OPTIMIZERS, "adam")
+    schedule: str = one_of(SCHEDULES, "linear")
     peak_learning_rate: float = positive(1.2e-3)
     warmup_steps: int = positive(800)
     label_smoothing: float = share(0.1)
@@ -101,13 +101,12 @@ class TrainingConfig(Settings):
     shards: int = not_negative(0, at_most(MOST_SHARDS))
     ordered_sums: bool = True
     accelerate: bool = True
-    matmul_precision: str = "float32"
+    matmul_precision: str = one_of(PRECISIONS, "float32")
     seed: int = not_negative(0)
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
-        require_one_of(PRECISIONS, "matmul_precision", self.matmul_precision)
         defaults = {}
         for choice in CHOICES:
             defaults |= asdict(type(self.settings(choice))())

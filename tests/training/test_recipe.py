@@ -130,11 +130,11 @@ def test_a_file_is_read_like_a_recipe_of_the_package(file):
         ("epochs = 3", r"'epochs' is no section; the sections are"),
         ("training = 3", r"'training' is no section; the sections are"),
         ("[model]\npad_id = 3", "there is no field pad_id"),
-        ('[training]\nepochs = "ten"', "epochs='ten' is of type str; give one of type int, such"),
-        ("[training]\nepochs = 2.0", "epochs=2.0 is of type float; give one of type int"),
-        ("[training]\nepochs = true", "epochs=True is of type bool; give one of type int"),
-        ("[model]\ndropout = true", "dropout=True is of type bool; give one of type float"),
-        ("[model]\nnorm = 1", "norm=1 is of type int; give one of type str, such as 'post'"),
+        ('[training]\nepochs = "ten"', "epochs='ten' must be a whole number"),
+        ("[training]\nepochs = 2.0", "epochs=2.0 must be a whole number"),
+        ("[training]\nepochs = true", "epochs=True must be a whole number"),
+        ("[model]\ndropout = true", "dropout=True must be a number"),
+        ("[model]\nnorm = 1", "norm=1 must be text"),
         ("[training]\nepochs = 0", "epochs=0 must be > 0"),
         (
             '[data]\ncorpus = "wmt"',
@@ -394,6 +394,15 @@ def test_another_kind_has_the_settings_of_its_task_and_keeps_what_both_have():
     assert type(changed.data) is LanguageModellingData
     assert (changed.data.corpus, changed.data.languages) == ("toy", "en-de")
     assert changed.with_value("kind", "transformer").data.max_tokens == 256
+
+
+def test_a_kind_and_a_corpus_of_its_task_are_taken_together(capsys):
+    """Where the corpus of the recipe is none of the task of that kind."""
+    both = {"corpus": "toy", "kind": "transformer"}
+    assert Recipe.load("gpt").with_values(both).data == TranslationData("toy")
+    arguments = ["--kind=transformer", "--corpus=toy", "--batch-tokens=9"]
+    assert status_of(["train", "gpt", *arguments]) == 1
+    assert "raise batch_tokens" in capsys.readouterr().err
 
 
 def test_the_help_has_a_group_for_the_fields_of_each_task(monkeypatch, capsys):
