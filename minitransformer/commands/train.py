@@ -115,6 +115,7 @@ def run(options):
     how = dict(pretrained=pretrained, start_over=options.start_over, processes=processes)
     job = Job(recipe, path, device, progress, **how)
     if not options.resume:
+        recipe.data.require_used()
         job.task.require_sense(recipe)
         if not options.dry_run:
             processes.first(_require_free, job.folder, options)

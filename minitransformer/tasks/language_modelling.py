@@ -75,10 +75,10 @@ class LanguageModelling(TextTask):
         return examples, validation
 
     @classmethod
-    def keep(cls, examples, recipe):
+    def keep(cls, recipe, examples, validation):
         if recipe.data.unit == "characters":
-            return {"vocabulary": CharacterVocabulary.train(cls.texts(examples))}
-        return super().keep(examples, recipe)
+            return {"vocabulary": CharacterVocabulary.train(cls.texts(examples, validation))}
+        return super().keep(recipe, examples, validation)
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))

@@ -33,12 +33,15 @@ class Data(Settings):
     corpus: str
 
     def require_sense(self):
-        """Raise a RecipeError where a field of the corpus is missing, or is for another one."""
+        """Raise a RecipeError where a field of the corpus is missing."""
         needed, _ = self.corpora[self.corpus]
         for name in needed:
             if not getattr(self, name):
                 flag = name.replace("_", "-")
                 raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
+
+    def require_used(self):
+        """Raise a RecipeError where a field is for another corpus; some old runs have such ones."""
         for name, corpora in self._users().items():
             value = getattr(self, name)
             if self.corpus not in corpora and value != getattr(type(self), name):

@@ -39,8 +39,7 @@ class TaggingData(TextData):
             by the seed; all of a smaller share are in a larger one.
     """
 
-    # Not ``labels``: runs that older releases have begun with a file may have some.
-    corpora: ClassVar[dict] = {"toy": ((), ()), "labelled": (("labelled",), ())}
+    corpora: ClassVar[dict] = {"toy": ((), ("labels",)), "labelled": (("labelled",), ())}
 
     corpus: str = "toy"
     labelled: str = ""
@@ -110,8 +109,8 @@ class Tagging(TextTask):
         return _with_a_share(examples, share, seed), validation
 
     @staticmethod
-    def texts(examples):
-        of_words = _of_words(examples)
+    def texts(examples, validation):
+        of_words = _of_words([*examples, *validation])
         return [surface(text.split())[0] if of_words else text for text, _ in examples]
 
     @classmethod

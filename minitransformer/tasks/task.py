@@ -123,7 +123,7 @@ class Task:
         return f"of SHA-256 {digest.hexdigest()}"
 
     @classmethod
-    def keep(cls, examples, recipe):
+    def keep(cls, recipe, examples, validation):
         """What a new run has to keep beside the parameters, by name: made of its examples."""
         return {}
 

@@ -333,7 +333,7 @@ def test_a_field_that_does_nothing_for_the_corpus_is_refused(name, field, of, tm
     said = f"{field}='there' is for corpus={of}, and here it is 'toy'; leave out {field}"
     recipe = Recipe.load(name).with_value(field, "there")
     with pytest.raises(RecipeError, match=said):
-        recipe.data.require_sense()
+        recipe.data.require_used()
     arguments = ["train", name, f"--{field.replace('_', '-')}=there", "--run-folder", str(tmp_path)]
     assert status_of(arguments) == 1
     assert f"minitransformer: {field}='/" in capsys.readouterr().err  # a path, by now a whole one
@@ -347,7 +347,7 @@ def test_another_corpus_leaves_out_what_is_for_the_first_alone(file):
     changed = recipe.with_value("corpus", "toy").data
     assert changed == LanguageModellingData("toy", unit="characters", vocabulary_size=8000)
     with pytest.raises(RecipeError, match=r"text='a\.txt' is for corpus='text'"):
-        Recipe.load(file(f'{there}corpus = "toy"')).data.require_sense()
+        Recipe.load(file(f'{there}corpus = "toy"')).data.require_used()
 
 
 OF_ALL_TASKS = {  # what a release before tasks had settings of their own wrote into every run
