@@ -49,9 +49,6 @@ class ConvolutionalTranslatorConfig(TranslatorConfig):
 
     The others are those of every TranslatorConfig; dropout is on embeddings and on what each
     convolution is given.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "convolution"
@@ -61,7 +58,6 @@ class ConvolutionalTranslatorConfig(TranslatorConfig):
     num_decoder_layers: int = layers(6)
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         width = self.d_model
         convolution = self.kernel_width * width * 2 * width + 2 * width
         attention = 4 * width**2

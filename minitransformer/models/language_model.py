@@ -36,9 +36,6 @@ class LanguageModelConfig(StackConfig):
         pad_id: the id that stands for no token.
 
     The others are those of every StackConfig.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "language-model"
@@ -60,7 +57,6 @@ class LanguageModelConfig(StackConfig):
     pad_id: int = not_negative(0)
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         embedded = (self.vocabulary_size + self.max_length) * self.d_model
         return embedded + self.parameters_of_stack(self.num_layers, attentions=1)
 

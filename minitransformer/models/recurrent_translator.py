@@ -54,9 +54,6 @@ class RecurrentTranslatorConfig(TranslatorConfig):
 
     The others are those of every TranslatorConfig; dropout is on embeddings and on what the output
     projection is given.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "recurrent"
@@ -65,7 +62,6 @@ class RecurrentTranslatorConfig(TranslatorConfig):
     attention: str = one_of(("additive", "none"), "additive")
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         d, k = self.d_model, self.d_hidden
 
         def gru(d_in):

@@ -85,9 +85,6 @@ class TransformerConfig(StackConfig, TranslatorConfig):
         num_encoder_layers, num_decoder_layers: layers of each stack, N in the paper.
 
     The others are those of every StackConfig and TranslatorConfig.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "transformer"
@@ -129,7 +126,6 @@ class TransformerConfig(StackConfig, TranslatorConfig):
         return cls(**(sizes | PRESETS[name] | overrides))
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         return (
             self.parameters_of_stack(self.num_encoder_layers, attentions=1)
             + self.parameters_of_stack(self.num_decoder_layers, attentions=2)

@@ -28,8 +28,7 @@ class LanguageModellingData(ParallelData):
     """Texts, or the target side of pairs of them.
 
     Attributes:
-        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
-            one file.
+        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for four, or ``"text"`` for one.
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
         unit: of which texts are made: ``"subwords"`` or ``"characters"``.
     """

@@ -140,8 +140,8 @@ def _shards(job):
     """How many shards a new run gets: a GPU shares out a batch by itself."""
     if job.device != CPU:
         return job.processes.count
-    sizes = job.recipe.training.batch_tokens, job.processes.cores, job.task.smallest_shard
-    return job.processes.first(default_shards, *sizes)
+    batch_tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
+    return job.processes.first(default_shards, batch_tokens, cores)
 
 
 def _require_same_recipe(run, recipe, wanted, stored):
