@@ -246,6 +246,18 @@ class Recipe:
             "training": self.training.as_dict(),
         }
 
+    def as_toml(self):
+        """All fields as TOML that :meth:`load` reads.
+
+        Raises:
+            RecipeError: a text is no Unicode.
+        """
+        lines = []
+        for section, values in self.as_dict().items():
+            lines += ["", f"[{section}]"]
+            lines += [f"{name} = {_as_toml(name, value)}" for name, value in values.items()]
+        return "\n".join(lines[1:])
+
     def settings(self):
         """As :func:`settings`, of this recipe's kind of model, optimizer and schedule."""
         return settings(self.model["kind"], **self.training.chosen())
@@ -284,3 +296,15 @@ class Recipe:
             }
         data = task_class(config_class(kind)).Data(**parts["data"])
         return replace(self, data=data, model=parts["model"])
+
+
+def _as_toml(name, value):
+    """A value as TOML, in ASCII alone, so that any terminal and any editor leaves it as it is."""
+    if not isinstance(value, str):
+        return repr(value).lower()  # true and false; inf and other numbers are Python's
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise RecipeError(f"{name}={value!r} is no Unicode and cannot be written as TOML")
+    characters = (
+        f"\\{c}" if c in '\\"' else c if " " <= c <= "~" else f"\\U{ord(c):08x}" for c in value
+    )
+    return f'"{"".join(characters)}"'

@@ -22,7 +22,6 @@ from minitransformer.cases.case import (
 )
 from minitransformer.cases.models import ModelLoss
 from minitransformer.commands.cli import main
-from minitransformer.commands.train import _toml
 from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding import states
 from minitransformer.decoding.whole import WholeDecoder
@@ -227,7 +226,7 @@ def test_help_says_whose_an_option_is_and_whose_a_default(monkeypatch, capsys):
 
 
 def test_a_recipe_that_is_printed_names_its_kind(recipe):
-    printed = tomllib.loads(_toml(recipe))
+    printed = tomllib.loads(recipe.as_toml())
     assert Recipe.from_dict(printed) == recipe
     assert printed["model"]["kind"] == KIND
 
