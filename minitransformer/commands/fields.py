@@ -8,7 +8,7 @@ from functools import cache
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.task import TASKS
 from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
-from minitransformer.training.recipe import SAYS_WHAT_ELSE, settings
+from minitransformer.training.recipe import settings
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 ABOUT = (
@@ -42,9 +42,7 @@ def add_fields(parser):
 
 def chosen_fields(options):
     """The values of the fields that are given, by name."""
-    first = [name for _, name in SAYS_WHAT_ELSE]
-    names = [*first, *(name for name in _fields() if name not in first)]
-    given = {name: getattr(options, name) for name in names}
+    given = {name: getattr(options, name) for name in _fields()}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -19,8 +19,6 @@ from minitransformer.core.backend import CPU
 from minitransformer.core.errors import in_words
 from minitransformer.core.interrupts import Stopped, exit_status, interrupts_raised
 from minitransformer.core.libraries import MissingLibraryError
-from minitransformer.course.own.layers import require_paper_layers
-from minitransformer.course.own.training import certify, checked, explained
 from minitransformer.parallel.alone import ALONE
 from minitransformer.parallel.first import OnFirst
 from minitransformer.parallel.processes import all_processes
@@ -32,7 +30,7 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
+from minitransformer.training.recipe import Recipe, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
 
 
@@ -115,13 +113,18 @@ def run(options):
     how = dict(pretrained=pretrained, start_over=options.start_over, processes=processes)
     job = Job(recipe, path, device, progress, **how)
     if not options.resume:
+        recipe.data.require_used()
         job.task.require_sense(recipe)
         if not options.dry_run:
             processes.first(_require_free, job.folder, options)
-    if options.own:
-        require_paper_layers(recipe.model["kind"])
+    own = None
     with interrupts_raised():
-        own = checked(options.own, options.anyway, progress.say) if options.own else None
+        if options.own:
+            from minitransformer.course.own.layers import require_paper_layers
+            from minitransformer.course.own.training import checked  # most trainings do without
+
+            require_paper_layers(recipe.model["kind"])
+            own = checked(options.own, options.anyway, progress.say)
         job = replace(job, own=own)
         with own.standing_in() if own else nullcontext():
             return _dry_run(job) if options.dry_run else _run(options, job)
@@ -174,7 +177,7 @@ def _dry_run(job):
         trainer = prepare(replace(job, path=path, own=None, processes=ALONE))
     _warn_of_warmup(trainer)
     trainer.model.summary(file=sys.stderr)
-    print(_toml(job.recipe))
+    print(job.recipe.as_toml())
     return 0
 
 
@@ -193,7 +196,7 @@ def _train(job):
     if trainer.resume():
         job.progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
     try:
-        with explained(job.own) if job.own else nullcontext():
+        with _explained(job):
             trainer.train()
     except Stopped as stop:
         go_on = job.folder.resume_command()
@@ -209,13 +212,24 @@ def _train(job):
     return 0
 
 
+def _explained(job):
+    """Inside, an error that may come of a wrong function of a learner's says so."""
+    if not job.own:
+        return nullcontext()
+    from minitransformer.course.own.training import explained
+
+    return explained(job.own)
+
+
 def _end(job):
     """What follows a training: pictures, a certificate, and what to do next."""
     _draw(job)
     if job.own:
+        from minitransformer.course.own.training import certify
+
         job.progress.say("the package's functions begin the same training, to compare losses")
         try:
-            with explained(job.own):
+            with _explained(job):
                 print(certify(job))
         except KeyboardInterrupt:
             go_on = job.folder.resume_command()
@@ -260,16 +274,13 @@ def _require_unchanged(options):
 def _new_recipe(options, pretrained):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
-    recipe = Recipe.load(options.recipe)
     changes = chosen_fields(options)
-    for name, value in changes.items():
-        recipe = recipe.with_value(name, value)
+    recipe = Recipe.load(options.recipe).with_values(changes)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
-    for name in recipe.data.paths:  # wherever one resumes it
-        if path := getattr(recipe.data, name, ""):
-            recipe = recipe.with_value(name, str(Path(path).absolute()))
-    return recipe
+    paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
+    # Whole ones, wherever one resumes it.
+    return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})
 
 
 def _new_path(options, progress):
@@ -300,23 +311,3 @@ def _to_free(path):
         yield candidate
         if not os.path.lexists(candidate):
             return
-
-
-def _toml(recipe):
-    lines = []
-    for section, values in recipe.as_dict().items():
-        lines += ["", f"[{section}]"]
-        lines += [f"{name} = {_toml_value(name, value)}" for name, value in values.items()]
-    return "\n".join(lines[1:])
-
-
-def _toml_value(name, value):
-    """A value as TOML, in ASCII alone, so that any terminal and any editor leaves it as it is."""
-    if not isinstance(value, str):
-        return repr(value).lower()  # true and false; inf and other numbers are Python's
-    if any("\ud800" <= c <= "\udfff" for c in value):
-        raise RecipeError(f"{name}={value!r} is no Unicode and cannot be written as TOML")
-    characters = (
-        f"\\{c}" if c in '\\"' else c if " " <= c <= "~" else f"\\U{ord(c):08x}" for c in value
-    )
-    return f'"{"".join(characters)}"'

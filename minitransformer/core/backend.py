@@ -22,6 +22,7 @@ INSTALL_HINT = (
     "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
     "(CUDA 12) or '.[gpu13]' (CUDA 13)"
 )
+NUMPYS = np.ndarray, np.generic  # scalars of NumPy 2.0 lack __array_namespace__
 
 
 class DeviceError(ExplainedError, RuntimeError):
@@ -169,7 +170,7 @@ def _cuda_problem(index):
 
 def is_array(x):
     """Whether ``x`` is an array or scalar of NumPy, CuPy or a library with an array namespace."""
-    return _is_numpy(x) or _is_cupy(x) or hasattr(x, "__array_namespace__")
+    return isinstance(x, NUMPYS) or _is_cupy(x) or hasattr(x, "__array_namespace__")
 
 
 def on_host(x):
@@ -183,17 +184,13 @@ def array_namespace(x):
     Raises:
         TypeError: ``x`` is no array (a list, a number).
     """
-    if _is_numpy(x):
+    if isinstance(x, NUMPYS):
         return np
     if _is_cupy(x):
         return sys.modules["cupy"]
     if is_array(x):
         return x.__array_namespace__()
     raise TypeError(f"expected a NumPy or CuPy array, got {type(x).__name__}")
-
-
-def _is_numpy(x):
-    return isinstance(x, (np.ndarray, np.generic))  # NumPy 2.0 scalars lack __array_namespace__
 
 
 def _is_cupy(x):

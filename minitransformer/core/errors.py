@@ -33,7 +33,13 @@ def require(condition, message):
 
 def require_one_of(choices, name, value):
     """Raise an InputError unless ``value`` is one of the choices."""
-    require(value in choices, f"{name}={value!r}; choose one of {', '.join(choices)}")
+    require(value in choices, f"{name}={value!r}; choose {listed(choices)}")
+
+
+def listed(names):
+    """Such as "'one', 'two' or 'three'"."""
+    *others, last = map(repr, names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def require_whole(name, value, least=1):

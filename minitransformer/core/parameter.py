@@ -8,18 +8,6 @@ import weakref
 from minitransformer.core.backend import array_namespace
 
 
-def _held(name):
-    """An array that a Parameter holds: what is assigned to that of a model is copied into it."""
-
-    def assign(parameter, values):
-        if parameter.flat:
-            _copy_into(getattr(parameter, name), values)
-        else:
-            setattr(parameter, name, values)
-
-    return property(lambda parameter: getattr(parameter, name), assign)
-
-
 class Parameter:
     """A trained array and the gradient of the loss with respect to it, of the same shape.
 
@@ -43,16 +31,19 @@ class Parameter:
 
         Without ``grad`` the gradient starts again at zero.
         """
-        self._data = data
-        self._grad = array_namespace(data).zeros_like(data) if grad is None else grad
-        self._flat = flat and weakref.ref(flat)
+        grad = array_namespace(data).zeros_like(data) if grad is None else grad
+        vars(self).update(data=data, grad=grad, _flat=flat and weakref.ref(flat))
+
+    def __setattr__(self, name, values):
+        if self.flat:
+            _copy_into(getattr(self, name), values)
+        else:
+            super().__setattr__(name, values)
 
     @property
     def flat(self):
         """The FlatParameters that hold it; None if there are none, or nobody has them any more."""
         return self._flat and self._flat()
-
-    data, grad = _held("_data"), _held("_grad")
 
     def __getstate__(self):
         """What a copy gets: arrays of its own."""
@@ -88,20 +79,14 @@ class Buffer:
     """
 
     def __init__(self, data, merge=mean_or_last):
-        self.merge = merge
-        self.hold(data)
+        vars(self).update(data=data, merge=merge)
 
     def hold(self, data):
         """Have this array itself."""
-        self._data = data
+        vars(self).update(data=data)
 
-    @property
-    def data(self):
-        return self._data
-
-    @data.setter
-    def data(self, values):
-        _copy_into(self._data, values, "buffer")
+    def __setattr__(self, name, values):
+        _copy_into(getattr(self, name), values, "buffer")
 
     def __repr__(self):
         return f"Buffer(shape={self.data.shape}, dtype={self.data.dtype})"

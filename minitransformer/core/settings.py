@@ -1,22 +1,31 @@
-"""Settings: frozen dataclasses of what a recipe and the command line may say.
+"""Settings: frozen dataclasses of what a recipe, the command line and a run folder may say.
 
     momentum: float = share(0.0)
 
-Each field has a default, says beside it which values make sense, and is described under
-``Attributes:`` of its class: ``--help`` has that from there.
+Each field says its type and, beside its default, which values make sense, and is described under
+``Attributes:`` of its class: ``--help`` has that from there. A whole number of which no more is
+said is counted, so it is 1 or more.
 """
 
 import math
 from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import get_type_hints
 
-from minitransformer.core.errors import require
+from minitransformer.core.errors import require, require_one_of
 
-FINITE = "be finite", lambda x: x < math.inf
+TYPES = {  # what a field of each type takes, and what that is called
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+    bool: (bool, "True or False"),
+    dict: (dict, "a dict"),
+}
 
 
-def positive(default):
-    """A field that is above 0."""
-    return _bounded(default, ("be > 0", lambda x: x > 0), FINITE)
+def positive(default, *others):
+    """A field that is above 0, and what ``others`` say, by default that it is finite."""
+    return _bounded(default, ABOVE_0, *(others or [FINITE]))
 
 
 def not_negative(default, *others):
@@ -29,9 +38,19 @@ def share(default):
     return _bounded(default, ("lie in 0 <= {} < 1", lambda x: 0 <= x < 1))
 
 
+def one_of(choices, default):
+    """A field that is one of the names in ``choices``."""
+    return field(default=default, metadata={"choices": choices})
+
+
 def at_most(limit):
-    """One of the ``others`` of :func:`not_negative`."""
+    """One of the ``others`` of :func:`positive` and :func:`not_negative`."""
     return f"be {limit} at most", lambda x: x <= limit
+
+
+ABOVE_0 = "be > 0", lambda x: x > 0
+FINITE = "be finite", lambda x: x < math.inf
+COUNTED = ABOVE_0, at_most(2**31 - 1)
 
 
 def _bounded(default, *bounds):
@@ -43,14 +62,26 @@ class Settings:
     """The base of those, which has none.
 
     Raises:
-        InputError: a field makes no sense.
+        InputError: a field is of another type, or makes no sense.
     """
 
     def __post_init__(self):
+        types = get_type_hints(type(self))  # which may stand in the file as strings
         for f in fields(self):
-            value = getattr(self, f.name)
-            for words, holds in f.metadata.get("bounds", ()):
+            value, kind = getattr(self, f.name), types[f.name]
+            if "choices" in f.metadata:
+                require_one_of(f.metadata["choices"], f.name, value)
+                continue
+            require_kind(f.name, value, kind)
+            for words, holds in f.metadata.get("bounds", COUNTED if kind is int else ()):
                 require(holds(value), f"{f.name}={value!r} must {words.format(f.name)}")
 
     def require_sense(self):
         """Raise an InputError where fields do not go together."""
+
+
+def require_kind(name, value, kind):
+    """Raise an InputError unless a field of the type ``kind`` takes the value."""
+    of, words = TYPES[kind]
+    fits = isinstance(value, of) and (kind is bool or not isinstance(value, bool))
+    require(fits, f"{name}={value!r:.80} must be {words}")

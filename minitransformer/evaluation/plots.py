@@ -1,4 +1,4 @@
-"""Pictures: where the model looked, how training went, what the positional encodings look like.
+"""Pictures: where the model looked, and how training went.
 
 Each function takes plain arrays or the rows of ``metrics.jsonl``, returns a matplotlib Figure and,
 given a path, also saves it there, as PNG, PDF or SVG by its suffix; into an open file, as PNG. No
@@ -7,8 +7,6 @@ pyplot: no window opens and no figure stays behind. A notebook that shows the re
 """
 
 import math
-
-import numpy as np
 
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
@@ -175,22 +173,6 @@ def _finished(figure):
             axes.set_yticks([])
             axes.text(0.5, 0.5, "nothing yet", transform=axes.transAxes, ha="center", color="0.4")
     return figure
-
-
-def positional_encodings(table, path=None):
-    """The table of positional encodings (length, d_model) as a heat map, one row a position.
-
-    Its numbers have a sign, so the colours run from blue over white at 0 to red.
-    """
-    table = to_host(table)
-    figure = _figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    largest = float(np.abs(table).max())
-    image = axes.imshow(table, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
-    axes.set_xlabel("dimension of the encoding")
-    axes.set_ylabel("position (tokens)")
-    figure.colorbar(image, label="value", pad=0.02)
-    return _saved(figure, path)
 
 
 def _figure(**options):

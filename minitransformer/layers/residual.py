@@ -13,6 +13,7 @@ dx = dz, and dh is dz through the dropout. As x also feeds the sublayer, the two
 are added by whoever owns the sublayer.
 """
 
+from minitransformer.core.errors import require_one_of
 from minitransformer.core.module import Module
 from minitransformer.core.twins import twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -55,8 +56,7 @@ class ResidualConnection(Module):
     """
 
     def __init__(self, d_model, *, norm="post", p=0.0, epsilon=1e-5):
-        if norm not in ("post", "pre"):
-            raise ValueError(f"norm={norm!r}; choose 'post' or 'pre'")
+        require_one_of(("post", "pre"), "norm", norm)
         self.norm = LayerNorm(d_model, epsilon=epsilon)
         self.pre_norm = norm == "pre"
         self.p = p

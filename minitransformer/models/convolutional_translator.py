@@ -31,6 +31,7 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
+from minitransformer.models.config import layers
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 
@@ -48,19 +49,15 @@ class ConvolutionalTranslatorConfig(TranslatorConfig):
 
     The others are those of every TranslatorConfig; dropout is on embeddings and on what each
     convolution is given.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "convolution"
 
     kernel_width: int = 3
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
+    num_encoder_layers: int = layers(6)
+    num_decoder_layers: int = layers(6)
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         width = self.d_model
         convolution = self.kernel_width * width * 2 * width + 2 * width
         attention = 4 * width**2

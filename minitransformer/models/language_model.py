@@ -13,12 +13,15 @@ stands where GPT has a GELU.
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+from minitransformer.core.settings import not_negative, one_of, positive, share
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
+from minitransformer.models.config import layers
 from minitransformer.models.stacks import Encoder
+from minitransformer.models.token_config import length
 from minitransformer.models.token_model import TokenModel, as_ids
-from minitransformer.models.transformer_config import StackConfig
+from minitransformer.models.transformer_config import NORMS, StackConfig
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,6 @@ class LanguageModelConfig(StackConfig):
         pad_id: the id that stands for no token.
 
     The others are those of every StackConfig.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "language-model"
@@ -47,17 +47,16 @@ class LanguageModelConfig(StackConfig):
     _: KW_ONLY
     num_heads: int = 4
     d_ff: int = 512
-    num_layers: int = 4
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    feed_forward_dropout: float = 0.0
-    norm: str = "pre"
-    max_length: int = 64
-    epsilon: float = 1e-5
-    pad_id: int = 0
+    num_layers: int = layers(4)
+    dropout: float = share(0.1)
+    attention_dropout: float = share(0.0)
+    feed_forward_dropout: float = share(0.0)
+    norm: str = one_of(NORMS, "pre")
+    max_length: int = length(64)
+    epsilon: float = positive(1e-5)
+    pad_id: int = not_negative(0)
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         embedded = (self.vocabulary_size + self.max_length) * self.d_model
         return embedded + self.parameters_of_stack(self.num_layers, attentions=1)
 

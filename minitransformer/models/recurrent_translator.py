@@ -31,8 +31,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.core.errors import InputError, require
+from minitransformer.core.errors import InputError
 from minitransformer.core.module import Module
+from minitransformer.core.settings import one_of
 from minitransformer.layers.additive_attention import AdditiveAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -53,18 +54,14 @@ class RecurrentTranslatorConfig(TranslatorConfig):
 
     The others are those of every TranslatorConfig; dropout is on embeddings and on what the output
     projection is given.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "recurrent"
 
     d_hidden: int = 512
-    attention: str = "additive"
+    attention: str = one_of(("additive", "none"), "additive")
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         d, k = self.d_model, self.d_hidden
 
         def gru(d_in):
@@ -76,13 +73,6 @@ class RecurrentTranslatorConfig(TranslatorConfig):
             scores = 3 * k * d + d
             rest = 3 * gru(d) + (2 * k + 1) * k + scores + (3 * k + 1) * d
         return self.num_embedded() + rest
-
-    def __post_init__(self):
-        super().__post_init__()
-        require(
-            self.attention in ("additive", "none"),
-            f"attention={self.attention!r}; choose 'additive' or 'none'",
-        )
 
 
 class TanhLinear(Module):

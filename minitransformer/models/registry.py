@@ -4,7 +4,7 @@ A kind is the class of its models, which names that of their configurations. It 
 somebody asks for that kind.
 """
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require_one_of
 from minitransformer.core.libraries import imported
 
 DEFAULT = "transformer"  # where a recipe or a run of an older release says nothing
@@ -45,6 +45,5 @@ def new_model(config, seed=0, **options):
 
 
 def _model_class(kind):
-    if kind not in KINDS:
-        raise InputError(f"there is no kind of model {kind!r}; choose one of {', '.join(KINDS)}")
+    require_one_of(KINDS, "kind", kind)
     return imported(KINDS[kind])

@@ -19,9 +19,6 @@ class RestrictedTransformerConfig(TransformerConfig):
 
     Attributes:
         window: r, how many positions a word sees to either side.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "restricted"

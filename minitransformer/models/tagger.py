@@ -16,13 +16,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from minitransformer.core.errors import require
+from minitransformer.core.settings import one_of
 from minitransformer.layers.embedding import OutputProjection, embedding_weight
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
 
-LABELS_OF = ("words", "sentences")
 MOST_LABELS = 1000
 MOST_CHARACTERS = 50_000  # of all names together: a config.json has room for them
 
@@ -43,7 +43,7 @@ class TaggerConfig(MaskedLanguageModelConfig):
 
     _: KW_ONLY
     labels: str = ""
-    labels_of: str = "words"
+    labels_of: str = one_of(("words", "sentences"), "words")
 
     @property
     def names(self):
@@ -60,11 +60,6 @@ class TaggerConfig(MaskedLanguageModelConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        require(
-            self.labels_of in LABELS_OF,
-            f"labels_of={self.labels_of!r}; choose 'words' or 'sentences'",
-        )
-        require(isinstance(self.labels, str), f"labels={self.labels!r:.80} must be text")
         names = self.names
         require(
             len(names) <= MOST_LABELS,

@@ -1,13 +1,18 @@
 """The configurations of models of tokens, whose vocabularies come from the data."""
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
 from typing import ClassVar
 
 from minitransformer.core.errors import require
-from minitransformer.models.config import ModelConfig, require_count
+from minitransformer.core.settings import at_most, not_negative, one_of, positive, share
+from minitransformer.models.config import ModelConfig
 
-LONGEST = 2**20
+TYING = "three-way", "two-way", "none"
+
+
+def length(default):
+    """A field that is the most tokens of a text."""
+    return positive(default, at_most(2**20))
 
 
 class TokenConfig(ModelConfig):
@@ -36,15 +41,10 @@ class TokenConfig(ModelConfig):
         return {getattr(self, name) for name in self.vocabularies}
 
     def __post_init__(self):
-        for name in self.vocabularies:
-            require_count(name, getattr(self, name))
         super().__post_init__()
-        require(
-            self.max_length <= LONGEST, f"max_length={self.max_length!r} must be {LONGEST} at most"
-        )
         smaller = min(self.vocabulary_sizes())
         require(
-            isinstance(self.pad_id, Integral) and 0 <= self.pad_id < smaller,
+            self.pad_id < smaller,
             f"pad_id={self.pad_id!r} is no token id; choose 0 <= pad_id < {smaller}",
         )
 
@@ -71,10 +71,10 @@ class TranslatorConfig(TokenConfig):
     target_vocabulary_size: int
     d_model: int = 512
     _: KW_ONLY
-    dropout: float = 0.1
-    tying: str = "three-way"
-    max_length: int = 512
-    pad_id: int = 0
+    dropout: float = share(0.1)
+    tying: str = one_of(TYING, "three-way")
+    max_length: int = length(512)
+    pad_id: int = not_negative(0)
 
     def num_embedded(self):
         """How many numbers the embeddings and the output projection train."""
@@ -84,10 +84,6 @@ class TranslatorConfig(TokenConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        require(
-            self.tying in ("three-way", "two-way", "none"),
-            f"tying={self.tying!r}; choose 'three-way', 'two-way' or 'none'",
-        )
         require(
             self.tying != "three-way" or self.source_vocabulary_size == self.target_vocabulary_size,
             "three-way tying needs one vocabulary for both sides, and "

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
-from minitransformer.core.errors import require
+from minitransformer.core.errors import require, require_one_of
+from minitransformer.core.settings import one_of, positive, share
+from minitransformer.models.config import layers
 from minitransformer.models.token_config import TokenConfig, TranslatorConfig
 
 PRESETS = {
@@ -30,6 +31,7 @@ PRESETS = {
     "base": dict(),
     "big": dict(d_model=1024, num_heads=16, d_ff=4096, dropout=0.3),
 }
+NORMS = "post", "pre"
 
 
 class StackConfig(TokenConfig):
@@ -72,9 +74,6 @@ class StackConfig(TokenConfig):
             f"d_model={d_model} is odd, and positions need a sine and a cosine for each pair; "
             f"choose {near}",
         )
-        require(self.norm in ("post", "pre"), f"norm={self.norm!r}; choose 'post' or 'pre'")
-        valid = isinstance(self.epsilon, Real) and 0 < self.epsilon < math.inf
-        require(valid, f"epsilon={self.epsilon!r} must be > 0 and finite; 1e-5 is usual")
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,6 @@ class TransformerConfig(StackConfig, TranslatorConfig):
         num_encoder_layers, num_decoder_layers: layers of each stack, N in the paper.
 
     The others are those of every StackConfig and TranslatorConfig.
-
-    Raises:
-        ValueError: a field makes no sense; says what to choose.
     """
 
     kind: ClassVar[str] = "transformer"
@@ -97,12 +93,12 @@ class TransformerConfig(StackConfig, TranslatorConfig):
 
     num_heads: int = 8
     d_ff: int = 2048
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    attention_dropout: float = 0.0
-    feed_forward_dropout: float = 0.0
-    norm: str = "post"
-    epsilon: float = 1e-5
+    num_encoder_layers: int = layers(6)
+    num_decoder_layers: int = layers(6)
+    attention_dropout: float = share(0.0)
+    feed_forward_dropout: float = share(0.0)
+    norm: str = one_of(NORMS, "post")
+    epsilon: float = positive(1e-5)
 
     @classmethod
     def preset(cls, name, vocabulary_size, **overrides):
@@ -125,13 +121,11 @@ class TransformerConfig(StackConfig, TranslatorConfig):
         Args:
             overrides: any fields, to replace those of the preset.
         """
-        if name not in PRESETS:
-            raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}")
+        require_one_of(PRESETS, "preset", name)
         sizes = dict(source_vocabulary_size=vocabulary_size, target_vocabulary_size=vocabulary_size)
         return cls(**(sizes | PRESETS[name] | overrides))
 
     def num_parameters(self):
-        """How many numbers such a model trains, known without building it."""
         return (
             self.parameters_of_stack(self.num_encoder_layers, attentions=1)
             + self.parameters_of_stack(self.num_decoder_layers, attentions=2)

@@ -96,13 +96,13 @@ class PlateauSettings(Settings):
     plateau_epochs: int = positive(3)
 
 
-# By the name that recipes give it: a function from the step, the peak, the steps of warm-up, all
-# steps and its settings to the learning rate, and the Settings. Three of them take other numbers.
+# By the name that recipes give it: the function to the learning rate, what it takes beside the step
+# (fields of its settings, too), and the Settings.
 SCHEDULES = {
-    "linear": (linear_decay, Settings),
-    "cosine": (cosine_decay, Settings),
-    "step": (step_decay, Settings),
-    "inverse-sqrt": (inverse_sqrt, Settings),
-    "noam": (noam, Settings),
-    "plateau": (plateau, PlateauSettings),
+    "linear": (linear_decay, ("peak", "warmup_steps", "total_steps"), Settings),
+    "cosine": (cosine_decay, ("peak", "warmup_steps", "total_steps"), Settings),
+    "step": (step_decay, ("peak", "warmup_steps", "total_steps"), Settings),
+    "inverse-sqrt": (inverse_sqrt, ("peak", "warmup_steps"), Settings),
+    "noam": (noam, ("d_model", "warmup_steps"), Settings),
+    "plateau": (plateau, ("peak", "warmup_steps", "drops"), PlateauSettings),
 }

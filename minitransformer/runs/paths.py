@@ -39,6 +39,7 @@ class RunPaths:
 
     Attributes:
         attached: the paths of these, and of what a training may have, by the names in checkpoints.
+        written: those of the files of a training, but for pictures, in the folder itself.
     """
 
     def __init__(self, path, kept=None):
@@ -52,6 +53,7 @@ class RunPaths:
         self.checkpoints = self.path / "checkpoints"
         self.epochs = self.path / "epochs"
         self.model = self.path / "model.npz"
+        self.written = [self.log.path, self.model, self.package_log.path, self.certificate]
         self.pictures = [self.path / "loss.png", self.path / "learning_rate.png"]
 
     def exists(self):

@@ -161,10 +161,7 @@ class RunFolder(RunParameters):
             with open_regular(path) as file, written_whole(aside / path.name) as copy:
                 shutil.copyfileobj(file, copy)
         # The checkpoints first: whatever stays, if this is cut off, is no training to begin with.
-        for path in (
-            *(self.checkpoints, self.epochs, self.log.path, self.model),
-            *(self.own, self.package_log.path, self.certificate),
-        ):
+        for path in (self.checkpoints, self.epochs, *self.written, self.own):
             with suppress(FileNotFoundError):
                 path.rename(aside / path.name)
         self.create()
@@ -172,10 +169,7 @@ class RunFolder(RunParameters):
 
     def _names(self):
         """Those of the files that are written into the folder itself."""
-        paths = (
-            *(self.config, *self.attached.values(), self.log.path, self.model),
-            *(self.package_log.path, self.certificate, *self.pictures),
-        )
+        paths = [self.config, *self.attached.values(), *self.written, *self.pictures]
         return {"explorer.html", *(path.name for path in paths)}
 
     def _is_before_config(self, path):

@@ -11,18 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import require
+from minitransformer.core.settings import one_of
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
 from minitransformer.data.text.vocabulary import EOS, PAD
-from minitransformer.tasks.settings import listed
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.text import TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
-UNITS = ("subwords", "characters")
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,7 @@ class LanguageModellingData(ParallelData):
     """Texts, or the target side of pairs of them.
 
     Attributes:
-        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for the four paths below, or ``"text"`` for
-            one file.
+        corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for four, or ``"text"`` for one.
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
         unit: of which texts are made: ``"subwords"`` or ``"characters"``.
     """
@@ -39,11 +36,7 @@ class LanguageModellingData(ParallelData):
     corpora: ClassVar[dict] = {**ParallelData.corpora, "text": (("text",), ())}
 
     text: str = ""
-    unit: str = "subwords"
-
-    def __post_init__(self):
-        super().__post_init__()
-        require(self.unit in UNITS, f"unit={self.unit!r}; choose {listed(UNITS)}")
+    unit: str = one_of(("subwords", "characters"), "subwords")
 
 
 class LanguageModelling(TextTask):
@@ -81,10 +74,10 @@ class LanguageModelling(TextTask):
         return examples, validation
 
     @classmethod
-    def keep(cls, examples, recipe):
+    def keep(cls, recipe, examples, validation):
         if recipe.data.unit == "characters":
-            return {"vocabulary": CharacterVocabulary.train(cls.texts(examples))}
-        return super().keep(examples, recipe)
+            return {"vocabulary": CharacterVocabulary.train(cls.texts(examples, validation))}
+        return super().keep(recipe, examples, validation)
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))

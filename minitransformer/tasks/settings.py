@@ -1,9 +1,10 @@
 """What ``[data]`` of a recipe may say: each task has a dataclass of settings of its own."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError, require
+from minitransformer.core.errors import InputError, listed, require_one_of
+from minitransformer.core.settings import Settings
 
 
 class RecipeError(InputError):
@@ -11,10 +12,8 @@ class RecipeError(InputError):
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(Settings):
     """The base of a task's data settings; each field but the corpus has a default.
-
-    Whole numbers are counted, so they are 1 or more.
 
     Attributes:
         corpus: the data by their name, one of ``corpora``.
@@ -34,12 +33,15 @@ class Data:
     corpus: str
 
     def require_sense(self):
-        """Raise a RecipeError where a field of the corpus is missing, or is for another one."""
+        """Raise a RecipeError where a field of the corpus is missing."""
         needed, _ = self.corpora[self.corpus]
         for name in needed:
             if not getattr(self, name):
                 flag = name.replace("_", "-")
                 raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
+
+    def require_used(self):
+        """Raise a RecipeError where a field is for another corpus; some old runs have such ones."""
         for name, corpora in self._users().items():
             value = getattr(self, name)
             if self.corpus not in corpora and value != getattr(type(self), name):
@@ -62,13 +64,5 @@ class Data:
         return users
 
     def __post_init__(self):
-        known = self.corpus in self.corpora
-        require(known, f"corpus={self.corpus!r}; choose {listed(self.corpora)}")
-        for name, value in asdict(self).items():
-            require(type(value) is not int or value > 0, f"{name}={value!r} must be > 0")
-
-
-def listed(names):
-    """Such as "'one', 'two' or 'three'"."""
-    *others, last = map(repr, names)
-    return f"{', '.join(others)} or {last}" if others else last
+        super().__post_init__()
+        require_one_of(self.corpora, "corpus", self.corpus)

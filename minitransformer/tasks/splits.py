@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.core.errors import InputError, require
+from minitransformer.core.errors import require_one_of
 from minitransformer.data.text.corpus import read_parallel
 from minitransformer.data.text.multi30k import load_multi30k
 from minitransformer.data.text.toy import toy_corpus
@@ -61,16 +61,14 @@ def load_split(data, split, *, strict=True):
         "train": (data.train_source, data.train_target),
         "validation": (data.validation_source, data.validation_target),
     }
-    require(split in files, f"there is no split {split!r}; choose one of {', '.join(files)}")
+    require_one_of(files, "split", split)
     return read_parallel(*files[split], strict=strict)
 
 
 def _load_toy(split, languages):
-    if languages not in ("de-en", "en-de"):
-        raise InputError(f"languages={languages!r}; the toy corpus has 'de-en' and 'en-de'")
+    require_one_of(("de-en", "en-de"), "languages", languages)
     corpus = toy_corpus()
-    known = ", ".join(corpus)
-    require(split in corpus, f"the toy corpus has no split {split!r}; choose one of {known}")
+    require_one_of(corpus, "split", split)
     if languages == "de-en":
         return corpus[split]
     return [(english, german) for german, english in corpus[split]]

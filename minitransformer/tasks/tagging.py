@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from minitransformer.core.backend import to_host
-from minitransformer.core.errors import require
+from minitransformer.core.settings import at_most, positive
 from minitransformer.data.text.batches import LabelledBatch, group, pad
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
@@ -39,18 +39,12 @@ class TaggingData(TextData):
             by the seed; all of a smaller share are in a larger one.
     """
 
-    # Not ``labels``: runs that older releases have begun with a file may have some.
-    corpora: ClassVar[dict] = {"toy": ((), ()), "labelled": (("labelled",), ())}
+    corpora: ClassVar[dict] = {"toy": ((), ("labels",)), "labelled": (("labelled",), ())}
 
     corpus: str = "toy"
     labelled: str = ""
     labels: str = ""
-    labelled_share: float = 1.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        share = self.labelled_share
-        require(0 < share <= 1, f"labelled_share={share!r} must lie in 0 < share <= 1")
+    labelled_share: float = positive(1.0, at_most(1))
 
 
 class Tagging(TextTask):
@@ -115,8 +109,8 @@ class Tagging(TextTask):
         return _with_a_share(examples, share, seed), validation
 
     @staticmethod
-    def texts(examples):
-        of_words = _of_words(examples)
+    def texts(examples, validation):
+        of_words = _of_words([*examples, *validation])
         return [surface(text.split())[0] if of_words else text for text, _ in examples]
 
     @classmethod

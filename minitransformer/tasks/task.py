@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.workers import ONE_WORKER, SMALLEST_SHARD
+from minitransformer.core.workers import ONE_WORKER
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy
 from minitransformer.models.registry import imported
 from minitransformer.runs.attachments import KeptFile
@@ -70,7 +70,6 @@ class Task:
         command: of the command line, which tries a model of this task.
         unit: one of what a batch's ``num_tokens`` counts, in words.
         uses: those of OF_SOME that a training of this task may have.
-        smallest_shard: the least of ``batch_tokens`` that is worth a shard of its own.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
         has_tests: whether its corpora have splits to test with; what has none is validated again.
         validation_batches: what it is validated with, a list.
@@ -83,7 +82,6 @@ class Task:
     command: ClassVar[str] = "evaluate"
     unit: ClassVar[str] = "example"
     uses: ClassVar[tuple] = ()
-    smallest_shard: ClassVar[int] = SMALLEST_SHARD
     kept_files: ClassVar[dict[str, KeptFile]] = {}
     has_tests: ClassVar[bool] = False
     workers = ONE_WORKER
@@ -123,7 +121,7 @@ class Task:
         return f"of SHA-256 {digest.hexdigest()}"
 
     @classmethod
-    def keep(cls, examples, recipe):
+    def keep(cls, recipe, examples, validation):
         """What a new run has to keep beside the parameters, by name: made of its examples."""
         return {}
 

@@ -78,14 +78,14 @@ class TextTask(Task):
         return f"{len(examples):,} {kind} of SHA-256 {digest.hexdigest()}"
 
     @staticmethod
-    def texts(examples):
-        """The texts of examples that a vocabulary is learned from."""
+    def texts(examples, validation):
+        """The texts that a vocabulary is learned from: those of the examples to train on."""
         return [text for example in examples for text in example]
 
     @classmethod
-    def keep(cls, examples, recipe):
-        size = recipe.data.vocabulary_size
-        return {"vocabulary": Vocabulary.train(cls.texts(examples), size, mask=cls.needs_mask)}
+    def keep(cls, recipe, examples, validation):
+        texts, size = cls.texts(examples, validation), recipe.data.vocabulary_size
+        return {"vocabulary": Vocabulary.train(texts, size, mask=cls.needs_mask)}
 
     @staticmethod
     def fitting(kept):

@@ -4,27 +4,22 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import ClassVar
 
-from minitransformer.core.errors import require, require_one_of
-from minitransformer.core.settings import Settings, at_most, not_negative, positive, share
+from minitransformer.core.errors import require
+from minitransformer.core.settings import Settings, at_most, not_negative, one_of, positive, share
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import SCHEDULES, Plateau
 
 CHOICES = {  # the fields that choose what has Settings of its own: from which names, and which
     "optimizer": (OPTIMIZERS, lambda name: optimizer_class(name).Settings),
-    "schedule": (SCHEDULES, lambda name: SCHEDULES[name][1]),
+    "schedule": (SCHEDULES, lambda name: SCHEDULES[name][-1]),
 }
 MOST_SHARDS = 1024  # threads; machines have fewer cores
 PRECISIONS = "float32", "tf32", "bfloat16"
 
 
 def settings_of(choice, name):
-    """The Settings of the optimizer, or the schedule, of that name; ``choice`` says of which.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    names, settings = CHOICES[choice]
-    require_one_of(names, choice, name)
+    """The Settings of the optimizer, or the schedule, of that name; ``choice`` says of which."""
+    _, settings = CHOICES[choice]
     return settings(name)
 
 
@@ -86,8 +81,8 @@ class TrainingConfig(Settings):
     epochs: int = positive(30)
     batch_tokens: int = positive(4096)
     accumulate: int = positive(1)
-    optimizer: str = "adam"
-    schedule: str = "linear"
+    optimizer: str = one_of(OPTIMIZERS, "adam")
+    schedule: str = one_of(SCHEDULES, "linear")
     peak_learning_rate: float = positive(1.2e-3)
     warmup_steps: int = positive(800)
     label_smoothing: float = share(0.1)
@@ -101,13 +96,12 @@ class TrainingConfig(Settings):
     shards: int = not_negative(0, at_most(MOST_SHARDS))
     ordered_sums: bool = True
     accelerate: bool = True
-    matmul_precision: str = "float32"
+    matmul_precision: str = one_of(PRECISIONS, "float32")
     seed: int = not_negative(0)
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
         super().__post_init__()
-        require_one_of(PRECISIONS, "matmul_precision", self.matmul_precision)
         defaults = {}
         for choice in CHOICES:
             defaults |= asdict(type(self.settings(choice))())
@@ -187,12 +181,8 @@ class TrainingConfig(Settings):
             model: the configuration of the model, whose ``d_model`` is the D of noam.
             drops: of a Plateau.
         """
-        rate, _ = SCHEDULES[self.schedule]
-        peak, warmup = self.peak_learning_rate, self.warmup_steps
-        if self.schedule == "noam":
-            return rate(step, model.d_model, warmup)
-        if self.schedule == "plateau":
-            return rate(step, peak, warmup, drops)
-        if self.schedule == "inverse-sqrt":
-            return rate(step, peak, warmup)
-        return rate(step, peak, warmup, total_steps, **asdict(self.settings("schedule")))
+        rate, takes, _ = SCHEDULES[self.schedule]
+        given = dict(peak=self.peak_learning_rate, warmup_steps=self.warmup_steps, drops=drops)
+        given |= dict(total_steps=total_steps, d_model=getattr(model, "d_model", None))
+        given |= vars(self.settings("schedule"))
+        return rate(step, *(given[name] for name in takes))

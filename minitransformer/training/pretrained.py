@@ -94,13 +94,13 @@ class Pretrained:
             for name in recipe.model
             if name != "kind" and not name.endswith("dropout")
         }
-        for name, value in {**there, **task_class(self.config).fitting(self.kept)}.items():
+        there |= task_class(self.config).fitting(self.kept)
+        for name, value in there.items():
             if chosen.get(name, value) != value:
                 raise RecipeError(
                     f"{name} is {value} in {self.origin}, and {chosen[name]} here; leave it out"
                 )
-            recipe = recipe.with_value(name, value)
-        return recipe
+        return recipe.with_values(there)
 
     def put_into(self, model):
         """Let a new Model begin with them.

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import get_type_hints
 
+from minitransformer.core.settings import require_kind
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import task_class
@@ -143,60 +144,69 @@ class Recipe:
         recipe = cls()
         if not isinstance(sections, dict):
             raise RecipeError(f"a recipe has sections, and {sections!r} has none")
+        first, values = {}, {}
         for section, name in SAYS_WHAT_ELSE:
-            values = sections.get(section)
-            if isinstance(values, dict) and name in values:
-                recipe = recipe.with_value(name, values[name])
+            if isinstance(sections.get(section), dict) and name in sections[section]:
+                first[name] = sections[section][name]
+        recipe = recipe.with_values(first)
         known = recipe.settings()
         former = {"data": recipe.data.former, "training": recipe.training.former}
-        for section, values in sections.items():
-            if section not in recipe.as_dict() or not isinstance(values, dict):
+        for section, given in sections.items():
+            if section not in recipe.as_dict() or not isinstance(given, dict):
                 raise RecipeError(
                     f"{section!r} is no section; the sections are [data], [model] and [training]"
                 )
             old = former.get(section, {})
-            for name, value in values.items():
+            for name, value in given.items():
                 empty = name not in known and name in old and value == old[name]
                 if empty or (section, name) in SAYS_WHAT_ELSE:  # which were the first
                     continue
                 actual = recipe._setting(name).section
                 if actual != section:
                     raise RecipeError(f"[{section}] has no field {name}; move it to [{actual}]")
-                recipe = recipe.with_value(name, value)
-        return recipe
+                values[name] = value
+        return recipe.with_values(values)
 
     def with_value(self, name, value):
-        """The recipe with one field, of whichever section, replaced.
+        """:meth:`with_values`, of one field."""
+        return self.with_values({name: value})
+
+    def with_values(self, values):
+        """The recipe with these fields, by name, of whichever sections, replaced all at once.
 
         With another ``kind`` model and data have the defaults of that, but for what was chosen here
         and the other kind has, too; and so have data with another ``corpus``, and a training with
         another optimizer or schedule.
 
         Raises:
-            RecipeError: there is no such field, or the value is of another type or out of range.
+            RecipeError: there is no such field, or a value is of another type or out of range.
         """
+        recipe, first = self, [name for _, name in SAYS_WHAT_ELSE if name in values]
+        for name in dict.fromkeys([*first, *values]):
+            try:
+                recipe = recipe._replaced(name, values[name], values)
+            except RecipeError:
+                raise
+            except ValueError as error:
+                raise RecipeError(str(error)) from error
+        return recipe
+
+    def _replaced(self, name, value, values):
+        """The recipe with the value of one field, the first of these ``values`` that are left."""
         setting = self._setting(name)
         if type(value) is int and abs(value) >= TOO_LARGE:
             raise RecipeError(f"{name} must be a number below 2**63, as all whole numbers in TOML")
-        if setting.type is float and type(value) is int:
-            value = float(value)
-        if type(value) is not setting.type:
-            raise RecipeError(
-                f"{name}={value!r} is of type {type(value).__name__}; "
-                f"give one of type {setting.type.__name__}, such as {setting.default!r}"
-            )
+        require_kind(name, value, setting.type)
+        value = setting.type(value)
         if name == "kind":
-            return self._of_kind(value)
+            return self._of_kind(value, values)
+        if name == "corpus":
+            return replace(self, data=self.data.of_corpus(value))
         if setting.section == "model":
             return replace(self, model=self.model | {name: value})
-        try:
-            if name == "corpus":
-                return replace(self, data=self.data.of_corpus(value))
-            if setting.section == "training":
-                return replace(self, training=self.training.with_value(name, value))
-            return replace(self, data=replace(self.data, **{name: value}))
-        except ValueError as error:
-            raise RecipeError(str(error)) from error
+        if setting.section == "training":
+            return replace(self, training=self.training.with_value(name, value))
+        return replace(self, data=replace(self.data, **{name: value}))
 
     def identity(self):
         """The fields that decide what a training comes to, by name, those of the model aside."""
@@ -236,6 +246,18 @@ class Recipe:
             "training": self.training.as_dict(),
         }
 
+    def as_toml(self):
+        """All fields as TOML that :meth:`load` reads.
+
+        Raises:
+            RecipeError: a text is no Unicode.
+        """
+        lines = []
+        for section, values in self.as_dict().items():
+            lines += ["", f"[{section}]"]
+            lines += [f"{name} = {_as_toml(name, value)}" for name, value in values.items()]
+        return "\n".join(lines[1:])
+
     def settings(self):
         """As :func:`settings`, of this recipe's kind of model, optimizer and schedule."""
         return settings(self.model["kind"], **self.training.chosen())
@@ -259,18 +281,30 @@ class Recipe:
         hint = f"did you mean {close[0]}?" if close else f"the fields are {', '.join(known)}"
         raise RecipeError(f"there is no field {name}; {hint}")
 
-    def _of_kind(self, kind):
-        """The recipe for another kind of model, with what is chosen here and is there, too."""
+    def _of_kind(self, kind, values):
+        """The recipe for another kind of model, with what is chosen here and is there, too.
+
+        But for what is about to be one of the ``values``.
+        """
         parts = {}
-        for section, values in (("model", self.model), ("data", asdict(self.data))):
+        for section, ours in (("model", self.model), ("data", asdict(self.data))):
             before, after = (_defaults(section, of) for of in (self.model["kind"], kind))
             parts[section] = after | {
                 name: value
-                for name, value in values.items()
-                if name in after and name != "kind" and value != before[name]
+                for name, value in ours.items()
+                if name in after and name not in values and value != before[name]
             }
-        try:
-            data = task_class(config_class(kind)).Data(**parts["data"])
-        except ValueError as error:
-            raise RecipeError(str(error)) from error
+        data = task_class(config_class(kind)).Data(**parts["data"])
         return replace(self, data=data, model=parts["model"])
+
+
+def _as_toml(name, value):
+    """A value as TOML, in ASCII alone, so that any terminal and any editor leaves it as it is."""
+    if not isinstance(value, str):
+        return repr(value).lower()  # true and false; inf and other numbers are Python's
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise RecipeError(f"{name}={value!r} is no Unicode and cannot be written as TOML")
+    characters = (
+        f"\\{c}" if c in '\\"' else c if " " <= c <= "~" else f"\\U{ord(c):08x}" for c in value
+    )
+    return f'"{"".join(characters)}"'

@@ -38,6 +38,7 @@ def prepare(job):
     if there and not again:
         run.require_kept(job.own)
     elif not there:
+        recipe.data.require_used()
         run.require_free(own=job.own, beginning=job.pretrained)
     processes.require_same(
         **{"minitransformer": __version__, "NumPy": np.__version__},
@@ -70,7 +71,7 @@ def prepare(job):
     else:
         for name in run.kept:  # which takes seconds
             progress.say(f"learning the {name} from the training data")
-        kept = processes.first(job.task.keep, examples, recipe)
+        kept = processes.first(job.task.keep, recipe, examples, validation)
     config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
     if stored:
         _require_same_recipe(run, recipe, config, stored)
@@ -139,8 +140,8 @@ def _shards(job):
     """How many shards a new run gets: a GPU shares out a batch by itself."""
     if job.device != CPU:
         return job.processes.count
-    sizes = job.recipe.training.batch_tokens, job.processes.cores, job.task.smallest_shard
-    return job.processes.first(default_shards, *sizes)
+    batch_tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
+    return job.processes.first(default_shards, batch_tokens, cores)
 
 
 def _require_same_recipe(run, recipe, wanted, stored):

@@ -91,15 +91,8 @@ class Trainer:
 
         Raises:
             TrainingError: as for :meth:`train`.
-            CheckpointError: the position is beyond the epoch.
         """
         total_steps = self.total_steps  # first, for a task keeps the batches of one epoch
-        count = self.task.num_batches(self.epoch)
-        if self.position > count:
-            raise CheckpointError(
-                f"the newest checkpoint of {self.run.path} is of batch {self.position} of an epoch "
-                f"of {count}; take the whole folder from a copy of the run"
-            )
         batches, ahead = tee(islice(self.task.batches(self.epoch), self.position, None))
         parts = staged(self.stepper.parts(ahead), self.model.device, self.model.check)
         while group := list(islice(batches, self.config.accumulate)):
@@ -180,6 +173,7 @@ class Trainer:
         Raises:
             CheckpointError: there was a training, and no checkpoint of it is whole; or the newest
                 one is none of this training, or what it needs of earlier epochs is not there.
+                Nothing in the folder has changed then.
         """
         if (loaded := self.run.load_newest_checkpoint()) is None:
             self.run.require_untrained()
@@ -192,6 +186,11 @@ class Trainer:
             self.optimizer.t = self.step
             if self.config.schedule == "plateau":
                 self.plateau.resume(**state["plateau"])
+            if self.position and self.position > (count := self.task.num_batches(self.epoch)):
+                raise CheckpointError(
+                    f"{where} is of batch {self.position} of an epoch of {count}; take the whole "
+                    "folder from a copy of the run"
+                )
             self.run.require_epochs(epochs_needed(self.config, self.epoch, self.best))
             prune(self.run, self.config, self.task.score)
         self.run.log.forget_after(self.step, self.epoch)

@@ -84,6 +84,6 @@ def test_what_cannot_be_multiplied_is_refused(shim):
         matmul(x, long)
     with pytest.raises(TypeError, match="float32 and float64"):
         matmul(x, wide)
-    one_of = "choose one of float32, tf32, bfloat16, float16"
+    one_of = "choose 'float32', 'tf32', 'bfloat16' or 'float16'"
     with pytest.raises(ValueError, match=one_of), matmul_precision("half"):
         pass

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from minitransformer.commands.train import _toml
 from minitransformer.tasks.splits import ParallelData
 from minitransformer.training.recipe import Recipe, RecipeError, settings
 
@@ -29,7 +28,7 @@ def test_what_is_printed_is_read_back_as_the_same_recipe(values):
     recipe = Recipe.load("toy")
     for name, value in values.items():
         recipe = recipe.with_value(name, value)
-    printed = _toml(recipe)
+    printed = recipe.as_toml()
     assert printed.isascii()  # so that no terminal and no editor changes it
     assert Recipe.from_dict(tomllib.loads(printed)) == recipe
     assert sum(map(len, tomllib.loads(printed).values())) == len(settings())
@@ -38,4 +37,4 @@ def test_what_is_printed_is_read_back_as_the_same_recipe(values):
 def test_a_path_that_is_no_unicode_is_refused_by_name():
     recipe = Recipe().with_value("train_source", "caf\udce9.de")
     with pytest.raises(RecipeError, match=r"train_source='caf.*' is no Unicode"):
-        _toml(recipe)
+        recipe.as_toml()

@@ -6,6 +6,7 @@ from tiny_translator import captions
 import minitransformer
 from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
+from minitransformer.core.errors import listed
 from minitransformer.data.text.toy import SIZES
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.arrays import model_arrays
@@ -97,9 +98,9 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
 @pytest.mark.parametrize(
     ("corpus", "problem"),
     [
-        ("files", "there is no split 'tests'; choose one of train, validation"),
-        ("toy", f"the toy corpus has no split 'tests'; choose one of {', '.join(SIZES)}"),
-        ("multi30k", "Multi30k has no split 'tests'; choose one of train, validation, test_2016_"),
+        ("files", "split='tests'; choose 'train' or 'validation'"),
+        ("toy", f"split='tests'; choose {listed(SIZES)}"),
+        ("multi30k", "split='tests'; choose 'train', 'validation', 'test_2016_"),
     ],
 )
 def test_a_split_that_the_corpus_lacks_is_an_error(run_copy, corpus, problem, capsys, monkeypatch):

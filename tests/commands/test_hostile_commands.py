@@ -12,7 +12,6 @@ from tiny_run import config_for
 from tiny_translator import train_once, write_recipe
 
 from minitransformer.commands.cli import main
-from minitransformer.commands.train import _toml
 from minitransformer.tasks.translation import longest_side
 from minitransformer.training.recipe import Recipe, settings
 
@@ -126,5 +125,5 @@ def test_any_numbers_in_a_recipe_are_read_or_refused(tmp_path, fuzz_cases):
             problem = str(error)
         assert "\n" not in problem, seed
         if not problem:
-            said = _toml(recipe)
+            said = recipe.as_toml()
             assert Recipe.from_dict(tomllib.loads(said)) == recipe, seed

@@ -405,7 +405,7 @@ def test_the_end_of_a_training_may_be_interrupted_and_made_up_for(recipe, capsys
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("minitransformer.commands.train.certify", interrupt)
+        patch.setattr("minitransformer.course.own.training.certify", interrupt)
         mine = solution_of_only(Path("own.py"), "relu")
         assert train(recipe, "--own", mine, *SMALL) == 130
     said = capsys.readouterr().err

@@ -221,9 +221,7 @@ def test_a_terminal_sees_a_progress_bar(network, monkeypatch, terminal):
 
 
 def test_an_unknown_split_is_refused_with_the_known_ones():
-    with pytest.raises(
-        ValueError, match="no split 'val'; choose one of train, validation, test_2016"
-    ):
+    with pytest.raises(ValueError, match="split='val'; choose 'train', 'validation', 'test_2016"):
         load_multi30k("val")
 
 

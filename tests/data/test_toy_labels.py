@@ -139,7 +139,7 @@ def test_the_same_words_have_other_cases_in_other_sentences(labelled):
 
 
 def test_a_kind_of_labels_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="labels='gender'; the toy corpus has 'part-of-speech', "):
+    with pytest.raises(ValueError, match="labels='gender'; choose 'part-of-speech', "):
         labelled_toy_corpus("gender")
 
 

@@ -15,7 +15,6 @@ from minitransformer.evaluation.plots import (
     ATTENTION_COLOURS,
     attention_map,
     learning_rate,
-    positional_encodings,
 )
 from minitransformer.tasks.language_modelling import LanguageModelling
 from minitransformer.tasks.translation import Translation
@@ -259,25 +258,12 @@ def test_the_learning_rate_is_drawn_over_the_steps():
     assert axes.get_xlabel() == "step"
 
 
-def test_positional_encodings_are_drawn_with_zero_in_the_middle_of_the_colours(device):
-    encodings = np.array([[0.5, -0.25], [0.25, -2.0], [0.0, 1.0]])
-    figure = positional_encodings(device.asarray(encodings))
-    (axes,) = panels(figure)
-    np.testing.assert_array_equal(shown(axes), encodings)
-    assert axes.images[0].get_clim() == (-2, 2)
-    assert axes.get_ylim() == (2.5, -0.5)  # position 0 on top
-    assert axes.get_xlabel() == "dimension of the encoding"
-    assert axes.get_ylabel() == "position (tokens)"
-    assert figure.axes[-1].get_ylabel() == "value"
-
-
 @pytest.mark.parametrize(
     "draw",
     [
         lambda path: attention_map(WEIGHTS, SOURCE, TARGET, path),
         lambda path: loss_curves(METRICS, path),
         lambda path: learning_rate(METRICS, path),
-        lambda path: positional_encodings(np.eye(3), path),
     ],
 )
 def test_a_path_gets_a_png_in_print_resolution(draw, tmp_path):

@@ -13,7 +13,7 @@ from minitransformer.core.regular_file import written_whole
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
-from minitransformer.models.config import ModelConfig, require_count
+from minitransformer.models.config import ModelConfig
 from minitransformer.models.model import Model
 from minitransformer.models.registry import KINDS
 from minitransformer.tasks.settings import Data
@@ -40,10 +40,6 @@ class DigitsConfig(ModelConfig):
 
     def num_parameters(self):
         return 64 * self.hidden + self.hidden + (self.hidden + 1) * self.num_digits
-
-    def __post_init__(self):
-        super().__post_init__()
-        require_count("num_digits", self.num_digits)
 
 
 class Digits(Model):
@@ -152,7 +148,7 @@ class TellingDigits(Task):
         return drawn(recipe.data.per_digit), drawn(2)
 
     @classmethod
-    def keep(cls, examples, recipe):
+    def keep(cls, recipe, examples, validation):
         return {"mean": examples[0].mean(axis=0)}
 
     @classmethod

@@ -46,7 +46,7 @@ def test_a_text_longer_than_the_context_is_refused():
         (dict(num_heads=3), "d_model=8 is not divisible by num_heads=3; choose 6 or 9"),
         (dict(norm="none"), "norm='none'; choose 'post' or 'pre'"),
         (dict(epsilon=0), "epsilon=0 must be > 0"),
-        (dict(num_layers=0), "num_layers=0 must be a whole number"),
+        (dict(num_layers=0), "num_layers=0 must be > 0"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(field, message):

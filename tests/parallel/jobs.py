@@ -10,7 +10,6 @@ from pathlib import Path
 from tiny_run import record, tiny_recipe
 from waiting import HANGS, until
 
-from minitransformer.commands.train import _toml
 from minitransformer.runs.run_folder import RunFolder
 
 JOB = Path(__file__).with_name("job.py")
@@ -24,7 +23,8 @@ MPIEXEC = shutil.which(
 def written(folder, **changes):
     """A file in ``folder`` with the recipe of tiny_recipe, with four shards."""
     path = folder / "tiny.toml"
-    path.write_text(_toml(tiny_recipe(folder / "corpus", **{"shards": 4} | changes)))
+    recipe = tiny_recipe(folder / "corpus", **{"shards": 4} | changes)
+    path.write_text(recipe.as_toml())
     return path
 
 

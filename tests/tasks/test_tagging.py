@@ -3,13 +3,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
+from tiny_run import AlwaysSays, record, tiny_recipe_of, tiny_trainer, trained
 
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
 from minitransformer.runs.checkpoint.file import load_checkpoint
-from minitransformer.tasks.tagging import Tagging
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.tagging import Tagging, TaggingData
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 
@@ -27,7 +28,7 @@ def recipe_for(folder, content=WORDS, **changes):
 
 def task_of(recipe, out=None):
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
-    vocabulary = Vocabulary.train(Tagging.texts(examples), 40)
+    vocabulary = Vocabulary.train(Tagging.texts(examples, validation), 40)
     return Tagging(
         recipe, {"vocabulary": vocabulary}, examples, validation, Progress(out or io.StringIO())
     )
@@ -135,8 +136,10 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
 
 def test_a_vocabulary_is_learned_from_sentences_as_people_write_them(tmp_path):
     for content in (WORDS, WHOLE):
-        examples, _ = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
-        assert Tagging.texts(examples)[0] == "the dog runs."
+        both = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+        assert Tagging.texts(*both)[0] == "the dog runs."
+    # Of words, although no sentence of several words to train on has its labels.
+    assert Tagging.texts([("a .", ""), ("no", "X")], [("a dog", "D N")]) == ["a.", "no"]
 
 
 def test_a_label_of_the_validation_alone_is_a_label(tmp_path):
@@ -180,7 +183,6 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
             "no languages, which is for translation, lang.*ing; leave",
         ),
         (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
-        (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
         (dict(unit="characters"), RecipeError, "unit, which is for language modelling, masked"),
         (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
         (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
@@ -192,9 +194,24 @@ def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_pat
         Tagging.require_sense(recipe_for(tmp_path, **changes))
 
 
+def test_the_choice_of_toy_labels_is_refused_beside_a_file(tmp_path):
+    recipe = recipe_for(tmp_path, labels="case")
+    said = "labels='case' is for corpus='toy', and here it is 'labelled'; leave out labels"
+    with pytest.raises(RecipeError, match=said):
+        tiny_trainer(recipe, tmp_path / "run")
+
+
+def test_a_run_that_an_older_release_has_begun_so_goes_on(tmp_path, monkeypatch):
+    recipe = recipe_for(tmp_path, labels="case", epochs=1)
+    with monkeypatch.context() as older:
+        older.setattr(TaggingData, "require_used", lambda data: None)
+        tiny_trainer(recipe, tmp_path / "run").save()
+    trained(Recipe.of_run(RunFolder(tmp_path / "run")), tmp_path / "run")
+
+
 def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
     recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
-    with pytest.raises(ValueError, match="labels='gender'; the toy"):
+    with pytest.raises(ValueError, match="labels='gender'; choose 'part-of-speech'"):
         Tagging.read(recipe, Progress(io.StringIO()))
 
 
@@ -207,14 +224,14 @@ def test_a_file_with_too_little_in_it_is_refused(content, tmp_path):
 def test_characters_are_refused_whoever_brings_them(tmp_path):
     recipe = recipe_for(tmp_path)
     examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
-    vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
+    vocabulary = CharacterVocabulary.train(Tagging.texts(examples, validation))
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
         Tagging(recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO()))
 
 
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
 def test_a_share_that_is_none_is_refused(share, tmp_path):
-    with pytest.raises(RecipeError, match=r"labelled_share=.* must lie in 0 < share <= 1"):
+    with pytest.raises(RecipeError, match=r"labelled_share=.* must be (> 0|1 at most)"):
         recipe_for(tmp_path, labelled_share=share)
 
 

@@ -17,7 +17,6 @@ from minitransformer import CPU
 from minitransformer.cases.case import B, Case
 from minitransformer.cases.models import _model
 from minitransformer.commands.cli import main
-from minitransformer.commands.train import _toml
 from minitransformer.models.registry import new_model
 from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
@@ -42,7 +41,7 @@ def recipe_for(folder=None, **changes):
 
 def train(folder, *more, **changes):
     """The exit status of ``minitransformer train`` by a file, in the folder ``run`` there."""
-    (folder / "digits.toml").write_text(_toml(recipe_for(**changes)))
+    (folder / "digits.toml").write_text(recipe_for(**changes).as_toml())
     return main(["train", str(folder / "digits.toml"), "--run-folder", str(folder / "run"), *more])
 
 
@@ -153,7 +152,7 @@ def test_a_loss_beyond_hope_is_some_times_that_of_guessing(tmp_path):
 
 def test_its_fields_are_options_and_those_of_text_are_refused(capsys):
     recipe = recipe_for(noise=0.25)
-    assert Recipe.from_dict(tomllib.loads(_toml(recipe))) == recipe
+    assert Recipe.from_dict(tomllib.loads(recipe.as_toml())) == recipe
     assert "unit" not in recipe.identity()
     with pytest.raises(
         RecipeError, match=r"vocabulary_size, which is for translation, .*; leave it out"

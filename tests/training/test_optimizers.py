@@ -10,7 +10,7 @@ from optimizers import OF_EACH
 from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
 
 from minitransformer.commands.cli import main
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, listed
 from minitransformer.models.registry import KINDS
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import Plateau
@@ -171,7 +171,7 @@ def test_a_run_of_when_all_optimizers_had_all_settings_is_read_and_bound_as_it_w
 @pytest.mark.parametrize("choice", CHOICES)
 def test_what_is_not_there_is_refused_with_what_is(choice):
     names, _ = CHOICES[choice]
-    with pytest.raises(InputError, match=f"{choice}='lion'; choose one of {', '.join(names)}$"):
+    with pytest.raises(InputError, match=f"{choice}='lion'; choose {listed(names)}$"):
         TrainingConfig(**{choice: "lion"})
 
 

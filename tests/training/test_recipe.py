@@ -130,11 +130,11 @@ def test_a_file_is_read_like_a_recipe_of_the_package(file):
         ("epochs = 3", r"'epochs' is no section; the sections are"),
         ("training = 3", r"'training' is no section; the sections are"),
         ("[model]\npad_id = 3", "there is no field pad_id"),
-        ('[training]\nepochs = "ten"', "epochs='ten' is of type str; give one of type int, such"),
-        ("[training]\nepochs = 2.0", "epochs=2.0 is of type float; give one of type int"),
-        ("[training]\nepochs = true", "epochs=True is of type bool; give one of type int"),
-        ("[model]\ndropout = true", "dropout=True is of type bool; give one of type float"),
-        ("[model]\nnorm = 1", "norm=1 is of type int; give one of type str, such as 'post'"),
+        ('[training]\nepochs = "ten"', "epochs='ten' must be a whole number"),
+        ("[training]\nepochs = 2.0", "epochs=2.0 must be a whole number"),
+        ("[training]\nepochs = true", "epochs=True must be a whole number"),
+        ("[model]\ndropout = true", "dropout=True must be a number"),
+        ("[model]\nnorm = 1", "norm=1 must be text"),
         ("[training]\nepochs = 0", "epochs=0 must be > 0"),
         (
             '[data]\ncorpus = "wmt"',
@@ -333,7 +333,7 @@ def test_a_field_that_does_nothing_for_the_corpus_is_refused(name, field, of, tm
     said = f"{field}='there' is for corpus={of}, and here it is 'toy'; leave out {field}"
     recipe = Recipe.load(name).with_value(field, "there")
     with pytest.raises(RecipeError, match=said):
-        recipe.data.require_sense()
+        recipe.data.require_used()
     arguments = ["train", name, f"--{field.replace('_', '-')}=there", "--run-folder", str(tmp_path)]
     assert status_of(arguments) == 1
     assert f"minitransformer: {field}='/" in capsys.readouterr().err  # a path, by now a whole one
@@ -347,7 +347,7 @@ def test_another_corpus_leaves_out_what_is_for_the_first_alone(file):
     changed = recipe.with_value("corpus", "toy").data
     assert changed == LanguageModellingData("toy", unit="characters", vocabulary_size=8000)
     with pytest.raises(RecipeError, match=r"text='a\.txt' is for corpus='text'"):
-        Recipe.load(file(f'{there}corpus = "toy"')).data.require_sense()
+        Recipe.load(file(f'{there}corpus = "toy"')).data.require_used()
 
 
 OF_ALL_TASKS = {  # what a release before tasks had settings of their own wrote into every run
@@ -394,6 +394,15 @@ def test_another_kind_has_the_settings_of_its_task_and_keeps_what_both_have():
     assert type(changed.data) is LanguageModellingData
     assert (changed.data.corpus, changed.data.languages) == ("toy", "en-de")
     assert changed.with_value("kind", "transformer").data.max_tokens == 256
+
+
+def test_a_kind_and_a_corpus_of_its_task_are_taken_together(capsys):
+    """Where the corpus of the recipe is none of the task of that kind."""
+    both = {"corpus": "toy", "kind": "transformer"}
+    assert Recipe.load("gpt").with_values(both).data == TranslationData("toy")
+    arguments = ["--kind=transformer", "--corpus=toy", "--batch-tokens=9"]
+    assert status_of(["train", "gpt", *arguments]) == 1
+    assert "raise batch_tokens" in capsys.readouterr().err
 
 
 def test_the_help_has_a_group_for_the_fields_of_each_task(monkeypatch, capsys):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from waiting import HANGS
 
 from minitransformer.core.interrupts import Stopped
+from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.checkpoint.folder import checkpoints
 
 KIT = Path(__file__).parents[1] / "kit"
@@ -119,6 +121,19 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
         assert resumed.step == entry["step"]
         resumed.train()
         assert record(folder) == whole
+
+
+def test_a_checkpoint_beyond_its_epoch_is_refused_and_nothing_has_changed(corpus, tmp_path):
+    recipe = corpus.with_value("save_every", 1000)
+    trainer = tiny_trainer(recipe, tmp_path)
+    for _ in islice(trainer.steps(), 2):
+        pass
+    trainer.step, trainer.position = 1, 99  # its second step would be forgotten
+    trainer.save()
+    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
+    with pytest.raises(CheckpointError, match=r"is of batch 99 of an epoch of \d+; take the whole"):
+        tiny_trainer(recipe, tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_the_toy_corpus_is_split_as_its_grammar_says(monkeypatch):
     monkeypatch.setattr(splits, "toy_corpus", lambda: corpus)  # making it takes seconds
     for split, pairs in corpus.items():
         assert load_split(TranslationData(corpus="toy"), split) == pairs
-    with pytest.raises(ValueError, match="no split 'dev'; choose one of train, test"):
+    with pytest.raises(ValueError, match="split='dev'; choose 'train' or 'test'"):
         load_split(TranslationData(corpus="toy"), "dev")
 
 
@@ -51,7 +51,7 @@ def test_the_toy_corpus_goes_in_both_directions(monkeypatch):
     assert load_split(TranslationData(corpus="toy", languages="en-de"), "train") == [
         ("one", "eins")
     ]
-    with pytest.raises(ValueError, match="languages='fr-en'; the toy corpus has 'de-en' and 'en"):
+    with pytest.raises(ValueError, match="languages='fr-en'; choose 'de-en' or 'en-de'"):
         load_split(TranslationData(corpus="toy", languages="fr-en"), "train")
 
 
@@ -72,7 +72,7 @@ def test_files_are_read_in_pairs(tmp_path):
     data = TranslationData(corpus="files", **paths)
     assert load_split(data, "train") == [("train source", "train target")]
     assert load_split(data, "validation") == [("validation source", "validation target")]
-    with pytest.raises(ValueError, match="no split 'test'; choose one of train, validation"):
+    with pytest.raises(ValueError, match="split='test'; choose 'train' or 'validation'"):
         load_split(data, "test")
 
 

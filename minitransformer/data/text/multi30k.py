@@ -12,7 +12,7 @@ import warnings
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require_one_of
 from minitransformer.core.libraries import library
 from minitransformer.core.terminal import bare
 from minitransformer.data.text.corpus import CorpusError, read_parallel
@@ -96,8 +96,7 @@ def load_multi30k(split, data_dir=None, languages="de-en"):
 
 def _file_names(split, languages):
     """The names of the compressed files of both sides."""
-    if split not in SPLITS:
-        raise InputError(f"Multi30k has no split {split!r}; choose one of {', '.join(SPLITS)}")
+    require_one_of(SPLITS, "split", split)
     source, _, target = languages.partition("-")
     if source == target or not {source, target}.issubset(LANGUAGES):
         raise InputError(

@@ -196,10 +196,11 @@ def _read_array(archive, member_name):
     with archive.open(member_name) as member:
         version = np.lib.format.read_magic(member)
         _require(version == (1, 0), f"{member_name} has version {version} of the .npy format")
-        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(
-            member,
-            max_header_size=1000,  # ours have 118; one of 10,000 can exhaust Python's parser
-        )
+        try:  # ours have 118 bytes; one of 10,000 can exhaust Python's parser
+            header = np.lib.format.read_array_header_1_0(member, max_header_size=1000)
+        except ValueError as error:
+            raise ValueError(f"the header of {member_name} is not that of a plain array") from error
+        shape, fortran_order, dtype = header
         plain = dtype.kind in "biuf" and not fortran_order
         _require(plain, f"{member_name} holds {dtype}, and only plain numbers are read")
         content = member.read()  # to the end, where zipfile compares the checksum

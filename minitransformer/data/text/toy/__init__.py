@@ -20,7 +20,7 @@ import re
 import zlib
 from functools import lru_cache
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import require_one_of
 from minitransformer.data.text.toy.german import NONE
 from minitransformer.data.text.toy.sentences import Writer
 
@@ -57,8 +57,7 @@ def labelled_toy_corpus(kind, seed=0):
     Raises:
         ValueError: there is no such kind.
     """
-    if kind not in LABELS:
-        raise InputError(f"labels={kind!r}; the toy corpus has {', '.join(map(repr, LABELS))}")
+    require_one_of(LABELS, "labels", kind)
     field = kind.replace("-", "_")
     corpus = _made_up(seed, tuple(SIZES.items()))
     return {
