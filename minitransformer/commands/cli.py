@@ -55,10 +55,8 @@ def main(arguments=None):
 def _main(arguments):
     try:
         interrupts.importing_is_over()
-        options = _parse(sys.argv[1:] if arguments is None else arguments)
         processes = all_processes()
-        if processes.count > 1:
-            processes.require_same(**_asked(options))
+        options = _parsed_by_all(sys.argv[1:] if arguments is None else arguments, processes)
         if processes.rank and not options.shared:
             return 0  # the first process does it
         with warnings.catch_warnings():
@@ -172,6 +170,19 @@ def _parse(arguments):
     return options
 
 
+def _parsed_by_all(arguments, processes):
+    """The options, for which all processes are asked alike; of help, too, which ends them."""
+    try:
+        options = _parse(arguments)
+    except SystemExit as end:
+        if processes.count > 1 and not end.code:
+            processes.require_same(**{"the command": "one for help"})
+        raise
+    if processes.count > 1:
+        processes.require_same(**_asked(options))
+    return options
+
+
 def _refuse(rest, parser):
     """End with what the parser of a command did not take, and what may have been meant."""
     named = rest[0].partition("=")[0]
@@ -194,7 +205,7 @@ def _asked(options):
     asked = {"the command": options.command.split()[1]}
     for name, value in vars(options).items():
         if value is not None and name != "command" and not callable(value):
-            is_place = name in places or isinstance(value, Path)
+            is_place = isinstance(value, Path) or (name in places and not isinstance(value, list))
             asked[name] = "given" if is_place else value
     return asked
 

@@ -26,17 +26,31 @@ class ReadableStream:
 
     Attributes:
         bare: that one.
+        name: what an error calls it, as one calls a file by its name: its disk may be full.
     """
 
-    def __init__(self, stream):
-        self.bare = stream
+    def __init__(self, stream, name="standard output"):
+        self.bare, self.name = stream, name
 
     def write(self, text):
-        self.bare.write(readable(text))
+        with self._named():
+            self.bare.write(readable(text))
         return len(text)
 
     def writelines(self, lines):
         self.write("".join(lines))
+
+    def flush(self):
+        with self._named():
+            self.bare.flush()
+
+    @contextmanager
+    def _named(self):
+        try:
+            yield
+        except OSError as error:
+            error.filename = self.name
+            raise
 
     def __getattr__(self, name):
         return getattr(self.bare, name)
@@ -46,7 +60,8 @@ class ReadableStream:
 def readable_streams():
     """Inside, standard output and standard error are readable."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(ReadableStream, before)
+    sys.stdout = ReadableStream(sys.stdout)
+    sys.stderr = ReadableStream(sys.stderr, "standard error")
     try:
         yield
     finally:

@@ -1,6 +1,8 @@
+import errno
 import io
+import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stderr
 
 import pytest
 
@@ -34,6 +36,20 @@ def test_a_stream_gets_readable_text_in_whatever_way_it_is_written():
     stream.writelines([HOSTILE, "\n"])
     print(HOSTILE, file=stream)
     assert stream.getvalue() == f"{ESCAPED}{ESCAPED}\n{ESCAPED}\n"
+
+
+@pytest.mark.parametrize("method", ["write", "flush"])
+def test_a_stream_that_takes_no_more_is_named(method, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(stream := Terminal(), method, full)
+    with (
+        redirect_stderr(stream),
+        readable_streams(),
+        pytest.raises(OSError, match="'standard error'"),
+    ):
+        print("a text", file=sys.stderr, flush=True)
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])

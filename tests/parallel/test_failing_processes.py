@@ -162,6 +162,7 @@ def of_two(first, second):
         ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
         ("train --resume RUN", "recipe is not there in rank 1 on"),
         ("evaluate RUN", "the command is evaluate in rank 1 on"),
+        ("train --help", "the command is one for help in rank 1 on"),
     ],
 )
 def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
@@ -174,6 +175,11 @@ def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
     )
     assert of_two(first, second).count(difference) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_processes_with_two_texts_are_refused(whole):
+    said = of_two(["translate", whole, "bao"], ["translate", whole, "gi"])
+    assert said.count("text is ['gi'] in rank 1 on") == 1
 
 
 @pytest.mark.parametrize(
