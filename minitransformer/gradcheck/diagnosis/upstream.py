@@ -120,7 +120,8 @@ def right_for_another(evidence):
             if other is not None and other.numeric.any() and same(other.numeric, evidence.analytic):
                 return f"it is what it would be for {name} {words}"
     for axis, size in enumerate(evidence.dy.shape):
-        if evidence.dy.ndim == evidence.numeric.ndim and size > 1:
+        # Of two entries reversed a rotation is the one the other way, and nothing runs along them.
+        if evidence.dy.ndim == evidence.numeric.ndim and size > 2:
             other = trial(evidence, dy=np.flip(evidence.dy, axis))
             if other is not None and same(np.flip(other.analytic, axis), evidence.numeric):
                 return (

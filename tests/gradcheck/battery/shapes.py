@@ -283,3 +283,24 @@ PAIRS += [
           "that of a mean"),
     Wrong(TOTAL, {"np.full(shape, dy)": "dy"}, "dx", "shape wrong", "a number for an array"),
 ]
+
+
+def turned(x):
+    """Points in the plane, each turned by its place, as rotary positions are."""
+    c, s = np.cos(np.arange(len(x))), np.sin(np.arange(len(x)))
+    a, b = x.T
+    return np.stack([a * c - b * s, a * s + b * c], -1), (c, s)
+
+
+def turned_backward(dy, cache):
+    c, s = cache
+    a, b = dy.T
+    return np.stack([a * c + b * s, b * c - a * s], -1)
+
+
+TURNED = Right("points turned", turned, turned_backward, normal((4, 2)))
+PAIRS += [
+    TURNED,
+    Wrong(TURNED, {"a * c + b * s, b * c - a * s": "a * c - b * s, b * c + a * s"}, "dx",
+          "sign", "turned the same way as forward"),
+]
