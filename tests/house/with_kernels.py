@@ -1,6 +1,6 @@
 """Runs the tests with each set of kernels that NumPy's OpenBLAS has and this processor can run.
 
-    python tests/house/with_kernels.py [KERNELS ...] [--threads N ...] [--float32]
+    python tests/house/with_kernels.py [KERNELS ...] [--threads N ...] [--float32] [--others N]
 
 OpenBLAS chooses its kernels by the processor, and each set adds up in an order of its own; so does
 each number of threads. What is right with one of them alone is right by chance.
@@ -36,6 +36,9 @@ def main():
         if problem:
             print(f"{name}: passed over, {problem}")
     runs = [name for name, problem in problems.items() if not problem]
+    if options.others:
+        own = taken(os.environ)
+        runs = [name for name in runs if name not in own][: options.others]
     files = files_of_float32() if options.float32 else []
     failed = []
     for kernels in runs:
@@ -54,21 +57,28 @@ def parser():
     parser.add_argument("kernels", nargs="*", metavar="KERNELS", help=f"of {', '.join(KERNELS)}")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="of the BLAS")
     parser.add_argument("--float32", action="store_true", help="only files that compare float32")
+    parser.add_argument("--others", type=int, metavar="N", help="the first N that are not its own")
     return parser
+
+
+def taken(environment):
+    """The kernels that OpenBLAS takes there, and a product of each is right."""
+    command = [sys.executable, "-c", LOOK]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
 def problem_with(name):
     """Why the kernels of this name cannot be tried here; None if they can."""
-    command = [sys.executable, "-c", LOOK]
-    done = subprocess.run(command, env=environment(name, 1), capture_output=True, text=True)
-    if done.returncode < 0:
-        return f"this processor cannot run them (signal {-done.returncode})"
-    if done.returncode:
-        return f"a product of theirs is wrong or fails: {done.stderr.strip()[-200:]}"
-    taken = json.loads(done.stdout)
-    if not taken:
+    try:
+        kernels = taken(environment(name, 1))
+    except subprocess.CalledProcessError as error:
+        if error.returncode < 0:
+            return f"this processor cannot run them (signal {-error.returncode})"
+        return f"a product of theirs is wrong or fails: {error.stderr.strip()[-200:]}"
+    if not kernels:
         return "NumPy's BLAS is no OpenBLAS"
-    others = [kernels for kernels in taken if kernels != name and kernels in KERNELS]
+    others = [other for other in kernels if other != name and other in KERNELS]
     return f"OpenBLAS takes those of {others[0]} instead" if others else None
 
 
