@@ -88,12 +88,12 @@ def test_num_tokens_replaces_the_count_of_this_batch():
     )
 
 
-def test_single_precision_stays_single_precision():
-    (loss, nll), cache = cross_entropy(LOGITS.astype(np.float32), TARGETS, SMOOTHING)
-    dlogits = cross_entropy_backward(np.float32(1), cache)
-    assert loss.dtype == nll.dtype == dlogits.dtype == np.float32
-    (loss, _), cache = cross_entropy(LOGITS.astype(np.float32), TARGETS, num_tokens=np.int64(4))
-    assert loss.dtype == cross_entropy_backward(1.0, cache).dtype == np.float32
+def test_single_precision_stays_single_precision_whatever_numbers_are_given():
+    logits = LOGITS.astype(np.float32)
+    for options in ({}, dict(smoothing=np.float64(0.1)), dict(num_tokens=np.int64(4))):
+        (loss, nll), cache = cross_entropy(logits, TARGETS, **options)
+        dlogits = cross_entropy_backward(np.float32(1), cache)
+        assert loss.dtype == nll.dtype == dlogits.dtype == np.float32
 
 
 @pytest.mark.parametrize("shape", [(2,), (3, 2), (2, 3, V), (6,)])
