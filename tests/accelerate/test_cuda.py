@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from on_device import on
 from strict_cupy import StrictArray, StrictCupy, strict
 
 from minitransformer.accelerate.cuda import launches
@@ -46,13 +47,6 @@ def assert_close(x, reference):
     assert x.dtype == reference.dtype
     size = np.abs(reference).max(initial=0)
     assert np.abs(x - reference).max(initial=0) <= TOLERANCE[reference.dtype] * (size or 1)
-
-
-def on(device, x, dtype):
-    """A copy of an array on ``device``, its floats in ``dtype``; anything else as it is."""
-    if not is_array(x):
-        return x
-    return device.asarray(x.astype(dtype) if x.dtype.kind == "f" else x.copy())
 
 
 def run_pair(device, forward, backward, inputs, dtype=np.float32):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from on_device import on
 
 from minitransformer import Transformer, accelerated
 from minitransformer.accelerate import cpu
@@ -15,7 +16,7 @@ from minitransformer.accelerate.cuda import loss as cuda_loss
 from minitransformer.cases import CASES
 from minitransformer.cases.case import BATCH, LABELS, NOTHING_ALLOWED, SOURCE_MASK, TARGET_MASK
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import CPU, is_array, to_host
+from minitransformer.core.backend import CPU, to_host
 from minitransformer.core.twins import TwinCache
 from minitransformer.layers.attention import (
     multi_head_attention,
@@ -138,15 +139,6 @@ REFUSED = {
     "loss, labels that are floats": (projected_loss, X, E, LABELS.astype(float)),
 }
 both_types = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float", "double"])
-
-
-def on(device, x, dtype):
-    """A copy of an array on ``device``, its floats in ``dtype``; anything else as it is."""
-    if not is_array(x):
-        return x
-    x = x.astype(dtype, copy=True, order="K") if x.dtype == float else x.copy(order="K")
-    x.flags.writeable = False
-    return x if device is CPU else device.asarray(x)
 
 
 def call(row, home, dtype, awake):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from on_device import on
 from strict_cupy import strict
 
 from minitransformer.cases.case import LABELS, SOURCE, TARGET, HostGenerator
@@ -25,13 +26,6 @@ TOLERANCE = 1e-5
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])
-
-
-def on(device, x):
-    """A copy of an array on ``device``, its floats in float32; anything else as it is."""
-    if not is_array(x):
-        return x
-    return device.asarray(x.astype(np.float32) if x.dtype.kind == "f" else x.copy())
 
 
 def batch_on(device):
