@@ -26,11 +26,10 @@ from minitransformer.layers.softmax import softmax_backward
 
 EVERY = CASES + normed.CASES
 LAYERS = [case for case in EVERY if not case.name.startswith("model,")]
-COMPARED = [case for case in PARITY if case.name != "model, convolution"]  # but for its layers
 TOLERANCE = 1e-5  # of float32, relative to the largest entry
 every_case = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
-in_torch = pytest.mark.parametrize("case", COMPARED, ids=lambda case: case.name)
+in_torch = pytest.mark.parametrize("case", PARITY, ids=lambda case: case.name)
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12)
 
 
@@ -86,8 +85,8 @@ def nothing_is_dropped(monkeypatch):
 @pytest.mark.parametrize(
     ("case", "dtype", "tolerance"),
     [
-        *((case, "float64", 1e-6 if case in TRAININGS else 1e-10) for case in COMPARED),
-        *((case, "float32", 1e-4) for case in COMPARED if case in LAYERS),
+        *((case, "float64", 1e-6 if case in TRAININGS else 1e-10) for case in PARITY),
+        *((case, "float32", 1e-4) for case in PARITY if case in LAYERS),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
@@ -108,7 +107,7 @@ def test_the_stored_results_are_what_torch_computes_today(case):
 
 def test_what_is_to_be_stored_is_and_nothing_else():
     with np.load(VECTORS, allow_pickle=False) as vectors:
-        assert set(vectors) == {case.name for case in COMPARED}, STORE
+        assert set(vectors) == {case.name for case in PARITY}, STORE
 
 
 @pytest.mark.parametrize("entry", ZipFile(VECTORS).infolist(), ids=lambda entry: entry.filename)
