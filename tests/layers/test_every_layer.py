@@ -20,7 +20,9 @@ from strict_cupy import strict
 import minitransformer.layers
 import minitransformer.loss
 from minitransformer.cases import CASES, layers, models
+from minitransformer.cases import case as cases
 from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.gradcheck.modules import _replaced_gradients, module_pair
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.softmax import softmax_backward
 
@@ -71,14 +73,27 @@ def test_the_gradient_of_a_sum_of_two_losses_is_the_sum_of_the_gradients(case):
             assert_close(together, first + second)
 
 
+@every_case
+def test_backward_adds_to_the_gradients_of_parameters_and_replaces_none(case, monkeypatch):
+    modules = []
+
+    def noted(module, inputs):
+        modules.append((module, inputs))
+        return module_pair(module, inputs)
+
+    monkeypatch.setattr(cases, "module_pair", noted)
+    case.build(np.random.default_rng(0))
+    assert [_replaced_gradients(*module) for module in modules] == [[]] * len(modules)
+
+
 # PyTorch
 
 
 @pytest.fixture
 def nothing_is_dropped(monkeypatch):
     """Torch would drop something else."""
-    for cases in (layers, models):
-        monkeypatch.setattr(cases, "HostGenerator", lambda xp: None)
+    for those in (layers, models):
+        monkeypatch.setattr(those, "HostGenerator", lambda xp: None)
 
 
 @pytest.mark.usefixtures("nothing_is_dropped")
