@@ -437,7 +437,7 @@ source_of(
 # This proves that the backward belongs to the forward, and not that the forward is wired rightly: the wrong
 # model of section 1, with a backward to match, would pass. For the wiring there are other tests: section 1's,
 # who influences whom; section 3's lines beside the plan; and in the package a comparison with PyTorch's own
-# layers (`tests/layers/test_torch_parity.py`).
+# layers (`tests/layers/test_every_layer.py`).
 #
 # The embedding, where three gradients meet, comes first:
 

@@ -79,9 +79,24 @@ staging.uploaded = lambda batch, device: uploaded(batch, Device(device.name, dev
 @pytest.mark.parametrize(
     ("program", "where", "which", "says"),
     [
-        (WRONG_SIGN, "accelerate/test_cuda.py", "every_layer and layer_norm", "assert_close"),
-        (SOME_DO_NOT_WAIT, "accelerate/test_cuda.py", "every_layer and layer_norm", "never reach"),
-        (ARRAY_OF_THE_HOST, "core/test_devices.py", "numpy and cuda-attention", "numpy.ndarray"),
+        (
+            WRONG_SIGN,
+            "accelerate/test_every_twin.py",
+            "layer_made and cuda-layer_norm",
+            "Not equal to tolerance",
+        ),
+        (
+            SOME_DO_NOT_WAIT,
+            "accelerate/test_every_twin.py",
+            "layer_made and cuda-layer_norm",
+            "never reach",
+        ),
+        (
+            ARRAY_OF_THE_HOST,
+            "layers/test_every_layer.py",
+            "numpy and cuda-attention",
+            "numpy.ndarray",
+        ),
         (ELSEWHERE, "core/test_several_gpus.py", "numpy", "current device (1)"),
     ],
     ids=[

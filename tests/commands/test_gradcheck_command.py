@@ -32,7 +32,7 @@ def pair(tmp_path):
 
 
 def test_gradcheck_prints_a_row_for_each_case_of_the_table(monkeypatch, capsys):
-    cases = CASES[::8]  # all of them run where there is no library but NumPy
+    cases = CASES[::8]  # test_every_layer.py checks all of them
     monkeypatch.setattr(gradcheck, "CASES", cases)
     assert main(["gradcheck"]) == 0
     lines = capsys.readouterr().out.splitlines()

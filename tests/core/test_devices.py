@@ -1,4 +1,4 @@
-"""Every layer and whole training steps in float32: each device gives what NumPy gives.
+"""Whole training steps in float32: each device gives what NumPy gives.
 
 On the stand-in for CuPy they also show what would only make a GPU slow: float64 temporaries,
 waiting for the device, copies from the host.
@@ -6,12 +6,11 @@ waiting for the device, copies from the host.
 
 from dataclasses import replace
 
-import normed
 import numpy as np
 import pytest
+from on_device import on
 from strict_cupy import strict
 
-from minitransformer.cases import CASES
 from minitransformer.cases.case import LABELS, SOURCE, TARGET, HostGenerator
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
@@ -25,30 +24,8 @@ from minitransformer.optim.adam import Adam
 STAND_IN = Device("stand-in", strict)
 TOLERANCE = 1e-5
 
-LAYERS = [case for case in CASES if not case.name.startswith("model,")] + normed.CASES
-every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])
-
-
-def on(device, x):
-    """A copy of an array on ``device``, its floats in float32; anything else as it is."""
-    if not is_array(x):
-        return x
-    return device.asarray(x.astype(np.float32) if x.dtype.kind == "f" else x.copy())
-
-
-def run_layer(case, device, hand_over=on):
-    """Inputs by name, y, and gradients by name of a layer on ``device``."""
-    forward, backward, inputs, names = case.build(np.random.default_rng(0))
-    inputs = [hand_over(device, x) for x in inputs]
-    y, cache = forward(*inputs)
-    dy = np.asarray(np.random.default_rng(1).standard_normal(y.shape))
-    gradients = backward(hand_over(device, dy), cache)
-    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    gradients = zip(names, gradients, strict=False)  # those of masks and ids may be left off
-    gradients = {name: gradient for name, gradient in gradients if gradient is not None}
-    return dict(zip(names, inputs, strict=True)), y, gradients
 
 
 def batch_on(device):
@@ -87,38 +64,6 @@ def arrays_in(value):
     elif isinstance(value, tuple | list):
         for item in value:
             yield from arrays_in(item)
-
-
-@every_layer
-def test_a_layer_gives_what_it_gives_on_numpy(case, device):
-    inputs, y, gradients = run_layer(case, device)
-    _, y_cpu, gradients_cpu = run_layer(case, CPU)
-    floats = {name for name, x in inputs.items() if is_array(x) and x.dtype.kind == "f"}
-    assert set(gradients) == floats
-    assert relative_error(y, y_cpu) <= TOLERANCE
-    for name, gradient in gradients.items():
-        assert gradient.shape == inputs[name].shape
-        assert relative_error(gradient, gradients_cpu[name]) <= TOLERANCE, name
-    for result in (y, *gradients.values()):
-        assert result.dtype == np.float32
-        assert array_namespace(result) is device.xp
-
-
-@every_layer
-def test_a_layer_never_writes_to_what_it_is_given(case, device):
-    given = []
-
-    def hand_over(device, x):
-        x = on(device, x)
-        if is_array(x):
-            given.append((x, to_host(x).copy()))
-            if device is CPU:
-                x.flags.writeable = False  # then the traceback shows who writes
-        return x
-
-    run_layer(case, device, hand_over)
-    for x, before in given:
-        assert np.array_equal(to_host(x), before)
 
 
 @both_norms

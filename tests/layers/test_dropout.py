@@ -1,10 +1,20 @@
+"""What is dropped, alone and within other layers, and what is left as it is."""
+
+import math
+
 import numpy as np
 import pytest
 
+from minitransformer.layers.attention import MultiHeadAttention, scaled_dot_product_attention
 from minitransformer.layers.dropout import dropout, dropout_backward
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.residual import ResidualConnection, residual
+from minitransformer.layers.restricted_attention import restricted_attention
 
 P = 0.3
 ONES = np.ones((200, 500))
+RNG = np.random.default_rng(0)
+X, H = RNG.standard_normal((2, 3, 4, 6))
 
 
 def test_about_the_asked_share_is_dropped_and_the_mean_is_kept():
@@ -42,7 +52,12 @@ def test_inference_and_a_probability_of_0_change_nothing(p, rng):
 
 
 def test_nothing_is_dropped_unless_asked_for():
-    assert dropout(ONES, rng=np.random.default_rng(0))[0] is ONES
+    assert dropout(ONES, rng=RNG)[0] is ONES
+    np.testing.assert_array_equal(residual(X, H, rng=RNG)[0], X + H)
+    np.testing.assert_array_equal(ResidualConnection(6, norm="pre").leave(X, H, RNG)[0], X + H)
+    attention = MultiHeadAttention(6, 3, RNG)
+    plain, _ = attention.forward(X, X, X)
+    np.testing.assert_array_equal(attention.forward(X, X, X, rng=RNG)[0], plain)
 
 
 def test_the_same_state_gives_the_same_mask_in_either_precision():
@@ -52,8 +67,43 @@ def test_the_same_state_gives_the_same_mask_in_either_precision():
     np.testing.assert_array_equal(single == 0, double == 0)
 
 
-@pytest.mark.parametrize("p", [1, 1.5, -0.1, float("nan")])
-@pytest.mark.parametrize("rng", [None, np.random.default_rng(0)])
-def test_a_probability_outside_0_to_1_is_refused_even_at_inference(p, rng):
-    with pytest.raises(ValueError, match=rf"probability p={p} must lie in 0 <= p < 1"):
-        dropout(ONES, p, rng)
+# Within other layers
+
+
+def test_a_residual_connection_drops_only_what_the_sublayer_returned():
+    z, _ = residual(X, H, 0.5, np.random.default_rng(1))
+    dropped = z == X
+    assert 0 < dropped.mean() < 1
+    np.testing.assert_allclose(z[~dropped], (X + 2 * H)[~dropped], rtol=1e-14)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_way_out_of_a_sublayer_drops_with_its_own_probability(norm):
+    connection = ResidualConnection(6, norm=norm, p=0.5).to(dtype=np.float64)
+    connection.norm.gamma.data[:] = RNG.uniform(0.5, 1.5, 6)
+    y, _ = connection.leave(X, H, np.random.default_rng(1))
+    z, _ = residual(X, H, 0.5, np.random.default_rng(1))
+    np.testing.assert_array_equal(y, z if norm == "pre" else connection.norm.forward(z)[0])
+
+
+def test_a_feed_forward_network_drops_inner_activations_and_not_outputs():
+    layer = FeedForward(4, 1, RNG, p=0.5)
+    layer.b_1.data[:] = 100  # the one inner unit is alive at every position
+    x = RNG.standard_normal((50, 4))
+    y, _ = layer.forward(x, np.random.default_rng(1))
+    alive = y.any(axis=-1)
+    assert 0 < alive.mean() < 1
+    np.testing.assert_allclose(y[alive], 2 * layer.forward(x)[0][alive], rtol=1e-5)
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_dropout_of_attention_weights_keeps_their_scale(restricted):
+    """With all values 1 each output is the sum of its row of weights after dropout."""
+    ones = np.ones((1, 4000, 2) if restricted else (1, 1, 4000, 6))
+    zeros = 0 * ones
+    if restricted:
+        y, _ = restricted_attention(zeros, zeros, ones, 1, 3, p=0.5, rng=RNG)
+    else:
+        y, _ = scaled_dot_product_attention(zeros, zeros, ones, None, 0.5, RNG)
+    assert y.std() > 0
+    assert abs(y.mean() - 1) < 4 * y.std() / math.sqrt(4000)

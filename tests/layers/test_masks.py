@@ -25,12 +25,3 @@ def test_a_position_may_look_at_itself_and_back_but_not_ahead():
     np.testing.assert_array_equal(
         mask[0, 0], [[True, False, False], [True, True, False], [True, True, True]]
     )
-
-
-def test_masks_combine_by_and():
-    mask = causal_mask(IDS) & padding_mask(IDS)
-    assert mask.shape == (2, 1, 3, 3)
-    for b in range(2):
-        for t in range(3):
-            for s in range(3):
-                assert mask[b, 0, t, s] == (s <= t and IDS[b, s] != 0)

@@ -23,14 +23,6 @@ def test_the_loss_is_the_mean_over_real_tokens_of_minus_the_log_of_their_share()
     assert math.isclose(nll, expected, rel_tol=1e-13)
 
 
-def test_smoothing_mixes_in_the_mean_over_all_words():
-    log_p = LOGITS - np.log(np.exp(LOGITS).sum(axis=-1, keepdims=True))
-    real = TARGETS != 0
-    (loss, nll), _ = cross_entropy(LOGITS, TARGETS, SMOOTHING)
-    expected = 0.9 * nll - 0.1 * log_p[real].mean()
-    assert math.isclose(loss, expected, rel_tol=1e-13)
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("height", [0.0, -5.0, 1e4])
 def test_equal_logits_cost_log_v_whatever_the_smoothing(smoothing, height):
@@ -70,17 +62,6 @@ def test_a_vocabulary_of_one_word_can_be_smoothed():
     np.testing.assert_allclose(cross_entropy_backward(1.0, cache), 0, atol=1e-16)
 
 
-def test_logits_at_padding_change_nothing_and_get_no_gradient():
-    other = LOGITS.copy()
-    other[1, 1:] = 1000 * RNG.standard_normal((2, V))
-    expected, cache = cross_entropy(LOGITS, TARGETS, SMOOTHING)
-    changed, other_cache = cross_entropy(other, TARGETS, SMOOTHING)
-    assert changed == expected
-    dlogits = cross_entropy_backward(1.0, cache)
-    np.testing.assert_array_equal(cross_entropy_backward(1.0, other_cache), dlogits)
-    np.testing.assert_array_equal(dlogits.any(axis=-1), TARGETS != 0)
-
-
 def test_any_id_can_stand_for_padding():
     targets = np.where(TARGETS == 0, 1, TARGETS)
     assert cross_entropy(LOGITS, targets, pad_id=1)[0] == cross_entropy(LOGITS, TARGETS)[0]
@@ -107,19 +88,12 @@ def test_num_tokens_replaces_the_count_of_this_batch():
     )
 
 
-def test_scaling_the_loss_scales_its_gradient():
-    _, cache = cross_entropy(LOGITS, TARGETS, SMOOTHING)
-    np.testing.assert_allclose(
-        cross_entropy_backward(-8.0, cache), -8 * cross_entropy_backward(1.0, cache), rtol=1e-14
-    )
-
-
-def test_single_precision_stays_single_precision():
-    (loss, nll), cache = cross_entropy(LOGITS.astype(np.float32), TARGETS, SMOOTHING)
-    dlogits = cross_entropy_backward(np.float32(1), cache)
-    assert loss.dtype == nll.dtype == dlogits.dtype == np.float32
-    (loss, _), cache = cross_entropy(LOGITS.astype(np.float32), TARGETS, num_tokens=np.int64(4))
-    assert loss.dtype == cross_entropy_backward(1.0, cache).dtype == np.float32
+def test_single_precision_stays_single_precision_whatever_numbers_are_given():
+    logits = LOGITS.astype(np.float32)
+    for options in ({}, dict(smoothing=np.float64(0.1)), dict(num_tokens=np.int64(4))):
+        (loss, nll), cache = cross_entropy(logits, TARGETS, **options)
+        dlogits = cross_entropy_backward(np.float32(1), cache)
+        assert loss.dtype == nll.dtype == dlogits.dtype == np.float32
 
 
 @pytest.mark.parametrize("shape", [(2,), (3, 2), (2, 3, V), (6,)])

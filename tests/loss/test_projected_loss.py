@@ -62,21 +62,6 @@ def test_of_two_passes_it_is_their_mean_and_their_distance(options):
     close(dweight, np.einsum("btv,btd->vd", dlogits, X))
 
 
-@pytest.mark.parametrize("kappa", [0.0, 2.0])
-def test_shards_add_up_to_the_batch_when_told_how_many_tokens_it_has(kappa):
-    passes = X.reshape(2, B, T, D) if kappa else X[None, :B]
-    num_tokens = int((LABELS != 0).sum())
-
-    def of(rows):
-        x = passes[:, rows].reshape(-1, T, D)
-        losses, cache = projected_loss(x, WEIGHT, LABELS[rows], 0.1, kappa, num_tokens=num_tokens)
-        return np.array(losses), projected_loss_backward(1.0, cache)[1]
-
-    (whole, dwhole), first, second = of(slice(None)), of(slice(0, 1)), of(slice(1, None))
-    close(first[0] + second[0], whole)
-    close(first[1] + second[1], dwhole)
-
-
 # The loss of a whole model
 
 

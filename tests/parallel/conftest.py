@@ -11,7 +11,8 @@ from waiting import HANGS
 
 
 def pytest_collection_modifyitems(items):
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    here = Path(__file__).parent
+    ours = [item for item in items if item.path.parent == here]
     ours = [item for item in ours if item.path.stem != "test_watcher"]
     if ours and (missing := what_is_missing()):
         for item in ours:

@@ -1,0 +1,67 @@
+"""What new layers begin with: scales that keep the size of what passes, biases of zero, float32."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.embedding import Embedding, embedding_weight
+from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.layers.linear import Linear, glorot_uniform
+from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.recurrence import hidden_weight
+
+RNG = np.random.default_rng(0)
+
+
+def test_first_weights_are_uniform_within_the_limit_of_glorot():
+    weight = glorot_uniform((300, 500), np.random.default_rng(1))
+    limit = math.sqrt(6 / 800)
+    assert weight.dtype == np.float32
+    assert 0.999 * limit < np.abs(weight).max() <= limit
+    assert abs(weight.var() * 3 / limit**2 - 1) < 0.01  # variance of the uniform: limit² / 3
+
+
+def test_new_biases_are_zero_and_a_new_norm_only_normalises():
+    feed_forward, norm = FeedForward(4, 7, RNG), LayerNorm(6)
+    biases = Linear(4, 5, RNG).bias, feed_forward.b_1, feed_forward.b_2, norm.beta
+    for bias in biases:
+        np.testing.assert_array_equal(bias.data, 0)
+    np.testing.assert_array_equal(norm.gamma.data, 1)
+    assert [bias.data.shape for bias in biases] == [(5,), (7,), (4,), (6,)]
+    parameters = [*biases, norm.gamma, *feed_forward.parameters()]
+    assert {parameter.data.dtype for parameter in parameters} == {np.dtype(np.float32)}
+
+
+def test_embedded_tokens_start_with_variance_1():
+    layer = Embedding(embedding_weight(1000, 64, np.random.default_rng(1)))
+    x, _ = layer.forward(np.arange(1000))
+    assert layer.weight.data.dtype == np.float32
+    assert abs(x.mean()) < 4 / np.sqrt(x.size)
+    assert abs(x.var() - 1) < 4 * np.sqrt(2 / x.size)
+
+
+def test_at_first_positions_are_as_large_as_words():
+    words, _ = Embedding(embedding_weight(200, 64, RNG)).forward(np.arange(200))
+    assert LearnedPositions(200, 64, RNG).table.data.std() == pytest.approx(words.std(), rel=0.03)
+
+
+def test_outputs_of_a_new_convolution_have_the_variance_of_its_inputs():
+    layer = Convolution1d(64, 64, 5, np.random.default_rng(1))
+    y, _ = layer.forward(np.random.default_rng(2).standard_normal((4, 200, 64)))
+    assert 0.9 < y[:, 5:-5].var() < 1.1
+
+
+def test_what_comes_from_the_state_keeps_its_length_in_every_gate():
+    weight = hidden_weight(32, 3, np.random.default_rng(5))
+    assert weight.dtype == np.float32
+    for gate in np.split(weight.astype(np.float64), 3, axis=1):
+        np.testing.assert_allclose(gate.T @ gate, np.eye(32), atol=1e-6)
+
+
+def test_the_forget_gate_of_an_lstm_is_open_at_first():
+    bias = LSTM(4, 3, np.random.default_rng(6)).bias.data
+    np.testing.assert_array_equal(bias.reshape(4, 3).T, np.tile([0, 1, 0, 0], (3, 1)))

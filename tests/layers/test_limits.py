@@ -1,0 +1,118 @@
+"""What single layers give where a formula says little: at its limits, and for unusual inputs."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from minitransformer.layers.attention import merge_heads, split_heads
+from minitransformer.layers.convolution import convolution
+from minitransformer.layers.embedding import check_token_ids, embedding
+from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.layer_norm import LayerNorm, layer_norm
+from minitransformer.layers.positional_encoding import sinusoidal_encoding
+from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.sigmoid import sigmoid
+from minitransformer.layers.softmax import softmax
+
+RNG = np.random.default_rng(0)
+
+
+def test_the_slope_of_a_relu_is_taken_to_be_zero_at_zero():
+    _, cache = relu(np.array([-2.0, 0.0, 3.0]))
+    np.testing.assert_array_equal(relu_backward(np.array([5.0, 5.0, 5.0]), cache), [0, 0, 5])
+
+
+def test_no_number_is_too_large_for_a_sigmoid():
+    y, _ = sigmoid(np.array([-1e30, -1e3, 0, 1e3, 1e30], dtype=np.float32))
+    np.testing.assert_array_equal(y, [0, 0, 0.5, 1, 1])
+
+
+def test_an_open_gate_lets_through_and_a_shut_one_does_not():
+    x = np.array([[3.0, 3.0, 3.0, 1e4, 0.0, -1e4]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of an exponential that overflows
+        y, cache = gated_linear_unit(x)
+    np.testing.assert_array_equal(y, [[3.0, 1.5, 0.0]])
+    dx = gated_linear_unit_backward(np.ones_like(y), cache)
+    np.testing.assert_array_equal(dx, [[1.0, 0.5, 0.0, 0.0, 0.75, 0.0]])
+
+
+def test_large_scores_do_not_overflow_in_a_softmax():
+    x = np.array([[1e4, 0.0, 1e4], [-1e4, -2e4, -1e4], [3e38, 1e38, 0.0]], dtype=np.float32)
+    weights, _ = softmax(x)
+    np.testing.assert_array_equal(weights, [[0.5, 0, 0.5], [0.5, 0, 0.5], [1, 0, 0]])
+
+
+def test_scores_of_minus_infinity_alone_give_zeros_as_a_mask_does():
+    weights, _ = softmax(np.array([[-np.inf, -np.inf], [-np.inf, 7.0]]))
+    np.testing.assert_array_equal(weights, [[0, 0], [0, 1]])
+
+
+def test_a_forbidden_score_counts_as_if_it_were_not_there_however_large():
+    x = np.array([[1.0, 1e4, 2.0]])
+    weights, _ = softmax(x, np.array([True, False, True]))
+    np.testing.assert_allclose(weights[:, [0, 2]], softmax(x[:, [0, 2]])[0], rtol=1e-14)
+
+
+def test_a_constant_row_is_normalised_to_beta():
+    gamma, beta = RNG.uniform(0.5, 1.5, (2, 6))
+    y, _ = layer_norm(np.full((2, 6), 3.0), gamma, beta)
+    np.testing.assert_array_equal(y, [beta, beta])
+
+
+def test_epsilon_is_added_to_the_variance():
+    row = np.array([-2.0, 2.0])  # variance 4
+    y, _ = LayerNorm(2, epsilon=12.0).to(dtype=np.float64).forward(row)
+    np.testing.assert_allclose(y, row / 4, rtol=1e-15)  # √(4 + 12)
+
+
+def test_the_usual_epsilon_is_a_hundred_thousandth():
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # variance 3e-5
+    for y, _ in (
+        layer_norm(row, np.ones(2), np.zeros(2)),
+        LayerNorm(2).to(dtype=np.float64).forward(row),
+    ):
+        np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
+
+
+def test_epsilon_of_a_residual_connection_reaches_its_norm():
+    assert ResidualConnection(6, epsilon=0.25).norm.epsilon == 0.25
+    assert ResidualConnection(6).norm.epsilon == 1e-5
+
+
+def test_a_convolution_of_one_position_is_a_linear_map():
+    x, weight, bias = (RNG.standard_normal(shape) for shape in ((2, 12, 3), (1, 3, 5), (5,)))
+    y, _ = convolution(x, weight, bias)
+    np.testing.assert_allclose(y, x @ weight[0] + bias, rtol=1e-13)
+
+
+@pytest.mark.parametrize("k", [1, 5, 17])
+def test_a_shift_by_k_is_one_rotation_of_each_pair_of_sinusoids_whatever_the_position(k):
+    table = sinusoidal_encoding(50, 8)
+    for i in range(4):
+        angle = k / 10000 ** (2 * i / 8)
+        rotation = np.array(
+            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
+        )
+        pair = table[:, 2 * i : 2 * i + 2]
+        np.testing.assert_allclose(pair[k:], pair[:-k] @ rotation.T, atol=1e-13)
+
+
+def test_merged_heads_lie_in_memory_as_they_did():
+    x = RNG.standard_normal((2, 4, 18))
+    assert merge_heads(split_heads(x, 3)).flags.c_contiguous
+    np.testing.assert_array_equal(merge_heads(split_heads(x, 3)), x)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_the_first_and_the_last_id_are_accepted_in_any_integer_type(dtype):
+    weight = RNG.standard_normal((7, 9))
+    x, _ = embedding(np.array([0, 6], dtype=dtype), weight)
+    np.testing.assert_array_equal(x, 3 * weight[[0, 6]])
+
+
+def test_no_ids_at_all_are_in_range():
+    check_token_ids(np.empty((0, 4), dtype=np.int64), 7)

@@ -1,0 +1,137 @@
+"""What layers refuse, and in which words: a row is (error, words, call)."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minitransformer.layers.additive_attention import additive_attention
+from minitransformer.layers.attention import MultiHeadAttention
+from minitransformer.layers.bidirectional import Bidirectional
+from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.dropout import dropout
+from minitransformer.layers.elman import Elman
+from minitransformer.layers.embedding import embedding
+from minitransformer.layers.gated_linear_unit import gated_linear_unit
+from minitransformer.layers.gru import GRU
+from minitransformer.layers.layer_norm import layer_norm
+from minitransformer.layers.learned_positions import LearnedPositions
+from minitransformer.layers.linear import linear
+from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
+from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+)
+from minitransformer.layers.softmax import softmax
+
+RNG = np.random.default_rng(0)
+X, ROWS = np.zeros((2, 4, 6)), np.zeros((1, 2, 3))
+ATTENTION = MultiHeadAttention(6, 3, RNG)
+RESTRICTED = RestrictedSelfAttention(6, 2, 2, RNG)
+CONVOLUTION = Convolution1d(6, 5, 3, RNG)
+
+
+def does_not_broadcast(mask, scores):
+    return re.escape(f"a mask of shape {mask} does not broadcast to scores of shape {scores}")
+
+
+NO_BOOLEAN = "must be boolean, True where .* its dtype is "
+NAN = float("nan")
+KINDS = Elman, GRU, LSTM
+REFUSED = {
+    "linear, another width": (ValueError, r"\(2, 5\) does not fit a weight of shape \(4, 3\)",
+        lambda: linear(np.ones((2, 5)), np.ones((4, 3)))),
+    "layer_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
+        lambda: layer_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
+    "gated_linear_unit, an odd width": (ValueError,
+        r"\(2, 5\) has no two halves; its last axis must be even",
+        lambda: gated_linear_unit(np.zeros((2, 5)))),
+    "residual, an unknown arrangement": (ValueError, "norm='Pre'; choose 'post' or 'pre'",
+        lambda: ResidualConnection(4, norm="Pre")),
+    **{f"dropout, p={p}, rng={rng}": (ValueError, f"probability p={p} must lie in 0 <= p < 1",
+        partial(dropout, X, p, rng)) for p in (1, 1.5, -0.1, NAN) for rng in (RNG, None)},
+
+    # Ids and positions.
+    **{f"embedding, ids {said}": (ValueError, f"{said}, outside 0 <= id < 7, the size of the",
+        partial(embedding, np.array(ids), np.zeros((7, 9))))
+        for ids, said in (([[1, 7]], "from 1 to 7"), ([[-1, 3]], "from -1 to 3"),
+                          ([[99, -99]], "from -99 to 99"))},
+    **{f"embedding, ids of {dtype}": (TypeError, f"must be integers; their dtype is {dtype}",
+        partial(embedding, np.ones((2, 3), dtype), np.zeros((7, 9))))
+        for dtype in ("float64", "float32", "bool")},
+    "sinusoids, an odd width": (ValueError, "d_model=7 must be even: each sine has a cosine",
+        lambda: sinusoidal_encoding(5, 7)),
+    "sinusoids, a longer sequence": (ValueError, "4 tokens is longer than the 3 .* max_length",
+        lambda: PositionalEncoding(3, 6).forward(X)),
+    "learned_positions, a longer sequence": (ValueError,
+        "4 tokens is longer than the 3 .* larger max_length",
+        lambda: LearnedPositions(3, 6, RNG).forward(X)),
+
+    # Windows, heads and steps.
+    **{f"attention, {h} heads of {d}": (ValueError, f"d_model={d} is not divisible by .*={h}",
+        partial(MultiHeadAttention, d, h, RNG)) for d, h in ((250, 8), (6, 4), (4, 6))},
+    "restricted_attention, a window of nothing": (ValueError, "window=0 must be 1 or more",
+        lambda: restricted_attention(X, X, X, 2, 0)),
+    "restricted_attention, a layer with a window of nothing": (ValueError,
+        "window=0 must be 1 or more",
+        lambda: RestrictedSelfAttention(6, 2, 0, RNG)),
+    "restricted_attention, other keys": (ValueError, r"of one shape; theirs are .* \(2, 3, 6\)",
+        lambda: restricted_attention(X, X[:, 1:], X[:, 1:], 2, 2)),
+    "convolution, a window without a middle": (ValueError,
+        "width=4 has no middle; choose 3 or 5, or causal=True",
+        lambda: Convolution1d(6, 5, 4, RNG)),
+    **{f"convolution, width={width}, dilation={dilation}": (ValueError,
+        f"width={width} and dilation={dilation} must be 1 or",
+        partial(Convolution1d, 6, 5, width, RNG, dilation=dilation, causal=True))
+        for width, dilation in ((0, 1), (3, 0))},
+    "convolution, another width, and not that of its windows": (ValueError,
+        r"\(2, 4, 5\) does not fit a weight of shape \(3, 6, 5\): .* be 6$",
+        lambda: CONVOLUTION.forward(X[..., 1:])),
+    **{f"{name}, no steps": (ValueError,
+        r"a batch of shape \(2, 0\) has no steps; give sequences",
+        partial(layer.forward, X[:, :0]))
+        for kind in KINDS for name, layer in (
+            (kind.__name__, kind(6, 3, RNG)),
+            (f"{kind.__name__}, from the end", kind(6, 3, RNG, reverse=True)),
+            (f"{kind.__name__}, both ways", Bidirectional(kind, 6, 3, RNG)))},
+
+    # Masks.
+    **{f"softmax, a mask of {dtype}": (TypeError, NO_BOOLEAN + dtype,
+        partial(softmax, ROWS, np.ones(ROWS.shape, dtype))) for dtype in ("float32", "int64")},
+    **{f"softmax, a mask of shape {shape}": (ValueError, does_not_broadcast(shape, (1, 2, 3)),
+        partial(softmax, ROWS, np.ones(shape, bool)))
+        for shape in ((2,), (3, 3), (2, 1, 3), (1, 1, 2, 3))},
+    "attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: ATTENTION.forward(X, X, X, np.ones((2, 1, 4, 4)))),
+    "attention, a mask without an axis for heads": (ValueError,
+        does_not_broadcast((2, 4, 4), (2, 3, 4, 4)),
+        lambda: ATTENTION.forward(X, X, X, np.ones((2, 4, 4), bool))),
+    "additive_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: additive_attention(X[..., 1:], X[..., 1:], X, np.zeros(5), np.ones((2, 4, 4)))),
+    "restricted_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: RESTRICTED.forward(X, X, X, np.ones((2, 1, 1, 4)))),
+    "restricted_attention, a mask of pairs of positions": (ValueError,
+        r"\(1, 1, 4, 4\) does not broadcast to .* 1, 1, 4\)",
+        lambda: RESTRICTED.forward(X, X, X, np.ones((1, 1, 4, 4), bool))),
+    "convolution, a mask of numbers": (TypeError, "mask must be boolean",
+        lambda: CONVOLUTION.forward(X, np.ones((2, 4)))),
+    "convolution, a mask for attention": (ValueError,
+        r"mask has shape \(2, 1, 1, 4\); .* one of \(2, 4\)",
+        lambda: CONVOLUTION.forward(X, np.ones((2, 1, 1, 4), bool))),
+    "recurrence, a mask of numbers": (TypeError, "boolean, True at tokens; its dtype is float64",
+        lambda: GRU(6, 3, RNG).forward(X, mask=np.ones((2, 4)))),
+    **{f"recurrence, a mask of shape {shape}": (ValueError,
+        rf"{re.escape(str(shape))}.*needs one of \(2, 4\)",
+        partial(GRU(6, 3, RNG).forward, X, mask=np.ones(shape, bool)))
+        for shape in ((2, 1, 4), (2, 3))},
+}
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_what_makes_no_sense_is_refused(row):
+    error, words, call = REFUSED[row]
+    with pytest.raises(error, match=words):
+        call()
