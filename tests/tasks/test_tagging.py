@@ -3,15 +3,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tiny_run import AlwaysSays, record, tiny_recipe_of, trained
+from tiny_run import AlwaysSays, tiny_recipe_of, trained
 
 from minitransformer.data.text.characters import CharacterVocabulary
-from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
 from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import Recipe, RecipeError
 
 ANIMALS, VERBS = ["dog", "cat", "horse", "cow"], ["runs", "sleeps", "eats", "waits"]
 SENTENCES = [(a, v) for a in ANIMALS for v in VERBS] * 3
@@ -170,38 +168,10 @@ def test_of_a_few_sentences_one_validates(number, tmp_path):
     assert (len(examples), len(validation)) == (number - 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (dict(labelled=""), RecipeError, "corpus='labelled' needs labelled: --labelled FILE"),
-        (
-            dict(languages="en-de"),
-            RecipeError,
-            "no languages, which is for translation, lang.*ing; leave",
-        ),
-        (dict(corpus="multi30k"), RecipeError, "corpus='multi30k'; choose 'toy' or 'labelled'"),
-        (dict(corpus="toy"), RecipeError, "labelled=.* is for corpus='labelled'"),
-        (dict(unit="characters"), RecipeError, "unit, which is for language modelling, masked"),
-        (dict(subword_dropout=0.1), RecipeError, "subword_dropout is for translation; leave"),
-        (dict(batch_tokens=19), RecipeError, "max_length=20 tokens, and a batch has batch_tokens"),
-        (dict(max_length=2), RecipeError, "max_length=2 leaves no room .*; choose 3 or more"),
-    ],
-)
-def test_recipes_that_make_no_sense_are_refused(changes, error, message, tmp_path):
-    with pytest.raises(error, match=message):
-        Tagging.require_sense(recipe_for(tmp_path, **changes))
-
-
 def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
     recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
     with pytest.raises(ValueError, match="labels='gender'; the toy"):
         Tagging.read(recipe, Progress(io.StringIO()))
-
-
-@pytest.mark.parametrize("content", ["", "N\tdogs run\n"])
-def test_a_file_with_too_little_in_it_is_refused(content, tmp_path):
-    with pytest.raises(CorpusError, match=r"has [01] sentences; give more"):
-        Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
 
 
 def test_characters_are_refused_whoever_brings_them(tmp_path):
@@ -210,32 +180,6 @@ def test_characters_are_refused_whoever_brings_them(tmp_path):
     vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
         Tagging(recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO()))
-
-
-@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan")])
-def test_a_share_that_is_none_is_refused(share, tmp_path):
-    with pytest.raises(RecipeError, match=r"labelled_share=.* must lie in 0 < share <= 1"):
-        recipe_for(tmp_path, labelled_share=share)
-
-
-@pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
-@pytest.mark.parametrize("field", [dict(labels="case"), dict(labelled_share=0.5)])
-def test_labels_for_who_learns_from_text_alone_are_refused(kind, field):
-    recipe = Recipe().with_value("kind", kind)
-    ((name, value),) = field.items()
-    with pytest.raises(
-        RecipeError, match=f"a model of kind '{kind}' has no {name}, which is for tagging;"
-    ):
-        recipe.with_value(name, value)
-
-
-@pytest.mark.parametrize("content", [WORDS, WHOLE])
-def test_a_training_learns_and_chooses_the_epoch_of_the_best_accuracy(content, tmp_path):
-    trainer = trained(recipe_for(tmp_path / "corpus", content, epochs=20), tmp_path / "run")
-    entries, _ = record(tmp_path / "run")
-    accuracies = [e["accuracy"] for e in entries if e["kind"] == "validation"]
-    assert accuracies[-1] > 0.9 > accuracies[0]
-    assert trainer.best["accuracy"] == max(accuracies)
 
 
 def test_the_names_of_the_labels_are_bound_to_the_parameters(tmp_path):
