@@ -161,6 +161,24 @@ def test_a_file_with_too_little_in_it_is_refused_and_no_run_is_made(task, conten
     assert not (tmp_path / "run").exists()
 
 
+def contents(batches):
+    return [[x.tobytes() for x in vars(batch).values() if hasattr(x, "dtype")] for batch in batches]
+
+
+@every_task
+def test_each_epoch_and_each_seed_has_batches_of_its_own_and_always_the_same(task, tmp_path):
+    one, other = (
+        tiny_trainer(recipe_of_task(task, tmp_path / "corpus", seed=s), tmp_path / str(s)).task
+        for s in (0, 1)
+    )
+    first, second, again = (contents(one.batches(epoch)) for epoch in (0, 1, 0))
+    assert first == again
+    assert first != second
+    assert first != contents(other.batches(0))
+    for epoch in range(3):
+        assert len(list(one.batches(epoch))) == one.num_batches(epoch)
+
+
 # Validation
 
 

@@ -171,14 +171,6 @@ def test_a_sentence_longer_than_the_context_is_cut_and_keeps_its_symbols(tmp_pat
     assert {(ids[0], ids[-1]) for ids in task.sentences} == {(BOS, EOS)}
 
 
-def test_each_epoch_chooses_anew_and_always_the_same(tmp_path, vocabulary):
-    task = task_of(recipe_for(tmp_path), vocabulary)
-    first, second, again = (rows_of(task.batches(epoch)) for epoch in (0, 1, 0))
-    assert first == again != second
-    for epoch in range(5):
-        assert len(list(task.batches(epoch))) == task.num_batches(epoch)
-
-
 def test_another_seed_chooses_others_to_learn_and_the_same_to_validate(tmp_path, vocabulary):
     one, other = (task_of(recipe_for(tmp_path, seed=seed), vocabulary) for seed in (0, 1))
     assert rows_of(one.batches(0)) != rows_of(other.batches(0))

@@ -4,7 +4,7 @@ import normed
 import numpy as np
 import pytest
 import test_language_modelling
-from tiny_run import tiny_trainer, trained
+from tiny_run import tiny_trainer, trained, with_scores
 
 from minitransformer.models.registry import KINDS
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
@@ -83,9 +83,7 @@ def test_a_trained_model_has_them(recipe, tmp_path):
 
 def test_the_mean_of_epochs_has_the_mean_of_floats_and_the_last_of_others(recipe, tmp_path):
     trainer = tiny_trainer(recipe, tmp_path)
-    scores = iter([9.0, 8.0, 7.0, 6.0])
-    trainer.task.validate = lambda model: {"perplexity": next(scores)}
-    trainer.train()
+    with_scores(trainer, 9.0, 8.0, 7.0, 6.0).train()
     of_epochs = [load_checkpoint(trainer.run.epoch_file(epoch))[0] for epoch in (2, 3)]
     chosen, state = load_checkpoint(trainer.run.model)
     assert state["origin"] == "mean of epochs 2 to 3"

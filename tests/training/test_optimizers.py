@@ -7,7 +7,15 @@ from dataclasses import asdict, fields
 import numpy as np
 import pytest
 from optimizers import OF_EACH
-from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
+from tiny_run import (
+    record,
+    tiny_recipe,
+    tiny_trainer,
+    trained,
+    trained_in_two,
+    with_scores,
+    with_values,
+)
 
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
@@ -22,12 +30,6 @@ from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
 from minitransformer.training.recipe import Recipe, RecipeError, settings
 
 PLATEAU = dict(schedule="plateau", plateau_epochs=1)
-
-
-def with_values(recipe, **values):
-    for name, value in values.items():
-        recipe = recipe.with_value(name, value)
-    return recipe
 
 
 @pytest.fixture(scope="module")
@@ -181,12 +183,6 @@ def test_noam_without_a_width_is_refused():
 
 
 # The plateau
-
-
-def with_scores(trainer, *scores):
-    remaining = iter(scores)
-    trainer.task.validate = lambda model: {"bleu": next(remaining)}
-    return trainer
 
 
 def rates(run):
