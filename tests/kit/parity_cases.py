@@ -80,10 +80,6 @@ from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
-from minitransformer.models.recurrent_translator import (
-    RecurrentTranslator,
-    RecurrentTranslatorConfig,
-)
 from minitransformer.models.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from minitransformer.models.tagger import Tagger
 
@@ -215,10 +211,6 @@ class WithLoss:
 
 
 class ModelWithLoss(WithLoss, Transformer):
-    pass
-
-
-class RecurrentWithLoss(WithLoss, RecurrentTranslator):
     pass
 
 
@@ -638,16 +630,4 @@ CASES = [
     ),
     *_of_norm("post"),
     *_of_norm("pre"),
-    *(
-        Case(
-            f"model, recurrent, {tying} tying",
-            lambda rng, tying=tying: RecurrentWithLoss(
-                RecurrentTranslatorConfig(V, V, D, d_hidden=K, tying=tying)
-            ),
-            lambda twin, t: twin.recurrent_translator(t),
-            dict(source=SOURCE, target=TARGET, labels=LABELS, dloss=0.75),
-            stored=False,
-        )
-        for tying in ("three-way", "none")
-    ),
 ]

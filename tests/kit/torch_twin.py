@@ -390,35 +390,6 @@ def model(t, norm):
     }
 
 
-def recurrent_translator(t):
-    """With additive attention; tied as ``model`` is."""
-    for_source = t["source_embedding.weight"]
-    for_target = t.get("target_embedding.weight", for_source)
-    for_output = t.get("output_projection.weight", for_target)
-
-    def tanh_linear(path, x):
-        return torch.tanh(functional.linear(x, **linear_weights(part(t, f"{path}.linear"))))
-
-    x = embedding({"weight": for_source, "ids": t["source"]})
-    layer = put("layer", part(t, "encoder"))
-    states = recurrent({"x": x, "source": t["source"], **layer}, directions=2)
-    h, m = states[:, :-1], states[:, -1]  # (B, S, 2K), (B, 2K)
-
-    x = embedding({"weight": for_target, "ids": t["target"]})
-    layer, every_step = put("layer", part(t, "decoder")), torch.ones_like(t["target"])
-    first = tanh_linear("bridge", m)
-    s = recurrent({"x": x, "h": first, "source": every_step, **layer}, directions=1)[:, :-1]
-
-    looking = {"query": s, "key": h, "value": h, "source": t["source"]}
-    c = additive_attention({**looking, **part(t, "attention")})
-    y = tanh_linear("combine", torch.cat([s, c], -1))  # (B, T, D)
-    logits = functional.linear(y, for_output)
-    return {
-        "logits": logits,
-        **cross_entropy({"logits": logits, "labels": t["labels"]}, SMOOTHING),
-    }
-
-
 def language_model(t, norm, causal=True):
     weight, ids = t["embedding.weight"], t["ids"]
     x = embedding({"weight": weight, "ids": ids})
