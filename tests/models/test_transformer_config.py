@@ -9,22 +9,29 @@ CONFIG = TransformerConfig(11, 11)
 
 
 @pytest.mark.parametrize(
-    ("name", "d_model", "d_ff", "num_heads", "dropout"),
-    [("base", 512, 2048, 8, 0.1), ("big", 1024, 4096, 16, 0.3)],
+    ("name", "layers", "d_model", "d_ff", "num_heads", "dropout", "inner_dropout", "norm"),
+    [
+        ("toy", 2, 128, 512, 4, 0.1, 0.0, "pre"),
+        ("tiny", 3, 256, 1024, 4, 0.1, 0.1, "pre"),
+        ("base", 6, 512, 2048, 8, 0.1, 0.0, "post"),  # rows of Table 3
+        ("big", 6, 1024, 4096, 16, 0.3, 0.0, "post"),
+    ],
 )
-def test_base_and_big_are_the_rows_of_table_3(name, d_model, d_ff, num_heads, dropout):
-    assert TransformerConfig.preset(name, 37_000) == TransformerConfig(
-        source_vocabulary_size=37_000,
-        target_vocabulary_size=37_000,
+def test_each_preset_has_its_sizes(
+    name, layers, d_model, d_ff, num_heads, dropout, inner_dropout, norm
+):
+    assert TransformerConfig.preset(name, 500) == TransformerConfig(
+        source_vocabulary_size=500,
+        target_vocabulary_size=500,
         d_model=d_model,
         num_heads=num_heads,
         d_ff=d_ff,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
         dropout=dropout,
-        attention_dropout=0.0,
-        feed_forward_dropout=0.0,
-        norm="post",
+        attention_dropout=inner_dropout,
+        feed_forward_dropout=inner_dropout,
+        norm=norm,
         tying="three-way",
     )
 
@@ -38,27 +45,6 @@ def test_base_with_37000_shared_tokens_has_exactly_the_documented_number_of_para
     )
     assert layers + 37_000 * 512 == 63_045_632
     assert TransformerConfig.preset("base", 37_000).num_parameters() == 63_045_632
-
-
-@pytest.mark.parametrize(
-    ("name", "d_model", "d_ff", "layers", "inner_dropout"),
-    [("toy", 128, 512, 2, 0.0), ("tiny", 256, 1024, 3, 0.1)],
-)
-def test_toy_and_tiny_are_small_pre_norm_models(name, d_model, d_ff, layers, inner_dropout):
-    assert TransformerConfig.preset(name, 500) == TransformerConfig(
-        source_vocabulary_size=500,
-        target_vocabulary_size=500,
-        d_model=d_model,
-        num_heads=4,
-        d_ff=d_ff,
-        num_encoder_layers=layers,
-        num_decoder_layers=layers,
-        dropout=0.1,
-        attention_dropout=inner_dropout,
-        feed_forward_dropout=inner_dropout,
-        norm="pre",
-        tying="three-way",
-    )
 
 
 def test_what_the_paper_leaves_open_has_a_default():

@@ -84,14 +84,6 @@ def test_a_text_shorter_than_the_context_is_one_window(tmp_path):
     assert batch.ids[0, 0] == EOS == batch.labels[0, -1]
 
 
-def test_shards_have_all_rows_and_the_last_may_be_empty(tmp_path):
-    task = task_of(recipe_for(tmp_path), [("abcdefg",)])
-    (batch,) = task.batches(0)
-    first, second = batch.split(2)
-    np.testing.assert_array_equal(first.ids, batch.ids)
-    assert (first.num_tokens, second.num_tokens) == (8, 0)
-
-
 def test_bits_per_character_are_those_per_token_where_tokens_are_characters(tmp_path):
     scores = task_of(recipe_for(tmp_path)).validate(AlwaysSays(np.zeros(64)))
     assert scores["bits_per_character"] == pytest.approx(6)

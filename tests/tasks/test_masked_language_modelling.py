@@ -177,14 +177,6 @@ def test_another_seed_chooses_others_to_learn_and_the_same_to_validate(tmp_path,
     assert rows_of(one.validation_batches) == rows_of(other.validation_batches)
 
 
-def test_what_is_chosen_does_not_depend_on_the_shards(tmp_path, vocabulary):
-    task = task_of(recipe_for(tmp_path), vocabulary)
-    for batch in task.batches(0):
-        shards = batch.split(3)
-        assert rows_of(shards) == rows_of([batch])
-        assert sum(shard.num_tokens for shard in shards) == batch.num_tokens
-
-
 # Validation
 
 

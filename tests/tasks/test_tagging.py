@@ -23,8 +23,12 @@ def recipe_for(folder, content=WORDS, **changes):
     return tiny_recipe_of("tagger", path, content, **fields)
 
 
+def read(recipe):
+    return Tagging.read(recipe, Progress(io.StringIO()))
+
+
 def task_of(recipe, out=None):
-    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    examples, validation = read(recipe)
     vocabulary = Vocabulary.train(Tagging.texts(examples), 40)
     return Tagging(
         recipe, {"vocabulary": vocabulary}, examples, validation, Progress(out or io.StringIO())
@@ -61,12 +65,12 @@ def test_a_sentence_has_its_label_where_it_begins(tmp_path):
 @pytest.mark.parametrize(("content", "of"), [(WORDS, "words"), (WHOLE, "sentences")])
 def test_what_the_labels_are_of_is_known_from_the_examples(content, of, tmp_path):
     recipe = recipe_for(tmp_path, content)
-    both = Tagging.read(recipe, Progress(io.StringIO()))
+    both = read(recipe)
     assert Tagging.of_data(recipe, *both, {"vocabulary": "abc"})["labels_of"] == of
 
 
 def test_the_last_tenth_validates(tmp_path):
-    examples, validation = Tagging.read(recipe_for(tmp_path), Progress(io.StringIO()))
+    examples, validation = read(recipe_for(tmp_path))
     assert (len(examples), len(validation)) == (43, 5)
     assert validation[-1] == ("the cow waits .", "D N V S")
 
@@ -85,7 +89,7 @@ def test_a_label_that_only_the_validation_has_is_said_to_be_out_of_reach(label, 
 
 
 def with_labels(recipe):
-    examples, _ = Tagging.read(recipe, Progress(io.StringIO()))
+    examples, _ = read(recipe)
     assert len(examples) == 43  # the others are still text to learn a vocabulary from
     return {i for i, (_, labels) in enumerate(examples) if labels}
 
@@ -133,7 +137,7 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
 
 def test_a_vocabulary_is_learned_from_sentences_as_people_write_them(tmp_path):
     for content in (WORDS, WHOLE):
-        examples, _ = Tagging.read(recipe_for(tmp_path, content), Progress(io.StringIO()))
+        examples, _ = read(recipe_for(tmp_path, content))
         assert Tagging.texts(examples)[0] == "the dog runs."
 
 
@@ -151,7 +155,7 @@ def test_a_label_that_nothing_validates_does_not_count_for_the_mean_of_f1(tmp_pa
 def test_of_words_within_one_piece_the_first_has_its_label(tmp_path):
     content = "Er\tP\n" + "".join(f".\t{name}\n" for name in "SXX") + "geht\tV\n\n"
     recipe = recipe_for(tmp_path, content * 20)
-    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    examples, validation = read(recipe)
     vocabulary = Vocabulary.train(["Er ... ... ... geht ...", "..."] * 20, 20)
     task = Tagging(
         recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO())
@@ -164,19 +168,19 @@ def test_of_words_within_one_piece_the_first_has_its_label(tmp_path):
 @pytest.mark.parametrize("number", [2, 4, 5])
 def test_of_a_few_sentences_one_validates(number, tmp_path):
     recipe = recipe_for(tmp_path, "dogs\tN\nrun\tV\n\n" * number)
-    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    examples, validation = read(recipe)
     assert (len(examples), len(validation)) == (number - 1, 1)
 
 
 def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
     recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
     with pytest.raises(ValueError, match="labels='gender'; the toy"):
-        Tagging.read(recipe, Progress(io.StringIO()))
+        read(recipe)
 
 
 def test_characters_are_refused_whoever_brings_them(tmp_path):
     recipe = recipe_for(tmp_path)
-    examples, validation = Tagging.read(recipe, Progress(io.StringIO()))
+    examples, validation = read(recipe)
     vocabulary = CharacterVocabulary.train(Tagging.texts(examples))
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
         Tagging(recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO()))

@@ -49,14 +49,6 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
 
 
-def test_different_optimizers_come_to_different_models(recipe, tmp_path):
-    found = set()
-    for row in OF_EACH.values():
-        changed = with_values(recipe, optimizer=row.name, epochs=1, **row.settings)
-        found.add(trained(changed, tmp_path / row.name).model.flat.data.tobytes())
-    assert len(found) == len(OF_EACH)
-
-
 def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_on_with(
     recipe, tmp_path
 ):

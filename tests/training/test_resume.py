@@ -104,6 +104,11 @@ def interrupt_at(trainer, moment, times=1):
     trainer.run.log.append = log_and_interrupt
 
 
+def assert_ends_as_the_whole_one(recipe, folder, whole):
+    tiny_trainer(recipe, folder).train()
+    assert record(folder) == whole
+
+
 def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_path):
     """In steps, in the last step of an epoch, in validations; nothing is saved otherwise."""
     recipe = corpus.with_value("save_every", 1000)
@@ -115,10 +120,8 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
             trainer.train()
         assert trainer.step == entry["step"]
         assert not (folder / "model.npz").exists()
-        resumed = tiny_trainer(recipe, folder)
-        assert resumed.step == entry["step"]
-        resumed.train()
-        assert record(folder) == whole
+        assert tiny_trainer(recipe, folder).step == entry["step"]
+        assert_ends_as_the_whole_one(recipe, folder, whole)
 
 
 @pytest.mark.parametrize(
@@ -157,8 +160,7 @@ def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, wh
     with pytest.raises(Stopped):
         trainer.train()
     assert not trainer.run.model.exists()
-    tiny_trainer(corpus, tmp_path).train()
-    assert record(tmp_path) == whole
+    assert_ends_as_the_whole_one(corpus, tmp_path, whole)
 
 
 def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):

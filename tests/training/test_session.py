@@ -81,11 +81,6 @@ def test_files_have_no_other_languages_than_their_own(recipe):
         pairs_of(recipe.with_value("languages", "en-de"), "train")
 
 
-def test_a_text_is_for_a_language_model():
-    with pytest.raises(RecipeError, match="corpus='text'; choose 'toy', 'multi30k' or 'files'"):
-        Recipe().with_value("corpus", "text")
-
-
 # What is refused before anything is written
 
 
@@ -295,24 +290,3 @@ def test_the_nll_of_a_validation_is_that_of_all_tokens_without_dropout():
     for max_tokens in (20, 1000):
         nll, _ = one_pass(model, make_batches(pairs, max_tokens))
         assert math.isclose(nll, total / tokens, rel_tol=1e-12)
-
-
-# The whole
-
-
-def test_a_model_learns_a_small_corpus_by_heart_and_its_run_folder_translates_it(tmp_path):
-    fields = dict(d_model=32, num_heads=4, d_ff=64, accumulate=1, epochs=40, save_every=1000)
-    fields |= dict(dropout=0.0, subword_dropout=0.0, label_smoothing=0.0)
-    recipe = tiny_recipe(tmp_path, **fields)
-    for side in ("source", "target"):
-        recipe = recipe.with_value(f"validation_{side}", recipe.values()[f"train_{side}"])
-    trained(recipe, tmp_path / "run")
-    entries = RunFolder(tmp_path / "run").log.entries()
-    losses = [entry["loss"] for entry in entries if entry["kind"] == "train"]
-    validations = [entry for entry in entries if entry["kind"] == "validation"]
-    assert losses[0] > 3
-    assert losses[-1] < 0.05
-    assert validations[-1]["nll"] < 0.05 < 2 < validations[0]["nll"]
-    assert validations[-1]["exact_match"] == 100
-    sources, targets = zip(*pairs_of(recipe, "train"), strict=True)
-    assert Translator.load(tmp_path / "run", "cpu").translate(list(sources)) == list(targets)
