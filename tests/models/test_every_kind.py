@@ -248,6 +248,43 @@ def test_dropout_is_there_in_training_alone_and_scales_nothing_at_inference(row)
     assert (dropping.logits(*ids, rng=rng)[0] != expected).any()
 
 
+class Recorder:
+    """A generator that keeps everything and notes how often it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def random(self, shape, dtype):
+        self.asked += 1
+        return np.ones(shape, dtype=dtype)
+
+
+def of_stacks(config):
+    return 2 + 2 * config.num_encoder_layers + 3 * config.num_decoder_layers
+
+
+def of_one_stack(config):
+    return 1 + 2 * config.num_layers
+
+
+# How many arrays a forward drops entries of: embeddings, and what sublayers return
+DROPPED = {
+    "transformer": of_stacks,
+    "restricted": of_stacks,
+    "convolution": lambda config: 2 + config.num_encoder_layers + config.num_decoder_layers,
+    "recurrent": lambda config: 3,
+    kinds.BAG: lambda config: 1,
+    **dict.fromkeys(("language-model", "masked-language-model", "tagger"), of_one_stack),
+}
+
+
+@of_tokens
+def test_dropout_acts_as_often_as_the_kind_says(row):
+    model, rng = new_model(row.config(dropout=0.5)), Recorder()
+    model.logits(*model.inputs(row.batch()), rng=rng)
+    assert rng.asked == DROPPED[row.kind](model.config)
+
+
 # Its numbers
 
 
@@ -349,6 +386,21 @@ def test_ids_that_are_no_tokens_of_their_side_are_refused(row, wrong):
             model.logits(*ids)
         ids[side] = np.where(model.inputs(batch)[side] > 0, size - 1, 0)
         model.logits(*ids)
+
+
+@of_tokens
+def test_a_batch_with_ids_that_are_no_tokens_is_found_before_it_goes_to_a_device(row):
+    model, batch = row.model(), row.batch()
+    said = len(model.output_projection.weight.data)
+    sizes = dict(labels=said, target=said, ids=V)
+    sizes["source"] = getattr(model.config, "source_vocabulary_size", V)
+    for name in (f.name for f in fields(batch) if f.name != "num_tokens"):
+        ids = getattr(batch, name).copy()
+        ids[0, 0] = sizes[name] - 1
+        model.check(replace(batch, **{name: ids}))
+        ids[0, 0] += 1
+        with pytest.raises(ValueError, match=f"outside 0 <= id < {sizes[name]}"):
+            model.check(replace(batch, **{name: ids}))
 
 
 def number_of_positions(model):
