@@ -112,6 +112,8 @@ def test_of_a_text_that_is_far_too_long_that_is_told(vocabulary):
     assert vocabulary.surely_has_more("a " * 1000, 10)
     assert not vocabulary.surely_has_more("☃" * 1000, 1)  # a blank and one UNK
     assert not vocabulary.surely_has_more(" " * 1000, 0)
+    for text in TEXTS:  # of which some pieces are words
+        assert not vocabulary.surely_has_more(text, len(vocabulary.encode(text)))
 
 
 @pytest.mark.parametrize("text", ["Hund " * 10**6, "Hund" * 10**6], ids=["text", "word"])
