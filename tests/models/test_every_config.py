@@ -11,6 +11,7 @@ from minitransformer.models.tagger import TaggerConfig
 
 CONFIGS = {kind: config_class(kind).of_vocabulary(11) for kind in KINDS}
 STACKS = ["transformer", "restricted", "language-model", "masked-language-model", "tagger"]
+ALL = list(KINDS)
 TRANSLATORS = [kind for kind, config in CONFIGS.items() if config.task == "translation"]
 
 
@@ -44,6 +45,10 @@ def test_a_dropout_outside_0_to_1_is_refused(kind, name):
             replace(CONFIGS[kind], **{name: value})
 
 
+def shortly(given):
+    return str(given)[:40]
+
+
 # The kinds, the fields, and what is said of them
 REFUSED = [
     *((STACKS, fields, words) for fields, words in (
@@ -61,8 +66,8 @@ REFUSED = [
      "d_model=9 is odd, and positions need a sine and a cosine for each pair; choose 6 or 12"),
     (STACKS[2:], dict(d_model=10, num_heads=3),
      "d_model=10 is not divisible by num_heads=3; choose 9 or 12"),
-    (KINDS, dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
-    *((KINDS, dict(pad_id=pad_id), f"pad_id={pad_id} is no token id; choose 0 <= pad_id < 11")
+    (ALL, dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
+    *((ALL, dict(pad_id=pad_id), f"pad_id={pad_id} is no token id; choose 0 <= pad_id < 11")
       for pad_id in (-1, 11, 0.0)),
     *((["transformer", "restricted", "convolution"], {f"num_{side}_layers": count},
        f"num_{side}_layers={count} must be 1000 at most")
@@ -90,7 +95,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kinds", "fields", "words"), REFUSED, ids=lambda given: str(given)[:40])
+@pytest.mark.parametrize(("kinds", "fields", "words"), REFUSED, ids=shortly)
 def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words):
     for kind in kinds:
         with pytest.raises(ValueError, match=re.escape(words)):
@@ -106,11 +111,11 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
         (STACKS, dict(dropout=0, attention_dropout=0.999)),
         (TRANSLATORS, dict(tying="two-way", source_vocabulary_size=12)),
         (TRANSLATORS, dict(tying="none", source_vocabulary_size=1, target_vocabulary_size=1)),
-        (KINDS, dict(pad_id=10, max_length=2**20)),
+        (ALL, dict(pad_id=10, max_length=2**20)),
         (["convolution"], dict(kernel_width=1, num_encoder_layers=1000)),
         (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
     ],
-    ids=str,
+    ids=shortly,
 )
 def test_what_is_just_within_bounds_is_accepted(kinds, fields):
     for kind in kinds:
