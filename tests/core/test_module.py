@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 from strict_cupy import strict
 
-from minitransformer import CPU, Adam, Buffer, Module, Parameter, Transformer, debug
-from minitransformer.cases.case import BATCH, SOURCE, TARGET
+from minitransformer import CPU, Buffer, Module, Parameter, Transformer, debug
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import Device, array_namespace, to_host
 from minitransformer.core.parameter import FlatParameters, mean_or_last
-from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
-from minitransformer.runs.checkpoint.arrays import model_arrays
 
 
 class Tree(Module):
@@ -46,17 +43,8 @@ def test_names_are_paths_in_order_of_assignment_and_shared_ones_come_once():
 def test_shared_modules_come_once_under_their_first_path():
     paths = [path for path, _ in Tree().named_modules()]
     assert paths == ["", "layers.0", "layers.1", "norm"]
-
-
-def test_paths_of_modules_can_start_from_a_name():
     paths = [path for path, _ in Tree().named_modules(path="tree")]
     assert paths == ["tree", "tree.layers.0", "tree.layers.1", "tree.norm"]
-
-
-def test_shared_parameters_are_counted_once():
-    tree = Tree()
-    assert tree.num_parameters() == SIZE
-    assert [p.data.size for p in tree.parameters()] == [6, 3, 6, 2, 2]
 
 
 def test_two_parameters_of_equal_values_are_two():
@@ -104,6 +92,29 @@ def test_the_summary_shows_shapes_and_counts_and_marks_what_is_shared():
 def test_the_summary_is_printed_by_default(capsys):
     Linear(30, 40, np.random.default_rng(0), bias=False).summary()
     assert capsys.readouterr().out == "Linear: 1,200\n  weight (30, 40) = 1,200\n"
+
+
+class Holder(Module):
+    def __init__(self):
+        weights = [Parameter(np.full(n, float(n))) for n in (1, 2, 3, 4)]
+        self.pair = (weights[0], weights[1])
+        self.named = {"third": weights[2], "deep": [weights[3]]}
+        self.numbers = [1, 2, 3]
+
+
+def test_parameters_are_found_in_tuples_dicts_and_nested_lists():
+    paths = [path for path, _ in Holder().named_parameters()]
+    assert paths == ["pair.0", "pair.1", "named.third", "named.deep.0"]
+    assert FlatParameters(Holder()).data.tolist() == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
+
+
+def test_a_module_without_parameters_has_no_flat_storage():
+    with pytest.raises(ValueError, match="has no parameters to store"):
+        FlatParameters(Module())
+
+
+def test_a_module_says_what_it_is():
+    assert repr(Linear(30, 40, np.random.default_rng(0))) == "Linear(1,240 parameters)"
 
 
 # Moving
@@ -243,28 +254,6 @@ def test_parameters_and_gradients_lie_in_two_arrays_at_their_slices():
         np.testing.assert_array_equal(parameter.data, value)
 
 
-def test_writing_to_the_flat_array_changes_the_layers():
-    tree = Tree()
-    flat = FlatParameters(tree)
-    flat.data[flat.slices["layers.0.weight"]] = [1, 2, 3, 4, 5, 6]
-    flat.data[flat.slices["layers.0.bias"]] = 10
-    y, _ = tree.layers[0].forward(np.array([[1, 1]], dtype=np.float32))
-    np.testing.assert_array_equal(y, [[15, 17, 19]])
-
-
-def test_gradients_land_in_the_flat_gradient_and_are_cleared_there():
-    tree = Tree()
-    flat = FlatParameters(tree)
-    x = np.array([[2, 3]], dtype=np.float32)
-    _, cache = tree.layers[0].forward(x)
-    tree.layers[0].backward(np.array([[1, 10, 100]], dtype=np.float32), cache)
-    np.testing.assert_array_equal(flat.grad[:6], [2, 20, 200, 3, 30, 300])
-    np.testing.assert_array_equal(flat.grad[6:9], [1, 10, 100])
-    assert not flat.grad[9:].any()
-    tree.zero_grad()
-    assert not flat.grad.any()
-
-
 # Assigning to a parameter
 
 
@@ -278,17 +267,6 @@ def test_what_is_assigned_to_a_parameter_of_a_flat_storage_is_copied_into_it(nam
     assert getattr(tree.gain, name) is view
     assert view.dtype == np.float32
     assert getattr(flat, name)[flat.slices["norm.gamma"]].tolist() == [3, 4]
-
-
-def test_a_parameter_that_was_assigned_is_trained_and_stored_with_the_others():
-    model = Transformer(small_config())
-    weight = model.encoder.layers[0].feed_forward.w_1
-    weight.data = np.zeros_like(weight.data)
-    weight.grad = weight.grad + 1
-    Adam(model.flat).step(0.01)
-    np.testing.assert_allclose(weight.data, -0.01, rtol=1e-5)
-    stored = model_arrays(model)["parameters/encoder.layers.0.feed_forward.w_1"]
-    np.testing.assert_array_equal(stored, weight.data)
 
 
 def test_a_parameter_may_be_assigned_a_view_of_itself():
@@ -416,215 +394,3 @@ def test_of_copies_of_floats_the_mean_is_kept_and_of_others_the_last():
     floats, whole = np.zeros(1, np.float32), np.zeros(1, np.int64)
     assert mean_or_last(floats, [floats + 1, floats + 4]).tolist() == [2.5]
     assert mean_or_last(whole, [whole + 1, whole + 4]).tolist() == [4]
-
-
-# Debugging
-
-
-def train_once(model):
-    logits, cache = model.forward(SOURCE, target=TARGET)
-    model.backward(np.ones_like(logits), cache)
-
-
-def attributes(model):
-    return [(path, list(vars(module))) for path, module in model.named_modules()]
-
-
-NAN, INF = float("nan"), float("inf")
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize(
-    ("parameter", "layer"),
-    [
-        ("source_embedding.weight", "source_embedding"),
-        ("encoder.layers.0.self_attention.w_key", "encoder.layers.0.self_attention"),
-        ("encoder.layers.1.feed_forward.b_1", "encoder.layers.1.feed_forward"),
-        ("decoder.layers.0.cross_attention.w_value", "decoder.layers.0.cross_attention"),
-        (
-            "decoder.layers.1.self_attention_residual.norm.beta",
-            "decoder.layers.1.self_attention_residual.norm",
-        ),
-    ],
-)
-def test_debug_names_the_layer_a_nan_first_appears_in(norm, parameter, layer):
-    model = Transformer(small_config(norm, "none"))
-    dict(model.named_parameters())[parameter].data[...] = NAN
-    words = rf"^nan first appears in the output of Transformer\.{layer}\.forward, at index \(0, 0"
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        train_once(model)
-
-
-def test_debug_names_the_layer_an_infinity_first_appears_in():
-    model = Transformer(small_config("pre"))
-    model.decoder.layers[1].feed_forward.b_2.data[4] = -INF
-    words = (
-        r"^-inf first appears in the output of Transformer\.decoder\.layers\.1\.feed_forward"
-        r"\.forward, at index \(0, 0, 4\) of an array of shape \(3, 4, 6\)$"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        train_once(model)
-
-
-def test_debug_names_the_layer_whose_backward_makes_a_nan():
-    model = Transformer(small_config("post"))
-    logits, cache = model.forward(SOURCE, TARGET)
-    model.encoder.layers[1].feed_forward.w_1.data[2, 3] = NAN  # the cache refers to it
-    words = (
-        r"^nan first appears in the output of "
-        r"Transformer\.encoder\.layers\.1\.feed_forward\.backward, at index \(0, 0, 2\)"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.backward(np.ones_like(logits), cache)
-
-
-def test_debug_sees_a_nan_in_the_gradient_handed_to_a_model():
-    model = Transformer(small_config())
-    logits, cache = model.forward(SOURCE, TARGET)
-    dlogits = np.zeros_like(logits)
-    dlogits[2, 1, 7] = NAN
-    words = (
-        r"^nan first appears in the input of Transformer\.backward, "
-        r"at index \(2, 1, 7\) of an array of shape \(3, 4, 11\)$"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.backward(dlogits, cache)
-
-
-def test_debug_sees_a_nan_in_the_input_of_a_lone_layer():
-    x = np.zeros((3, 4), dtype=np.float32)
-    x[1, 2] = NAN
-    words = (
-        r"^nan first appears in the input of LayerNorm\.forward, "
-        r"at index \(1, 2\) of an array of shape \(3, 4\)$"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(LayerNorm(4)) as layer:
-        layer.forward(x)
-
-
-def test_debug_looks_at_every_input():
-    layer = MultiHeadAttention(4, 2, np.random.default_rng(0))
-    x = np.ones((1, 3, 4), dtype=np.float32)
-    words = "^nan first appears in the input of MultiHeadAttention.forward, at index"
-    for inputs in ((NAN * x, x, x), (x, NAN * x, x), (x, x, NAN * x)):
-        with pytest.raises(FloatingPointError, match=words), debug(layer):
-            layer.forward(*inputs)
-
-
-def test_debug_names_the_parameter_whose_gradient_is_no_number():
-    """Finite factors, a product that is not: the gradients of the inputs are all in order."""
-    model = Transformer(small_config("post"))
-    logits, cache = model.forward(SOURCE, TARGET)
-    feed_forward = model.encoder.layers[1].feed_forward
-    backward = feed_forward.backward
-
-    def overflowing(dy, cache):
-        dx = backward(dy, cache)
-        feed_forward.w_1.grad[2, 3] = INF
-        return dx
-
-    feed_forward.backward = overflowing
-    words = (
-        r"^inf first appears in the gradient of "
-        r"Transformer\.encoder\.layers\.1\.feed_forward\.w_1, "
-        r"at index \(2, 3\) of an array of shape \(6, 7\)$"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.backward(np.ones_like(logits), cache)
-
-
-def test_debug_names_the_projection_when_a_loss_spoils_its_gradient():
-    model = Transformer(small_config("pre", "none"))
-    _, cache = model.loss(BATCH)
-    _, (projection_cache, *_) = cache
-    x, *_ = projection_cache
-    x[0, 0, 5] = NAN  # only the gradient of the weight is made of it
-    words = (
-        r"^nan first appears in the gradient of Transformer\.output_projection\.weight, at index"
-    )
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.loss_backward(1.0, cache)
-
-
-def test_debug_looks_at_a_loss():
-    model = Transformer(small_config("pre", "none"))
-    model.output_projection.weight.data[3, 2] = NAN
-    words = r"^nan first appears in the output of Transformer\.loss, at index \(\) of an array"
-    with pytest.raises(FloatingPointError, match=words), debug(model):
-        model.loss(BATCH)
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_debug_changes_no_result_and_leaves_no_trace(norm):
-    model = Transformer(small_config(norm))
-    before = attributes(model)
-    train_once(model)
-    expected = model.flat.grad.copy()
-    model.zero_grad()
-    with debug(model) as same:
-        assert same is model
-        train_once(model)
-    np.testing.assert_array_equal(model.flat.grad, expected)
-    assert attributes(model) == before
-
-
-def test_debug_leaves_no_trace_after_an_error():
-    model = Transformer(small_config())
-    before = attributes(model)
-    model.encoder.layers[0].feed_forward.b_1.data[:] = NAN
-    with pytest.raises(FloatingPointError), debug(model):
-        train_once(model)
-    assert attributes(model) == before
-    train_once(model)  # nothing looks any more
-
-
-def test_without_debug_nothing_looks_at_what_a_layer_returns():
-    layer = LayerNorm(4)
-    y, _ = layer.forward(np.full((2, 4), NAN))
-    assert np.isnan(y).all()
-    assert list(vars(layer)) == ["gamma", "beta", "epsilon"]
-    assert layer.forward.__func__ is LayerNorm.forward
-
-
-class Holder(Module):
-    def __init__(self):
-        weights = [Parameter(np.full(n, float(n))) for n in (1, 2, 3, 4)]
-        self.pair = (weights[0], weights[1])
-        self.named = {"third": weights[2], "deep": [weights[3]]}
-        self.numbers = [1, 2, 3]
-
-
-def test_parameters_are_found_in_tuples_dicts_and_nested_lists():
-    paths = [path for path, _ in Holder().named_parameters()]
-    assert paths == ["pair.0", "pair.1", "named.third", "named.deep.0"]
-    assert FlatParameters(Holder()).data.tolist() == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4]
-
-
-def test_a_module_without_parameters_has_no_flat_storage():
-    with pytest.raises(ValueError, match="has no parameters to store"):
-        FlatParameters(Module())
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, Transformer.replica])
-def test_a_copy_made_while_debug_looks_works_with_parameters_of_its_own(copied):
-    model = Transformer(small_config())
-    with debug(model):
-        other = copied(model)
-        train_once(other)
-    assert other.flat.grad.any()
-    assert not model.flat.grad.any()
-
-
-def test_debug_may_be_nested_and_looks_at_keyword_arguments():
-    layer = Linear(3, 2, np.random.default_rng(0))
-    x = np.full((1, 3), np.nan, np.float32)
-    with debug(layer):
-        with debug(layer):
-            pass
-        with pytest.raises(FloatingPointError, match=r"the input of Linear\.forward"):
-            layer.forward(x=x)
-    assert np.isnan(layer.forward(x)[0]).all()
-
-
-def test_a_module_says_what_it_is():
-    assert repr(Linear(30, 40, np.random.default_rng(0))) == "Linear(1,240 parameters)"

@@ -112,14 +112,10 @@ def test_arrays_of_another_library_do_not_meet_the_twin():
     np.testing.assert_array_equal(y.get(), X**2)
 
 
-def test_a_twin_gets_all_the_arguments_of_its_reference():
+def test_a_twin_gets_all_arguments_those_that_are_given_by_their_names_too():
     with accelerated():
         np.testing.assert_array_equal(square(X, 3)[0], 3 * X**2 + 100)
         np.testing.assert_array_equal(square(X, times=3)[0], 3 * X**2 + 100)
-
-
-def test_a_twin_gets_arguments_that_are_given_by_their_names():
-    with accelerated():
         np.testing.assert_array_equal(square(x=X, times=3)[0], 3 * X**2 + 100)
         np.testing.assert_array_equal(square(times=3, x=X)[0], 3 * X**2 + 100)
         _, cache = square(x=X)

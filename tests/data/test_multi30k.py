@@ -94,26 +94,25 @@ def test_the_provenance_names_the_same_files_and_checksums():
         assert f"{checksum}  {name}\n" in text
 
 
-def test_a_folder_given_is_read_and_nothing_downloaded(folder, network):
-    assert load_multi30k("train", folder) == PAIRS
+@pytest.mark.parametrize(
+    ("given", "named", "place"),
+    [("mine", None, "."), (None, "mine", "."), ("mine", "absent", "."), ("mine", None, "multi30k")],
+    ids=["argument", "environment", "argument before environment", "subfolder"],
+)
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_folder_is_read_wherever_it_is_named_and_nothing_downloaded(
+    given, named, place, packed, network, tmp_path, monkeypatch
+):
+    folder = tmp_path / "mine" / place
+    folder.mkdir(parents=True)
+    write(folder, TRAIN)
+    if not packed:
+        (folder / "train.de.gz").unlink()
+        (folder / "train.de").write_bytes(plain("train.de.gz"))
+    if named:
+        monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / named))
+    assert load_multi30k("train", given and tmp_path / given) == PAIRS
     assert network.asked == []
-
-
-def test_the_environment_names_a_folder_too(folder, network, monkeypatch):
-    monkeypatch.setenv(DATA_VARIABLE, str(folder))
-    assert load_multi30k("train") == PAIRS
-    assert network.asked == []
-
-
-def test_the_argument_goes_before_the_environment(folder, monkeypatch, tmp_path):
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "absent"))
-    assert load_multi30k("train", folder) == PAIRS
-
-
-def test_a_folder_may_keep_the_files_in_its_subfolder_multi30k(tmp_path):
-    (tmp_path / "multi30k").mkdir()
-    write(tmp_path / "multi30k", TRAIN)
-    assert load_multi30k("train", tmp_path) == PAIRS
 
 
 @pytest.mark.parametrize("languages", ["en-de", "fr-en", "cs-fr", "de-cs"])
@@ -134,12 +133,6 @@ def test_a_split_that_a_language_does_not_have_is_refused(network):
     with pytest.raises(ValueError, match=r"no test_2017_flickr\.cs\.gz"):
         load_multi30k("test_2017_flickr", languages="cs-en")
     assert network.asked == []
-
-
-def test_files_may_be_unpacked(folder):
-    (folder / "train.de.gz").unlink()
-    (folder / "train.de").write_bytes(plain("train.de.gz"))
-    assert load_multi30k("train", folder) == PAIRS
 
 
 def test_an_unpacked_file_with_another_checksum_is_refused(folder):

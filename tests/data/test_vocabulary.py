@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 import time
@@ -111,6 +112,8 @@ def test_of_a_text_that_is_far_too_long_that_is_told(vocabulary):
     assert vocabulary.surely_has_more("a " * 1000, 10)
     assert not vocabulary.surely_has_more("☃" * 1000, 1)  # a blank and one UNK
     assert not vocabulary.surely_has_more(" " * 1000, 0)
+    for text in TEXTS:  # of which some pieces are words
+        assert not vocabulary.surely_has_more(text, len(vocabulary.encode(text)))
 
 
 @pytest.mark.parametrize("text", ["Hund " * 10**6, "Hund" * 10**6], ids=["text", "word"])
@@ -168,56 +171,46 @@ def test_decoding_stops_at_eos_and_passes_over_pad_and_bos(vocabulary, ids, ends
 # Learning
 
 
-def test_every_character_of_the_texts_has_an_id():
-    rare = "żółć 漢字 ☃ \u0301"
-    vocabulary = Vocabulary.train([*TEXTS * 50, rare], 150)
-    assert UNK not in vocabulary.encode(rare)
-
-
-def test_a_very_long_text_is_learned_from_too():
-    # sentencepiece leaves out texts of more than 4192 bytes unless told otherwise.
-    vocabulary = Vocabulary.train(["kurz", "lang " * 1000 + "ź"], 16)
-    assert UNK not in vocabulary.encode("ź")
-
-
-def test_a_text_with_a_reserved_sign_is_learned_from_too():
-    vocabulary = Vocabulary.train(["kurz", "lang \u2585 ź"], 15)
-    assert UNK not in vocabulary.encode("ź")
+@pytest.mark.parametrize(
+    ("texts", "size", "rare"),
+    [
+        ([*TEXTS * 50, "żółć 漢字 ☃ \u0301"], 150, "żółć 漢字 ☃ \u0301"),
+        (["kurz", "lang " * 1000 + "ź"], 16, "ź"),  # sentencepiece leaves out long texts by default
+        (["kurz", "lang \u2585 ź"], 15, "ź"),
+    ],
+    ids=["once among many", "in a very long text", "beside a reserved sign"],
+)
+def test_every_character_of_the_texts_has_an_id(texts, size, rare):
+    assert UNK not in Vocabulary.train(texts, size).encode(rare)
 
 
 def test_the_same_texts_give_the_same_vocabulary(vocabulary):
     assert Vocabulary.train(iter(TEXTS), SIZE).model == vocabulary.model
 
 
-def test_a_size_the_texts_do_not_have_is_refused_with_the_largest_possible():
-    with pytest.raises(VocabularyError, match=r"no more than \d+ pieces, and 8000 ") as error:
-        Vocabulary.train(TEXTS, 8000)
-    largest = int(str(error.value).split(" pieces")[0].split()[-1])
-    assert len(Vocabulary.train(TEXTS, largest)) == largest
+@pytest.mark.parametrize(
+    ("size", "words", "beyond"),
+    [(8000, r"no more than (\d+) pieces, and 8000 ", 1), (20, r"need (\d+) .* asked for 20", -1)],
+)
+def test_a_size_that_cannot_be_is_refused_with_the_one_that_can(size, words, beyond):
+    with pytest.raises(VocabularyError, match=words) as error:
+        Vocabulary.train(TEXTS, size)
+    possible = int(re.search(words, str(error.value))[1])
+    assert len(Vocabulary.train(TEXTS, possible)) == possible
     with pytest.raises(VocabularyError):
-        Vocabulary.train(TEXTS, largest + 1)
+        Vocabulary.train(TEXTS, possible + beyond)
 
 
-def test_a_size_too_small_for_the_characters_is_refused_with_the_smallest_possible():
-    with pytest.raises(
-        VocabularyError, match=r"need \d+ pieces or more, .*; asked for 20"
-    ) as error:
-        Vocabulary.train(TEXTS, 20)
-    smallest = int(str(error.value).split(" pieces")[0].split()[-1])
-    assert len(Vocabulary.train(TEXTS, smallest)) == smallest
-    with pytest.raises(VocabularyError):
-        Vocabulary.train(TEXTS, smallest - 1)
-
-
-@pytest.mark.parametrize("texts", [[], ["", " "]], ids=["none", "blank"])
-def test_no_text_is_refused(texts):
-    with pytest.raises(VocabularyError, match="no text to learn a vocabulary from"):
-        Vocabulary.train(texts, SIZE)
-
-
-def test_a_size_of_nothing_is_refused():
-    with pytest.raises(VocabularyError, match="a vocabulary of 0 pieces"):
-        Vocabulary.train(TEXTS, 0)
+@pytest.mark.parametrize(
+    ("texts", "size", "words"),
+    [
+        *((texts, SIZE, "no text to learn a vocabulary from") for texts in ([], ["", " "])),
+        (TEXTS, 0, "a vocabulary of 0 pieces"),
+    ],
+)
+def test_nothing_to_learn_is_refused(texts, size, words):
+    with pytest.raises(VocabularyError, match=words):
+        Vocabulary.train(texts, size)
 
 
 def test_learning_and_failing_print_nothing(capfd):
@@ -363,13 +356,9 @@ def test_the_same_seed_cuts_the_same_way_and_another_one_differently(vocabulary)
     first, again, other = (vocabulary.encode_all(TEXTS, dropout=0.5, seed=s) for s in (1, 1, 2))
     assert first == again
     assert first != other
-
-
-def test_a_generator_goes_on_where_it_was(vocabulary):
     rng = np.random.default_rng(1)
-    first, second = (vocabulary.encode_all(TEXTS, dropout=0.5, seed=rng) for _ in range(2))
-    assert first == vocabulary.encode_all(TEXTS, dropout=0.5, seed=1)
-    assert first != second
+    begun, gone_on = (vocabulary.encode_all(TEXTS, dropout=0.5, seed=rng) for _ in range(2))
+    assert first == begun != gone_on
 
 
 def test_another_process_cuts_the_same_way(vocabulary, tmp_path):

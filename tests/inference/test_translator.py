@@ -1,18 +1,11 @@
 import dataclasses
-import os
-import shutil
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 from tiny_translator import captions, train_once
-from waiting import HANGS
 
 from minitransformer import CPU, Device
-from minitransformer.core.backend import DeviceError
 from minitransformer.core.twins import Twin
 from minitransformer.core.workers import available_cores
 from minitransformer.inference import translator as translator_module
@@ -30,11 +23,6 @@ def run_folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def translator(run_folder):
     return Translator.load(run_folder, "cpu")
-
-
-@pytest.fixture
-def run_copy(run_folder, tmp_path):
-    return shutil.copytree(run_folder, tmp_path / "run")
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -83,13 +71,6 @@ def test_the_n_best_are_different_and_the_best_comes_first(translator):
     assert best[0].text == ENGLISH[5]
     assert len({translation.text for translation in best}) == 3
     assert [t.score for t in best] == sorted((t.score for t in best), reverse=True)
-
-
-@pytest.mark.parametrize("options", [dict(beam_size=0), dict(alpha=-1.0)])
-def test_options_of_the_search_out_of_range_are_refused(translator, options):
-    (name,) = options
-    with pytest.raises(ValueError, match=f"{name}={options[name]}"):
-        translator.translate(GERMAN[:1], **options)
 
 
 def test_attention_has_a_row_for_each_piece_and_a_column_for_each_source_piece(translator):
@@ -155,57 +136,6 @@ def test_threads_side_by_side_have_a_blas_of_one_thread_each(translator, monkeyp
             assert blas_threads() == before
 
 
-def test_callers_in_several_threads_leave_the_blas_as_it_was(translator, monkeypatch):
-    """They begin one after the other and end in that order, so that no call lies within another."""
-    begun, go_on = ([threading.Event() for _ in range(3)] for _ in range(2))
-
-    def wait(model, sources, **options):
-        number = len(sources) - 1
-        begun[number].set()
-        assert go_on[number].wait(HANGS)
-        return [[None]] * len(sources)
-
-    monkeypatch.setattr(translator_module, "translate_ids", wait)
-    monkeypatch.setattr(Translator, "_translated", lambda *args: None)
-    of_two = Translator(translator.model, translator.vocabulary, threads=2)
-    before = threadpool_info()
-    callers = [
-        threading.Thread(target=of_two.translations, args=(GERMAN[: number + 1],))
-        for number in range(3)
-    ]
-    for number, caller in enumerate(callers):
-        caller.start()
-        assert begun[number].wait(HANGS)
-    for number, caller in enumerate(callers):
-        go_on[number].set()
-        caller.join(HANGS)
-    assert threadpool_info() == before
-
-
-FORK = f"""
-import os, signal, sys, warnings
-from minitransformer.inference.translator import Translator
-
-translator = Translator.load(sys.argv[1], "cpu", threads=2)
-print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
-warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, of forks with threads
-if os.fork() == 0:
-    signal.alarm({HANGS})  # rather than hang for ever
-    print(translator.translate(sys.argv[2:], beam_size=1), flush=True)
-    os._exit(0)
-sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
-def test_a_process_forked_off_after_a_translation_translates_too(run_folder):
-    command = [sys.executable, "-c", FORK, run_folder, *GERMAN[:9]]
-    environment = os.environ | {"PYTHONUTF8": "1"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [str(ENGLISH[:9])] * 2
-
-
 def test_there_is_a_thread_for_each_core_and_one_for_a_gpu(translator, monkeypatch):
     def workers(**options):
         return Translator(translator.model, translator.vocabulary, **options).workers.count
@@ -222,17 +152,3 @@ def test_there_is_a_thread_for_each_core_and_one_for_a_gpu(translator, monkeypat
 
 def test_a_finished_run_translates_with_the_parameters_chosen_at_its_end(translator):
     assert translator.origin.startswith(("epoch ", "mean of epochs "))
-
-
-def test_a_run_under_way_translates_with_its_newest_checkpoint(run_copy):
-    (run_copy / "model.npz").unlink()
-    newest = max((run_copy / "checkpoints").iterdir())
-    translator = Translator.load(run_copy, "cpu")
-    assert translator.origin == newest.stem
-    assert translator.translate(GERMAN) == ENGLISH
-
-
-@pytest.mark.parametrize(("device", "error"), [("cuda:99", DeviceError), ("tpu", ValueError)])
-def test_a_device_that_does_not_exist_is_refused(run_folder, device, error):
-    with pytest.raises(error, match=f"device '{device}'"):
-        Translator.load(run_folder, device)

@@ -140,6 +140,20 @@ def trained_in_two(recipe, folder, steps):
     trained(recipe, folder)
 
 
+def with_values(recipe, **values):
+    """The Recipe with other values, one after the other."""
+    for name, value in values.items():
+        recipe = recipe.with_value(name, value)
+    return recipe
+
+
+def with_scores(trainer, *scores):
+    """Let its validations find these scores, one after the other."""
+    remaining = iter(scores)
+    trainer.task.validate = lambda model: {trainer.task.score.name: next(remaining)}
+    return trainer
+
+
 def record(folder):
     """What a run in ``folder`` leaves, but for its speed: log entries and bytes of the model."""
     run = RunFolder(folder)

@@ -3,31 +3,18 @@
 import re
 import tomllib
 
-import numpy as np
 import pytest
 from bag_of_strings import BagOfStringsConfig
-from bag_of_words import BagOfWords, BagOfWordsConfig
-from tiny_run import record, tiny_recipe, trained, trained_in_two
+from bag_of_words import BagOfWordsConfig
+from tiny_run import tiny_recipe
 from tiny_translator import captions, write_recipe
 
-from minitransformer import decoding
 from minitransformer.cases.case import (
-    BATCH,
-    LABELS,
-    SOURCE,
-    TARGET,
-    B,
-    D,
     V,
 )
-from minitransformer.cases.models import ModelLoss
 from minitransformer.commands.cli import main
-from minitransformer.data.text.vocabulary import BOS, EOS
-from minitransformer.decoding import states
-from minitransformer.decoding.whole import WholeDecoder
-from minitransformer.gradcheck import check_module
 from minitransformer.inference.translator import Translator
-from minitransformer.models.registry import KINDS, config_class, new_model
+from minitransformer.models.registry import KINDS, config_class
 from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe, RecipeError
@@ -41,7 +28,6 @@ dropout = 0.0
 max_length = 40
 
 """
-every_tying = pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,91 +37,6 @@ def _known():
         yield
 
 
-def small_bag(tying="three-way", **fields):
-    source = V if tying == "three-way" else V + 2
-    return BagOfWordsConfig(source, V, D, tying=tying, max_length=8, **fields)
-
-
-# The model
-
-
-@every_tying
-def test_its_gradients_are_those_of_its_loss(tying):
-    model = new_model(small_bag(tying, num_maps=2, dropout=0.2), seed=3)
-    assert type(model) is BagOfWords
-    report = check_module(
-        ModelLoss(model), SOURCE, TARGET, LABELS, directions=3, tolerance=1e-7, seed=1
-    )
-    assert report.right, str(report)
-
-
-@every_tying
-def test_its_size_is_known_however_it_is_tied(tying):
-    config = small_bag(tying, num_maps=3)
-    assert config.num_parameters() == new_model(config).num_parameters()
-
-
-def test_a_replica_and_another_type_are_there_without_a_line_of_its_own():
-    model = new_model(small_bag(dropout=0.0), dtype=np.float64)
-    replica = model.replica()
-    (loss, _), cache = replica.loss(BATCH, smoothing=0.1)
-    replica.loss_backward(1.0, cache)
-    assert np.shares_memory(replica.flat.data, model.flat.data)
-    assert loss.dtype == np.float64
-    assert replica.flat.grad.any()
-    assert not model.flat.grad.any()
-
-
-# The search
-
-
-def test_greedy_says_what_is_most_probable_after_all_that_was_said():
-    model = new_model(small_bag(), seed=5, dtype=np.float64)
-    for source, found in zip(SOURCE, decoding.greedy(model, SOURCE), strict=True):
-        said = [BOS]
-        for token in [*found.ids, EOS][: len(found.ids) + found.finished]:
-            logits, _ = model.forward(source[source > 0][None], np.array([said]))
-            logits[..., [0, BOS]] = -np.inf
-            assert logits[0, -1].argmax() == token
-            said.append(token)
-        assert len(said) > 1
-
-
-def test_a_memory_of_several_arrays_goes_with_its_sentences():
-    """One of three sentences leaves, and of two hypotheses the other has the first place."""
-    model = new_model(small_bag(), dtype=np.float64)
-    decoder = states.decoder_for(model, SOURCE)
-    first = decoder.step(np.full((B, 1), BOS))  # (3, 1, V)
-    decoder.select(np.zeros((B, 2), dtype=int))
-    decoder.step(np.array([[4, 5], [6, 7], [8, 9]]))
-    decoder.select(np.array([[1, 0]] * B))
-    decoder.keep(np.array([0, 2]))
-    logits = decoder.step(np.array([[3, 3], [3, 3]]))  # (2, 2, V)
-    assert first.shape == (B, 1, V)
-    for row, source, hypotheses in ((0, 0, (5, 4)), (1, 2, (9, 8))):
-        for place, token in enumerate(hypotheses):
-            ids = SOURCE[source : source + 1]
-            expected, _ = model.forward(ids[:, (ids > 0)[0]], np.array([[BOS, token, 3]]))
-            np.testing.assert_allclose(logits[row, place], expected[0, -1], rtol=1e-12)
-
-
-class Counted(WholeDecoder):
-    steps = 0
-
-    def step(self, ids):
-        Counted.steps += 1
-        return super().step(ids)
-
-
-def test_a_kind_that_has_a_state_of_its_own_is_searched_with_that(monkeypatch):
-    model = new_model(small_bag())
-    expected = decoding.beam_search(model, SOURCE)
-    assert Counted.steps == 0
-    monkeypatch.setattr(type(model), "decoding", f"{__name__}:Counted", raising=False)
-    assert decoding.beam_search(model, SOURCE) == expected
-    assert Counted.steps > 0
-
-
 # The training, and what it leaves
 
 
@@ -143,12 +44,6 @@ def test_a_kind_that_has_a_state_of_its_own_is_searched_with_that(monkeypatch):
 def recipe(tmp_path_factory):
     """That of a tiny Transformer, whose common fields stay."""
     return tiny_recipe(tmp_path_factory.mktemp("corpus"), kind=KIND, d_model=8)
-
-
-def test_a_resumed_run_equals_an_uninterrupted_one(recipe, tmp_path):
-    trained(recipe, tmp_path / "whole")
-    trained_in_two(recipe, tmp_path / "cut", steps=2)
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 
 @pytest.fixture(scope="module")

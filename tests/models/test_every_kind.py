@@ -1,157 +1,183 @@
-"""What every model promises, those of tokens, and those that translate.
+"""What every model promises, those of tokens, and those that translate: rows of ``kit/kinds.py``.
 
-A kind new in the table is tried: of tokens on those here, another one on a batch of its task.
+One of anything but tokens is tried on a batch of its task.
 """
 
 import copy
 import json
 import pickle
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import digits
+import kinds
 import numpy as np
 import pytest
-from bag_of_words import BagOfWordsConfig
 from strict_cupy import strict
 from tiny_run import recipe_of_task, tiny_trainer
 
-from minitransformer import accelerated
-from minitransformer.cases.case import (
-    LABELS,
-    SOURCE,
-    TARGET,
-    B,
-    V,
-)
+from minitransformer import CPU, accelerated
+from minitransformer.cases.case import V
 from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.batches import Batch, LabelledBatch
-from minitransformer.data.text.vocabulary import BOS
 from minitransformer.decoding.attention import cross_attention
-from minitransformer.decoding.states import decoder_for
-from minitransformer.decoding.whole import WholeDecoder
+from minitransformer.layers.masks import causal_mask, padding_mask
+from minitransformer.models.masked_language_model import MaskedLanguageModel
 from minitransformer.models.registry import KINDS, config_class, config_of, new_model
-from minitransformer.models.token_config import TokenConfig
 
-BAG = "bag_of_words:BagOfWords"
-TOKENS = [kind for kind in KINDS if issubclass(config_class(kind), TokenConfig)]
-TRANSLATORS = [
-    *((kind, {}) for kind in TOKENS if config_class(kind).task == "translation"),
-    ("recurrent", dict(attention="none")),
-    (BagOfWordsConfig.kind, {}),
-]
-OF_TOKENS = [
-    *TRANSLATORS,
-    *((kind, {}) for kind in TOKENS if config_class(kind).task != "translation"),
-    ("language-model", dict(norm="post")),
-]
-EVERY = [
-    *OF_TOKENS,
-    *((kind, {}) for kind in [*KINDS, digits.DigitsConfig.kind] if kind not in TOKENS),
-]
-of_tokens = pytest.mark.parametrize("made", OF_TOKENS, ids=str, indirect=True)
-of_translators = pytest.mark.parametrize("made", TRANSLATORS, ids=str, indirect=True)
-NARROW = dict(
-    d_model=16,
-    max_length=8,
-    d_hidden=16,
-    d_ff=32,
-    dropout=0.0,
-    window=1,  # so that a sentence is more than one block
-    labels=" ".join(map(str, range(1, LABELS.max() + 1))),
-)
-PAIRS = Batch(SOURCE, TARGET, LABELS, int((LABELS != 0).sum()))
-ROWS = LabelledBatch.of(TARGET, np.where(np.arange(4) % 2, LABELS, 0))
+OTHERS = [kind for kind in [*KINDS, digits.DigitsConfig.kind] if kind not in kinds.OF_TOKENS]
+SEEDS = range(5)  # of drawn batches
+LENGTH = 8
+
+of_tokens = pytest.mark.parametrize("row", kinds.ROWS, ids=str)
+of_translators = pytest.mark.parametrize("row", kinds.TRANSLATORS, ids=str)
 
 
-@pytest.fixture(params=EVERY, ids=str)
-def made(request, monkeypatch, tmp_path):
-    """The configuration of each kind, as by default but narrow, and what a model learns from."""
-    monkeypatch.setitem(KINDS, BagOfWordsConfig.kind, BAG)
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    kinds.known(monkeypatch)
     digits.known(monkeypatch)
-    kind, chosen = request.param
-    of_kind = config_class(kind)
-    if not issubclass(of_kind, TokenConfig):
-        recipe = recipe_of_task(of_kind.task, tmp_path / "data").with_value("kind", kind)
-        trainer = tiny_trainer(recipe, tmp_path / "run")
-        return trainer.model.config, next(iter(trainer.task.batches(0)))
-    has = {f.name for f in fields(of_kind)}
-    narrow = {name: value for name, value in NARROW.items() if name in has}
-    config = of_kind.of_vocabulary(V, **narrow, **chosen)
-    return config, PAIRS if config.task == "translation" else ROWS
 
 
-@pytest.fixture
-def model(made):
-    return new_model(made[0], seed=1, dtype=np.float64)
+@pytest.fixture(params=[*kinds.ROWS, *OTHERS], ids=str)
+def made(request, tmp_path):
+    """A model of each kind, and what it learns from."""
+    if isinstance(request.param, kinds.Row):
+        return request.param.model(), request.param.batch()
+    recipe = recipe_of_task(config_class(request.param).task, tmp_path / "data")
+    trainer = tiny_trainer(recipe.with_value("kind", request.param), tmp_path / "run")
+    return trainer.model.to(dtype=np.float64), next(iter(trainer.task.batches(0)))
 
 
-@pytest.fixture
-def batch(made):
-    return made[1]
+def losses_and_gradient(model, batch, **options):
+    model.zero_grad()
+    losses, cache = model.loss(batch, **options)
+    model.loss_backward(1.0, cache)
+    return np.array(losses), model.flat.grad.copy()
 
 
-def test_its_kind_names_its_configuration_and_its_model(model):
+def arrays_of(value):
+    """All arrays in a cache, however deep."""
+    if isinstance(value, tuple | list):
+        return [x for item in value for x in arrays_of(item)]
+    return [value] if isinstance(value, np.ndarray | np.generic) else []
+
+
+# Its configuration
+
+
+def test_its_kind_names_its_configuration_and_its_model(made):
+    model, _ = made
     kept = json.loads(json.dumps(model.config.as_dict()))
     assert config_of(kept) == model.config
     assert type(model.config).__name__ == f"{type(model).__name__}Config"
 
 
-def test_its_size_is_known_without_building_it(model):
-    assert model.config.num_parameters() == model.num_parameters()
+def test_its_size_is_known_without_building_it(made):
+    model, _ = made
+    assert model.config.num_parameters() == model.num_parameters() == model.flat.data.size
+
+
+# What it sees
+
+
+def sees(model):
+    """Which positions see which tokens of a text, (T, T), found by changing each token."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(1, V - 1, (2, LENGTH))
+    source = [rng.integers(1, V, (2, 5))] * (model.config.task == "translation")
+    before, _ = model.logits(*source, ids)
+    changes = np.empty((LENGTH, LENGTH), bool)
+    for s in range(LENGTH):
+        other = ids.copy()
+        other[:, s] = V - 1
+        changes[:, s] = (model.logits(*source, other)[0] != before).any(axis=(0, 2))
+    return changes
+
+
+# How far back a position sees; to the beginning where nothing stands here.
+BACK = {
+    "restricted": lambda config: config.num_decoder_layers * config.window,
+    "convolution": lambda config: config.num_decoder_layers * (config.kernel_width - 1),
+    kinds.BAG: lambda config: 0,
+}
+BOTH_WAYS = ("masked language modelling", "tagging")
+
+
+def may_see(config):
+    if config.task in BOTH_WAYS:
+        return np.ones((LENGTH, LENGTH), bool)
+    back = BACK.get(config.kind, lambda config: LENGTH)(config)
+    behind = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
+    return (behind >= 0) & (behind <= back)
 
 
 @of_tokens
-def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(model, batch):
-    logits, _ = model.logits(*model.inputs(batch))
-    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    chosen = np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
-    (loss, nll), _ = model.loss(batch)
-    assert loss == pytest.approx(nll)
-    assert nll == pytest.approx(-chosen[batch.labels != 0].mean())
+def test_each_position_sees_the_tokens_that_it_may_see_and_no_other(row):
+    np.testing.assert_array_equal(sees(row.model()), may_see(row.config()))
+
+
+@of_translators
+def test_each_word_of_the_source_changes_all_that_is_said(row):
+    model, batch = row.model(), row.batch()
+    before, _ = model.forward(batch.source, batch.target)
+    for s in range(batch.source.shape[1]):
+        real = batch.source[:, s] > 0
+        other = batch.source.copy()
+        other[real, s] = 1 + other[real, s] % (V - 1)
+        changed = (model.forward(other, batch.target)[0] != before).any(axis=-1)
+        np.testing.assert_array_equal(changed, np.broadcast_to(real[:, None], changed.shape))
+
+
+def wider(batch, columns):
+    names = [f.name for f in fields(batch) if f.name != "num_tokens"]
+    pads = {name: np.pad(getattr(batch, name), ((0, 0), (0, columns))) for name in names}
+    return replace(batch, **pads)
 
 
 @of_tokens
-def test_padding_changes_neither_logits_nor_gradients(model, batch):
-    def logits_and_gradient(*ids):
-        model.zero_grad()
-        logits, cache = model.logits(*ids)
-        dlogits = np.zeros_like(logits)
-        dlogits[:, :4] = np.random.default_rng(0).standard_normal((B, 4, logits.shape[-1]))
-        model.backward(dlogits, cache)
-        return logits[:, :4], model.flat.grad.copy()
-
-    ids = model.inputs(batch)
-    expected = logits_and_gradient(*ids)
-    padded = logits_and_gradient(*(np.pad(x, ((0, 0), (0, 3))) for x in ids))
-    for ours, theirs in zip(padded, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+def test_padding_changes_neither_logits_nor_loss_nor_gradients(row):
+    model = row.model()
+    for seed in SEEDS:
+        batch = row.batch(seed)
+        found = []
+        for each in (batch, wider(batch, columns=3)):
+            logits, _ = model.logits(*model.inputs(each))
+            found.append((logits[:, : batch.labels.shape[1]], *losses_and_gradient(model, each)))
+        for expected, padded in zip(*found, strict=True):
+            np.testing.assert_allclose(padded, expected, rtol=1e-9, atol=1e-11)
 
 
-@of_translators
-def test_no_position_sees_what_is_said_after_it(model):
-    before, _ = model.forward(SOURCE, TARGET)
-    changed = TARGET.copy()
-    changed[:, 2] = 10
-    after, _ = model.forward(SOURCE, changed)
-    np.testing.assert_array_equal(after[:, :2], before[:, :2])
-    assert (after[:, 2:] != before[:, 2:]).any(axis=(1, 2)).all()
+SIGHT = test_each_position_sees_the_tokens_that_it_may_see_and_no_other
+PADDING = test_padding_changes_neither_logits_nor_loss_nor_gradients
 
 
-@of_translators
-def test_it_looks_at_the_source(model):
-    other = np.where(SOURCE == 7, 10, SOURCE)
-    assert (model.forward(other, TARGET)[0] != model.forward(SOURCE, TARGET)[0]).any()
+@pytest.mark.parametrize(
+    ("mask", "told_by"),
+    [
+        (lambda self, ids: causal_mask(ids) & padding_mask(ids), SIGHT),
+        (lambda self, ids: causal_mask(ids)[..., ::-1, ::-1] & padding_mask(ids), SIGHT),
+        (lambda self, ids: None, PADDING),
+        (lambda self, ids: ~np.eye(ids.shape[1], dtype=bool)[None, None], PADDING),
+    ],
+    ids=["causal", "backwards", "none", "padding forgotten"],
+)
+def test_a_wrong_mask_is_told(mask, told_by, monkeypatch):
+    monkeypatch.setattr(MaskedLanguageModel, "mask", mask)
+    row = kinds.Row("masked-language-model")
+    with pytest.raises(AssertionError):
+        told_by(row)
 
 
 @of_translators
 @pytest.mark.parametrize("awake", [False, True])
-def test_where_it_looked_is_read_in_the_caches_of_references_and_twins(model, awake):
+def test_where_it_looked_is_read_in_the_caches_of_references_and_twins(row, awake):
+    model, batch = row.model(), row.batch()
+    ids = batch.source, batch.target
     with accelerated(awake):
-        _, (_, cache) = model.features(SOURCE, TARGET)
+        _, (_, cache) = model.features(*ids)
     try:
-        expected = cross_attention(model, SOURCE, TARGET)
+        expected = cross_attention(model, *ids)
     except InputError as error:
         with pytest.raises(InputError, match=re.escape(str(error))):
             model.cross_attention(cache)
@@ -159,11 +185,30 @@ def test_where_it_looked_is_read_in_the_caches_of_references_and_twins(model, aw
     weights = model.cross_attention(cache)  # (layers, B, H, T, S)
     np.testing.assert_allclose(weights, expected, atol=1e-12)
     np.testing.assert_allclose(weights.sum(axis=-1), 1)
-    assert not (weights * (SOURCE == 0)[:, None, None]).any()
+    layers, heads = (getattr(model.config, n, 1) for n in ("num_decoder_layers", "num_heads"))
+    looked = (layers, len(batch.target), heads, batch.target.shape[1], batch.source.shape[1])
+    words = np.broadcast_to((batch.source > 0)[:, None, None], looked)
+    np.testing.assert_array_equal(weights > 0, words)
 
 
-def test_its_gradient_is_the_slope_of_its_loss(model, batch):
+# What it learns
+
+
+@of_tokens
+def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(row):
+    for seed in SEEDS:
+        model, batch = row.model(), row.batch(seed)
+        logits, _ = model.logits(*model.inputs(batch))
+        log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        chosen = np.take_along_axis(log_p, batch.labels[..., None], axis=-1)[..., 0]
+        (loss, nll), _ = model.loss(batch)
+        assert loss == pytest.approx(nll)
+        assert nll == pytest.approx(-chosen[batch.labels != 0].mean())
+
+
+def test_its_gradient_is_the_slope_of_its_loss(made):
     """In a direction in which no parameter stands still."""
+    model, batch = made
     direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
     start, step = model.flat.data.copy(), 1e-8  # of each parameter; there are many
     losses = []
@@ -171,45 +216,142 @@ def test_its_gradient_is_the_slope_of_its_loss(model, batch):
         model.flat.data[:] = start + sign * step * direction
         losses.append(model.loss(batch, smoothing=0.1)[0][0])
     model.flat.data[:] = start
-    _, cache = model.loss(batch, smoothing=0.1)
-    model.loss_backward(1.0, cache)
+    _, gradient = losses_and_gradient(model, batch, smoothing=0.1)
     slope = (losses[0] - losses[1]) / (2 * step)
-    assert model.flat.grad @ direction == pytest.approx(slope, rel=1e-6)
+    assert gradient @ direction == pytest.approx(slope, rel=1e-6)
 
 
-def test_shards_have_the_gradient_of_the_batch(model, batch):
-    num_tokens = batch.num_tokens
-    _, cache = model.loss(batch, num_tokens=num_tokens)
-    model.loss_backward(1.0, cache)
-    whole = model.flat.grad.copy()
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_losses_and_gradients_of_shards_on_replicas_add_up_to_those_of_the_batch(made, count):
+    """Of more shards than rows some are empty."""
+    model, batch = made
+    expected = losses_and_gradient(model, batch, smoothing=0.1)
     model.zero_grad()
-    for shard in batch.split(2):
-        replica = model.replica()
-        _, cache = replica.loss(shard, num_tokens=num_tokens)
-        replica.loss_backward(1.0, cache)
-        model.flat.grad += replica.flat.grad
-    np.testing.assert_allclose(model.flat.grad, whole, rtol=1e-7, atol=1e-12)
+    parts = [
+        losses_and_gradient(model.replica(), shard, smoothing=0.1, num_tokens=batch.num_tokens)
+        for shard in batch.split(count)
+        if shard.num_tokens
+    ]
+    assert not model.flat.grad.any()
+    for sums, whole in zip(map(sum, zip(*parts, strict=True)), expected, strict=True):
+        np.testing.assert_allclose(sums, whole, rtol=1e-9, atol=1e-12 * abs(whole).max())
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_a_copy_is_the_same_model_with_a_flat_storage_of_its_own(model, batch, copied):
+@of_tokens
+def test_dropout_is_there_in_training_alone_and_scales_nothing_at_inference(row):
+    rates = {f.name: 0.5 for f in fields(row.config()) if f.name.endswith("dropout")}
+    still, dropping = new_model(row.config()), new_model(row.config(**rates))
+    dropping.flat.data[:] = still.flat.data
+    ids, rng = still.inputs(row.batch()), np.random.default_rng(0)
+    expected, _ = still.logits(*ids, rng=rng)
+    np.testing.assert_array_equal(dropping.logits(*ids)[0], expected)
+    assert (dropping.logits(*ids, rng=rng)[0] != expected).any()
+
+
+class Recorder:
+    """A generator that keeps everything and notes how often it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def random(self, shape, dtype):
+        self.asked += 1
+        return np.ones(shape, dtype=dtype)
+
+
+def of_stacks(config):
+    return 2 + 2 * config.num_encoder_layers + 3 * config.num_decoder_layers
+
+
+def of_one_stack(config):
+    return 1 + 2 * config.num_layers
+
+
+# How many arrays a forward drops entries of: embeddings, and what sublayers return
+DROPPED = {
+    "transformer": of_stacks,
+    "restricted": of_stacks,
+    "convolution": lambda config: 2 + config.num_encoder_layers + config.num_decoder_layers,
+    "recurrent": lambda config: 3,
+    kinds.BAG: lambda config: 1,
+    **dict.fromkeys(("language-model", "masked-language-model", "tagger"), of_one_stack),
+}
+
+
+@of_tokens
+def test_dropout_acts_as_often_as_the_kind_says(row):
+    model, rng = new_model(row.config(dropout=0.5)), Recorder()
+    model.logits(*model.inputs(row.batch()), rng=rng)
+    assert rng.asked == DROPPED[row.kind](model.config)
+
+
+# Its numbers
+
+
+@of_tokens
+def test_a_seed_gives_all_weights_but_gains_and_biases_and_no_two_alike(row):
+    weights, same, others = (new_model(row.config(), seed).flat for seed in (5, 5, 6))
+    np.testing.assert_array_equal(same.data, weights.data)
+    drawn = others.data[others.data != weights.data]
+    matrices = (p for p in new_model(row.config()).parameters() if p.data.ndim > 1)
+    assert len(drawn) >= sum(p.data.size for p in matrices)
+    assert set(weights.data[others.data == weights.data]) <= {0, 1}
+    assert len(np.unique(drawn)) > 0.99 * len(drawn)
+
+
+@of_tokens
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_it_computes_in_its_own_type_throughout(row, dtype):
+    model, batch = new_model(row.config(), device="cpu").to("cpu", dtype), row.batch()
+    losses, cache = model.loss(batch, np.random.default_rng(0), smoothing=0.1)
+    model.loss_backward(1.0, cache)
+    arrays = [*losses, model.flat.data, model.flat.grad, *arrays_of(cache)]
+    assert {x.dtype for x in arrays if x.dtype.kind == "f"} == {np.dtype(dtype)}
+    assert model.device is CPU
+
+
+def test_moved_to_another_type_it_is_the_same_model(made):
+    model, batch = made
+    model.to(dtype=np.float32)
+    expected = np.array(model.loss(batch)[0])
+    losses = np.array(model.to(dtype=np.float64).loss(batch)[0])
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_array_equal(model.to(dtype=np.float32).loss(batch)[0], expected)
+
+
+def replica(model):
+    return model.replica()
+
+
+def pickled(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled, replica])
+def test_a_copy_is_the_same_model_whose_arrays_are_its_own_but_the_parameters_of_a_replica(
+    made, copied
+):
+    model, batch = made
     model.flat.grad[:] = 7
     other = copied(model)
     assert (other.config, other.device) == (model.config, model.device)
     assert other.flat.slices == model.flat.slices
+    np.testing.assert_array_equal(other.flat.grad, 0 if copied is replica else 7)
     for name in ("data", "grad"):
-        there = getattr(other.flat, name)
-        np.testing.assert_array_equal(there, getattr(model.flat, name))
-        assert not np.shares_memory(there, getattr(model.flat, name))
-        for parameter, piece in zip(other.parameters(), other.flat.slices.values(), strict=True):
-            assert parameter.flat is other.flat
-            assert np.shares_memory(getattr(parameter, name), there[piece])
+        here, there = getattr(model.flat, name), getattr(other.flat, name)
+        assert np.shares_memory(there, here) == (copied is replica and name == "data")
+        for flat, array, of in ((model.flat, here, model), (other.flat, there, other)):
+            for parameter, piece in zip(of.parameters(), flat.slices.values(), strict=True):
+                assert parameter.flat is flat
+                assert np.shares_memory(getattr(parameter, name), array[piece])
+                np.testing.assert_array_equal(getattr(parameter, name).reshape(-1), array[piece])
     assert other.loss(batch)[0] == model.loss(batch)[0]
     other.flat.data += 1
-    assert other.loss(batch)[0] != model.loss(batch)[0]
+    assert (other.loss(batch)[0] != model.loss(batch)[0]) == (copied is not replica)
 
 
-def test_it_gives_on_a_device_what_it_gives_on_numpy(model, batch):
+def test_it_gives_on_a_device_what_it_gives_on_numpy(made):
+    model, batch = made
     here = new_model(model.config, seed=2)
     there = new_model(model.config, seed=2, device=Device("stand-in", strict))
     for each in (here, there):
@@ -220,17 +362,87 @@ def test_it_gives_on_a_device_what_it_gives_on_numpy(model, batch):
     np.testing.assert_allclose(gradient, here.flat.grad, atol=1e-5 * abs(gradient).max())
 
 
-@of_translators
-def test_a_search_steps_through_what_the_decoder_says(model):
-    """Hypotheses change places, and one of three sentences leaves."""
-    logits = []
-    for decoder in (decoder_for(model, SOURCE), WholeDecoder(model, SOURCE)):
-        steps = [decoder.step(np.full((B, 1), BOS))]  # (3, 1, V)
-        decoder.select(np.zeros((B, 2), dtype=int))
-        steps.append(decoder.step(np.array([[4, 5], [6, 7], [8, 9]])))  # (3, 2, V)
-        decoder.select(np.array([[1, 0], [0, 0], [1, 1]]))
-        decoder.keep(np.array([0, 2]))
-        steps.append(decoder.step(np.array([[3, 4], [5, 3]])))  # (2, 2, V)
-        logits.append(steps)
-    for step, expected in zip(*logits, strict=True):
-        np.testing.assert_allclose(step, expected, rtol=1e-9, atol=1e-12)
+# What it refuses
+
+
+@of_tokens
+@pytest.mark.parametrize("wrong", ["one too many", -1, 2.0, True])
+def test_ids_that_are_no_tokens_of_their_side_are_refused(row, wrong):
+    model, batch = row.model(), row.batch()
+    for side, name in enumerate(model.config.vocabularies):
+        size = getattr(model.config, name)
+        given = size if wrong == "one too many" else wrong
+        ids = list(model.inputs(batch))
+        ids[side] = ids[side].astype(np.result_type(type(given)))
+        ids[side][0, 0] = given
+        if type(given) is int:
+            words, error = (
+                rf"{given}.*, outside 0 <= id < {size}, .* another vocabulary",
+                ValueError,
+            )
+        else:
+            words, error = f"ids must be integers; their dtype is {ids[side].dtype}", TypeError
+        with pytest.raises(error, match=words):
+            model.logits(*ids)
+        ids[side] = np.where(model.inputs(batch)[side] > 0, size - 1, 0)
+        model.logits(*ids)
+
+
+@of_tokens
+def test_a_batch_with_ids_that_are_no_tokens_is_found_before_it_goes_to_a_device(row):
+    model, batch = row.model(), row.batch()
+    said = len(model.output_projection.weight.data)
+    sizes = dict(labels=said, target=said, ids=V)
+    sizes["source"] = getattr(model.config, "source_vocabulary_size", V)
+    for name in (f.name for f in fields(batch) if f.name != "num_tokens"):
+        ids = getattr(batch, name).copy()
+        ids[0, 0] = sizes[name] - 1
+        model.check(replace(batch, **{name: ids}))
+        ids[0, 0] += 1
+        with pytest.raises(ValueError, match=f"outside 0 <= id < {sizes[name]}"):
+            model.check(replace(batch, **{name: ids}))
+
+
+def number_of_positions(model):
+    """Those of each side, None where a sequence may have any length."""
+    return None if model.config.kind in ("recurrent", kinds.BAG) else model.config.max_length
+
+
+@of_tokens
+def test_a_sequence_may_be_as_long_as_the_config_says_and_no_longer(row):
+    model, batch = row.model(), row.batch()
+    most = number_of_positions(model)
+    if most is None:
+        return
+    for side in range(len(model.inputs(batch))):
+        ids = [np.ones((1, 2), int) for _ in model.inputs(batch)]
+        ids[side] = np.ones((1, most), int)
+        assert model.logits(*ids)[0].shape[1] == ids[-1].shape[1]
+        ids[side] = np.ones((1, most + 1), int)
+        words = f"{most + 1} tokens is longer than the {most} .* larger max_length"
+        with pytest.raises(ValueError, match=words):
+            model.logits(*ids)
+
+
+def not_one_batch(*ids):
+    """What is no batch, or of several arrays no batches of one size."""
+    first, *rest = ids
+    yield (first[0], *rest)
+    yield (first[None], *rest)
+    yield (first[:, :0], *rest)
+    yield tuple(x[:0] for x in ids)
+    if rest:
+        yield first[:1], *rest
+        yield first, rest[0][:1]
+        yield first, rest[0][0]
+        yield first, rest[0][:, :0]
+
+
+@of_tokens
+def test_what_is_no_batch_of_ids_is_refused_with_its_shape(row):
+    model = row.model()
+    for ids in not_one_batch(*model.inputs(row.batch())):
+        shapes = " and ".join(str(x.shape) for x in ids)
+        with pytest.raises(ValueError, match=r"\(B, T\), .*; their shapes? (is|are) ") as refused:
+            model.logits(*ids)
+        assert str(refused.value).endswith(shapes)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from optimizers import ROWS
 
-from minitransformer import CPU, Transformer, accelerated
+from minitransformer import CPU, Adam, Transformer, accelerated
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
 from minitransformer.core.module import FlatParameters, Module, Parameter
@@ -113,6 +113,22 @@ def test_one_that_has_its_vectors_and_its_count_goes_on_as_if_nothing_had_happen
         cut.grad[:] = gradient
         (first if i < 3 else second).step(rate, 0.5)
     assert cut.data.tobytes() == whole.data.tobytes()
+
+
+@every_optimizer
+def test_a_rate_of_zero_moves_nothing_but_remembers_the_gradient(new):
+    flat = flat_parameters()
+    before = flat.data.copy()
+    flat.grad[:] = 2
+    optimizer = new(flat)
+    optimizer.step(0.0)
+    np.testing.assert_array_equal(flat.data, before)
+    assert all(vector.any() for vector in optimizer.vectors.values())
+
+
+def test_the_constants_of_adam_are_those_of_section_5_3():
+    adam = Adam(flat_parameters())
+    assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.98, 1e-9)
 
 
 @every_optimizer

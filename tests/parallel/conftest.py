@@ -6,8 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from jobs import MPIEXEC, run, written
+from jobs import MPIEXEC, written
+from tiny_run import trained
 from waiting import HANGS
+
+from minitransformer.training.recipe import Recipe
 
 
 def pytest_collection_modifyitems(items):
@@ -40,5 +43,5 @@ def recipe(tmp_path_factory):
 def whole(recipe, tmp_path_factory):
     """The folder of a run of one process that nobody interrupts."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    run(1, "train", recipe, "--run-folder", folder)
+    trained(Recipe.load(recipe), folder)
     return folder

@@ -14,7 +14,7 @@ def sentences(recipe):
     return (recipe.parent / "corpus" / "train.source").read_text()
 
 
-@pytest.mark.parametrize("options", [(), ("--beam-size", 1), ("--n-best", 2)])
+@pytest.mark.parametrize("options", [("--beam-size", 1), ("--n-best", 2)])
 def test_a_file_is_translated_in_its_order(whole, sentences, options):
     alone, together = (
         run(processes, "translate", whole, *options, input=sentences)[0] for processes in (1, 3)
@@ -36,9 +36,8 @@ def test_a_file_that_mpiexec_would_not_pass_on_is_given_to_each_process(whole, t
 
 
 def test_texts_that_are_given_are_translated_once(whole):
-    for processes in (1, 3):
-        printed, _ = run(processes, "translate", whole, "baobi", "")
-        assert len(printed.split("\n")) == 3
+    printed, _ = run(2, "translate", whole, "baobi", "")
+    assert len(printed.split("\n")) == 3
 
 
 def test_a_text_that_is_no_text_is_told_once_and_fails(whole):
@@ -77,7 +76,8 @@ def test_the_blas_of_each_process_has_its_share_of_the_cores_alone():
 def test_one_process_imports_nothing_of_mpi(recipe, tmp_path):
     program = (
         "import sys\nfrom minitransformer.commands.cli import main\n"
-        f"status = main(['train', {str(recipe)!r}, '--run-folder', {str(tmp_path / 'run')!r}])\n"
+        f"status = main(['train', {str(recipe)!r}, '--epochs', '1', "
+        f"'--run-folder', {str(tmp_path / 'run')!r}])\n"
         "assert status == 0\n"
         "assert not {'mpi4py', 'minitransformer.parallel.mpi'} & set(sys.modules)\n"
     )

@@ -11,6 +11,7 @@ import time
 
 import pytest
 from jobs import environment, finished, interrupted, loaded, run, words, written
+from tiny_run import tiny_recipe, trained
 from waiting import HANGS, until
 
 from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
@@ -84,14 +85,14 @@ def test_ctrl_c_saves_once(recipe, tmp_path):
 
 def test_a_nan_in_one_process_stops_all(recipe, tmp_path):
     arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(3, *arguments, trouble="nan:1", status=1)
+    _, said = run(2, *arguments, trouble="nan:1", status=1)
     assert said.count("the norm of its gradient nan, at step 3") == 1
 
 
 def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
     arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(3, *arguments, trouble="fail:2", status=1)
-    assert "rank 2 of 3 has failed and ends all. " in said
+    _, said = run(2, *arguments, trouble="fail:1", status=1)
+    assert "rank 1 of 2 has failed and ends all. " in said
     assert "no room for a gradient" in said
     assert "has died" not in said
 
@@ -121,7 +122,7 @@ def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
 
 
 def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
-    _, said = run(3, "train", recipe, "--run-folder", whole, status=1)
+    _, said = run(2, "train", recipe, "--run-folder", whole, status=1)
     assert said.count("holds a run already") == 1
 
 
@@ -189,9 +190,9 @@ def test_processes_with_two_texts_are_refused(whole):
 def test_processes_with_two_runs_are_refused(kind, command, texts, tmp_path):
     """In folders that may lie elsewhere on each machine, and are to be the same run."""
     layers = {} if kind == "transformer" else dict(num_layers=1, subword_dropout=0.0)
-    recipe, folders = written(tmp_path, kind=kind, **layers), [tmp_path / "0", tmp_path / "1"]
+    folders = [tmp_path / "0", tmp_path / "1"]
     for seed, folder in enumerate(folders):
-        run(1, "train", recipe, "--seed", seed, "--epochs", 1, "--run-folder", folder)
+        trained(tiny_recipe(tmp_path / "corpus", kind=kind, seed=seed, epochs=1, **layers), folder)
     said = of_two(*((command, folder, *texts) for folder in folders))
     assert re.search(r"parameters is of checksum \w+ in rank 1 on", said)
 

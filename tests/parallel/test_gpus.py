@@ -37,17 +37,12 @@ def test_sums_on_gpus_are_those_of_one_process():
     assert done.stdout == "compared\n"
 
 
-@pytest.mark.parametrize(
-    ("processes", "gpus"), [(2, "2"), (3, "2,1"), (3, "own")], ids=lambda value: f"{value}"
-)
-def test_the_same_shards_give_the_same_bits_however_they_are_spread(
-    of_gpus, one_gpu, tmp_path, processes, gpus
-):
-    """On machines of two GPUs and one, and where each process is shown its own; a third rests."""
+def test_the_same_shards_give_the_same_bits_however_they_are_spread(of_gpus, one_gpu, tmp_path):
+    """Each process is shown a GPU of its own; a third one rests."""
     folder = tmp_path / "run"
     arguments = "train", of_gpus, "--shards", 2, "--device", "cuda", "--run-folder", folder
-    _, said = run(processes, *arguments, gpus=gpus)
-    assert f"{processes} processes on as many GPUs" in said
+    _, said = run(3, *arguments, gpus="own")
+    assert "3 processes on as many GPUs" in said
     assert loaded(folder) == loaded(one_gpu)
 
 
@@ -96,18 +91,58 @@ def info(processes, gpus):
     return dict(line.split(": ", 1) for line in run(processes, "info", gpus=gpus)[0].splitlines())
 
 
+def test_info_tells_the_gpu_of_each_process():
+    told = info(3, "2,1")
+    theirs = "rank 0 has cuda:0 of node0, 1 has cuda:1 of node0, 2 has cuda:0 of node1"
+    assert told["GPU"] == f"cuda:0, CuPy 14.2.0, NCCL 2.25.1; {theirs}"
+
+
+class Told:
+    """One of several processes, as each hears of all GPUs that are seen."""
+
+    def __init__(self, rank, seen):
+        self.rank, self.count, self.seen = rank, len(seen), seen
+
+    def gathered(self, mine):
+        return self.seen if type(mine[0]) is tuple else mine * self.count
+
+
+TWO_AND_ONE = [("node0", ["a", "b"])] * 2 + [("node1", ["a"])]
+OWN = [("node0", [address]) for address in "abc"]
+
+
 @pytest.mark.parametrize(
-    ("gpus", "places"),
-    [
-        ("2,1", ["cuda:0 of node0", "cuda:1 of node0", "cuda:0 of node1"]),
-        ("own", ["cuda:0 of node0"] * 3),
-    ],
+    ("seen", "devices"),
+    [(TWO_AND_ONE, [0, 1, 0]), (OWN, [0] * 3)],
     ids=["two machines", "each is shown another one"],
 )
-def test_each_process_of_a_machine_has_a_gpu_of_its_own(gpus, places):
-    told = info(3, gpus)
-    theirs = ", ".join(f"{rank} has {place}" for rank, place in enumerate(places))
-    assert told["GPU"] == f"cuda:0, CuPy 14.2.0, NCCL 2.25.1; rank {theirs}"
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(seen, devices, monkeypatch):
+    monkeypatch.setattr("minitransformer.parallel.gpus.visible_gpus", list)
+    monkeypatch.setattr("minitransformer.parallel.gpus.select_device", str)
+    for name in ("auto", "cuda"):
+        chosen = [own_device(name, Told(rank, seen)) for rank in range(3)]
+        assert chosen == [f"cuda:{index}" for index in devices]
+
+
+@pytest.mark.parametrize(
+    ("seen", "device", "problem"),
+    [
+        ([("node0", ["a", "b"])] * 3, "auto", "3 processes on node0 see 2 GPUs, and each needs "),
+        ([("node0", ["a"])] + [("node1", ["b"])] * 2, "cuda", "2 processes on node1 see 1 GPU, "),
+        (TWO_AND_ONE, "cuda:1", "'cuda:1' is one GPU, and each of 3 processes needs its own: "),
+    ],
+)
+def test_gpus_that_are_too_few_are_refused(seen, device, problem, monkeypatch):
+    monkeypatch.setattr("minitransformer.parallel.gpus.visible_gpus", list)
+    for rank in range(3):
+        with pytest.raises(DeviceError, match=problem):
+            own_device(device, Told(rank, seen))
+
+
+def test_no_run_is_made_where_gpus_are_too_few(of_gpus, tmp_path):
+    _, said = run(2, "train", of_gpus, "--run-folder", tmp_path / "run", status=1, gpus="1")
+    assert said.count("2 processes on node0 see 1 GPU, and each needs its own") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_where_one_process_has_no_gpu_auto_is_the_cpu_and_cuda_is_refused():
@@ -129,23 +164,6 @@ def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
     assert own_device("auto", ALONE) == CPU
     with pytest.raises(DeviceError, match=r"^rank 0 on .*: its driver is too old$"):
         own_device("cuda", ALONE)
-
-
-@pytest.mark.parametrize(
-    ("processes", "gpus", "device", "problem"),
-    [
-        (3, "2", "auto", "3 processes on node0 see 2 GPUs, and each needs its own"),
-        (3, "1,1", "cuda", "2 processes on node1 see 1 GPU, and each needs its own"),
-        (2, "2", "cuda:1", "'cuda:1' is one GPU, and each of 2 processes needs its own: give "),
-    ],
-)
-def test_gpus_that_are_too_few_are_refused_and_no_run_is_made(
-    of_gpus, tmp_path, processes, gpus, device, problem
-):
-    arguments = "train", of_gpus, "--device", device, "--run-folder", tmp_path / "run"
-    _, said = run(processes, *arguments, status=1, gpus=gpus)
-    assert said.count(problem) == 1
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,185 @@
-"""What every task promises; one that is new in the table has its recipe of its own tests."""
+"""What every task promises; one that is new in the table has its recipe of its own tests.
 
+And trainings of every kind of model, with what it keeps beside its parameters.
+"""
+
+import math
 import threading
 from dataclasses import fields
 
 import digits
+import kinds
+import normed
+import numpy as np
 import pytest
+from test_tagging import WHOLE
 from tiny_run import recipe_of_task, record, tiny_trainer, trained, trained_in_two
 
 from minitransformer import CPU
 from minitransformer.core import twins
 from minitransformer.core.libraries import imported
 from minitransformer.core.workers import Workers
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.models.registry import KINDS, config_class
 from minitransformer.parallel import alone
+from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.tasks.task import TASKS, run_at, task_class
 from minitransformer.training import loop, session
-from minitransformer.training.recipe import Recipe
+from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import validated
 
-every_task = pytest.mark.parametrize("task", [*TASKS, digits.DigitsConfig.task])
+LANGUAGE, MASKED, TAGGING = "language modelling", "masked language modelling", "tagging"
+DIGITS = digits.DigitsConfig.task
+every_task = pytest.mark.parametrize("task", [*TASKS, DIGITS])
+every_kind = pytest.mark.parametrize(
+    "kind", [*KINDS, digits.DigitsConfig.kind, kinds.BAG, normed.KIND]
+)
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch):
     digits.known(monkeypatch)
+    kinds.known(monkeypatch)
+    monkeypatch.setitem(KINDS, normed.KIND, normed.PLACE)
 
 
-@every_task
-def test_a_training_that_was_cut_off_goes_on_bit_for_bit(task, tmp_path):
-    recipe = recipe_of_task(task, tmp_path / "corpus")
+def recipe_of_kind(kind, folder, **changes):
+    recipe = recipe_of_task(config_class(kind).task, folder, **changes).with_value("kind", kind)
+    return recipe.with_value("d_hidden", 8) if "d_hidden" in recipe.settings() else recipe
+
+
+@every_kind
+def test_a_training_that_was_cut_off_goes_on_bit_for_bit(kind, tmp_path):
+    recipe = recipe_of_kind(kind, tmp_path / "corpus")
     trained(recipe, tmp_path / "whole")
     trained_in_two(recipe, tmp_path / "cut", steps=5)
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
+
+
+@every_kind
+def test_the_loop_that_is_to_be_read_has_the_losses_and_the_model_of_the_trainer(kind, tmp_path):
+    recipe = recipe_of_kind(kind, tmp_path / "corpus", shards=1, average=1)
+    theirs = trained(recipe, tmp_path / "trained")
+    log = [entry for entry in theirs.run.log.entries() if entry["kind"] == "train"]
+    ours = tiny_trainer(recipe, tmp_path / "loop")  # its model, as it is at the start
+    with ours.workers.one_blas_thread():
+        losses = list(loop.train(ours.model, ours.task, ours.config))
+    assert losses == [(entry["loss"], entry["nll"]) for entry in log]
+    arrays, expected = model_arrays(ours.model), model_arrays(theirs.model)
+    assert arrays.keys() == expected.keys()
+    for name, array in arrays.items():
+        assert array.dtype == expected[name].dtype
+        np.testing.assert_array_equal(array, expected[name])
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        (LANGUAGE, dict(epochs=8)),
+        (MASKED, dict(epochs=12)),
+        (TAGGING, dict(epochs=20)),
+        (TAGGING, dict(epochs=20, content=WHOLE)),
+        (DIGITS, dict(epochs=8)),
+    ],
+)
+def test_a_training_learns_and_chooses_the_epoch_of_the_best_score(task, changes, tmp_path):
+    trainer = trained(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
+    score = trainer.task.score
+    entries = [e for e in trainer.run.log.entries() if e["kind"] == "validation"]
+    scores = [entry[score.name] for entry in entries]
+    if score.more_is_better:
+        assert scores[-1] > 0.9 > scores[0]
+    else:
+        assert scores[-1] < 0.6 * scores[0]
+    assert entries[-1]["nll"] < 0.9 * entries[0]["nll"]
+    assert trainer.best[score.name] == (max if score.more_is_better else min)(scores)
+
+
+@every_task
+def test_a_model_that_gives_all_answers_alike_has_the_loss_of_guessing(task, tmp_path):
+    """A training beyond hope has one that is some times as large."""
+    trainer = tiny_trainer(recipe_of_task(task, tmp_path / "corpus"), tmp_path / "run")
+    trainer.model.flat.data[:] = 0
+    logits, _ = trainer.model.logits(*trainer.model.inputs(next(iter(trainer.task.batches(0)))))
+    guessing = math.log(logits.shape[-1])
+    scores = trainer.task.validate(trainer.model)
+    assert scores["nll"] == pytest.approx(guessing)
+    if "perplexity" in scores:
+        assert scores["perplexity"] == pytest.approx(logits.shape[-1])
+    assert guessing < trainer.task.hopeless(trainer.model) < 10 * guessing
+
+
+REFUSED = [
+    *((task, changes, words) for task in (LANGUAGE, MASKED) for changes, words in (
+        (dict(text=""), "corpus='text' needs text: --text FILE"),
+        (dict(corpus="toy"), "text.txt' is for corpus='text', and here it is 'toy'"),
+        (dict(languages="fr-en"), "leave out languages"),
+        (dict(batch_tokens=11), "max_length=12 tokens, and a batch has batch_tokens"),
+    )),
+    *((task, dict(max_length=2), "max_length=2 leaves no room .*; choose 3 or more")
+      for task in (MASKED, TAGGING)),
+    *((task, dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out")
+      for task in (LANGUAGE, MASKED, TAGGING)),
+    (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
+    *((TAGGING, changes, words) for changes, words in (
+        (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),
+        (dict(languages="en-de"),
+         "no languages, which is for translation, lang.*ing; leave"),
+        (dict(corpus="multi30k"), "corpus='multi30k'; choose 'toy' or 'labelled'"),
+        (dict(corpus="toy"), "labelled=.* is for corpus='labelled'"),
+        (dict(unit="characters"), "unit, which is for language modelling, masked"),
+        (dict(batch_tokens=19), "max_length=20 tokens, and a batch has batch_tokens"),
+        *((dict(labelled_share=share), "labelled_share=.* must be (> 0|1 at most)")
+          for share in (0.0, -0.5, 1.5, float("nan"))),
+    )),
+    ("translation", dict(batch_tokens=39), "raise batch_tokens to 40 or lower max_tokens to 19"),
+    *(("translation", {f"validation_{side}": ""}, f"corpus='files' needs validation_{side}: --val")
+      for side in ("source", "target")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "changes", "words"), REFUSED, ids=str)
+def test_a_recipe_that_makes_no_sense_is_refused_and_no_run_is_made(task, changes, words, tmp_path):
+    with pytest.raises(RecipeError, match=words):
+        tiny_trainer(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+TOO_LITTLE = [
+    *((task, content, f"too little text: none to {purpose}")
+      for task in (LANGUAGE, MASKED)
+      for content, purpose in (
+          ("", "train on"), ("\n" * 30, "train on"), ("a line\n", "validate with"))),
+    *((TAGGING, content, "has [01] sentences; give more") for content in ("", "N\tdogs run\n")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "content", "words"), TOO_LITTLE, ids=ascii)
+def test_a_file_with_too_little_in_it_is_refused_and_no_run_is_made(task, content, words, tmp_path):
+    with pytest.raises(CorpusError, match=words):
+        tiny_trainer(recipe_of_task(task, tmp_path, content=content), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def contents(batches):
+    return [[x.tobytes() for x in vars(batch).values() if hasattr(x, "dtype")] for batch in batches]
+
+
+@every_task
+def test_each_epoch_and_each_seed_has_batches_of_its_own_and_always_the_same(task, tmp_path):
+    one, other = (
+        tiny_trainer(recipe_of_task(task, tmp_path / "corpus", seed=s), tmp_path / str(s)).task
+        for s in (0, 1)
+    )
+    first, second, again = (contents(one.batches(epoch)) for epoch in (0, 1, 0))
+    assert first == again
+    assert first != second
+    assert first != contents(other.batches(0))
+    for epoch in range(3):
+        assert len(list(one.batches(epoch))) == one.num_batches(epoch)
+
+
+# Validation
 
 
 @pytest.fixture
@@ -106,15 +255,3 @@ def test_a_run_that_notes_no_shards_is_validated_as_it_was_trained(task, tmp_pat
     scores, _, _ = validated(run, Recipe.of_run(run), CPU)
     name = task_class(run.load_config()[0]).score.name
     assert scores[name] == pytest.approx(run.load_chosen()[1][f"validation_{name}"])
-
-
-@every_task
-def test_the_loop_that_is_to_be_read_has_the_losses_and_the_model_of_the_trainer(task, tmp_path):
-    recipe = recipe_of_task(task, tmp_path / "corpus", shards=1, average=1)
-    theirs = trained(recipe, tmp_path / "trained")
-    log = [entry for entry in theirs.run.log.entries() if entry["kind"] == "train"]
-    ours = tiny_trainer(recipe, tmp_path / "loop")  # its model, as it is at the start
-    with ours.workers.one_blas_thread():
-        losses = list(loop.train(ours.model, ours.task, ours.config))
-    assert losses == [(entry["loss"], entry["nll"]) for entry in log]
-    assert ours.model.flat.data.tobytes() == theirs.model.flat.data.tobytes()

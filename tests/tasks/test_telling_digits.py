@@ -3,7 +3,6 @@
 What it promises as all tasks do is in test_every_task.py.
 """
 
-import math
 import re
 import tomllib
 
@@ -17,7 +16,6 @@ from minitransformer import CPU
 from minitransformer.cases.case import B, Case
 from minitransformer.cases.models import _model
 from minitransformer.commands.cli import main
-from minitransformer.models.registry import new_model
 from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import Task, run_at
@@ -142,12 +140,6 @@ def test_a_training_that_it_cannot_have_is_refused_before_there_is_a_folder(
     assert train(tmp_path, **changes) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
-
-
-def test_a_loss_beyond_hope_is_some_times_that_of_guessing(tmp_path):
-    task = tiny_trainer(recipe_for(), tmp_path).task
-    guessing = math.log(10)
-    assert guessing < task.hopeless(new_model(DigitsConfig(10))) < 10 * guessing
 
 
 def test_its_fields_are_options_and_those_of_text_are_refused(capsys):

@@ -4,13 +4,12 @@ import normed
 import numpy as np
 import pytest
 import test_language_modelling
-from tiny_run import record, tiny_trainer, trained, trained_in_two
+from tiny_run import tiny_trainer, trained, with_scores
 
 from minitransformer.models.registry import KINDS
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training import loop
 from minitransformer.training.step import TrainingStep
 from minitransformer.training.watch import TrainingError
 
@@ -71,12 +70,6 @@ def test_a_shard_without_a_part_in_the_step_changes_nothing(recipe, tmp_path):
     np.testing.assert_array_equal(mean, trainer.stepper.replicas[0].batch_norm.mean.data)
 
 
-def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, tmp_path):
-    trained(recipe, tmp_path / "whole")
-    trained_in_two(recipe, tmp_path / "cut", steps=3)
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
-
-
 def test_a_trained_model_has_them(recipe, tmp_path):
     trainer = trained(recipe.with_value("average", 1), tmp_path)
     arrays, _ = RunFolder(tmp_path).load_chosen()
@@ -90,9 +83,7 @@ def test_a_trained_model_has_them(recipe, tmp_path):
 
 def test_the_mean_of_epochs_has_the_mean_of_floats_and_the_last_of_others(recipe, tmp_path):
     trainer = tiny_trainer(recipe, tmp_path)
-    scores = iter([9.0, 8.0, 7.0, 6.0])
-    trainer.task.validate = lambda model: {"perplexity": next(scores)}
-    trainer.train()
+    with_scores(trainer, 9.0, 8.0, 7.0, 6.0).train()
     of_epochs = [load_checkpoint(trainer.run.epoch_file(epoch))[0] for epoch in (2, 3)]
     chosen, state = load_checkpoint(trainer.run.model)
     assert state["origin"] == "mean of epochs 2 to 3"
@@ -137,12 +128,3 @@ def test_a_buffer_that_is_not_finite_is_never_saved(recipe, tmp_path):
     trainer.stepper.take = take_and_poison
     with pytest.raises(TrainingError, match=r"batch_norm\.variance is NaN or infinite at step 1"):
         trainer.train()
-
-
-def test_the_loop_that_is_to_be_read_keeps_them_too(recipe, tmp_path):
-    recipe = recipe.with_value("shards", 1).with_value("average", 1)
-    theirs = trained(recipe, tmp_path / "trained")
-    ours = tiny_trainer(recipe, tmp_path / "loop")
-    with ours.workers.one_blas_thread():
-        list(loop.train(ours.model, ours.task, ours.config))
-    assert_equal(buffers(ours.model), buffers(theirs.model))

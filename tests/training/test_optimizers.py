@@ -7,7 +7,15 @@ from dataclasses import asdict, fields
 import numpy as np
 import pytest
 from optimizers import OF_EACH
-from tiny_run import record, tiny_recipe, tiny_trainer, trained, trained_in_two
+from tiny_run import (
+    record,
+    tiny_recipe,
+    tiny_trainer,
+    trained,
+    trained_in_two,
+    with_scores,
+    with_values,
+)
 
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError, listed
@@ -22,12 +30,6 @@ from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
 from minitransformer.training.recipe import Recipe, RecipeError, settings
 
 PLATEAU = dict(schedule="plateau", plateau_epochs=1)
-
-
-def with_values(recipe, **values):
-    for name, value in values.items():
-        recipe = recipe.with_value(name, value)
-    return recipe
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +47,6 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
     arrays, _ = load_checkpoint(checkpoints(whole.run.checkpoints)[-1])
     assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
-
-
-def test_different_optimizers_come_to_different_models(recipe, tmp_path):
-    found = set()
-    for row in OF_EACH.values():
-        changed = with_values(recipe, optimizer=row.name, epochs=1, **row.settings)
-        found.add(trained(changed, tmp_path / row.name).model.flat.data.tobytes())
-    assert len(found) == len(OF_EACH)
 
 
 def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_on_with(
@@ -181,12 +175,6 @@ def test_noam_without_a_width_is_refused():
 
 
 # The plateau
-
-
-def with_scores(trainer, *scores):
-    remaining = iter(scores)
-    trainer.task.validate = lambda model: {"bleu": next(remaining)}
-    return trainer
 
 
 def rates(run):

@@ -250,26 +250,10 @@ def test_an_unknown_recipe_is_refused_with_the_known_ones(name, hint):
         Recipe.load(name)
 
 
-def test_an_unknown_field_is_refused():
-    with pytest.raises(RecipeError, match="there is no field d_modle; did you mean d_model"):
-        Recipe().with_value("d_modle", 1)
-
-
 def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
     recipe = Recipe().with_value("max_tokens", 50)
     assert longest_side(recipe.with_value("max_length", 60)) == 50
     assert longest_side(recipe.with_value("max_length", 40)) == 40
-
-
-def test_a_pair_must_fit_into_a_batch():
-    recipe = Recipe().with_value("max_tokens", 50).with_value("max_length", 60)
-    assert longest_side(recipe.with_value("batch_tokens", 100)) == 50
-    with pytest.raises(
-        RecipeError,
-        match=r"50 tokens on each side, and a batch has batch_tokens=99 .*"
-        "raise batch_tokens to 100 or lower max_tokens to 49",
-    ):
-        longest_side(recipe.with_value("batch_tokens", 99))
 
 
 # What each task has

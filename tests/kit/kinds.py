@@ -1,0 +1,110 @@
+"""Every kind of model as tests try it: one table, small, and with the choices that change much.
+
+A kind new in the registry is in it by itself; a choice that changes what is called is a row.
+"""
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from bag_of_words import BagOfWordsConfig
+
+from minitransformer.cases.case import B, D, H, V
+from minitransformer.core.backend import CPU
+from minitransformer.data.text.batches import Batch, LabelledBatch
+from minitransformer.data.text.vocabulary import EOS
+from minitransformer.models.registry import KINDS, config_class, new_model
+from minitransformer.models.token_config import TokenConfig
+
+BAG = BagOfWordsConfig.kind
+LABELS = "D N V"  # of a tagger
+# Long enough for a text of which a window sees a part, and for what a search says.
+USUAL = dict(d_model=D, num_heads=H, d_ff=12, d_hidden=7, max_length=40, dropout=0.0, window=1)
+USUAL |= dict(num_layers=2, num_encoder_layers=2, num_decoder_layers=2, labels=LABELS)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind with some of its choices.
+
+    Attributes:
+        kind: in KINDS; see ``known``.
+        chosen: fields of its configuration; the others are those of USUAL, if it has them.
+    """
+
+    kind: str
+    chosen: dict = field(default_factory=dict)
+
+    def __str__(self):
+        return " ".join((self.kind, *(f"{name}={value}" for name, value in self.chosen.items())))
+
+    @property
+    def task(self):
+        return config_of_kind(self.kind).task
+
+    def config(self, words=V, **changes):
+        """The configuration, with so many ids, and two more in a source that is not tied."""
+        of_kind = config_of_kind(self.kind)
+        usual = {f.name: USUAL[f.name] for f in fields(of_kind) if f.name in USUAL}
+        sizes = of_kind.sizes(words)
+        if self.chosen.get("tying", "three-way") != "three-way":
+            sizes["source_vocabulary_size"] += 2
+        return of_kind(**sizes, **(usual | self.chosen | changes))
+
+    def model(self, seed=1, *, words=V, device=CPU, dtype=np.float64):
+        """A model with a mind: it says many words, and ends at many lengths or not at all.
+
+        It is away from its first weights, among which gains of 1 hide mistakes.
+        """
+        model = new_model(self.config(words), seed)
+        rng = np.random.default_rng(seed)
+        model.flat.data += 0.3 * rng.standard_normal(model.flat.data.size)
+        model.output_projection.weight.data[EOS] *= 2
+        return model.to(device, dtype)
+
+    def batch(self, seed=0, longest=6):
+        """What it learns from: texts of any lengths, drawn anew for each seed."""
+        rng = np.random.default_rng(seed)
+        ids, said = (_texts(rng, longest) for _ in range(2))
+        if self.task == "translation":
+            labels = np.where(said, rng.integers(1, V, said.shape), 0)
+            return Batch(ids, said, labels, int((labels > 0).sum()))
+        most = 1 + len(LABELS.split()) if self.kind == "tagger" else V
+        labels = np.where(ids, rng.integers(0, most, ids.shape), 0)
+        labels[0, 0] = 1  # there is something to say
+        return LabelledBatch.of(ids, labels)
+
+
+def config_of_kind(kind):
+    return BagOfWordsConfig if kind == BAG else config_class(kind)
+
+
+def known(patch):
+    """As by a line in the registry, until the MonkeyPatch ``patch`` takes it back."""
+    patch.setitem(KINDS, BAG, "bag_of_words:BagOfWords")
+
+
+def _texts(rng, longest):
+    """Ids (B, T), of which the first row has no padding."""
+    lengths = rng.integers(1, longest + 1, B)
+    lengths[0] = longest
+    real = np.arange(longest) < lengths[:, None]
+    return np.where(real, rng.integers(1, V, real.shape), 0)
+
+
+OF_TOKENS = [kind for kind in KINDS if issubclass(config_class(kind), TokenConfig)]
+CHOICES = [
+    Row("transformer", dict(norm="post", tying="none", num_encoder_layers=1)),
+    Row("transformer", dict(norm="pre", tying="two-way", num_decoder_layers=1)),
+    Row("restricted", dict(norm="post", window=2)),
+    Row("convolution", dict(kernel_width=1)),
+    Row("convolution", dict(kernel_width=5, tying="none", num_decoder_layers=3)),
+    Row("recurrent", dict(attention="none", tying="two-way")),
+    Row(BAG),
+    Row(BAG, dict(num_maps=2, tying="two-way")),
+    Row(BAG, dict(num_maps=3, tying="none")),
+    Row("language-model", dict(norm="post", num_layers=1)),
+    Row("masked-language-model", dict(norm="post")),
+    Row("tagger", dict(labels="D N V A")),
+]
+ROWS = [*map(Row, OF_TOKENS), *CHOICES]
+TRANSLATORS = [row for row in ROWS if row.task == "translation"]
