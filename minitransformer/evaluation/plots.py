@@ -20,7 +20,7 @@ _PANEL = 16.0  # inches: panels of more tokens than fit shrink their cells and s
 _TRAINING, _VALIDATION = "#0072b2", "#d55e00"  # blue and vermilion, distinct to every eye
 
 
-def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1, mean=False):
+def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1):
     """Where the decoder looked in the source while it wrote each target token, as heat maps.
 
     Args:
@@ -29,12 +29,11 @@ def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1,
         target_tokens: T strings; row t of the weights was used to choose target token t.
         path: file to save to, or None.
         layer: which one to draw, 0 the first, -1 the last.
-        mean: one panel with the mean over the heads instead of one panel for each head.
 
     Raises:
         ValueError: the shape of the weights does not match the tokens; there is no such layer.
     """
-    maps, title, panel_titles = _maps(to_host(weights), layer, mean)  # (panels, T, S)
+    maps, title, panel_titles = _maps(to_host(weights), layer)  # (panels, T, S)
     num_panels, num_target, num_source = maps.shape
     if (num_target, num_source) != (len(target_tokens), len(source_tokens)) or not maps.size:
         raise ValueError(
@@ -71,7 +70,7 @@ def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1,
     return _saved(figure, path)
 
 
-def _maps(weights, layer, mean):
+def _maps(weights, layer):
     """The maps to draw, (panels, T, S), the title above all and that of each."""
     if weights.ndim == 2:
         return weights[None], "", [""]
@@ -86,8 +85,6 @@ def _maps(weights, layer, mean):
             f"there is no layer {layer}; choose 0 to {num_layers - 1}, or -1 for the last"
         )
     title = f"layer {layer % num_layers + 1} of {num_layers}"
-    if mean:
-        return weights[layer].mean(axis=0)[None], f"{title}, mean of {num_heads} heads", [""]
     return weights[layer], title, [f"head {head + 1}" for head in range(num_heads)]
 
 

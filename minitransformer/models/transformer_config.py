@@ -11,12 +11,7 @@ from minitransformer.models.token_config import TokenConfig, TranslatorConfig
 
 PRESETS = {
     "toy": dict(
-        d_model=128,
-        num_heads=4,
-        d_ff=512,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        norm="pre",
+        d_model=128, num_heads=4, d_ff=512, num_encoder_layers=2, num_decoder_layers=2, norm="pre"
     ),
     "tiny": dict(
         d_model=256,

@@ -54,12 +54,7 @@ OF_TRAINING = {
 
 
 def keep(path, file, what):
-    """Write a KeptFile at ``path``, if there is none or the same.
-
-    Raises:
-        RunError: there is another one.
-        OSError: there is something that is no file to be read: see :func:`open_regular`.
-    """
+    """Write a KeptFile at ``path``, if there is none or the same; see :meth:`RunFolder.keep`."""
     if not path.exists():
         file.save(path, what)
         return

@@ -123,6 +123,7 @@ def load_texts(data):
             :func:`load_split`.
     """
     data.require_sense()
+    data.require_used()
     if data.corpus == "text":
         parts = _parts_of_file(data)
     else:

@@ -41,7 +41,7 @@ class Data(Settings):
                 raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
 
     def require_used(self):
-        """Raise a RecipeError where a field is for another corpus; some old runs have such ones."""
+        """Raise a RecipeError where a field is for another corpus, as it may be in an old run."""
         for name, corpora in self._users().items():
             value = getattr(self, name)
             if self.corpus not in corpora and value != getattr(type(self), name):

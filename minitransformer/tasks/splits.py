@@ -53,6 +53,7 @@ def load_split(data, split, *, strict=True):
         ValueError: the corpus has no such split or no such languages.
     """
     data.require_sense()
+    data.require_used()
     if data.corpus == "toy":
         return _load_toy(split, data.languages)
     if data.corpus == "multi30k":

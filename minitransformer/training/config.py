@@ -29,7 +29,7 @@ def training_fields(**chosen):
     Yields:
         each field and the class that has it, in order.
     """
-    for f in fields(TrainingConfig)[:-1]:
+    for f in fields(TrainingConfig)[:-1]:  # all but the options themselves
         yield f, TrainingConfig
         if f.name in chosen:
             settings = settings_of(f.name, chosen[f.name])

@@ -26,64 +26,36 @@ def prepare(job):
             of another recipe.
         RunError: the folder holds something else than a run, or a run on other functions.
         InputError, VocabularyError: there are no data, or none to learn from.
-        MissingLibraryError: there is no sentencepiece, or not what a validation or several GPUs
-            need.
-        ProcessError: the processes have other texts, recipes, or versions; or their GPUs do not
+        MissingLibraryError: the task, its validation or several GPUs need one that is not there.
+        ProcessError: the processes have other data, recipes, or versions; or their GPUs do not
             come together.
     """
-    recipe, run, processes, progress = job.recipe, job.run, job.processes, job.progress
-    recipe.training.require_used(recipe.model)
-    there = run.exists()
-    again = there and job.start_over
-    if there and not again:
-        run.require_kept(job.own)
-    elif not there:
-        recipe.data.require_used()
-        run.require_free(own=job.own, beginning=job.pretrained)
-    processes.require_same(
-        **{"minitransformer": __version__, "NumPy": np.__version__},
-        **{"--own": job.own.fingerprint if job.own else "not there"},
-        **recipe.without_paths(),
-    )
-    processes.connect(job.device)
-    stored = Recipe.of_run(run) if there else None
-    if not recipe.training.shards:  # noted in the run, because the sums depend on it
-        recipe = recipe.with_value("shards", stored.training.shards if stored else _shards(job))
-    new_on = "cpu" if job.device == CPU else "cuda"
-    begun_on = run.begun_on() if stored else new_on
-    training = recipe.training
-    if new_on == "cuda" and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
-        training = replace(training, shards=processes.count)
+    run, processes, progress = job.run, job.processes, job.progress
+    stored = _stored(job)
+    again = bool(stored) and job.start_over
+    begun_on = run.begun_on() if stored else "cpu" if job.device == CPU else "cuda"
+    recipe = _with_shards(job, stored)
     job.task.require_sense(recipe)
     examples, validation = job.task.read(recipe, progress)
-
     texts = _fingerprints(job.task, examples, validation)
     processes.require_same(**{f"the {split} split": words for split, words in texts.items()})
-    pretrained = job.pretrained
     if stored:
         run.bind(stored.identity(), texts)
         if not again:
             run.require_bound()
-        kept = {name: run.load_kept(name) for name in run.kept}
-        pretrained = Pretrained.kept_in(run)
-    elif pretrained:
-        kept = pretrained.kept
-    else:
-        for name in run.kept:  # which takes seconds
-            progress.say(f"learning the {name} from the training data")
-        kept = processes.first(job.task.keep, recipe, examples, validation)
+    kept, pretrained = _kept(job, stored, recipe, examples, validation)
     config = recipe.model_config(**job.task.of_data(recipe, examples, validation, kept))
     if stored:
         _require_same_recipe(run, recipe, config, stored)
-    model = new_model(config, training.seed, device=job.device)
+    model = new_model(config, recipe.training.seed, device=job.device)
     if pretrained:
         pretrained.put_into(model)
         progress.say(f"begins with the parameters of {pretrained.origin}")
     progress.say(f"model: {model.num_parameters():,} parameters on {job.device}")
-
     task = job.task(recipe, kept, examples, validation, progress)
-    own = job.own.content if job.own else None
-    if again:  # now that nothing speaks against it
+
+    own = job.own.content if job.own else None  # now that nothing speaks against it
+    if again:
         progress.say(f"what was trained is now in {run.set_aside()}")
         run.keep(own=own)
     run.create()
@@ -94,7 +66,55 @@ def prepare(job):
         begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
         run.save_config(config, recipe.as_dict(), **begun)
     run.bind(recipe.identity(), texts)
+    training = recipe.training
+    if job.device != CPU and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself
+        training = replace(training, shards=processes.count)
     return Trainer(model, training, run, task, progress, processes)
+
+
+def _stored(job):
+    """The Recipe of the run that is there, or None, once all processes may begin or go on."""
+    recipe, run, processes = job.recipe, job.run, job.processes
+    recipe.training.require_used(recipe.model)
+    there = run.exists()
+    if not there:
+        recipe.data.require_used()
+        run.require_free(own=job.own, beginning=job.pretrained)
+    elif not job.start_over:
+        run.require_kept(job.own)
+    processes.require_same(
+        **{"minitransformer": __version__, "NumPy": np.__version__},
+        **{"--own": job.own.fingerprint if job.own else "not there"},
+        **recipe.without_paths(),
+    )
+    processes.connect(job.device)
+    return Recipe.of_run(run) if there else None
+
+
+def _with_shards(job, stored):
+    """The recipe with a number of shards, which the run notes, because the sums depend on it."""
+    recipe, processes = job.recipe, job.processes
+    if recipe.training.shards:
+        return recipe
+    if stored:
+        shards = stored.training.shards
+    elif job.device != CPU:  # a GPU shares out a batch by itself
+        shards = processes.count
+    else:
+        shards = processes.first(default_shards, recipe.training.batch_tokens, processes.cores)
+    return recipe.with_value("shards", shards)
+
+
+def _kept(job, stored, recipe, examples, validation):
+    """What the run keeps beside the parameters, by name, and the Pretrained it begins with."""
+    run, pretrained = job.run, job.pretrained
+    if stored:
+        return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
+    if pretrained:
+        return pretrained.kept, pretrained
+    for name in run.kept:  # which takes seconds
+        job.progress.say(f"learning the {name} from the training data")
+    return job.processes.first(job.task.keep, recipe, examples, validation), None
 
 
 def validated(run, recipe, device, processes=ALONE):
@@ -134,14 +154,6 @@ def validated(run, recipe, device, processes=ALONE):
 def _fingerprints(task, examples, validation):
     """What tells the data of each split from others, in words."""
     return {"training": task.fingerprint(examples), "validation": task.fingerprint(validation)}
-
-
-def _shards(job):
-    """How many shards a new run gets: a GPU shares out a batch by itself."""
-    if job.device != CPU:
-        return job.processes.count
-    batch_tokens, cores = job.recipe.training.batch_tokens, job.processes.cores
-    return job.processes.first(default_shards, batch_tokens, cores)
 
 
 def _require_same_recipe(run, recipe, wanted, stored):

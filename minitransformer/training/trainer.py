@@ -192,6 +192,6 @@ class Trainer:
                     "folder from a copy of the run"
                 )
             self.run.require_epochs(epochs_needed(self.config, self.epoch, self.best))
-            prune(self.run, self.config, self.task.score)
         self.run.log.forget_after(self.step, self.epoch)
+        prune(self.run, self.config, self.task.score)
         return loaded is not None

@@ -70,14 +70,6 @@ def test_another_layer_can_be_chosen():
     np.testing.assert_array_equal([shown(axes) for axes in panels(figure)], WEIGHTS[0])
 
 
-def test_the_mean_over_the_heads_is_one_panel():
-    figure = attention_map(WEIGHTS, SOURCE, TARGET, mean=True)
-    assert figure.get_suptitle() == "layer 2 of 2, mean of 3 heads"
-    (axes,) = panels(figure)
-    expected = (WEIGHTS[1, 0] + WEIGHTS[1, 1] + WEIGHTS[1, 2]) / 3
-    np.testing.assert_allclose(shown(axes), expected, rtol=1e-15)
-
-
 def test_one_map_is_one_panel():
     (axes,) = panels(attention_map(WEIGHTS[0, 1].tolist(), SOURCE, TARGET))
     np.testing.assert_array_equal(shown(axes), WEIGHTS[0, 1])

@@ -125,7 +125,8 @@ def certify(job):
 def _begin(job, progress, most):
     """The log entries of the first steps of a training, of an epoch at most; no more is kept."""
     with TemporaryDirectory() as path:
-        recipe = job.recipe.with_value("log_every", 1)
+        data = job.recipe.data  # of an old run it may have what another corpus has a use for
+        recipe = job.recipe.with_values({"log_every": 1, "corpus": data.corpus})
         trainer = prepare(replace(job, recipe=recipe, path=path))
         trainer.progress = progress
         with trainer.model.device.as_current(), trainer.workers.one_blas_thread():

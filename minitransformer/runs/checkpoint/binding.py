@@ -1,13 +1,14 @@
-"""What the weights of a model mean nothing without: its configuration, vocabulary, recipe and text.
+"""What the weights of a model mean nothing without: its configuration, kept files, recipe and data.
 
 Weights of the same shapes fit another number of heads, another vocabulary of the same size, and the
-run beside; they translate then, only worse. So every checkpoint of a run notes what it is bound to,
+run beside; they answer then, only worse. So every checkpoint of a run notes what it is bound to,
 and whoever reads it compares that with what is there:
 
-    model       its kind and its configuration        to translate, and to train on
-    vocabulary  SHA-256 of vocabulary.model           to translate, and to train on
+    model       its kind and its configuration        to use it, and to train on
+    vocabulary  SHA-256 of vocabulary.model, and so   to use it, and to train on
+                of each file that its task keeps
     recipe      the fields that decide a training     to train on
-    texts       what the texts of each split are      to train on
+    texts       what the data of each split are       to train on
     own         SHA-256 of own.py, if there is one    to train on
     beginning   SHA-256 of beginning.npz, likewise    to train on
 """
