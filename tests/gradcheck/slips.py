@@ -176,7 +176,7 @@ LAYERS = [
          {"[: dy.shape[1]]": "[-dy.shape[1] :]"}, "dtable", "the last rows for the first",
          "its halves along axis 0 are right and in another order"),
     Slip("feed_forward", feed_forward_backward, {"dh = relu_backward(dh, relu_cache)": "pass"},
-         "dx dw_1 db_1", "the ReLU is passed over"),
+         "dx dw_1 db_1", "the ReLU is passed over", "the condition, a mask, is forgotten"),
 ]
 ATTENTION = [
     Slip("attention", softmax_backward, {"return weights *": "return weights / len(weights) *"},
