@@ -86,7 +86,7 @@ def jacobian(evidence):
 
 
 def redrawn(evidence, ids=False):
-    """Yield the evidence on other inputs and with another dy, twice: there no chance holds.
+    """Yield the evidence twice on other inputs with another dy: what holds by chance fails there.
 
     The entries of each input change places, so that they stay as they may be; where forward is not
     defined then, they change a little.
