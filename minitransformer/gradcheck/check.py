@@ -107,7 +107,7 @@ def _check(pair, inputs, tolerance, directions, seed, timeout):
             )
         dy = read_only(rng.standard_normal(y.shape))
         others = np.random.default_rng((seed, 1986))
-        gradients, faults = gradients_and_faults(pair, inputs, dy, result, others)
+        gradients, faults, elsewhere = gradients_and_faults(pair, inputs, dy, result, others)
     with unheard():
         evaluations = sum(directions or inputs[i].size for i in pair.checked)
         if (estimate := 2 * seconds * evaluations) > timeout:
@@ -116,6 +116,6 @@ def _check(pair, inputs, tolerance, directions, seed, timeout):
                 f"{evaluations:,} entries; {WAYS_OUT}"
             )
         along = unit_directions(pair, inputs, directions, rng)
-        trial = Trial(pair, inputs, y, dy, gradients, along, faults)
+        trial = Trial(pair, inputs, y, dy, gradients, along, faults, elsewhere)
         tensors = trial.compare(tolerance)
         return tensors, [*warned, *warnings_about(trial)]

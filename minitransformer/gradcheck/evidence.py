@@ -22,6 +22,8 @@ class Evidence:
         slopes: whether slopes along directions stand for entries.
         found: what a diagnosis of one gradient found that may be asked of the next, too.
         forward: from all inputs by name to y, for experiments with forward alone.
+        backward: from another dy to what analytic is for it; None where backward fails, or returns
+            another shape, NaN or infinity.
         moves: called without arguments, by how much y moves with each entry of the input, or along
             each direction, ``(*numeric.shape, *y.shape)``.
         again: ``again(inputs, dy=None)``, the Evidence for the same pair and the same input on
@@ -41,5 +43,6 @@ class Evidence:
     slopes: bool
     found: dict
     forward: Callable
+    backward: Callable
     moves: Callable
     again: Callable

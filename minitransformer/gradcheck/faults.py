@@ -57,7 +57,8 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
         rng: generator to draw other inputs from.
 
     Returns:
-        gradients, faults: None for a gradient that is None, words for a fault.
+        gradients, faults, elsewhere: None for a gradient that is None, words for a fault, and a
+        function that says of a name whether its gradient is wrong for other inputs.
     """
     handed_out, cache = result
     held = list(arrays_in(result))
@@ -67,17 +68,25 @@ def gradients_and_faults(pair, inputs, dy, result, rng):
         written = [not _equal(*arrays) for arrays in zip(held, before, strict=True)]
         if any(written):
             at_y = held[written.index(True)] is handed_out
-            return gradients, dict.fromkeys(gradients, Y_WRITTEN if at_y else CACHE_WRITTEN)
+            words = Y_WRITTEN if at_y else CACHE_WRITTEN
+            return gradients, dict.fromkeys(gradients, words), nowhere
         differing = _differing(gradients, pair, dy, cache)
         if differing:
             _, (_, another) = pair.forward(inputs)
             unsteady = _differing(gradients, pair, dy, another)
-            return gradients, dict.fromkeys(differing, UNSTEADY if unsteady else CACHE_WRITTEN)
-        return gradients, {
-            **dict.fromkeys(_wrong_elsewhere(pair, inputs, dy, rng), RIGHT_HERE),
+            words = UNSTEADY if unsteady else CACHE_WRITTEN
+            return gradients, dict.fromkeys(differing, words), nowhere
+        elsewhere = _wrong_elsewhere(pair, inputs, dy, rng)
+        faults = {
             **dict.fromkeys(_not_in_proportion(gradients, pair, dy, cache), NOT_LINEAR),
             **dict.fromkeys(_of_the_last_call(gradients, pair, inputs, dy, cache, rng), STATE_READ),
         }
+        return gradients, faults, elsewhere
+
+
+def nowhere(name):
+    """That a gradient is wrong for no other inputs, or not said to be."""
+    return False
 
 
 def _of_the_last_call(gradients, pair, inputs, dy, cache, rng):
@@ -125,16 +134,16 @@ def _unlike(a, b):
 
 
 def _wrong_elsewhere(pair, inputs, dy, rng):
-    """The names of those that are wrong for other inputs, along a random direction."""
+    """Whether a gradient, by its name, is wrong for other inputs, along a random direction."""
     found = _first_defined(pair, in_another_order(inputs, rng))
     if not found:
-        return []
+        return nowhere
     inputs, (y, (_, cache)) = found
     dy = dy if y.shape == dy.shape else read_only(rng.standard_normal(y.shape))
     try:
         gradients = pair.backward(dy, cache)
     except CheckError:
-        return []
+        return nowhere
     directions, slopes = {}, {}
     for i in pair.checked:
         gradient, x = gradients[pair.names[i]], inputs[i]
@@ -156,8 +165,9 @@ def _wrong_elsewhere(pair, inputs, dy, rng):
         return Probe(output, np.zeros(1), y, dy).refutes(together, PLAIN)
 
     if not refuted(slopes):
-        return []
-    return [pair.names[i] for i in slopes if refuted([i])]
+        return nowhere
+    by_name = {pair.names[i]: [i] for i in slopes}
+    return lambda name: name in by_name and refuted(by_name[name])
 
 
 def _differing(gradients, pair, dy, cache):

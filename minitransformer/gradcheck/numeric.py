@@ -71,13 +71,12 @@ def slope_or_nan(function, x, direction, dy, step):
         return np.nan
 
 
-def one_sided_slopes(function, x, direction, dy, step):
-    """The slopes just before and just after x, which differ at a kink."""
+def one_sided_slopes(function, x, y, direction, dy, step):
+    """The slopes just before and just after x, which differ at a kink; y is function(x)."""
     ahead, behind = moved(x, direction, step), moved(x, direction, -step)
     width = distance(ahead, behind, direction)  # 2 h, as it was rounded
-    here = function(x)
-    before = ((here - function(behind)) * dy).sum() / (width / 2)
-    after = ((function(ahead) - here) * dy).sum() / (width / 2)
+    before = ((y - function(behind)) * dy).sum() / (width / 2)
+    after = ((function(ahead) - y) * dy).sum() / (width / 2)
     return float(before), float(after)
 
 

@@ -1,6 +1,7 @@
 """A pair on one set of inputs: its gradients judged one by one, and the evidence on wrong ones."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,7 +10,7 @@ import numpy as np
 from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
 from minitransformer.gradcheck.evidence import Evidence
-from minitransformer.gradcheck.faults import UNSTEADY
+from minitransformer.gradcheck.faults import RIGHT_HERE, UNSTEADY, nowhere
 from minitransformer.gradcheck.pair import OutOfTime, Pair, read_only, unheard
 from minitransformer.gradcheck.report import RIGHT, WRONG, CheckError, TensorReport
 from minitransformer.gradcheck.verdict import Finding, Probe, judge
@@ -31,6 +32,8 @@ class Trial:
         gradients: what backward returned, by name, None for None.
         along: unit directions by name; empty where every entry is compared.
         faults: what is wrong with how a gradient came about, in words, by name.
+        wrong_elsewhere: says of a name whether its gradient is wrong for other inputs; asked only
+            of those that are right here.
         found: as in an Evidence.
     """
 
@@ -41,6 +44,7 @@ class Trial:
     gradients: dict[str, np.ndarray | None]
     along: dict[str, list[np.ndarray]]
     faults: dict[str, str] = field(default_factory=dict)
+    wrong_elsewhere: Callable = nowhere
     found: dict = field(default_factory=dict)
 
     def named(self):
@@ -78,8 +82,8 @@ class Trial:
         verdict, cause, error = finding.verdict, finding.untold, finding.error()
         if verdict == WRONG:
             cause = self._cause(name, findings)
-        elif name in self.faults:
-            return TensorReport(called, WRONG, error, None, None, None, self.faults[name])
+        elif fault := self.faults.get(name) or (self.wrong_elsewhere(name) and RIGHT_HERE):
+            return TensorReport(called, WRONG, error, None, None, None, fault)
         elif _in_fewer_bits(given):
             verdict, cause = WRONG, FEWER_BITS.format(given.dtype)
         values = (float(array[finding.index]) for array in (finding.analytic, finding.numeric))
@@ -156,12 +160,22 @@ class Trial:
             bool(self.along),
             self.found,
             self._forward,
+            partial(self._backward, name),
             self._probe(name).moves,
             partial(self._again, name),
         )
 
     def _forward(self, inputs):
         return self.pair.forward(tuple(inputs[name] for name in self.pair.names))[0]
+
+    def _backward(self, name, dy):
+        try:
+            with unheard():
+                given = self._gradient_for(name, dy).astype(np.float64)
+        except (CheckError, OutOfTime):
+            return None
+        usable = given.shape == self.named()[name].shape and np.isfinite(given).all()
+        return self._probe(name).projected(given) if usable else None
 
     def _again(self, name, inputs, dy=None):
         """The Evidence on the same gradient for other inputs; None where forward or backward fails.

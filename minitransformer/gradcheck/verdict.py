@@ -115,11 +115,15 @@ class Probe:
         """Whether ``value`` lies between the slopes before and after x, or one of them is none."""
         direction, step = self._direction(index), step_for(self._size(index))
         try:
-            slopes = one_sided_slopes(self.output, self.x, direction, self.dy, step)
+            slopes = self._one_sided(direction, step)
         except CheckError:
             return True
         margin = tolerance * np.abs(slopes).max()
         return min(slopes) - margin < value < max(slopes) + margin
+
+    def _one_sided(self, direction, step):
+        """The slopes just before and just after x."""
+        return one_sided_slopes(self.output, self.x, self.y, direction, self.dy, step)
 
     def kink(self, name, index, value):
         """In words, if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
@@ -129,18 +133,17 @@ class Probe:
         if self.along is not None:
             return ""
         step = step_for(self.x[index])
-        arguments = self.output, self.x, index, self.dy
         try:
-            before, after = one_sided_slopes(*arguments, step)
-            nearer_before, nearer_after = one_sided_slopes(*arguments, step / 8)
+            before, after = self._one_sided(index, step)
+            jump = abs(after - before)
+            margin = 1e-3 * max(abs(before), abs(after)) + 8 * rounding(self.y, self.dy) / step
+            lowest, highest = sorted((before, after))
+            if not (jump > margin and lowest - margin < value < highest + margin):
+                return ""
+            nearer_before, nearer_after = self._one_sided(index, step / 8)
         except CheckError:  # an end of where forward is defined is nearer than that
             return ""
-        jump, nearer_jump = abs(after - before), abs(nearer_after - nearer_before)
-        margin = 1e-3 * max(abs(before), abs(after)) + 8 * rounding(self.y, self.dy) / step
-        lowest, highest = sorted((before, after))
-        if not (jump > margin and nearer_jump > jump / 2):
-            return ""
-        if not lowest - margin < value < highest + margin:
+        if not abs(nearer_after - nearer_before) > jump / 2:
             return ""
         return (
             f"{name} has a kink at index {index}, value {self.x[index]:.3g}: its slope jumps "

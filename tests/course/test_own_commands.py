@@ -311,14 +311,19 @@ def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
     assert said.endswith("22 of 23 right\nnext: mend layer_norm, see lesson 07\n")
 
 
-def test_what_is_half_written_is_to_do_and_what_calls_it_can_be_right(tmp_path, capsys):
-    half = text_with(relu_backward={"    return": "    raise NotImplementedError\n    return"})
-    half = written(tmp_path / "own.py", half)
+@pytest.mark.parametrize(
+    ("part", "before", "lesson"),
+    [("relu", "    return", "02"), ("dropout", "    if", "12")],  # which attention stands before
+)
+def test_what_is_half_written_is_to_do_and_what_calls_it_is_right(
+    part, before, lesson, tmp_path, capsys
+):
+    slip = {before: f"    raise NotImplementedError\n{before}"}
+    half = written(tmp_path / "own.py", text_with(**{f"{part}_backward": slip}))
     assert command("check", half) == 1
     said = capsys.readouterr().out
-    assert re.search(r"to do +relu ", said)
-    assert re.search(r"right +feed_forward ", said)
-    assert said.endswith("22 of 23 right\nnext: write relu, see lesson 02\n")
+    assert re.findall(r"^ +to do +(\w+)", said, re.M) == [part]
+    assert said.endswith(f"22 of 23 right\nnext: write {part}, see lesson {lesson}\n")
 
 
 @pytest.mark.parametrize(
@@ -441,15 +446,6 @@ def test_what_a_file_prints_is_not_mixed_with_what_a_command_prints(run, capsys)
     said = capsys.readouterr()
     assert "hello" in said.err
     assert "hello" not in said.out
-
-
-def test_what_calls_a_half_written_function_is_right(tmp_path, capsys):
-    """Attention stands before dropout in the order of the lessons."""
-    half = text_with(dropout_backward={"    if": "    raise NotImplementedError\n    if"})
-    assert command("check", written(tmp_path / "own.py", half)) == 1
-    said = capsys.readouterr().out
-    assert re.findall(r"^ +to do +(\w+)", said, re.M) == ["dropout"]
-    assert "22 of 23 right" in said
 
 
 def test_each_training_gets_a_folder_of_its_own(run, capsys):

@@ -17,7 +17,6 @@ from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.generator import TextGenerator
-from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
 from minitransformer.runs.run_folder import RunFolder
 
 OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}
@@ -141,13 +140,9 @@ def test_models_of_other_layers_are_refused(kind):
         require_paper_layers(kind)
 
 
-@pytest.mark.parametrize("kind", ["transformer", "language-model"])
+@pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
 def test_models_of_the_papers_layers_are_taken(kind):
     require_paper_layers(kind)
-
-
-def test_the_masked_language_model_is_of_the_papers_layers():
-    assert MaskedLanguageModelConfig.paper_layers
 
 
 def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):

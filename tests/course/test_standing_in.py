@@ -184,6 +184,16 @@ def test_the_packages_searches_run_on_a_learners_layers(tmp_path):
     assert [[h.ids for h in best] for best in found[1]] == [[h.ids for h in b] for b in expected[1]]
 
 
+@pytest.mark.parametrize("asked", ["said[:, -1]", "said[:0]", "said[:1]"])
+def test_a_search_that_asks_for_other_rows_than_there_are_is_told(asked, tmp_path):
+    slip = {"log_probabilities(said)": f"log_probabilities({asked})"}
+    with (
+        own(written(tmp_path / "own.py", text_with(greedy=slip))),
+        pytest.raises(CheckError, match=r"was given ids of shape .* for 2 sentences"),
+    ):
+        greedy(tiny_model(), batch().source[:2])
+
+
 def test_attention_can_be_looked_at():
     model, source = tiny_model(), batch().source[:2]
     expected = greedy(model, source, attention=True)

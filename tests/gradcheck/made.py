@@ -1,5 +1,7 @@
 """Generic slips, made of any right pair: each gradient wrong in a way of its own."""
 
+from functools import lru_cache
+
 import numpy as np
 
 KINDS = {  # as in battery.says; of the gradients as a function of dy, that of one input
@@ -28,9 +30,13 @@ class MadeWrong:
         self.first = first
 
     def __call__(self, dy, cache):
-        def of(dy):
-            result = self.backward(dy, cache)
+        @lru_cache
+        def of_bytes(content):
+            result = self.backward(np.frombuffer(content).reshape(dy.shape), cache)
             return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+        def of(dy):
+            return of_bytes(dy.tobytes())  # once, for however many gradients
 
         right = of(dy)
         if not self.kinds:

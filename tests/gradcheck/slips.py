@@ -99,7 +99,6 @@ def write(function, changes, patch):
 LAYERS = [
     Slip("linear", linear_backward, {"dy.sum(axis=0)": "dy.mean(axis=0)"}, "dbias",
          "the bias has a mean", "12 times too small: 12 is N, the number of rows"),
-    Slip("linear", linear_backward, {"(dy @": "(-dy @"}, "dx", "sign", "its sign is wrong"),
     Slip("linear", linear_backward, {"(dy @": "(-2 * dy @"}, "dx", "sign and factor",
          "2 times too large and of the wrong sign"),
     Slip("linear", linear_backward, {"x.reshape(-1, d_in).T @ dy": "x[-1].T @ dy[-x.shape[1] :]"},
@@ -113,9 +112,6 @@ LAYERS = [
          "a term without dy is added to it: 0.1 times weight, as of weight decay"),
     Slip("linear, no bias", linear_backward, {"dx = (dy @": "dx = (0 * dy @"}, "dx",
          "nothing comes back", "zero everywhere"),
-    Slip("residual, post-norm", linear_backward,
-         {"x.reshape(-1, d_in).T @ dy": "dy.T @ x.reshape(-1, d_in)"}, "weight",
-         "the weight's is transposed", "transpose of the right gradient"),
     Slip("residual, post-norm", linear_backward, {"weight.T)": "weight)"}, "dx",
          "the weight is not transposed", "`weight` has to be transposed"),
     Slip("residual, pre-norm", residual_backward, {"return dz,": "return 0 * dz,"}, "dx",
@@ -176,7 +172,7 @@ LAYERS = [
          {"[: dy.shape[1]]": "[-dy.shape[1] :]"}, "dtable", "the last rows for the first",
          "its halves along axis 0 are right and in another order"),
     Slip("feed_forward", feed_forward_backward, {"dh = relu_backward(dh, relu_cache)": "pass"},
-         "dx dw_1 db_1", "the ReLU is passed over"),
+         "dx dw_1 db_1", "the ReLU is passed over", "the condition, a mask, is forgotten"),
 ]
 ATTENTION = [
     Slip("attention", softmax_backward, {"return weights *": "return weights / len(weights) *"},

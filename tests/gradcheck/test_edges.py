@@ -159,6 +159,11 @@ def test_what_a_mark_does_not_understand_is_wrong_without_a_cause(monkeypatch):
     assert report.tensors[0].diagnosis == "its values are wrong"
 
 
+def test_what_has_no_value_where_dy_is_zero_is_not_called_a_term_without_dy():
+    report = check_pair(square, lambda dy, x: 2 * x * dy / np.sqrt(np.abs(dy)), (X,))
+    assert report.tensors[0].diagnosis.startswith("it is not linear in dy")
+
+
 def test_each_input_has_a_name():
     with pytest.raises(CheckError, match="there are 1 names for 2 inputs; give each a name"):
         check_pair(square, square_backward, (X, X), names=("x",))

@@ -177,6 +177,25 @@ def test_a_kink_does_not_excuse_a_wrong_gradient_elsewhere():
         check_pair(relu, lambda dy, x: dy * (x >= 0), (x,))
 
 
+def test_nor_does_it_excuse_what_is_no_slope_of_its():
+    x = X.copy()
+    x[2, 1] = 0
+    report = check_pair(
+        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 3, x > 0), (x,)
+    )
+    assert report.tensors[0].index == (2, 1)
+
+
+def test_a_sharp_bend_is_no_kink_that_excuses():
+    """Of the hyperbola √(x² + 1e-10) at 0, whose slope there is 0 and nearby almost ±1."""
+    report = check_pair(
+        lambda x: (np.sqrt(x * x + 1e-10), x),
+        lambda dy, x: dy * (x / np.sqrt(x * x + 1e-10) + 0.1 * (x == 0)),
+        (np.array([0.7, 0.0, -1.2]),),
+    )
+    assert report.tensors[0].index == (1,)
+
+
 def test_nor_does_it_hide_the_cause_of_one():
     x = X.copy()
     x[2, 1] = 0

@@ -2,6 +2,7 @@
 
 import shutil
 from functools import lru_cache
+from types import SimpleNamespace
 
 import pytest
 from tiny_run import tiny_recipe, trained
@@ -16,6 +17,13 @@ KINDS = {
     "cut off": "tagger",
     "masked": "masked-language-model",
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch):
+    """A training draws nothing at its end, which takes longer than the training here."""
+    nothing = SimpleNamespace(draw=lambda folder: folder.pictures)
+    monkeypatch.setattr("minitransformer.commands.train.plot", nothing)
 
 
 @pytest.fixture(scope="session")

@@ -353,7 +353,10 @@ def hostile_name(rng, run):
 def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
     runs, kind, tmp_path, fuzz_cases, capfd, monkeypatch
 ):
-    """Whatever command of a user's looks at it, in both streams."""
+    """Whatever command of a user's looks at it, in both streams.
+
+    Pictures are drawn of the configuration and the log alone.
+    """
     original, _ = runs
     harms = [harm for name, harm in globals().items() if name.startswith("hostile_")]
     escaped = 0
@@ -364,9 +367,10 @@ def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
             (run / "model.npz").unlink()
         harm = harms[seed % len(harms)]
         harm(rng, run)
+        drawn = [["plot", run]] if harm in (hostile_configuration, hostile_log) else []
         for command in (
             ["info", run],
-            ["plot", run],
+            *drawn,
             [TRIED.get(kind, "fill"), run, "bao ___"],
             ["evaluate", run],
             ["explore", run, "--no-open"],

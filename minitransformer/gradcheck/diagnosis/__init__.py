@@ -55,7 +55,7 @@ def _holds(mark, cause, evidence):
     """Whether it is the same, but for places, on other inputs and with another dy."""
     if MARKS[mark]:
         return True
-    found = [_said(mark, with_bounded_trials(other)) for other in redrawn(evidence, ids=True)]
+    found = (_said(mark, with_bounded_trials(other)) for other in redrawn(evidence, ids=True))
     return all(_without_places(other) == _without_places(cause) for other in found)
 
 

@@ -13,6 +13,7 @@ TRIALS = 150  # of one diagnosis, at most
 WORK = 6000  # calls of forward in the trials of one diagnosis, about
 WORK_OF_ALL = 10_000_000  # entries that forward is handed in the trials of one pair, about
 MOST_MOVES = 2_000_000  # entries of a Jacobian
+IN_VAIN = 100  # sets of axes tried one after another: of a model, thousands could be
 FEW = 6  # trials that a diagnosis may make even so, to see whether a cause holds
 
 
@@ -85,7 +86,7 @@ def jacobian(evidence):
 
 
 def redrawn(evidence, ids=False):
-    """The evidence on other inputs and with another dy, twice; what holds by chance does not there.
+    """Yield the evidence twice on other inputs with another dy: what holds by chance fails there.
 
     The entries of each input change places, so that they stay as they may be; where forward is not
     defined then, they change a little.
@@ -103,7 +104,6 @@ def redrawn(evidence, ids=False):
         (_real, mixed),
         (_real, lambda x: x * rng.uniform(0.9, 1.1, x.shape)),
     ]
-    found = []
     for _ in range(2):
         dy = rng.standard_normal(evidence.dy.shape)
         for chosen, change in ways:
@@ -111,9 +111,8 @@ def redrawn(evidence, ids=False):
             changed = {n: change(x.ravel()).reshape(x.shape) for n, x in given if chosen(x)}
             other = trial(evidence, dy, **changed)
             if other is not None and other.y.shape == dy.shape:
-                found.append(other)
+                yield other
                 break
-    return found
 
 
 def arrays(evidence):
@@ -130,22 +129,28 @@ def _real(x):
     return x.dtype == np.float64
 
 
-def resized(evidence, size):
-    """Yield (axes, evidence) for each smallest set of axes of that size that can be resized alone.
+def resized(evidence, size, wanted):
+    """Yield the evidence for each smallest set of axes of that size that can be resized alone.
 
     Args:
         size: of the axes, at least 2.
+        wanted: axes, (input, axis), of which each set has to have one; None for any.
     """
     axes = [(n, i) for n, x in arrays(evidence).items() for i, s in enumerate(x.shape) if s == size]
-    found = []
+    found, in_vain = [], 0
     for count in range(1, len(axes) + 1 if len(axes) <= 6 else 4):
         for chosen in combinations(axes, count):
             if any(set(smaller) <= set(chosen) for smaller in found):
                 continue
+            if wanted is not None and wanted.isdisjoint(chosen):
+                continue
+            if in_vain == IN_VAIN:
+                return
             other = _with_axes(evidence, size, chosen)
+            in_vain = in_vain + 1 if other is None else 0
             if other is not None:
                 found.append(chosen)
-                yield chosen, other
+                yield other
 
 
 def _with_axes(evidence, size, chosen):

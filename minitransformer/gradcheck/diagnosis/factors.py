@@ -116,9 +116,7 @@ def _trials(evidence, axes):
     given = arrays(evidence).items()
     sizes = {(name, i): n for name, x in given for i, n in enumerate(x.shape) if n > 1}
     for size in sorted({n for axis, n in sizes.items() if of_y or axis in axes}):
-        for chosen, other in resized(evidence, size):
-            if of_y or axes & set(chosen):
-                yield other
+        yield from resized(evidence, size, None if of_y else axes)
 
 
 class Size(NamedTuple):

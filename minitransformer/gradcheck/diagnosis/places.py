@@ -138,8 +138,9 @@ def rearranged(evidence):
 
 def chosen_entry(evidence):
     """A maximum's gradient sent to a wrong place, or to several."""
-    analytic, numeric, moves = evidence.analytic, evidence.numeric, jacobian(evidence)
-    if evidence.slopes or moves is None or not np.abs(moves * (moves - 1)).max() < 1e-6:
+    analytic, numeric = evidence.analytic, evidence.numeric
+    moves = None if evidence.slopes else jacobian(evidence)
+    if moves is None or not np.abs(moves * (moves - 1)).max() < 1e-6:
         return ""  # y does not consist of entries of x
     if _idle_for_any_x(evidence, numeric == 0):
         return ""

@@ -17,6 +17,8 @@ CAUSES = {  # the pair: what is said of one of its wrong gradients, and of none 
         ("15 times too large: 15 is the number of entries of x", "several"),
     "average pooling, windows of 2: not divided by the window, with a batch of 2":
         ("several causes fit: 2 is the window", "size of axis"),
+    "one-hot, times a number: a mean over classes":
+        ("5 is the size of axis 1 of y", "axis 0"),
     # Elementwise functions
     "tanh: 1 − y for 1 − y²": ("it is dy times (1 − y); it should be dy times (1 − y²)", "at y"),
     "tanh: 1 − x² for 1 − y²": ("(1 − y²): x in place of y", "at y"),
@@ -43,6 +45,8 @@ CAUSES = {  # the pair: what is said of one of its wrong gradients, and of none 
         ("entries come more than once, and only one of them counts", "is missing"),
     "sums of logarithms, axis kept: every row gets the mean of dy":
         ("averaged over axis 0, before the sum", "missing"),
+    "logarithms of the four largest: another entry's condition":
+        ("is an index or a condition on x wrong?", "dropout"),
     # Softmax and norms
     "softmax, 4 × 4: summed over the batch":
         ("runs over axis 0; it has to run over axis 1", "is missing"),
@@ -54,9 +58,22 @@ CAUSES = {  # the pair: what is said of one of its wrong gradients, and of none 
     "batch norm of images: γ, one for each channel, is forgotten":
         ("the factor `gamma` is forgotten", "head"),
     # Inside
+    "two layers: tanh is passed over":
+        ("the derivative of `np.tanh(x @ w1 + b1)`", "what is carried"),
+    "two layers: z for h in dw2": ("in place of `h`", "derivative"),
+    "two layers: tanh′ is taken at h": ("is taken at `np.tanh(x @ w1 + b1)`", "missing"),
+    "linear, all sizes 4: ∗ for @": ("* where @ belongs", "several entries"),
+    "prelu: all entries count, not x < 0": ("the condition, a mask, is forgotten", "derivative"),
+    "tied embedding: only the output's use is there": ("through `table[ids]`", "symmetric"),
+    "tied embedding: only the input's use": ("the path through `table.T`", "symmetric"),
+    "attention pooling: softmax without its sum": ("are taken for constants", "Σ"),
+    "gelu with tanh: the 3 of the cube is forgotten": ("lacks the exponent as a factor", "mask"),
+    "x to the p: log x is forgotten": ("lacks the logarithm of its base", "mask"),
+    "maximum over time: every step gets dy": ("every entry gets it all", "mask"),
     "two layers: dw1 is made with dh":
         ("the derivative of `np.tanh(x @ w1 + b1)`", "is taken"),
     # Time
+    "rnn: dw is overwritten at each step": ("or overwritten, = for +=", "carried"),
     "linear recurrence: da of the last step only":
         ("at the last of 4 times only: are the others left out", "mask"),
     "rnn: the loop ends at step 1": ("is missing at the first of 5 times", "mask"),
