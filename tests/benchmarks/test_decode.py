@@ -1,19 +1,14 @@
 """The benchmark of decoding: a fair opponent, honest figures."""
 
-import json
 import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import decode
 import torch_decode
-from tiny_translator import train_once
 from torch_model import TorchTransformer, load_ours
 
 from minitransformer import Transformer, TransformerConfig
@@ -125,18 +120,12 @@ def test_a_side_that_fails_ends_the_benchmark(capfd):
     assert "no_such_method" in capfd.readouterr().err
 
 
-def test_a_run_is_translated_by_all_sides(tmp_path_factory, tmp_path, capsys):
-    file = tmp_path / "decode.json"
-    run_folder = train_once(tmp_path_factory)
-    arguments = ["--run-folder", str(run_folder), "--rounds", "1", "--threads", "1"]
-    arguments += ["--beam-size", "2", "--tuned-malloc"]
-    assert decode.main([*arguments, "--json", str(file)]) == 0
-    result = json.loads(file.read_text(encoding="utf-8"))
-    assert result["searches"]["greedy"]["ratio"].keys() == {"cache", "recompute"}
-    assert result["searches"]["beam"]["ratio"].keys() == {"cache"}
-    for search in result["searches"].values():
+def test_a_run_is_translated_by_all_sides(ran):
+    _, printed, result, *_ = ran("decode")
+    searches = result["searches"]
+    assert searches["greedy"]["ratio"].keys() == {"cache", "recompute"}
+    assert searches["beam"]["ratio"].keys() == {"cache"}
+    for search in searches.values():
         assert set(search["same_sentences"].values()) == {1.0}
-    assert str(run_folder.parent) not in file.read_text(encoding="utf-8")
-    printed = capsys.readouterr().out
-    assert f"ratio {result['searches']['beam']['ratio']['cache']:.2f} (" in printed
+    assert f"ratio {searches['beam']['ratio']['cache']:.2f} (" in printed
     assert f"PyTorch {torch_decode.torch.__version__}, tuned malloc" in printed

@@ -23,8 +23,9 @@ webdriver = pytest.importorskip("selenium.webdriver", reason="there is no seleni
 wait = pytest.importorskip("selenium.webdriver.support.wait")
 Keys = webdriver.Keys
 DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
-if not (DRIVER and BROWSER):
-    pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
+pytestmark = pytest.mark.skipif(
+    not (DRIVER and BROWSER), reason="there is no chromium with its chromedriver"
+)
 
 ROOT = Path(__file__).parents[2]
 LESSONS = {f"{number:02}": f"lessons/{number:02}.html" for number in range(12)}
