@@ -90,18 +90,6 @@ def test_a_named_file_that_is_not_there_is_not_replaced_by_another(answer, capsy
     assert "there is no file mine/ex07.py" in capsys.readouterr().err
 
 
-def test_a_missing_file_exits_with_2_and_says_where_it_was_looked_for(answer, capsys):
-    assert main(["check", "ex07"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("minitransformer check: there is no ")
-    assert "--file PATH" in error
-
-
-def test_an_unknown_exercise_exits_with_2_and_names_those_there_are(capsys):
-    assert main(["check", "ex99"]) == 2
-    assert "there is no exercise 'ex99'; choose one of ex0" in capsys.readouterr().err
-
-
 def test_a_file_that_does_not_run_exits_with_2(answer, tmp_path, capsys):
     (tmp_path / "ex07.py").write_text("1 / 0")
     assert main(["check", "ex07"]) == 2

@@ -107,25 +107,6 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "one of the arguments RECIPE --resume is required"),
-        (["toy", "--resume", "run"], "argument --resume: not allowed with argument RECIPE"),
-        (["toy", "--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
-        (["--resume", "run", "--epochs", "3"], "as it was set up; leave out --epochs"),
-        (
-            ["--resume", "run", "--run-folder", "x", "--dry-run", "--d-ff", "8"],
-            "leave out --run-folder, --dry-run, --d-ff",
-        ),
-    ],
-)
-def test_a_wrong_command_line_ends_with_2(arguments, problem, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        train(*arguments)
-    assert problem in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
         (["--d-model", "30", "--num-heads", "4"], "d_model=30 is not divisible by num_heads=4"),
         (["--epochs", "0"], "epochs=0 must be > 0"),
         (
@@ -165,12 +146,6 @@ def test_help_says_of_each_recipe_what_it_is(monkeypatch, capsys):
     for file in RECIPES.glob("*.toml"):
         first = file.read_text(encoding="utf-8").splitlines()[0]
         assert first == f"# {listed[file.stem]}"
-
-
-@pytest.mark.parametrize("recipe_name", ["gpt", "bert"])
-def test_a_text_that_is_missing_is_asked_for_first(recipe_name, run_copy, capsys):
-    assert train(recipe_name, "--run-folder", run_copy) == 1
-    assert "corpus='text' needs text: --text FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("more", "warned"), [(-1, False), (0, False), (1, True)])
@@ -392,11 +367,6 @@ def test_on_a_full_disk_a_training_at_its_end_says_which_picture_was_not_drawn(
     said = f"no picture of it was made: {picture}: No space left on device\n"
     assert said in capsys.readouterr().err
     assert contents(run_copy) == before
-
-
-def test_only_a_run_can_be_resumed(tmp_path, capsys):
-    assert train("--resume", tmp_path) == 1
-    assert "is no run folder: it has no config.json" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default")
