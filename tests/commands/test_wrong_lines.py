@@ -9,7 +9,7 @@ from minitransformer.commands.cli import main
 
 SEARCH = "translate RUN Hund"
 NEVER = "translate none Hallo"
-WRONG = [  # what is typed, where RUN is a trained translator's; the exit status; what is said
+WRONG = [  # what is typed, where RUN is a trained model's; the exit status; what is said
     # Names that there are not, and what is meant
     ("", 2, "usage: minitransformer .*^    train "),
     ("trian toy", 2, "there is no command 'trian'; did you mean train?"),
@@ -67,16 +67,20 @@ WRONG = [  # what is typed, where RUN is a trained translator's; the exit status
     ("train bert", 1, "corpus='text' needs text: --text FILE"),
     ("train --resume .", 1, "is no run folder: it has no config.json"),
     (f"{SEARCH} --alpha 1000", 1, "alpha=1000.0 makes the length penalty of 40 tokens, the most"),
+    ("generate RUN a --temperature -1", 1, "temperature=-1.0 must be"),
+    ("generate RUN a --top-p 0", 1, "top_p=0.0 must lie in"),
+    ("generate RUN a --top-p nan", 1, "top_p=nan must lie in"),
     (f"{SEARCH} --beam-size 1000", 1, "beam_size=1000 is more than the 80 pieces of the vocab"),
 ]
 
 
 @pytest.mark.parametrize(("line", "status", "says"), WRONG)
 def test_a_wrong_command_line_is_refused_and_changes_nothing(
-    line, status, says, run_folder, tmp_path, monkeypatch, capsys
+    line, status, says, runs, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    line = [str(run_folder) if word == "RUN" else word for word in shlex.split(line)]
+    line = shlex.split(line)
+    line = [str(runs[line[0]]) if word == "RUN" else word for word in line]
     assert status_of(line) == status
     out, error = capsys.readouterr()
     pattern = re.sub(r"([(?+])", r"\\\1", says)
