@@ -2,7 +2,7 @@ import math
 import subprocess
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -113,8 +113,17 @@ def test_no_attention_is_white_all_is_dark_and_more_is_darker_also_in_grey():
     assert (np.diff(grey) < 0).all()
 
 
-@pytest.mark.parametrize("num_heads", [1, 4, 5])
-@pytest.mark.parametrize(("length", "source_length"), [(1, 1), (1, 9), (30, 45), (9, 300)])
+SHAPES = set(product([1, 4, 5], [(1, 1), (1, 9), (30, 45), (9, 300)]))
+FAST = {(1, (1, 1)), (5, (1, 9)), (4, (30, 45)), (1, (9, 300))}
+
+
+@pytest.mark.parametrize(
+    ("num_heads", "length", "source_length"),
+    [
+        *((heads, *lengths) for heads, lengths in sorted(FAST)),
+        *(pytest.param(h, *x, marks=pytest.mark.slow) for h, x in sorted(SHAPES - FAST)),
+    ],
+)
 def test_labels_of_any_sentence_are_readable(num_heads, length, source_length):
     weights = np.ones((1, num_heads, length, source_length))
     source = [f"▁Wort{i}" for i in range(source_length)]

@@ -78,7 +78,7 @@ def asked():
     # With a large ε and a piece that stands twice nothing is too small to be seen.
     model = small_model(vocabulary, norm="pre", epsilon=0.1)
     requests = [
-        run for run in runs(vocabulary) if min(map(len, (run["source"], run["target"]))) > 5
+        run for run in runs(vocabulary, 20) if min(map(len, (run["source"], run["target"]))) > 5
     ]
     requests = requests[:2]
     requests[0]["target"][1:3] = [9, 9]
