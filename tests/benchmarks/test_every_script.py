@@ -12,12 +12,10 @@ import report
 from tiny_workload import WORKLOADS
 
 BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "recurrent"}
-TRAINING = BESIDE_PYTORCH | {"fine_tuning", "ladder", "precision", "train_step"}
+SLOW = BESIDE_PYTORCH | {"fine_tuning", "ladder", "precision", "profile_step", "train_step"}
 
 
-@pytest.fixture(
-    params=[pytest.param(x, marks=[pytest.mark.slow] * (x in TRAINING)) for x in WORKLOADS]
-)
+@pytest.fixture(params=[pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in WORKLOADS])
 def script(request):
     if request.param in BESIDE_PYTORCH:
         pytest.importorskip("torch")

@@ -65,6 +65,7 @@ def test_each_precision_keeps_the_bits_of_its_name():
     assert ROUNDINGS["float16"](np.float32([2**-30])) == 0
 
 
+@pytest.mark.slow
 def test_bfloat16_is_that_of_pytorch():
     torch = pytest.importorskip("torch")
     x = floats(np.random.default_rng(1))

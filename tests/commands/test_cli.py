@@ -121,15 +121,6 @@ def test_processes_may_have_their_files_in_other_places(asked, monkeypatch):
 # Streams
 
 
-def test_a_reader_that_goes_away_is_no_traceback():
-    read, write = os.pipe()
-    os.close(read)
-    command = [sys.executable, "-m", "minitransformer", "info"]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (141, b"")
-
-
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("error", "status"), [(KeyboardInterrupt(), 130), (OSError("no network"), 1), (ValueError(), 1)]
