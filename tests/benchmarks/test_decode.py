@@ -12,7 +12,7 @@ import torch_decode
 from torch_model import TorchTransformer, load_ours
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.text.vocabulary import BOS, EOS, PAD
+from minitransformer.data.text.vocabulary import EOS
 from minitransformer.decoding import translate_ids
 
 pytestmark = pytest.mark.slow
@@ -38,10 +38,6 @@ def both_models(norm):
     twin = load_ours(TorchTransformer(model.config), weights).eval()
     twin.positions.copy_(torch_decode.torch.tensor(table))
     return model, twin
-
-
-def test_special_symbols_are_those_of_the_vocabulary():
-    assert (torch_decode.PAD, torch_decode.BOS, torch_decode.EOS) == (PAD, BOS, EOS)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -120,12 +116,7 @@ def test_a_side_that_fails_ends_the_benchmark(capfd):
     assert "no_such_method" in capfd.readouterr().err
 
 
-def test_a_run_is_translated_by_all_sides(ran):
-    _, printed, result, *_ = ran("decode")
-    searches = result["searches"]
-    assert searches["greedy"]["ratio"].keys() == {"cache", "recompute"}
-    assert searches["beam"]["ratio"].keys() == {"cache"}
-    for search in searches.values():
-        assert set(search["same_sentences"].values()) == {1.0}
-    assert f"ratio {searches['beam']['ratio']['cache']:.2f} (" in printed
-    assert f"PyTorch {torch_decode.torch.__version__}, tuned malloc" in printed
+def test_a_run_is_translated_alike_by_all_sides(ran):
+    searches = ran("decode").result["searches"]
+    same = {name: search["same_sentences"] for name, search in searches.items()}
+    assert same == {"greedy": {"cache": 1.0, "recompute": 1.0}, "beam": {"cache": 1.0}}

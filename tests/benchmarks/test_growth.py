@@ -1,7 +1,6 @@
 """What the scripts say of growth, of operations, memory and time, is what grows."""
 
 import import_time
-import language_model
 import numpy as np
 import pytest
 import scaling
@@ -62,18 +61,6 @@ def test_each_program_stands_beside_the_import_of_numpy(capsys):
     assert rows[0].count(" 1.00 ×") == 2
 
 
-# Beside PyTorch
-
-
-@pytest.mark.slow
-def test_the_text_is_what_the_standard_library_says_of_itself():
-    text = language_model.standard_library_text(20_000)
-    assert len(text) == 20_000
-    assert text == language_model.standard_library_text(20_000)
-    assert text.isascii()
-    assert "Return" in text
-
-
 @pytest.mark.slow
 def test_language_models_of_both_sides_learn_the_same(ran):
     pytest.importorskip("torch")
@@ -83,15 +70,3 @@ def test_language_models_of_both_sides_learn_the_same(ran):
     assert len(ours) == 20
     assert ours[-1] < ours[0]
     assert result["validation_nll"][0] == pytest.approx(result["validation_nll"][1], abs=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", ["convolution", "recurrent"])
-def test_each_layer_stands_beside_pytorchs_with_the_ratios_of_all_blocks(script, ran):
-    pytest.importorskip("torch")
-    result = ran(script).result
-    rows = result["points" if script == "convolution" else "layers"]
-    names = {"convolution": [2], "recurrent": ["Elman", "GRU", "LSTM"]}
-    assert [row.get("layer", row.get("batch")) for row in rows] == names[script]
-    for row in rows:
-        assert min(row["ratio_of_blocks"]) <= row["ratio"] <= max(row["ratio_of_blocks"])

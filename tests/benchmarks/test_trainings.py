@@ -57,17 +57,15 @@ def test_sentences_are_scored_with_those_of_their_length():
 @pytest.mark.slow
 def test_each_rung_has_its_own_scores_and_times(ran):
     _, _, result, _, folder, page = ran("ladder")
-    rows = result["rows"]
-    assert [row["recipe"] for row in rows] == ["recurrent", "captions"]
-    for row in rows:
+    recurrent, transformer = result["rows"]
+    assert (recurrent["recipe"], transformer["recipe"]) == ("recurrent", "captions")
+    assert recurrent["parameters"] != transformer["parameters"]
+    for row in result["rows"]:
         run = json.loads((folder / f"{row['recipe']}-seed1.json").read_text())
-        assert run["epochs"] == row["epochs"] == 2
         greedy = run["splits"]["validation"]["greedy"]["bleu_cased_13a"]
-        assert row["bleu"]["greedy"] == greedy
-        assert row["step_seconds"] > 0
-        assert all(seconds > 0 for seconds in row["decode_seconds"].values())
+        assert (row["epochs"], row["bleu"]["greedy"]) == (run["epochs"], greedy)
+        assert min(row["step_seconds"], *row["decode_seconds"].values()) > 0
         assert f"| {row['recipe']}-seed1 | validation | greedy | {greedy:.1f} |" in page
-    assert rows[0]["parameters"] != rows[1]["parameters"]
 
 
 @pytest.fixture
@@ -133,10 +131,7 @@ def test_both_sides_are_scored_for_each_share_and_seed(ran):
     asked = [(labels, share) for labels in ("tense", "case") for share in (0.1, 1.0)]
     assert [(row["labels"], row["share"]) for row in rows] == asked
     for row in rows:
-        for side in ("scratch", "pretrained"):
-            assert len(row[side]) == 2
-            assert all(0 <= scores["accuracy"] <= 1 for scores in row[side])
-        assert len(row["without_a_model"]) == 2
+        assert [len(row[x]) for x in ("scratch", "pretrained", "without_a_model")] == [2, 2, 2]
 
 
 @pytest.mark.slow

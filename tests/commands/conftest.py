@@ -47,16 +47,16 @@ def runs(tmp_path_factory):
     class Runs(dict):
         def __missing__(self, name):
             folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
-            self[name] = folder / "a run"
-            recipe, content, options = TRAININGS[name]
+            run, (recipe, content, options) = folder / "a run", TRAININGS[name]
             (folder / "text").write_text(content, encoding="utf-8")
             of_text = "--labelled" if recipe == "tagger" else "--text"
-            files = [of_text, str(folder / "text"), "--run-folder", str(self[name])]
+            files = [of_text, str(folder / "text"), "--run-folder", str(run)]
             with redirect_stderr(io.StringIO()) as said:
                 assert main(["train", recipe, *files, *options, *SIZES]) == 0
             command, *_ = name.split()
-            assert f"try it: minitransformer {command} '{self[name]}'" in said.getvalue()
-            return self[name]
+            assert f"try it: minitransformer {command} '{run}'" in said.getvalue()
+            self[name] = run
+            return run
 
     return Runs(translate=train_once(tmp_path_factory))
 
