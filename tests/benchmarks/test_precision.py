@@ -190,7 +190,8 @@ def test_few_steps_can_be_compared(steps):
 
 
 def test_what_is_drawn_is_the_distance_from_float32():
-    (axes,) = precision.plot(dict(config="toy", corpus="text", runs=made_up())).axes
+    result = dict(config="toy", corpus="text", steps=400, runs=made_up())
+    (axes,) = precision.plot(result | dict(settings={"device": "cpu"})).axes
     drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
     assert list(drawn) == ["float32, another seed", "tf32", "bfloat16"]
     np.testing.assert_allclose(drawn["tf32"][:, 1], 0.001, rtol=1e-6)

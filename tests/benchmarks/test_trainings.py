@@ -8,6 +8,7 @@ import ladder
 import multi30k
 import pytest
 from tiny_run import config_for
+from tiny_workload import let_files_take_data_dir
 
 from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
@@ -69,8 +70,9 @@ def test_each_rung_has_its_own_scores_and_times(ran):
 
 
 @pytest.fixture
-def rung(ran, tmp_path):
+def rung(ran, tmp_path, monkeypatch):
     """A folder with the Transformer's run, and a function that asks for its scores again."""
+    let_files_take_data_dir(monkeypatch)
     made = ran("ladder").folder
     shutil.copytree(made / "runs", tmp_path / "runs")
     of_ladder = ["--split", "validation", "--split", "validation"]

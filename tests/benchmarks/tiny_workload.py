@@ -112,13 +112,15 @@ def of_a_run(script, folder, patch):
     return with_few("--run-folder", train_once(Base), *options)(script, folder, patch)
 
 
-def of_two_rungs(script, folder, patch):
-    """A recurrent model and a Transformer, trained for two epochs.
-
-    A corpus of files takes ``--data-dir``, as that of the real runs does, and needs it not.
-    """
+def let_files_take_data_dir(patch):
+    """A corpus of files takes ``--data-dir``, as that of the real runs does, and needs it not."""
     needed, _ = ParallelData.corpora["files"]
     patch.setitem(ParallelData.corpora, "files", (needed, ("data_dir",)))
+
+
+def of_two_rungs(script, folder, patch):
+    """A recurrent model and a Transformer, trained for two epochs."""
+    let_files_take_data_dir(patch)
     recipe, other = write_recipe(folder), folder / "recurrent.toml"
     text = recipe.read_text(encoding="utf-8").replace("epochs = 14", "epochs = 2")
     recipe.write_text(text, encoding="utf-8")

@@ -161,7 +161,9 @@ def test_panels_fill_a_picture_of_handy_shape(num_heads, length, source_length, 
 
 def test_a_very_long_sentence_keeps_every_nth_label_at_its_place():
     source = [f"w{i}" for i in range(200)]
-    (axes,) = panels(attention_map(np.full((4, 200), 1 / 200), source, TARGET))
+    figure = attention_map(np.full((4, 200), 1 / 200), source, TARGET)
+    assert max(figure.get_size_inches()) < 20
+    (axes,) = panels(figure)
     places = axes.xaxis.get_ticklocs()
     assert 50 <= len(places) < 100
     assert texts(axes.xaxis.get_ticklabels()) == [source[int(place)] for place in places]
@@ -228,8 +230,10 @@ def test_rows_may_be_read_while_they_are_drawn():
 
 def test_after_a_resume_the_last_row_of_a_step_counts():
     resumed = [*METRICS, {"kind": "train", "step": 100, "nll": 6.25, "learning_rate": 5e-4}]
-    assert points(loss_curves(resumed).axes[0].lines[0]) == [(50, 8.5), (100, 6.25), (150, 4.5)]
-    assert points(learning_rate(resumed).axes[0].lines[0])[1] == (100, 5e-4)
+    resumed.append({"kind": "train", "step": 75, "nll": 7.5, "learning_rate": 3e-4})  # a new one
+    training = [(50, 8.5), (75, 7.5), (100, 6.25), (150, 4.5)]
+    assert points(loss_curves(resumed).axes[0].lines[0]) == training
+    assert points(learning_rate(resumed).axes[0].lines[0])[2] == (100, 5e-4)
 
 
 def test_a_run_without_validation_says_so():
