@@ -36,7 +36,7 @@ test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow 
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow"
 
 test-all: $(INSTALLED) ## run all tests, whole lessons among them
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --require=$(REQUIRE)
 
 coverage: $(INSTALLED) ## run all tests twice as slowly, and tell which lines they leave out
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov

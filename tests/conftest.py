@@ -1,10 +1,16 @@
-"""What all tests share: devices, property tests that repeat themselves, and how long to fuzz."""
+"""What all tests share: devices, property tests that repeat themselves, how long to fuzz.
+
+And what is said at the end of a run: how many tests were skipped, for want of what.
+"""
 
 import itertools
 import os
+import re
 import signal
 import sys
 import time
+from argparse import ArgumentTypeError
+from collections import Counter
 
 import pytest
 
@@ -36,6 +42,68 @@ def pytest_addoption(parser):
         metavar="SECONDS",
         help="how long each fuzzer invents inputs (default: a fixed number, for a few seconds)",
     )
+    parser.addoption(
+        "--require",
+        type=names,
+        default=(),
+        metavar="NAMES",
+        help=f"fail where a test was skipped for want of one of these: {','.join(WANTING)}",
+    )
+
+
+# What a test may want, and what stands in the reason of one that is skipped without it.
+WANTING = {
+    "gpu": "a GPU",
+    "mpi": r"\bMPI|\bmpi",
+    "torch": "[Tt]orch",
+    "node": r"\bnode\b",
+    "chromium": "chromium|selenium",
+    "cupy": "[Cc]u[Pp]y",
+    "g++": r"g\+\+",
+    "multi30k": "Multi30k",
+}
+
+
+def names(text):
+    """Those of ``--require``."""
+    found = text.split(",") if text else []
+    if unknown := set(found) - WANTING.keys():
+        unknown = ", ".join(sorted(unknown))
+        raise ArgumentTypeError(f"{unknown} is none of {', '.join(WANTING)}")
+    return found
+
+
+def skipped(config):
+    """Counter of what tests, or whole files of them, were skipped for want of."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")  # a worker of xdist has none
+    return Counter(map(wanted, reporter.stats.get("skipped", ()))) if reporter else Counter()
+
+
+def wanted(report):
+    """A name of ``WANTING``, or ``"other"``."""
+    if "gpu" in getattr(report, "keywords", ()):
+        return "gpu"
+    *_, reason = report.longrepr
+    return next((name for name, words in WANTING.items() if re.search(words, reason)), "other")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    counts = sorted(skipped(config).items(), key=lambda item: (-item[1], item[0]))
+    said = ", ".join(f"{name} {count}" for name, count in counts) or "nothing"
+    terminalreporter.line(f"skipped for want of: {said}")
+    if found := missing(config):
+        terminalreporter.line(f"and --require asks for {', '.join(found)}", red=True)
+
+
+def missing(config):
+    """What is required, and was not there."""
+    return [name for name in config.getoption("--require") if name in skipped(config)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if not session.exitstatus and missing(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture

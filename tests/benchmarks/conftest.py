@@ -1,11 +1,15 @@
 """The benchmarks are scripts, not a package: their tests find them where ``python`` would."""
 
+import io
+import json
 import sys
+from contextlib import redirect_stdout
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-
-from minitransformer.tasks.splits import ParallelData
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -16,10 +20,40 @@ def pytest_ignore_collect(collection_path, config):
     return True if slow_with_torch and config.option.markexpr == "not slow" else None
 
 
-@pytest.fixture(scope="module")
-def files_like_multi30k():
-    """A corpus of files takes ``--data-dir``, as that of the real runs does, and needs it not."""
-    needed, _ = ParallelData.corpora["files"]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(ParallelData.corpora, "files", (needed, ("data_dir",)))
-        yield
+class Ran(NamedTuple):
+    """What came of a script.
+
+    Attributes:
+        status: its exit status.
+        printed: what it said.
+        result: what it wrote.
+        table: this as text.
+        folder: where it wrote.
+        page: the results page of that folder.
+    """
+
+    status: int
+    printed: str
+    result: dict
+    table: str
+    folder: Path
+    page: str
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory):
+    """A function from the name of a script to what came of it on its tiny workload, done once."""
+    import report
+    from tiny_workload import WORKLOADS
+
+    @cache
+    def run(name):
+        folder, script = tmp_path_factory.mktemp(name), import_module(name)
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
+            options = WORKLOADS[name](script, folder, patch)
+            status = script.main([str(option) for option in options])
+            result = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+            table, page = script.table(result), report.page(folder)
+        return Ran(status, printed.getvalue(), result, table, folder, page)
+
+    return run

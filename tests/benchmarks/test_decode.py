@@ -1,23 +1,18 @@
 """The benchmark of decoding: a fair opponent, honest figures."""
 
-import json
 import os
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import decode
 import torch_decode
-from tiny_translator import train_once
 from torch_model import TorchTransformer, load_ours
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.data.text.vocabulary import BOS, EOS, PAD
+from minitransformer.data.text.vocabulary import EOS
 from minitransformer.decoding import translate_ids
 
 pytestmark = pytest.mark.slow
@@ -43,10 +38,6 @@ def both_models(norm):
     twin = load_ours(TorchTransformer(model.config), weights).eval()
     twin.positions.copy_(torch_decode.torch.tensor(table))
     return model, twin
-
-
-def test_special_symbols_are_those_of_the_vocabulary():
-    assert (torch_decode.PAD, torch_decode.BOS, torch_decode.EOS) == (PAD, BOS, EOS)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -125,18 +116,7 @@ def test_a_side_that_fails_ends_the_benchmark(capfd):
     assert "no_such_method" in capfd.readouterr().err
 
 
-def test_a_run_is_translated_by_all_sides(tmp_path_factory, tmp_path, capsys):
-    file = tmp_path / "decode.json"
-    run_folder = train_once(tmp_path_factory)
-    arguments = ["--run-folder", str(run_folder), "--rounds", "1", "--threads", "1"]
-    arguments += ["--beam-size", "2", "--tuned-malloc"]
-    assert decode.main([*arguments, "--json", str(file)]) == 0
-    result = json.loads(file.read_text(encoding="utf-8"))
-    assert result["searches"]["greedy"]["ratio"].keys() == {"cache", "recompute"}
-    assert result["searches"]["beam"]["ratio"].keys() == {"cache"}
-    for search in result["searches"].values():
-        assert set(search["same_sentences"].values()) == {1.0}
-    assert str(run_folder.parent) not in file.read_text(encoding="utf-8")
-    printed = capsys.readouterr().out
-    assert f"ratio {result['searches']['beam']['ratio']['cache']:.2f} (" in printed
-    assert f"PyTorch {torch_decode.torch.__version__}, tuned malloc" in printed
+def test_a_run_is_translated_alike_by_all_sides(ran):
+    searches = ran("decode").result["searches"]
+    same = {name: search["same_sentences"] for name, search in searches.items()}
+    assert same == {"greedy": {"cache": 1.0, "recompute": 1.0}, "beam": {"cache": 1.0}}

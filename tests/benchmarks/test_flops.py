@@ -28,6 +28,7 @@ def test_padding_is_no_work():
     assert batch_flops(workload.config, batch) == step_flops(workload.config, *lengths)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_pytorch_counts_as_many_operations(norm):
     pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -1,13 +1,13 @@
 """What the comparison of two trainings calls the same, on curves made up here."""
 
-import json
 from types import SimpleNamespace
 
 import loss_curve
 import numpy as np
 import pytest
-from _courses import finish, steps_of
+from _courses import steps_of
 from loss_curve import FIRST_STEPS, WINDOW, compare
+from tiny_workload import tiny_workload
 
 STEPS = 20 * WINDOW
 FALL = 4 + 4 * np.exp(-np.arange(STEPS) / 100)
@@ -63,14 +63,19 @@ def test_a_loss_that_is_no_number_does_not_agree(dropout):
     assert not compare(runs)["agree"]
 
 
-def test_the_verdict_is_printed_and_drawn(tmp_path):
-    for runs, words in ((made_up(), "fall alike"), (made_up(shift=1.0), "DO NOT FALL ALIKE")):
-        result = dict(config="toy", corpus="text", steps=STEPS, runs=runs, comparison=compare(runs))
-        assert words in loss_curve.table(json.loads(json.dumps(result)))
-        options = SimpleNamespace(json=tmp_path / "result.json", plot=tmp_path / "curves.png")
-        finish(result, options, loss_curve.table, loss_curve.plot)
-        assert json.loads(options.json.read_text()) == result
-        assert options.plot.stat().st_size > 5000
+@pytest.mark.parametrize(
+    ("shift", "status", "words"), [(0.0, 0, "fall alike"), (1.0, 1, "DO NOT FALL ALIKE")]
+)
+def test_the_verdict_is_printed_drawn_and_the_exit_status(
+    shift, status, words, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr(loss_curve, "require_torch", lambda: None)
+    monkeypatch.setattr(loss_curve, "train", lambda *_: made_up(shift=shift))
+    monkeypatch.setattr(loss_curve._courses, "make_workload", lambda *_, **__: tiny_workload())
+    plot = tmp_path / "curves.png"
+    assert loss_curve.main(["--steps", str(STEPS), "--plot", str(plot)]) == status
+    assert words in capsys.readouterr().out
+    assert plot.stat().st_size > 5000
 
 
 def test_batches_come_again_where_they_are_fewer_than_steps():

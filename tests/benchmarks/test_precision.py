@@ -1,9 +1,7 @@
 """That the imitated precisions round what they say, in all matrix products and nowhere else."""
 
-import json
 from dataclasses import replace
 
-import _courses
 import numpy as np
 import precision
 import pytest
@@ -67,6 +65,7 @@ def test_each_precision_keeps_the_bits_of_its_name():
     assert ROUNDINGS["float16"](np.float32([2**-30])) == 0
 
 
+@pytest.mark.slow
 def test_bfloat16_is_that_of_pytorch():
     torch = pytest.importorskip("torch")
     x = floats(np.random.default_rng(1))
@@ -190,38 +189,21 @@ def test_few_steps_can_be_compared(steps):
     assert compare(runs)["another seed"]["shift"] == pytest.approx(0.02)
 
 
-def test_the_comparison_is_printed_and_drawn():
+def test_what_is_drawn_is_the_distance_from_float32():
     result = dict(config="toy", corpus="text", steps=400, runs=made_up())
-    result |= dict(settings={"device": "cpu"})
-    lines = precision.table(json.loads(json.dumps(result))).splitlines()
-    assert "imitated on a CPU" in lines[0]
-    assert lines[4:] == [
-        "float32       4.0905    4.1105",
-        "tf32          4.0915    4.1095           +0.0000   0.0010",
-        "bfloat16      4.5905    4.6105           +0.5000   0.1581",
-        "another seed                             +0.0200   0.0200",
-    ]
-    result |= dict(settings={"device": "cuda"})
-    assert "on a GPU" in precision.table(result)
-
-    (axes,) = precision.plot(result).axes
+    (axes,) = precision.plot(result | dict(settings={"device": "cpu"})).axes
     drawn = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
     assert list(drawn) == ["float32, another seed", "tf32", "bfloat16"]
     np.testing.assert_allclose(drawn["tf32"][:, 1], 0.001, rtol=1e-6)
     np.testing.assert_allclose(drawn["tf32"][:2, 0], [10, 30])
 
 
-def test_the_script_trains_in_every_precision(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_courses, "make_workload", lambda *_, **__: tiny_workload())
-    path, picture = tmp_path / "result.json", tmp_path / "picture.png"
-    options = ["--steps", "4", "--threads", "1", "--peak-learning-rate", "0.01"]
-    assert precision.main([*options, "--json", str(path), "--plot", str(picture)]) == 0
-    result = json.loads(path.read_text())
-    trained = [(run["precision"], run["seed"]) for run in result["runs"]]
-    assert trained == [(name, seed) for name in ("float32", *ROUNDINGS) for seed in (1, 2)]
-    assert all(len(run["losses"]) == 4 for run in result["runs"])
-    settings = result["settings"]
-    assert (settings["warmup_steps"], settings["peak_learning_rate"]) == (1, 0.01)
+@pytest.mark.slow
+def test_the_script_trains_the_reference_in_every_precision_and_says_whether_on_a_cpu(ran):
+    result = ran("precision").result
+    trained = [(run["precision"], run["seed"], len(run["losses"])) for run in result["runs"]]
+    assert trained == [(name, seed, 4) for name in ("float32", *ROUNDINGS) for seed in (1, 2)]
+    assert result["settings"]["peak_learning_rate"] == 0.01
     assert result["side"]["name"] == "minitransformer, reference"
-    assert capsys.readouterr().out == precision.table(result) + "\n"
-    assert picture.exists()
+    assert "imitated on a CPU" in precision.table(result)
+    assert "on a GPU" in precision.table(result | dict(settings={"device": "cuda"}))

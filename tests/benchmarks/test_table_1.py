@@ -3,15 +3,10 @@
 import pytest
 import table_1
 
-GRID = {
-    "n": {"at": {"d": 8}, "values": (128, 256, 512)},
-    "d": {"at": {"n": 8}, "values": (64, 128, 256)},
-}
 
-
-@pytest.fixture(scope="module")
-def result():
-    return table_1.measure(GRID, rounds=1, crossings=(32,), path=table_1.PATH)
+@pytest.fixture
+def result(ran):
+    return ran("table_1").result
 
 
 @pytest.mark.parametrize(
@@ -59,14 +54,9 @@ def test_where_dilations_do_not_meet_the_end_there_is_no_path():
 
 
 def test_attention_and_recurrence_cost_alike_where_n_is_about_d(result):
-    assert 16 < result["crossings"][32]["operations"] < 64
+    assert 16 < result["crossings"]["32"]["operations"] < 64
 
 
 def test_a_crossing_lies_where_the_lines_cross():
     assert table_1.crosses([1, 10], [1, 100], [10, 10]) == pytest.approx(10**0.5)
     assert table_1.crosses([1, 10], [1, 2], [10, 10]) is None
-
-
-def test_the_table_has_every_layer(result):
-    text = table_1.table(result | {"cpu": "a processor"})
-    assert all(text.count(f"\n{name}") == 3 for name in table_1.LAYERS)

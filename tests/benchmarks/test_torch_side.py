@@ -1,6 +1,6 @@
 """PyTorch's side of the benchmarks is the same model, and its training the same training."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,11 +9,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import loss_curve  # noqa: E402
 import train_step  # noqa: E402
-from _our_side import OurSide  # noqa: E402
 from _settings import Settings  # noqa: E402
 from _torch_side import TorchSide, learning_rate  # noqa: E402
-from _workload import Workload  # noqa: E402
-from tiny_workload import tiny_workload  # noqa: E402
+from tiny_workload import InThisProcess, tiny_workload  # noqa: E402
 from torch_model import TorchTransformer, from_ours, load_ours  # noqa: E402
 
 from minitransformer import Transformer  # noqa: E402
@@ -79,35 +77,19 @@ def test_dropout_is_drawn_in_training_and_not_in_the_comparison(tmp_path):
     assert drawn[0] != drawn[1]
 
 
-SETTINGS = Settings(peak_learning_rate=0.01, warmup_steps=10, total_steps=40)
+SETTINGS = Settings(peak_learning_rate=0.01, warmup_steps=10, total_steps=40, threads=1)
 
 
 def trained(**wrong):
-    """Runs of both sides, 40 steps each, in this process; with ``wrong`` settings of PyTorch's."""
-
-    class Side:
-        def __init__(self, side, folder, settings):
-            kinds = {"ours": (OurSide, {}), "torch": (TorchSide, wrong)}
-            kind, changes = kinds[side]
-            self.side = kind(Workload.load(folder), replace(settings, **changes))
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def call(self, method, indices):
-            return getattr(self.side, method)(indices)
-
+    """What the script's run has trained, once more; with ``wrong`` settings of PyTorch's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loss_curve, "SideProcess", Side)
+        patch.setattr(loss_curve, "SideProcess", partial(InThisProcess, **wrong))
         return loss_curve.train(tiny_workload(count=8), SETTINGS, 40)
 
 
-@pytest.fixture(scope="module")
-def runs():
-    return trained()
+@pytest.fixture
+def runs(ran):
+    return ran("loss_curve").result["runs"]
 
 
 def test_the_losses_fall_alike(runs):

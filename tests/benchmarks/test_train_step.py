@@ -1,57 +1,47 @@
-import json
+"""A step is timed in turn with another that computes the same, and told with its facts."""
 
 import numpy as np
 import pytest
 import train_step
-from _machine import command_line, environment
+from _machine import command_line, environment, note_on_kernels
 from _process import SideError, SideProcess
 from _settings import Settings
 from _workload import Workload
 from tiny_workload import tiny_workload
 
 
-@pytest.fixture(scope="module")
-def result():
-    """What the benchmark measures on a tiny model, seven steps in blocks of three."""
-    result = train_step.measure(tiny_workload(count=7), Settings(), against="reference", block=3)
-    return result | {"cpu": "a processor", "cores": 2, "environment": {}, "config": "tiny"}
+@pytest.fixture
+def result(ran):
+    return ran("train_step").result
 
 
+@pytest.mark.slow
 def test_both_sides_compute_the_same_before_anything_is_timed(result):
     agreement = result["agreement"]
     assert 0 < agreement["float64"]["gradient"] < 1e-11
     assert agreement["float64"]["gradient"] < agreement["float32"]["gradient"] < 1e-4
 
 
-def test_the_ratio_is_that_of_all_blocks_and_lies_between_theirs(result):
-    blocks = result["ratio_of_blocks"]
+@pytest.mark.slow
+def test_the_ratio_and_each_sides_speed_are_those_of_all_blocks(result):
+    blocks, (ours, theirs) = result["ratio_of_blocks"], (result["ours"], result["theirs"])
     assert len(blocks) == 3
     assert min(blocks) <= result["ratio"] <= max(blocks)
-    ours, theirs = result["ours"], result["theirs"]
-    assert np.isclose(ours["tokens_per_second"] / theirs["tokens_per_second"], result["ratio"])
-    assert np.isclose(ours["gflops"] / theirs["gflops"], result["ratio"])
-
-
-def test_each_side_says_how_fast_how_large_and_by_what(result):
     tokens = np.mean([batch.num_tokens for batch in tiny_workload(count=7).batches])
-    for side in (result["ours"], result["theirs"]):
-        assert np.isclose(side["tokens_per_second"] * side["seconds_per_step"], tokens)
-        assert np.isclose(side["gflops"] * side["seconds_per_step"], result["gflop_per_step"])
-        assert 0 < side["gemm_peak_share"] < 1
+    for side in (ours, theirs):
+        assert side["tokens_per_second"] * side["seconds_per_step"] == pytest.approx(tokens)
+        assert side["gflops"] * side["seconds_per_step"] == pytest.approx(result["gflop_per_step"])
         assert side["gemm_peak_gflops"] == max(side["gemm_gflops"].values())
+        assert side["gemm_peak_share"] == side["gflops"] / side["gemm_peak_gflops"] < 1
         assert side["peak_mb"] > 20
-    assert result["ours"]["name"] == "minitransformer"
-    assert result["theirs"]["name"] == "minitransformer, reference"
+    assert ours["tokens_per_second"] / theirs["tokens_per_second"] == pytest.approx(result["ratio"])
+    assert [ours["name"], theirs["name"]] == ["minitransformer", "minitransformer, reference"]
 
 
-def test_the_result_is_json_and_the_table_shows_it(result):
-    assert json.loads(json.dumps(result)) == result
-    table = train_step.table(result)
-    assert f"ratio {result['ratio']:.2f}" in table
-    assert f"{result['ours']['tokens_per_second']:,.0f}" in table
-    assert "OPENBLAS_CORETYPE" not in table
-    forced = result | {"environment": {"OPENBLAS_CORETYPE": "Haswell"}}
-    assert "OPENBLAS_CORETYPE=Haswell forces" in train_step.table(forced)
+def test_kernels_that_were_forced_are_told():
+    assert note_on_kernels({}) == []
+    (note,) = note_on_kernels({"OPENBLAS_CORETYPE": "Haswell"})
+    assert "OPENBLAS_CORETYPE=Haswell forces" in note
 
 
 class Answers:
@@ -134,13 +124,9 @@ def test_what_goes_wrong_in_a_process_is_told(tmp_path):
         pytest.raises(SideError, match="IndexError"),
     ):
         side.call("take_steps", indices=[7])
+    (tmp_path / "weights.npz").unlink()
     with pytest.raises(SideError, match=r"weights\.npz"):
-        SideProcess("ours", broken(tmp_path), Settings())
-
-
-def broken(folder):
-    (folder / "weights.npz").unlink()
-    return folder
+        SideProcess("ours", tmp_path, Settings())
 
 
 def test_tf32_is_refused_on_a_cpu():
@@ -161,9 +147,3 @@ def test_no_folder_of_this_machine_stays_in_a_command(monkeypatch):
     assert "--data-dir=DIR --json=b.json" in command_line(
         ["x.py", "--data-dir=/a/data", "--json=/a/b.json"]
     )
-
-
-def test_without_pytorch_the_script_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("_process.find_spec", lambda name: None)
-    with pytest.raises(SystemExit, match=r"pip install torch=="):
-        train_step.main(["--config", "toy"])

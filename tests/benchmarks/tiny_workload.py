@@ -1,16 +1,23 @@
-"""A model and batches of random sentences that a benchmark is done with in a moment."""
+"""What a benchmark is done with in a moment: sentences, and a workload for each script."""
+
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from _our_side import OurSide
 from _workload import Workload
+from tiny_run import resize_toy_corpus
+from tiny_translator import train_once, write_recipe
 
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.data.text.batches import make_batches
+from minitransformer.tasks.splits import ParallelData
 
 V = 40
 
 
 def tiny_workload(count=4, **fields):
-    """A Workload of ``count`` batches, with padding in each."""
+    """A Workload of ``count`` batches of random sentences, with padding in each."""
     sizes = dict(d_model=16, num_heads=2, d_ff=32, num_encoder_layers=2, num_decoder_layers=2)
     config = TransformerConfig.preset("tiny", V, max_length=20, **(sizes | fields))
     rng = np.random.default_rng(0)
@@ -24,3 +31,160 @@ def tiny_workload(count=4, **fields):
     weights = {path: x + 0.1 * rng.standard_normal(x.shape) for path, x in weights.items()}
     weights = {path: x.astype(np.float32) for path, x in weights.items()}
     return Workload("random sentences", config, weights, batches, padding=0.1)
+
+
+def of_batches(count, *options):
+    """The workload of a script that takes ``make_workload``'s, of so many batches."""
+
+    def prepare(script, folder, patch):
+        holder = script if hasattr(script, "make_workload") else script._courses
+        patch.setattr(holder, "make_workload", lambda *_, **__: tiny_workload(count))
+        return [*options, "--threads", 1, "--json", folder / f"{script.__name__}.json"]
+
+    return prepare
+
+
+def with_few(*options, measuring=None, **constants):
+    """The workload of a script that takes these options, and constants that are smaller.
+
+    Args:
+        options: of the command line.
+        measuring: what its function ``measure`` takes beside what it is given.
+        constants: of the module.
+    """
+
+    def prepare(script, folder, patch):
+        for name, value in constants.items():
+            patch.setattr(script, name, value)
+        patch.setattr(script, "measure", partial(script.measure, **(measuring or {})))
+        return [*options, "--json", folder / f"{script.__name__}.json"]
+
+    return prepare
+
+
+class InThisProcess:
+    """A side of the courses that needs no process of its own; ``wrong`` settings are PyTorch's."""
+
+    def __init__(self, side, folder, settings, **wrong):
+        from _torch_side import TorchSide
+
+        kind, changes = (TorchSide, wrong) if side == "torch" else (OurSide, {})
+        self.side = kind(Workload.load(folder), replace(settings, **changes))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def call(self, method, **arguments):
+        return getattr(self.side, method)(**arguments)
+
+
+def of_steps_in_this_process(script, folder, patch):
+    patch.setattr(script, "SideProcess", InThisProcess)
+    plot = "--plot", folder / "loss_curve.png"
+    options = "--steps", 40, "--peak-learning-rate", 0.01, *plot
+    return of_batches(8, *options)(script, folder, patch)
+
+
+def of_lines_run_before(script, folder, patch):
+    """What coverage notes of lines that are new to it is memory, too."""
+    options = "--window", 4, "--width", 8, "--heads", 1, "--rounds", 1
+    options = with_few(*options, LENGTHS=(256, 512, 1024))(script, folder, patch)
+    assert script.main([str(option) for option in options]) == 0
+    return options
+
+
+def of_short_text(script, folder, patch):
+    text = script.standard_library_text(20_000)
+    patch.setattr(script, "standard_library_text", lambda: text)
+    return with_few("--steps", 20, BLOCK=4)(script, folder, patch)
+
+
+def of_a_run(script, folder, patch):
+    """Translating with a run that knows its sentences by heart."""
+
+    class Base:
+        getbasetemp = staticmethod(lambda: folder.parent)
+
+    options = "--rounds", 1, "--threads", 1, "--beam-size", 2, "--tuned-malloc"
+    return with_few("--run-folder", train_once(Base), *options)(script, folder, patch)
+
+
+def let_files_take_data_dir(patch):
+    """A corpus of files takes ``--data-dir``, as that of the real runs does, and needs it not."""
+    needed, _ = ParallelData.corpora["files"]
+    patch.setitem(ParallelData.corpora, "files", (needed, ("data_dir",)))
+
+
+def of_two_rungs(script, folder, patch):
+    """A recurrent model and a Transformer, trained for two epochs."""
+    let_files_take_data_dir(patch)
+    recipe, other = write_recipe(folder), folder / "recurrent.toml"
+    text = recipe.read_text(encoding="utf-8").replace("epochs = 14", "epochs = 2")
+    recipe.write_text(text, encoding="utf-8")
+    lines = text.replace("num_heads = 2", 'kind = "recurrent"\nd_hidden = 16').splitlines()
+    others = "d_ff", "num_encoder", "num_decoder", "norm"  # which it does not have
+    other.write_text("\n".join(x for x in lines if not x.startswith(others)), encoding="utf-8")
+    patch.setattr(script, "RECIPES", {str(other): "recurrent", str(recipe): "Transformer"})
+    patch.setattr(script, "SPLIT", "validation")
+    patch.setattr(script, "STEPS", 1)
+    folders = "--data-dir", folder, "--runs", folder / "runs", "--results", folder
+    return [*folders, "--rounds", 1, "--decodings", 1]
+
+
+def of_few_labels(script, folder, patch):
+    """Tiny models, pre-trained for an epoch, that tag a tiny corpus with two seeds.
+
+    What is trained is not trained again when the script is begun again.
+    """
+    sizes = ["--d-model", "8", "--num-heads", "2", "--d-ff", "16", "--num-layers", "1"]
+    sizes += ["--vocabulary-size", "150"]
+    train = script.minitransformer
+
+    def of_few_sizes(command):
+        own = sizes if "--from" not in command and "--resume" not in command else []
+        own = [*own, "--epochs", "1"] if "bert-toy" in command else own
+        return train([*command, *own])
+
+    script._corpus.cache_clear()
+    resize_toy_corpus(patch, {"train": 120, "validation": 12, "test": 12})
+    patch.setattr(script, "minitransformer", of_few_sizes)
+    patch.setattr(script, "EPOCHS", {0.1: 2, 1.0: 1})
+    options = ["--runs", folder / "runs", "--shares", 0.1, 1, "--seeds", 1, 2]
+    options += ["--json", folder / "fine_tuning.json"]
+    assert script.main([str(option) for option in options]) == 0
+    patch.setattr(script, "minitransformer", None)
+    return options
+
+
+GRID = {
+    "n": {"at": {"d": 8}, "values": (128, 256, 512)},
+    "d": {"at": {"n": 8}, "values": (64, 128, 256)},
+}
+POINT = {"batch_tokens": 64, "length": 8, "d_model": 64, "layers": 1}
+AXES = {"batch_tokens": (64, 128), "length": (8, 16), "layers": (1, 2), "d_model": (64, 128)}
+ALIKE = "--blocks", 2, "--block", 1, "--threads", 1  # of layers beside PyTorch's
+WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that returns its options
+    "convolution": with_few(*ALIKE, POINTS=((2, 7),)),
+    "decode": of_a_run,
+    "fine_tuning": of_few_labels,
+    "ladder": of_two_rungs,
+    "language_model": of_short_text,
+    "loss_curve": of_steps_in_this_process,
+    "many_machines": with_few(
+        *("--rounds", 1, "--threads", 1),
+        measuring=dict(pieces=40, tokens=256),
+        MODELS=("toy", "tiny"),
+    ),
+    "precision": of_batches(4, "--steps", 4, "--peak-learning-rate", 0.01),
+    "profile_step": of_batches(40, "--steps", 40),
+    "recurrent": with_few("--batch", 3, "--length", 4, "--width", 5, *ALIKE),
+    "restricted": of_lines_run_before,
+    "scaling": with_few(
+        "--rounds", 1, "--threads", 1, measuring=dict(pieces=40, point=POINT), AXES=AXES
+    ),
+    "table_1": with_few("--rounds", 1, GRID=GRID, CROSSINGS=(32,)),
+    "train_step": of_batches(7, "--against", "reference", "--block", 3),
+}

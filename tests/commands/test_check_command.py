@@ -45,61 +45,33 @@ def test_a_wrong_part_says_what_is_wrong(answer, capsys):
     assert "0 of 4 right" in out
 
 
-@pytest.mark.parametrize("folder", ["answers", "lessons/exercises", "exercises", "."])
-def test_the_file_is_found_below_the_current_folder(folder, answer, capsys):
-    answer(folder=folder)
-    main(["check", "ex07"])
-    assert "1 of 4 right" in capsys.readouterr().out
+LESSONS = "lessons/exercises"
+FOUND = [  # the right answer, a wrong one, from where it is checked, and how it is asked for
+    *((folder, None, ".", "ex07") for folder in ("answers", LESSONS, "exercises", ".")),
+    ("answers", LESSONS, ".", "ex07"),  # your copy comes before the file it was copied from
+    ("answers", LESSONS, "lessons", "ex07"),
+    *((".", None, ".", name) for name in ("ex7", "07", "7")),
+    *(("mine", "answers", ".", named) for named in ("ex07 --file mine/ex07.py", "mine/ex07.py")),
+    ("mine", "answers", ".", "--file mine/ex07.py"),
+]
 
 
-def test_your_copy_comes_before_the_file_it_was_copied_from(answer, capsys):
-    answer("*", folder="lessons/exercises")
-    answer("/", folder="answers")
-    main(["check", "ex07"])
-    assert "1 of 4 right" in capsys.readouterr().out
-
-
-def test_your_copy_is_found_from_within_the_lessons(answer, tmp_path, monkeypatch, capsys):
-    answer("*", folder="lessons/exercises")
-    answer("/", folder="answers")
-    monkeypatch.chdir(tmp_path / "lessons")
-    main(["check", "ex07"])
-    assert "1 of 4 right" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", ["ex7", "07", "7"])
-def test_an_exercise_may_be_called_by_its_number(name, answer, capsys):
-    answer()
-    main(["check", name])
-    assert "ex07, ex07.py\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "named", [["ex07", "--file", "mine/ex07.py"], ["--file", "mine/ex07.py"], ["mine/ex07.py"]]
-)
-def test_a_file_can_be_named(named, answer, capsys):
-    answer("*", folder="answers")
-    answer("/", folder="mine")
-    main(["check", *named])
-    assert "1 of 4 right" in capsys.readouterr().out
+@pytest.mark.parametrize(("right", "wrong", "here", "named"), FOUND)
+def test_the_file_is_found(right, wrong, here, named, answer, tmp_path, monkeypatch, capsys):
+    answer("/", folder=right)
+    if wrong:
+        answer("*", folder=wrong)
+    monkeypatch.chdir(tmp_path / here)
+    assert main(["check", *named.split()]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("ex07, ")
+    assert "1 of 4 right" in out
 
 
 def test_a_named_file_that_is_not_there_is_not_replaced_by_another(answer, capsys):
     answer()
     assert main(["check", "mine/ex07.py"]) == 2
     assert "there is no file mine/ex07.py" in capsys.readouterr().err
-
-
-def test_a_missing_file_exits_with_2_and_says_where_it_was_looked_for(answer, capsys):
-    assert main(["check", "ex07"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("minitransformer check: there is no ")
-    assert "--file PATH" in error
-
-
-def test_an_unknown_exercise_exits_with_2_and_names_those_there_are(capsys):
-    assert main(["check", "ex99"]) == 2
-    assert "there is no exercise 'ex99'; choose one of ex0" in capsys.readouterr().err
 
 
 def test_a_file_that_does_not_run_exits_with_2(answer, tmp_path, capsys):

@@ -22,7 +22,7 @@ VALUES = (
 )
 
 
-@examples(max_examples=40)
+@examples(max_examples=15)
 @given(st.fixed_dictionaries({}, optional=VALUES))
 def test_what_is_printed_is_read_back_as_the_same_recipe(values):
     recipe = Recipe.load("toy")

@@ -117,10 +117,3 @@ def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, capsys):
     problem = f"minitransformer: {tmp_path} lacks test_2016_flickr.de.gz and test_2016_flickr.en.gz"
     assert capsys.readouterr().err.startswith(problem)
     assert TEST_SPLITS["toy"] in SIZES
-
-
-@pytest.mark.parametrize("option", ["--json", "--output"])
-def test_a_file_that_cannot_be_written_is_refused_before_any_work(option, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        evaluate("no such run", option, "no/such/file")
-    assert "'no/such/file' cannot be written: there is no folder no/such" in capsys.readouterr().err

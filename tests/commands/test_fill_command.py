@@ -6,48 +6,22 @@ from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import BOS, EOS, MASK, UNK, Vocabulary, VocabularyError
 from minitransformer.inference.filler import Filler
 
-TEXT = "".join(
-    f"{who} {does} in the {where}.\n"
-    for _ in range(12)
-    for who, does in (("a dog", "runs"), ("a cat", "sleeps"), ("two dogs", "run"))
-    for where in ("park", "house")
-)
-SIZES = ["--d-model", "32", "--num-heads", "2", "--d-ff", "64", "--num-layers", "2"]
-SIZES += ["--max-length", "16", "--epochs", "25", "--batch-tokens", "128", "--warmup-steps", "10"]
-SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0", "--vocabulary-size", "64"]
-
-
-def trained(folder, *more):
-    text = folder / "text.txt"
-    text.write_text(TEXT, encoding="utf-8")
-    run = folder / "bert run"
-    options = ["--text", text, "--run-folder", run, *SIZES, *more]
-    assert main(["train", "bert", *map(str, options)]) == 0
-    return run
-
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("bert"))
+def filler(runs):
+    return Filler.load(runs["fill"], "cpu")
 
 
-@pytest.fixture(scope="module")
-def filler(run):
-    return Filler.load(run, "cpu")
+@pytest.fixture
+def run(runs):
+    return runs["fill"]
 
 
-def said(capsys, *arguments):
-    capsys.readouterr()
-    assert main(["fill", *map(str, arguments)]) == 0
-    return capsys.readouterr()
-
-
-def problem(capsys, *arguments, command="fill"):
-    capsys.readouterr()
-    assert main([command, *map(str, arguments)]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err
+def problem(capsys, run, text):
+    assert main(["fill", str(run), text]) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    return error
 
 
 def test_a_gap_is_filled_by_what_stands_on_both_of_its_sides(filler):
@@ -58,8 +32,8 @@ def test_a_gap_is_filled_by_what_stands_on_both_of_its_sides(filler):
     assert filler.fill("a ___ sleeps in the park.").text == "a cat sleeps in the park."
 
 
-def test_printed_are_the_text_and_the_likeliest_pieces(run, filler, capsys):
-    out = said(capsys, run, "a ___ sleeps in the park.", "--top", "3").out
+def test_printed_are_the_text_and_the_likeliest_pieces(run, filler, said):
+    out = said("fill", run, "a ___ sleeps in the park.", "--top", "3").out
     first, empty, *rows = out.rstrip("\n").split("\n")
     assert (first, empty) == ("a cat sleeps in the park.", "")
     expected = filler.fill("a ___ sleeps in the park.", top=3).gaps[0]
@@ -67,8 +41,8 @@ def test_printed_are_the_text_and_the_likeliest_pieces(run, filler, capsys):
     assert len(rows) == 3
 
 
-def test_of_several_gaps_each_has_its_list(run, capsys):
-    out = said(capsys, run, "a ___ sleeps in the ___.").out
+def test_of_several_gaps_each_has_its_list(run, said):
+    out = said("fill", run, "a ___ sleeps in the ___.").out
     assert "\ngap 1\n" in out
     assert "\ngap 2\n" in out
     assert len(out.splitlines()) == 1 + 2 * (2 + 5)
@@ -109,23 +83,23 @@ def test_all_that_stands_around_a_gap_stays_as_it_was_written(filler):
     assert filled == f"{before}{filler.fill(text).gaps[0][0][0]}{after}"
 
 
-@pytest.mark.parametrize("text", [["a dog runs"], ["a __ b"], ["<mask>"]])
-def test_a_text_without_a_gap_is_refused(text, run, capsys):
-    assert "write ___ for what is left out" in problem(capsys, run, *text)
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((text, "write ___ for what is left out") for text in ("a dog runs", "a __ b", "<mask>")),
+        *((f"a ___ {word * 60}", "takes 14 at once; give a") for word in ("dog ", "dog", "☃ ")),
+        (f"{'a ' * 100_000}___", "pieces, and the model takes 14"),
+        ("a " * 14 + "___", "the text has 15 pieces"),
+    ],
+    ids=range(8),
+)
+def test_a_text_without_a_gap_or_beyond_the_context_is_refused(text, says, run, capsys):
+    assert says in problem(capsys, run, text)
 
 
-@pytest.mark.parametrize("word", ["dog ", "dog", "☃ "])
-def test_a_text_longer_than_the_context_is_refused(word, run, capsys):
-    assert "the model takes 14 at once; give a shorter one" in problem(
-        capsys, run, f"a ___ {word * 60}"
-    )
-    assert "pieces, and the model takes 14" in problem(capsys, run, f"{'a ' * 100_000}___")
-
-
-def test_a_text_as_long_as_the_context_is_taken(filler, run, capsys):
+def test_a_text_as_long_as_the_context_is_taken(filler):
     assert filler.vocabulary.encode("a" + " a" * 12 + " a") == filler.vocabulary.encode("a") * 14
     assert filler.fill("a " * 13 + "___").text.startswith("a " * 13)
-    assert "the text has 15 pieces" in problem(capsys, run, "a " * 14 + "___")
 
 
 def test_a_gap_of_any_length_is_one_piece(filler):
@@ -146,7 +120,7 @@ def test_a_vocabulary_of_words_alone_fills_no_gap_within_one(filler, monkeypatch
 
 
 def test_a_vocabulary_without_a_mask_is_refused(filler):
-    other = Vocabulary.train(TEXT.split("\n"), 40)
+    other = Vocabulary.train(["a dog runs in the park."] * 9, 30)
     with pytest.raises(VocabularyError, match="has no mask"):
         Filler(filler.model, other)
 

@@ -1,65 +1,38 @@
 import numpy as np
 import pytest
 
-from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.inference.generator import TextGenerator
 
-TEXT = "".join(
-    f"{who} {does} in the {where}.\n"
-    for _ in range(6)
-    for who in ("a dog", "a cat")
-    for does in ("runs", "sleeps")
-    for where in ("park", "house")
-)
-SIZES = ["--d-model", "16", "--num-heads", "2", "--d-ff", "32", "--num-layers", "1"]
-SIZES += ["--max-length", "16", "--epochs", "20", "--batch-tokens", "64", "--warmup-steps", "10"]
-SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0"]
+
+@pytest.fixture
+def run(runs):
+    return runs["generate"]
 
 
-def trained(folder, unit, *more):
-    text = folder / "text.txt"
-    text.write_text(TEXT, encoding="utf-8")
-    run = folder / unit
-    options = ["--run-folder", run, "--unit", unit, "--vocabulary-size", "40"]
-    assert main(["train", "gpt", "--text", str(text), *map(str, options), *SIZES, *more]) == 0
-    return run
+@pytest.fixture
+def subwords(runs):
+    return runs["generate subwords"]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("characters"), "characters")
-
-
-@pytest.fixture(scope="module")
-def subwords(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("subwords"), "subwords")
-
-
-def said(capsys, *arguments):
-    capsys.readouterr()
-    assert main(["generate", *map(str, arguments)]) == 0
-    return capsys.readouterr()
-
-
-def test_a_text_goes_on_from_its_beginning(run, capsys):
-    text = said(capsys, run, "a dog", "--length", "20").out
+def test_a_text_goes_on_from_its_beginning(run, said):
+    text = said("generate", run, "a dog", "--length", "20").out
     assert text.startswith("a dog")
     assert text.endswith("\n")
     assert 5 < len(text) <= 5 + 20 + 1
 
 
-def test_the_same_seed_says_the_same_and_another_one_something_else(run, capsys):
+def test_the_same_seed_says_the_same_and_another_one_something_else(run, said):
     first, again, other = (
-        said(capsys, run, "a", "--seed", seed, "--temperature", "1.5").out for seed in (1, 1, 2)
+        said("generate", run, "a", "--seed", seed, "--temperature", "1.5").out for seed in (1, 1, 2)
     )
     assert first == again != other
 
 
-def test_without_temperature_the_seed_does_not_matter(run, capsys):
+def test_without_temperature_the_seed_does_not_matter(run, said):
     one, other = (
-        said(capsys, run, "a cat", "--temperature", "0", "--seed", seed).out for seed in (1, 2)
+        said("generate", run, "a cat", "--temperature", "0", "--seed", seed).out for seed in (1, 2)
     )
     assert one == other
 
@@ -89,31 +62,31 @@ def test_a_length_that_is_none_is_refused(run, length):
         TextGenerator.load(run, "cpu").generate("a cat", length)
 
 
-def test_an_empty_prompt_begins_a_text(run, capsys):
-    assert said(capsys, run, "", "--temperature", "0").out.startswith("a ")
+def test_an_empty_prompt_begins_a_text(run, said):
+    assert said("generate", run, "", "--temperature", "0").out.startswith("a ")
 
 
-def test_of_a_prompt_longer_than_the_context_the_end_matters(run, capsys):
+def test_of_a_prompt_longer_than_the_context_the_end_matters(run, said):
     prompt = "a dog sleeps in the house.\n" * 20 + "a cat"
-    text = said(capsys, run, prompt, "--temperature", "0", "--length", "8").out
-    short = said(capsys, run, prompt[-16:], "--temperature", "0", "--length", "8").out
+    text = said("generate", run, prompt, "--temperature", "0", "--length", "8").out
+    short = said("generate", run, prompt[-16:], "--temperature", "0", "--length", "8").out
     assert text.startswith(prompt)
     assert text[len(prompt) :] == short[16:]
 
 
-def test_of_subwords_the_words_with_unknown_characters_are_named(subwords, capsys):
-    assert "vocabulary: 'dög'\n" in said(capsys, subwords, "a\tdög dog").err
+def test_of_subwords_the_words_with_unknown_characters_are_named(subwords, said):
+    assert "vocabulary: 'dög'\n" in said("generate", subwords, "a\tdög dog").err
 
 
-def test_that_subwords_have_no_line_breaks_is_said(subwords, run, capsys):
+def test_that_subwords_have_no_line_breaks_is_said(subwords, run, said):
     said_of = "the model reads the line breaks of the prompt as blanks\n"
-    assert said_of in said(capsys, subwords, "a dog\na cat").err
-    assert said(capsys, subwords, "a dog a cat").err == ""
-    assert said(capsys, run, "a dog\na cat").err == ""
+    assert said_of in said("generate", subwords, "a dog\na cat").err
+    assert said("generate", subwords, "a dog a cat").err == ""
+    assert said("generate", run, "a dog\na cat").err == ""
 
 
-def test_a_model_of_subwords_says_words_with_blanks_between(subwords, capsys):
-    text = said(capsys, subwords, "a dog", "--temperature", "0", "--length", "30").out
+def test_a_model_of_subwords_says_words_with_blanks_between(subwords, said):
+    text = said("generate", subwords, "a dog", "--temperature", "0", "--length", "30").out
     assert text.startswith("a dog ")
     assert "  " not in text
 
@@ -133,18 +106,3 @@ def test_bits_of_subwords_make_the_text_that_all_of_them_make(prompt, subwords, 
 def test_each_bit_is_shown_when_it_is_there(run):
     bits = TextGenerator.load(run).stream("a dog", 5, temperature=0)
     assert len(next(bits)) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--temperature", "-1"], "temperature=-1.0 must be"),
-        (["--top-p", "0"], "top_p=0.0 must lie in"),
-        (["--top-p", "nan"], "top_p=nan must lie in"),
-    ],
-)
-def test_numbers_out_of_range_are_refused_before_anything_is_said(options, message, run, capsys):
-    assert main(["generate", str(run), "a", *options]) == 1
-    shown = capsys.readouterr()
-    assert message in shown.err
-    assert shown.out == ""

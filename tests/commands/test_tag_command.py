@@ -6,61 +6,30 @@ from minitransformer.commands.cli import main
 from minitransformer.data.text.labelled import words_of
 from minitransformer.inference.labeller import Labeller
 
-PARTS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sleeps": "V", ".": "S"}
-SENTENCES = [
-    f"{d} {n} {v} ." for d in ("the", "a") for n in ("dog", "cat") for v in ("runs", "sleeps")
-]
-WORDS = "".join(
-    "".join(f"{word}\t{PARTS[word]}\n" for word in sentence.split()) + "\n"
-    for sentence in SENTENCES * 4
-)
-WHOLE = "".join(f"{'fast' if 'runs' in s else 'slow'}\t{s}\n" for s in SENTENCES * 4)
-SIZES = ["--d-model", "16", "--num-heads", "2", "--d-ff", "32", "--num-layers", "1"]
-SIZES += ["--max-length", "16", "--epochs", "20", "--batch-tokens", "64", "--warmup-steps", "10"]
-SIZES += ["--peak-learning-rate", "1e-2", "--dropout", "0", "--vocabulary-size", "32"]
+
+@pytest.fixture
+def tagger(runs):
+    return runs["tag"]
 
 
-def trained(folder, content):
-    path = folder / "labels.tsv"
-    path.write_text(content, encoding="utf-8")
-    command = ["train", "tagger", "--corpus", "labelled", "--labelled", path]
-    assert main([*map(str, [*command, "--run-folder", folder / "run"]), *SIZES]) == 0
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def tagger(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("words"), WORDS)
-
-
-@pytest.fixture(scope="module")
-def classifier(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("sentences"), WHOLE)
-
-
-def said(capsys, *arguments):
-    capsys.readouterr()
-    assert main(["tag", *map(str, arguments)]) == 0
-    return capsys.readouterr()
-
-
-def test_each_word_stands_in_a_line_with_its_label_and_probability(tagger, capsys):
-    lines = [line.split("\t") for line in said(capsys, tagger, "the dog sleeps.").out.splitlines()]
+def test_each_word_stands_in_a_line_with_its_label_and_probability(tagger, said):
+    lines = [line.split("\t") for line in said("tag", tagger, "the dog sleeps.").out.splitlines()]
     assert [line[:2] for line in lines] == [["the", "D"], ["dog", "N"], ["sleeps", "V"], [".", "S"]]
     assert all(0.25 < float(probability) <= 1 for *_, probability in lines)
 
 
-def test_a_sentence_has_one_label(classifier, capsys):
+def test_a_sentence_has_one_label(runs, said):
     for verb, label in (("runs", "fast"), ("sleeps", "slow")):
-        text, found, probability = said(capsys, classifier, f"a cat {verb} .").out.split("\t")
-        assert (text, found) == (f"a cat {verb} .", label)
+        text = f"a cat {verb} ."
+        *found, probability = said("tag", runs["tag sentences"], text).out.split("\t")
+        assert found == [text, label]
         assert 0.5 < float(probability) <= 1
 
 
-def test_blanks_in_a_text_do_not_matter(tagger, capsys):
-    expected = said(capsys, tagger, "the dog sleeps.").out
-    assert said(capsys, tagger, "--whole", "the", "dog", "sleeps.").out == expected
-    assert said(capsys, tagger, "  the\tdog  sleeps.\n").out == expected
+def test_blanks_in_a_text_do_not_matter(tagger, said):
+    expected = said("tag", tagger, "the dog sleeps.").out
+    assert said("tag", tagger, "--whole", "the", "dog", "sleeps.").out == expected
+    assert said("tag", tagger, "  the\tdog  sleeps.\n").out == expected
 
 
 def test_what_stands_there_is_what_the_model_says(tagger):
@@ -74,8 +43,8 @@ def test_what_stands_there_is_what_the_model_says(tagger):
     assert said[0].label == labeller.model.config.names[rows[1].argmax()]
 
 
-def test_words_beyond_the_context_have_no_label(tagger, capsys):
-    shown = said(capsys, tagger, "the dog runs. " * 10)
+def test_words_beyond_the_context_have_no_label(tagger, said):
+    shown = said("tag", tagger, "the dog runs. " * 10)
     lines = shown.out.splitlines()
     assert len(lines) == 40
     last = lines[-1].split("\t")
@@ -84,8 +53,8 @@ def test_words_beyond_the_context_have_no_label(tagger, capsys):
     assert f"the last {without} words have no label" in shown.err
 
 
-def test_a_long_sentence_still_has_its_label(classifier, capsys):
-    assert "\t" in said(capsys, classifier, "the dog runs . " * 100).out
+def test_a_long_sentence_still_has_its_label(runs, said):
+    assert "\t" in said("tag", runs["tag sentences"], "the dog runs . " * 100).out
 
 
 @pytest.mark.parametrize(
@@ -93,7 +62,7 @@ def test_a_long_sentence_still_has_its_label(classifier, capsys):
 )
 def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, tagger, capsys):
     """The same ids would stand for others."""
-    path = tagger.parent / "labels.tsv"
+    path = tagger.parent / "text"
     content = path.read_text(encoding="utf-8")
     path.write_text(content.replace(old, new), encoding="utf-8")
     try:

@@ -55,11 +55,6 @@ def test_without_matplotlib_a_training_ends_well_and_has_no_pictures(recipe, wit
     assert done == "done; try it: minitransformer translate runs/captions"
 
 
-def test_a_run_is_named_after_its_recipe(recipe, tmp_path):
-    assert train(recipe, "--epochs", 1) == 0
-    assert (tmp_path / "runs" / "captions" / "model.npz").exists()
-
-
 def test_any_field_can_be_replaced_on_the_command_line(recipe, tmp_path):
     changes = {"epochs": 1, "seed": 7, "d_model": 16, "dropout": 0.25, "norm": "post"}
     changes |= {"max_tokens": 30, "shards": 2}
@@ -72,24 +67,16 @@ def test_any_field_can_be_replaced_on_the_command_line(recipe, tmp_path):
     assert recorded == expected.as_dict()
 
 
-def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(monkeypatch, capsys):
+@pytest.fixture
+def help_of_train(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit, match="0"):
         train("--help")
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--num-encoder-layers N transformer, restricted: layers of each stack" in shown
-    assert "; convolution: convolutions of each side. An encoder of L layers" in shown
-    assert "--d-model N transformer, restricted: width of the residual stream" in shown
-    assert "(default: 512 for transformer, restricted, convolution, recurrent; 128 for lan" in shown
-    assert "--tying TEXT " + '"three-way", one matrix for both' in shown  # the same for all kinds
+    return capsys.readouterr().out
 
 
-def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "1000")
-    with pytest.raises(SystemExit, match="0"):
-        train("--help")
-    entries = re.split(r"\n  (?=--)", capsys.readouterr().out)
-    entries = [" ".join(entry.split()) for entry in entries]
+def test_help_describes_every_field_and_its_default(help_of_train):
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", help_of_train)]
     for name, setting in settings().items():
         flag = "--" + name.replace("_", "-")
         if setting.type is bool:
@@ -104,47 +91,31 @@ def test_help_describes_every_field_and_its_default(monkeypatch, capsys):
     assert "--epochs N passes over the training data (default: 30)" in entries
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ([], "one of the arguments RECIPE --resume is required"),
-        (["toy", "--resume", "run"], "argument --resume: not allowed with argument RECIPE"),
-        (["toy", "--epochs", "many"], "argument --epochs: invalid int value: 'many'"),
-        (["--resume", "run", "--epochs", "3"], "as it was set up; leave out --epochs"),
-        (
-            ["--resume", "run", "--run-folder", "x", "--dry-run", "--d-ff", "8"],
-            "leave out --run-folder, --dry-run, --d-ff",
-        ),
-    ],
-)
-def test_a_wrong_command_line_ends_with_2(arguments, problem, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        train(*arguments)
-    assert problem in capsys.readouterr().err
+def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(help_of_train):
+    shown = " ".join(help_of_train.split())
+    for words in (
+        "--num-encoder-layers N transformer, restricted: layers .*?; convolution: convolutions ",
+        r"--d-model N transformer, restricted: .*?\(default: 512 for transformer, .*?; 128 for lan",
+        '--tying TEXT "three-way"',  # the same for all kinds
+    ):
+        assert re.search(words, shown)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("option", "value", "problem"),
     [
-        (["--d-model", "30", "--num-heads", "4"], "d_model=30 is not divisible by num_heads=4"),
-        (["--epochs", "0"], "epochs=0 must be > 0"),
-        (
-            ["--corpus", "europarl"],
-            "corpus='europarl'; choose 'toy', 'multi30k' or 'files'",
-        ),
-        (["--train-source", "/no.de"], "/no.de: No such file or directory"),
-        (["--vocabulary-size", "9"], "these texts need"),
-        (["--device", "tpu"], "unknown device 'tpu'"),
+        ("--epochs", "0", "epochs=0 must be > 0"),
+        ("--train-source", "/no.de", "/no.de: No such file or directory"),
+        ("--vocabulary-size", "9", "these texts need"),
     ],
 )
 def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
-    recipe, tmp_path, arguments, problem, capsys
+    recipe, tmp_path, option, value, problem, capsys
 ):
     before = contents(tmp_path)
-    assert train(recipe, *arguments) == 1
+    assert train(recipe, option, value) == 1
     assert f"minitransformer: {problem}" in capsys.readouterr().err
     assert contents(tmp_path) == before
-    assert not (tmp_path / "runs").exists()
 
 
 def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
@@ -156,21 +127,12 @@ def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
     assert set(recipes.split(", ")) == {file.stem for file in RECIPES.glob("*.toml")}
 
 
-def test_help_says_of_each_recipe_what_it_is(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "1000")
-    with pytest.raises(SystemExit, match="0"):
-        train("--help")
-    listed = capsys.readouterr().out.partition("recipes of the package:\n")[2].split("\n\n")[0]
+def test_help_says_of_each_recipe_what_it_is(help_of_train):
+    listed = help_of_train.partition("recipes of the package:\n")[2].split("\n\n")[0]
     listed = dict(line.split(maxsplit=1) for line in listed.splitlines())
     for file in RECIPES.glob("*.toml"):
         first = file.read_text(encoding="utf-8").splitlines()[0]
         assert first == f"# {listed[file.stem]}"
-
-
-@pytest.mark.parametrize("recipe_name", ["gpt", "bert"])
-def test_a_text_that_is_missing_is_asked_for_first(recipe_name, run_copy, capsys):
-    assert train(recipe_name, "--run-folder", run_copy) == 1
-    assert "corpus='text' needs text: --text FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("more", "warned"), [(-1, False), (0, False), (1, True)])
@@ -269,22 +231,19 @@ def test_a_run_can_be_looked_at_while_another_process_trains_it(unfinished, caps
     assert train("--resume", unfinished) == 0
 
 
-def test_a_dry_run_reports_and_leaves_nothing_behind(recipe, tmp_path, capsys):
+def test_a_dry_run_reports_and_prints_a_file_that_trains_the_same_and_leaves_nothing_behind(
+    recipe, tmp_path, capsys
+):
     before = contents(tmp_path)
-    assert train(recipe, "--dry-run") == 0
-    error = capsys.readouterr().err
+    assert train(recipe, "--dry-run", "--d-ff", 128, "--epsilon", "1e-6") == 0
+    printed, error = capsys.readouterr()
     assert "72 pairs in 9 batches" in error
     assert "Transformer" in error
-    assert contents(tmp_path) == before
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_dry_run_prints_a_file_that_trains_the_same(recipe, tmp_path, capsys):
-    assert train(recipe, "--dry-run", "--d-ff", 128, "--epsilon", "1e-6") == 0
-    printed = capsys.readouterr().out
     expected = Recipe.load(recipe).with_value("d_ff", 128).with_value("epsilon", 1e-6)
     assert Recipe.from_dict(tomllib.loads(printed)) == expected
     assert sum(map(len, tomllib.loads(printed).values())) == len(settings())
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "runs").exists()
 
 
 def interrupt_at(step, monkeypatch, times=1):
@@ -392,11 +351,6 @@ def test_on_a_full_disk_a_training_at_its_end_says_which_picture_was_not_drawn(
     said = f"no picture of it was made: {picture}: No space left on device\n"
     assert said in capsys.readouterr().err
     assert contents(run_copy) == before
-
-
-def test_only_a_run_can_be_resumed(tmp_path, capsys):
-    assert train("--resume", tmp_path) == 1
-    assert "is no run folder: it has no config.json" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default")

@@ -31,17 +31,14 @@ def test_scores_are_those_of_sacrebleu():
 
 def test_bleu_is_the_geometric_mean_of_four_precisions_times_the_brevity_penalty():
     # 6 words for 7; the first 5 agree: 5/6 of the words, 4/5 of the pairs, 3/4, 2/3 of the fours.
-    scores = score(["two dogs run over green grass"], ["two dogs run over green snow today"])
-    expected = 100 * math.exp(1 - 7 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
-    assert math.isclose(scores.bleu_cased_13a, expected, rel_tol=1e-12)
-
-
-def test_a_capital_costs_cased_bleu_only():
-    scores = score(["Two dogs run over green grass"], ["two dogs run over green snow today"])
-    cased = 100 * math.exp(1 - 7 / 6) * (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
-    lowercased = 100 * math.exp(1 - 7 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
-    assert math.isclose(scores.bleu_cased_13a, cased, rel_tol=1e-12)
-    assert math.isclose(scores.bleu_lowercased, lowercased, rel_tol=1e-12)
+    # With a capital the first one agrees only when lowercased.
+    brevity, reference = math.exp(1 - 7 / 6), ["two dogs run over green snow today"]
+    lowercased = 100 * brevity * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
+    capital = 100 * brevity * (4 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
+    for first, cased in (("two", lowercased), ("Two", capital)):
+        scores = score([f"{first} dogs run over green grass"], reference)
+        assert math.isclose(scores.bleu_cased_13a, cased, rel_tol=1e-12)
+        assert math.isclose(scores.bleu_lowercased, lowercased, rel_tol=1e-12)
 
 
 def test_chrf2_counts_recall_twice_as_important_as_precision():
@@ -73,15 +70,16 @@ def test_signatures_say_how_each_score_was_computed():
     assert score(HYPOTHESES, REFERENCES).signatures == SIGNATURES
 
 
-@pytest.mark.parametrize(("given", "expected"), [(2, 3), (3, 2), (0, 2)])
-def test_unequal_numbers_of_lines_are_refused_with_both_counts(given, expected):
-    with pytest.raises(ValueError, match=f"^{given} translations .* {expected} references"):
+@pytest.mark.parametrize(
+    ("given", "expected", "says"),
+    [
+        *((n, m, f"^{n} translations .* {m} references") for n, m in ((2, 3), (3, 2), (0, 2))),
+        (0, 0, "no translations"),
+    ],
+)
+def test_nothing_and_unequal_numbers_of_lines_are_refused(given, expected, says):
+    with pytest.raises(ValueError, match=says):
         score(["a"] * given, ["a"] * expected)
-
-
-def test_nothing_to_score_is_refused():
-    with pytest.raises(ValueError, match="no translations"):
-        score([], [])
 
 
 def test_scores_survive_json():

@@ -2,7 +2,7 @@ import math
 import subprocess
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -104,8 +104,17 @@ def test_no_attention_is_white_all_is_dark_and_more_is_darker_also_in_grey():
     assert (np.diff(grey) < 0).all()
 
 
-@pytest.mark.parametrize("num_heads", [1, 4, 5])
-@pytest.mark.parametrize(("length", "source_length"), [(1, 1), (1, 9), (30, 45), (9, 300)])
+SHAPES = set(product([1, 4, 5], [(1, 1), (1, 9), (30, 45), (9, 300)]))
+FAST = {(1, (1, 1)), (5, (1, 9)), (4, (30, 45)), (1, (9, 300))}
+
+
+@pytest.mark.parametrize(
+    ("num_heads", "length", "source_length"),
+    [
+        *((heads, *lengths) for heads, lengths in sorted(FAST)),
+        *(pytest.param(h, *x, marks=pytest.mark.slow) for h, x in sorted(SHAPES - FAST)),
+    ],
+)
 def test_labels_of_any_sentence_are_readable(num_heads, length, source_length):
     weights = np.ones((1, num_heads, length, source_length))
     source = [f"▁Wort{i}" for i in range(source_length)]
@@ -143,7 +152,9 @@ def test_panels_fill_a_picture_of_handy_shape(num_heads, length, source_length, 
 
 def test_a_very_long_sentence_keeps_every_nth_label_at_its_place():
     source = [f"w{i}" for i in range(200)]
-    (axes,) = panels(attention_map(np.full((4, 200), 1 / 200), source, TARGET))
+    figure = attention_map(np.full((4, 200), 1 / 200), source, TARGET)
+    assert max(figure.get_size_inches()) < 20
+    (axes,) = panels(figure)
     places = axes.xaxis.get_ticklocs()
     assert 50 <= len(places) < 100
     assert texts(axes.xaxis.get_ticklabels()) == [source[int(place)] for place in places]
@@ -210,8 +221,10 @@ def test_rows_may_be_read_while_they_are_drawn():
 
 def test_after_a_resume_the_last_row_of_a_step_counts():
     resumed = [*METRICS, {"kind": "train", "step": 100, "nll": 6.25, "learning_rate": 5e-4}]
-    assert points(loss_curves(resumed).axes[0].lines[0]) == [(50, 8.5), (100, 6.25), (150, 4.5)]
-    assert points(learning_rate(resumed).axes[0].lines[0])[1] == (100, 5e-4)
+    resumed.append({"kind": "train", "step": 75, "nll": 7.5, "learning_rate": 3e-4})  # a new one
+    training = [(50, 8.5), (75, 7.5), (100, 6.25), (150, 4.5)]
+    assert points(loss_curves(resumed).axes[0].lines[0]) == training
+    assert points(learning_rate(resumed).axes[0].lines[0])[2] == (100, 5e-4)
 
 
 def test_a_run_without_validation_says_so():

@@ -19,7 +19,6 @@ from minitransformer.models.transformer_config import TransformerConfig
 
 RUNNER = Path(__file__).parent / "run.mjs"
 SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
-NUM_SENTENCES = 100
 
 
 def node(*arguments, **options):
@@ -71,10 +70,10 @@ def small_model(vocabulary, **changes):
     return model.to(dtype=np.float64)
 
 
-def runs(vocabulary):
-    """Requests to look into a sentence, source and target of all lengths from 1 on."""
+def runs(vocabulary, number):
+    """Requests to look into so many sentences, source and target of all lengths from 1 on."""
     rng = np.random.default_rng(0)
-    pairs = corpus()["validation"][:NUM_SENTENCES]
+    pairs = corpus()["validation"][:number]
     requests = []
     for german, english in pairs:
         source = [*vocabulary.encode(german)[: rng.integers(0, 12)], EOS]

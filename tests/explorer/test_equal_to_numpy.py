@@ -27,11 +27,19 @@ def vocabulary():
     return small_vocabulary()
 
 
+NUMBERS = [12, pytest.param(100, marks=pytest.mark.slow)]  # of sentences
+
+
+@pytest.fixture(scope="module", params=NUMBERS, ids=str)
+def number(request):
+    return request.param
+
+
 @pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
-def compared(request, vocabulary):
-    """(found in Node, Watched in NumPy) of each of a hundred sentences."""
+def compared(request, number, vocabulary):
+    """(found in Node, Watched in NumPy) of each sentence."""
     model = small_model(vocabulary, **request.param)
-    asked = runs(vocabulary)
+    asked = runs(vocabulary, number)
     answer = ask(explorer_page(model, vocabulary), runs=asked)
     with pytest.MonkeyPatch.context() as patch:
         return list(zip(answer["runs"], (Watched(patch, model, r) for r in asked), strict=True))
@@ -84,8 +92,8 @@ def same(found, expected):
     )
 
 
-def test_all_boxes_and_gradients_of_a_hundred_sentences_are_those_of_the_package(compared):
-    assert len(compared) == 100
+def test_all_boxes_and_gradients_of_sentences_are_those_of_the_package(compared, number):
+    assert len(compared) == number
     assert [name for pair in compared for name in differences(*pair)] == []
 
 
@@ -110,7 +118,7 @@ def test_the_functions_of_a_box_are_in_a_file_that_its_lesson_names(compared):
 def test_a_head_that_is_off_gives_zeros_forward_and_backward(vocabulary, monkeypatch):
     model = small_model(vocabulary, norm="pre")
     off = ["encoder.0.self.1", "decoder.1.self.0", "decoder.1.cross.0"]
-    asked = [run | {"off": off} for run in runs(vocabulary)[:10]]
+    asked = [run | {"off": off} for run in runs(vocabulary, 10)]
     answer = ask(explorer_page(model, vocabulary), runs=asked)
     width = model.config.d_model // model.config.num_heads
     rows = [slice(width, None), slice(width), slice(width)]  # of W^O, which the heads go through
@@ -131,7 +139,7 @@ def test_a_head_that_is_off_gives_zeros_forward_and_backward(vocabulary, monkeyp
 
 
 def translations(model, vocabulary, **options):
-    sources = [run["source"] for run in runs(vocabulary)[:10]]
+    sources = [run["source"] for run in runs(vocabulary, 10)]
     asked = [dict(source=source, forced=[], off=[]) | options for source in sources]
     return sources, ask(explorer_page(model, vocabulary), translations=asked)["translations"]
 

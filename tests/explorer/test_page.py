@@ -9,7 +9,6 @@ from in_node import ask, corpus, decoded, model_in, node, small_model, small_voc
 
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
-from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.registry import new_model
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.runs.checkpoint.file import CheckpointError, RunError
@@ -115,12 +114,6 @@ def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
     assert json.loads(escaped) == {text: text}
     assert escaped.isascii()
     assert "<" not in escaped
-
-
-def test_another_kind_of_model_is_refused_with_what_to_do(vocabulary):
-    config = RecurrentTranslatorConfig.of_vocabulary(len(vocabulary), d_model=8)
-    with pytest.raises(CheckpointError, match=r"'recurrent', and .* 'transformer' alone; train"):
-        explorer_page(new_model(config), vocabulary)
 
 
 def test_too_large_a_model_is_refused_with_its_size_and_the_limit(vocabulary):

@@ -1,0 +1,48 @@
+"""What every script that measures promises, on a tiny workload: a row of ``WORKLOADS`` each.
+
+``processes.py`` is tried by tests/parallel/, ``gpu_report.py`` beside this.
+"""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import report
+from tiny_workload import WORKLOADS
+
+BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "recurrent"}
+SLOW = BESIDE_PYTORCH | {"fine_tuning", "ladder", "precision", "profile_step", "train_step"}
+
+
+@pytest.fixture(params=[pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in WORKLOADS])
+def script(request):
+    if request.param in BESIDE_PYTORCH:
+        pytest.importorskip("torch")
+    return request.param
+
+
+def test_every_kind_of_result_is_tried():
+    assert report.BENCHMARKS.keys() - {"processes", "gpu_report"} == WORKLOADS.keys()
+
+
+def test_what_is_printed_is_what_is_written_and_what_the_results_page_shows(script, ran):
+    of = ran(script)
+    assert (of.status, of.result["kind"]) == (0, script)
+    assert of.printed.endswith(f"{of.table}\n")
+    assert f"```\n{of.table}\n```\n" in of.page
+
+
+def test_the_command_is_told_without_a_folder_of_this_machine(script, ran):
+    of = ran(script)
+    assert re.search(rf"python benchmarks/{script}\.py .*--", of.result["command"])
+    text = (of.folder / f"{script}.json").read_text(encoding="utf-8")
+    assert not [place for place in (of.folder, Path.home(), Path.cwd()) if f"{place}/" in text]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted(BESIDE_PYTORCH - {"loss_curve"}), indirect=True)
+def test_without_pytorch_it_says_what_to_install(script, monkeypatch):
+    monkeypatch.setattr("_process.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match=r"pip install torch=="):
+        import_module(script).main([])

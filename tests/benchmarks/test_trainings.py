@@ -1,0 +1,160 @@
+"""Scripts that train whole models: what they compare is trained alike, and scored once."""
+
+import json
+import shutil
+
+import fine_tuning
+import ladder
+import multi30k
+import pytest
+from tiny_run import config_for
+from tiny_workload import let_files_take_data_dir
+
+from minitransformer.runs.checkpoint.file import load_checkpoint
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+
+# Models of about one size, trained alike
+
+
+def test_the_trainings_of_the_ladder_are_equal_and_the_models_of_about_one_size():
+    recipes = [Recipe.load(name) for name in ladder.RECIPES]
+    assert all(recipe.data == recipes[0].data for recipe in recipes)
+    epochs = {(recipe.training.epochs, recipe.training.batch_tokens) for recipe in recipes}
+    assert len(epochs) == 1
+    sizes = [config_for(recipe, 8000).num_parameters() for recipe in recipes]
+    assert max(sizes) < 1.1 * min(sizes)
+
+
+def test_what_is_pre_trained_has_the_sizes_of_what_is_tuned():
+    recipes = [Recipe.load(name) for name in ("tagger", "classifier", "bert-toy")]
+    first, *others = (
+        {name: value for name, value in recipe.model.items() if name not in ("kind", "dropout")}
+        for recipe in recipes
+    )
+    assert others == [first, first]
+    assert len({recipe.data.vocabulary_size for recipe in recipes}) == 1
+
+
+def test_jobs_take_turns():
+    order = []
+    jobs = [lambda: order.append("a"), lambda: order.append("b")]
+    assert len(ladder.in_turn(jobs, 3)) == 2
+    assert order == list("ababab")
+
+
+def test_sentences_are_scored_with_those_of_their_length():
+    right, wrong = "a dog runs in the park", "nobody says a thing here"
+    pairs = [("ein Hund läuft", right), ("so " * 9, right), ("so " * 11, right)]
+    rows = multi30k.by_source_length(pairs, [right, wrong, right])
+    assert [(row["words"], row["sentences"]) for row in rows] == [("1 to 8", 1), ("9 to 11", 2)]
+    assert rows[0]["bleu_cased_13a"] == pytest.approx(100)
+    assert rows[1]["bleu_cased_13a"] < 90
+
+
+# The ladder, and the run of each rung
+
+
+@pytest.mark.slow
+def test_each_rung_has_its_own_scores_and_times(ran):
+    _, _, result, _, folder, page = ran("ladder")
+    recurrent, transformer = result["rows"]
+    assert (recurrent["recipe"], transformer["recipe"]) == ("recurrent", "captions")
+    assert recurrent["parameters"] != transformer["parameters"]
+    for row in result["rows"]:
+        run = json.loads((folder / f"{row['recipe']}-seed1.json").read_text())
+        greedy = run["splits"]["validation"]["greedy"]["bleu_cased_13a"]
+        assert (row["epochs"], row["bleu"]["greedy"]) == (run["epochs"], greedy)
+        assert min(row["step_seconds"], *row["decode_seconds"].values()) > 0
+        assert f"| {row['recipe']}-seed1 | validation | greedy | {greedy:.1f} |" in page
+
+
+@pytest.fixture
+def rung(ran, tmp_path, monkeypatch):
+    """A folder with the Transformer's run, and a function that asks for its scores again."""
+    let_files_take_data_dir(monkeypatch)
+    made = ran("ladder").folder
+    shutil.copytree(made / "runs", tmp_path / "runs")
+    of_ladder = ["--split", "validation", "--split", "validation"]
+
+    def score(file, *train):
+        options = ["--json", tmp_path / file, "--run-folder", tmp_path / "runs/captions"]
+        train = train or (made / "captions.toml", "--data-dir", made, "--seed", "1")
+        return multi30k.main([str(option) for option in (*options, *of_ladder, *train)])
+
+    return tmp_path, score
+
+
+@pytest.mark.slow
+def test_the_result_says_how_it_was_made_and_what_it_scored(ran):
+    folder = ran("ladder").folder
+    text = (folder / "captions-seed1.json").read_text()
+    assert str(folder) not in text
+    result = json.loads(text)
+    assert result["command"].startswith("minitransformer train")
+    assert result["command"].endswith("--data-dir DIR --seed 1")
+    run = RunFolder(folder / "runs/captions")
+    assert 0 < result["wall_seconds"] == run.log.entries()[-1]["seconds"]
+    assert set(result["splits"]["validation"]) == {"greedy", "beam 5, alpha 1"}
+    _, chosen = load_checkpoint(run.model)
+    greedy = result["splits"]["validation"]["greedy"]
+    assert greedy["bleu_cased_13a"] == pytest.approx(chosen["validation_bleu"], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_a_run_is_scored_once_and_not_as_that_of_another_command(rung, capsys):
+    folder, score = rung
+    assert score("first.json") == 0
+    with pytest.raises(SystemExit, match="2"):
+        score("first.json")
+    assert "is there already, and a run is scored once" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        score("other.json", "toy", "--seed", "7")
+    assert "captions holds a run of another command" in capsys.readouterr().err
+    assert not (folder / "other.json").exists()
+
+
+@pytest.mark.slow
+def test_a_run_of_a_release_that_knew_fewer_paths_is_scored(rung):
+    run = RunFolder(rung[0] / "runs/captions")
+    sections = json.loads(run.config.read_text())
+    del sections["recipe"]["data"]["data_dir"]
+    run.config.write_text(json.dumps(sections))
+    result = multi30k.scored(run, ["validation"], ["train"])
+    assert result["splits"]["validation"].keys() == multi30k.SEARCHES.keys()
+
+
+# Fine-tuning
+
+
+@pytest.mark.slow
+def test_both_sides_are_scored_for_each_share_and_seed(ran):
+    rows = ran("fine_tuning").result["rows"]
+    asked = [(labels, share) for labels in ("tense", "case") for share in (0.1, 1.0)]
+    assert [(row["labels"], row["share"]) for row in rows] == asked
+    for row in rows:
+        assert [len(row[x]) for x in ("scratch", "pretrained", "without_a_model")] == [2, 2, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", fine_tuning.RECIPES)
+def test_both_sides_are_trained_alike_but_for_where_they_begin(recipe, ran):
+    runs = ran("fine_tuning").folder / "runs"
+    sides = [runs / f"{recipe}-0.1-{side}-seed1" for side in ("scratch", "pretrained")]
+    scratch, pretrained = (json.loads((side / "config.json").read_text()) for side in sides)
+    assert scratch["recipe"] == pretrained["recipe"]
+    assert scratch["model"] == pretrained["model"]
+    assert [(side / "beginning.npz").exists() for side in sides] == [False, True]
+
+
+@pytest.mark.slow
+def test_without_a_model_a_word_has_the_label_that_it_mostly_has(ran, monkeypatch):
+    corpus = {
+        "train": [("die Frau .", "n n -"), ("die Tasche .", "a a -"), ("die Frau .", "n n -")],
+        "validation": [("die .", "n -")],
+        "test": [("die Tasche kauft .", "n a - -")],  # of kauft nothing is known: n
+    }
+    monkeypatch.setattr("minitransformer.tasks.tagging.labelled_toy_corpus", lambda _: corpus)
+    monkeypatch.setattr(fine_tuning, "_corpus", lambda _: corpus)
+    run = fine_tuning.run_at(ran("fine_tuning").folder / "runs/tagger-1-scratch-seed1")
+    assert fine_tuning.without_a_model(run) == 0.75
