@@ -95,10 +95,6 @@ def test_a_batch_ends_only_where_the_next_pair_does_not_fit(pairs, max_tokens):
         assert (len(batch.source) + 1) * (S + T) > max_tokens
 
 
-def test_no_pairs_make_no_batches():
-    assert make_batches([], 100, np.random.default_rng(0)) == []
-
-
 def test_captions_are_padded_less_than_a_tenth_and_batches_are_full():
     batches = make_batches(captions(), 4096, np.random.default_rng(0))
     report = BatchReport.of(batches)

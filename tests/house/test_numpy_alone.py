@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_readme import comparable, program_and_output
+from test_readme import README, comparable, program_and_output
 from tiny_translator import train_once
 
 from minitransformer.commands.cli import main
@@ -94,7 +94,7 @@ def test_every_module_imports():
 
 
 def test_the_example_of_the_readme_builds_trains_and_checks_a_model():
-    program, expected = program_and_output("import numpy as np")
+    program, expected = program_and_output(README, "import numpy as np")
     output, _ = alone(program)
     assert comparable(output) == comparable(expected)
 
