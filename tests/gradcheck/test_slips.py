@@ -17,6 +17,7 @@ from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.models.convolutional_translator import ConvolutionalTranslator
 
 X = np.random.default_rng(0).standard_normal((3, 5, 7))
 
@@ -135,11 +136,18 @@ def test_the_mask_of_one_dropout_at_two_places_that_overwrites_the_first_is_name
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict", "most"),
-    [("dy", "right", 5), ("2 * dy", "wrong", 15), ("dy + 0.1 * np.abs(dy)", "wrong", 15)],
-)
+    ("case", "backward", "was", "now", "most"),
+    [
+        ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(dy", 5),
+        ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(2 * dy", 15),
+        ("model, language model", LayerNorm.backward, "(dy, ", "(dy + 0.1 * np.abs(dy), ", 15),
+        ("model, convolution", ConvolutionalTranslator.encode_backward,
+         "dx = dx * ROOT_HALF", "pass", 100),  # 2 times too large, as many sizes are
+    ],
+    ids=["right", "twice", "not linear", "the size of many axes"],
+)  # fmt: skip
 def test_a_model_is_judged_after_few_calls_of_forward_a_gradient(
-    change, verdict, most, monkeypatch
+    case, backward, was, now, most, monkeypatch
 ):
     """A right one's slope takes two or four, a refined one 20, and each trial of a cause three."""
     calls, forward = [], ModelLoss.forward
@@ -149,7 +157,7 @@ def test_a_model_is_judged_after_few_calls_of_forward_a_gradient(
         return forward(*arguments)
 
     monkeypatch.setattr(ModelLoss, "forward", counted)
-    write(LayerNorm.backward, {"_backward(dy": f"_backward({change}"}, monkeypatch)
-    report = replace(BY_NAME["model, language model"], directions=1).check()
-    assert report.verdict == verdict
+    write(backward, {was: now}, monkeypatch)
+    report = replace(BY_NAME[case], directions=1).check()
+    assert report.right == (was == now)
     assert len(calls) < most * len(report.tensors)

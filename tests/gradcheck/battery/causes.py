@@ -47,6 +47,8 @@ CAUSES = {  # the pair: what is said of one of its wrong gradients, and of none 
         ("averaged over axis 0, before the sum", "missing"),
     "logarithms of the four largest: another entry's condition":
         ("is an index or a condition on x wrong?", "dropout"),
+    "gathering: the last of repeated indices wins":
+        ("give to the same entry only one is left, as if overwritten", "mask"),
     # Softmax and norms
     "softmax, 4 × 4: summed over the batch":
         ("runs over axis 0; it has to run over axis 1", "is missing"),
