@@ -113,7 +113,7 @@ def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
             time.sleep(0.01)
         job.send_signal(signal.SIGTERM)
         try:
-            said = job.communicate(timeout=60)[1]
+            said = job.communicate(timeout=HANGS)[1]
         finally:
             job.kill()
     assert job.returncode == 143, said
