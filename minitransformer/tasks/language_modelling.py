@@ -64,6 +64,7 @@ class LanguageModelling(TextTask):
     @classmethod
     def require_sense(cls, recipe):
         super().require_sense(recipe)
+        recipe.data.require_used()
         require_rows(recipe)
 
     @staticmethod

@@ -185,14 +185,12 @@ class Recipe:
         for name in dict.fromkeys([*first, *values]):
             try:
                 recipe = recipe._replaced(name, values[name], values)
-            except RecipeError:
-                raise
             except ValueError as error:
                 raise RecipeError(str(error)) from error
         return recipe
 
     def _replaced(self, name, value, values):
-        """The recipe with the value of one field, the first of these ``values`` that are left."""
+        """The recipe with another value of one field, of all ``values`` that are being replaced."""
         setting = self._setting(name)
         if type(value) is int and abs(value) >= TOO_LARGE:
             raise RecipeError(f"{name} must be a number below 2**63, as all whole numbers in TOML")
