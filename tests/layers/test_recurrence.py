@@ -36,3 +36,11 @@ def test_no_gradient_of_an_output_is_as_one_of_zeros(make):
         zeros = [0 * d if j == i else d for j, d in enumerate(doutputs)]
         for found, expected in zip(gradients(without), gradients(zeros), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_float32_stays_float32_without_a_gradient_of_the_last_state(make):
+    layer = make(4, 3, np.random.default_rng(0))
+    (y, *last), cache = layer.forward(np.ones((3, 5, 4), np.float32))
+    dx = layer.backward((y, *(None for _ in last)), cache)
+    assert (dx[0] if isinstance(dx, tuple) else dx).dtype == np.float32
