@@ -60,7 +60,7 @@ WRONG = [  # what is typed, where RUN is a trained model's; the exit status; wha
     ("train toy --batch-tokens 0", 1, "batch_tokens=0 must be"),
     ("train toy --corpus paper", 1, "corpus='paper'; choose 'toy', 'multi30k' or 'files'"),
     ("train toy --languages de-fr", 1, "languages='de-fr'"),
-    ("train toy --kind mamba", 1, "there is no kind of model 'mamba'; choose one of transformer, "),
+    ("train toy --kind mamba", 1, "kind='mamba'; choose 'transformer', "),
     ("train multi30k-cpu --languages de-de", 1, "languages='de-de'"),
     ("train toy --device gpu", 1, "unknown device 'gpu'"),
     ("train gpt", 1, "corpus='text' needs text: --text FILE"),

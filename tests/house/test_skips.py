@@ -42,10 +42,11 @@ def test_a_run_says_what_was_missing_and_fails_where_that_was_required(
 ):
     (tmp_path / "test_a.py").write_text(SKIPPED, encoding="utf-8")
     (tmp_path / "test_b.py").write_text(WHOLE_FILE, encoding="utf-8")
+    path = os.pathsep.join(map(str, (TESTS, TESTS / "kit")))
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-n", str(processes), "-q"]
     done = subprocess.run(
         [*command, f"--rootdir={tmp_path}", f"--require={required}", tmp_path],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (TESTS, TESTS / "kit")))},
+        env=os.environ | {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,
