@@ -1,13 +1,13 @@
-"""The Transformer of "Attention Is All You Need", whole, in one file that needs nothing but NumPy.
+"""The Transformer of "Attention Is All You Need" in one file that needs nothing but NumPy.
 
     python one_file.py
 
 It makes up German sentences and their translations, learns from them for a minute, and translates
-others that it has never seen. Layers come in pairs: a forward returns y and a cache; the backward
-below it takes dy, the gradient of the loss with respect to y, and is the forward reversed. What is
-learned lies in a dictionary w, and its gradients are added up in a dictionary g of the same names.
-Sizes: B sentences of S source and T target tokens, V tokens in all, width D, H heads that are
-K = D / H wide, and F between the two maps of the feed-forward network.
+others that it has never seen. Left out are dropout and beam search; sections are the paper's.
+Layers come in pairs: a forward returns y and a cache, or the input serves as one; the backward
+below takes dy, the gradient of the loss with respect to y, and is the forward reversed. What is
+learned lies in w by name, its gradients in g. B sentences of S source and T target tokens, width D,
+H heads of K = D / H, F between the maps of the feed-forward network, V tokens in all.
 """
 
 import math
@@ -105,7 +105,7 @@ def add_and_norm(w, name, x, h):
 
 
 def add_and_norm_backward(w, g, name, dy, cache):
-    """The gradient of x, which is that of h. Along 1 and x̂ it is 0: there y cannot change."""
+    """The gradient of x, and of h: without what shifts or scales a row, which leaves y as it is."""
     x_hat, sigma = cache
     g[name + ".shift"] += dy.sum((0, 1))
     g[name + ".gain"] += (dy * x_hat).sum((0, 1))
@@ -295,6 +295,6 @@ if __name__ == "__main__":
     train(w, pairs, ids, rng)
     said = translate(w, [source for source, _ in test], ids)
     for (source, _), english in zip(test[:5], said[:5], strict=True):
-        print(" ".join(source), "→", " ".join(english))
+        print(" ".join(source), "->", " ".join(english))
     right = np.mean([english == target for english, (_, target) in zip(said, test, strict=True)])
     print(f"{right:.1%} of {len(test)} unseen sentences are translated exactly")

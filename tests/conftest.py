@@ -23,9 +23,6 @@ from strict_cupy import strict
 import minitransformer.accelerate  # noqa: F401  # or else a twin that a test replaces is not put back
 from minitransformer.core.backend import Device, DeviceError, select_device
 
-# Where it is there, all who import nbformat wait seconds for grammars that no notebook needs.
-sys.modules["rfc3987_syntax"] = None
-
 try:
     import hypothesis
 except ImportError:  # only tests of properties need it

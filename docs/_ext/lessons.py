@@ -31,7 +31,8 @@ def copy_lessons(app, config):
     for page in (*folder.glob("*.ipynb"), *folder.glob("*.png")):
         if page.stem not in kept:
             page.unlink()
-    for below in ("exercises", "solutions"):  # to be downloaded
+    shutil.copy(SOURCE / "one_file.py", folder)  # to be downloaded, as are these
+    for below in ("exercises", "solutions"):
         shutil.rmtree(folder / below, ignore_errors=True)
         shutil.copytree(SOURCE / below, folder / below)
     cards = []

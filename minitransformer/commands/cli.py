@@ -176,7 +176,7 @@ def _parsed_by_all(arguments, processes):
         options = _parse(arguments)
     except SystemExit as end:
         if processes.count > 1 and not end.code:
-            processes.require_same(**{"the command": "one for help"})
+            processes.require_same(**{"the command": "for help or a version"})
         raise
     if processes.count > 1:
         processes.require_same(**_asked(options))

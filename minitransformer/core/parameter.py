@@ -34,11 +34,11 @@ class Parameter:
         grad = array_namespace(data).zeros_like(data) if grad is None else grad
         vars(self).update(data=data, grad=grad, _flat=flat and weakref.ref(flat))
 
-    def __setattr__(self, name, values):
-        if self.flat:
-            _copy_into(getattr(self, name), values)
+    def __setattr__(self, name, value):
+        if name in ("data", "grad") and self.flat:
+            _copy_into(getattr(self, name), value)
         else:
-            super().__setattr__(name, values)
+            super().__setattr__(name, value)
 
     @property
     def flat(self):
@@ -85,8 +85,11 @@ class Buffer:
         """Have this array itself."""
         vars(self).update(data=data)
 
-    def __setattr__(self, name, values):
-        _copy_into(getattr(self, name), values, "buffer")
+    def __setattr__(self, name, value):
+        if name == "data":
+            _copy_into(self.data, value, "buffer")
+        else:
+            super().__setattr__(name, value)
 
     def __repr__(self):
         return f"Buffer(shape={self.data.shape}, dtype={self.data.dtype})"

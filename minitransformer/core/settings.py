@@ -82,6 +82,8 @@ class Settings:
 
 def require_kind(name, value, kind):
     """Raise an InputError unless a field of the type ``kind`` takes the value."""
+    if kind not in TYPES:
+        raise TypeError(f"{name} is of {kind}; a field is an int, a float, a str or a bool")
     of, words = TYPES[kind]
     fits = isinstance(value, of) and (kind is bool or not isinstance(value, bool))
     require(fits, f"{name}={value!r:.80} must be {words}")

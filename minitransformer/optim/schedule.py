@@ -96,8 +96,8 @@ class PlateauSettings(Settings):
     plateau_epochs: int = positive(3)
 
 
-# By the name that recipes give it: the function to the learning rate, what it takes beside the step
-# (fields of its settings, too), and the Settings.
+# By the name that recipes give it: the function that gives the learning rate, what it takes beside
+# the step (fields of its settings, too), and the Settings.
 SCHEDULES = {
     "linear": (linear_decay, ("peak", "warmup_steps", "total_steps"), Settings),
     "cosine": (cosine_decay, ("peak", "warmup_steps", "total_steps"), Settings),

@@ -110,3 +110,9 @@ def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, 
     assert main(["explore", str(run_copy)]) == 1
     assert message in capsys.readouterr().err
     assert not (run_copy / "explorer.html").exists()
+
+
+def test_a_model_of_another_kind_is_refused_with_what_to_train(runs, capsys):
+    assert main(["explore", str(runs["generate"])]) == 1
+    said = capsys.readouterr().err
+    assert "'transformer' alone; train one: minitransformer train toy" in said

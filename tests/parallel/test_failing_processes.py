@@ -163,7 +163,7 @@ def of_two(first, second):
         ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
         ("train --resume RUN", "recipe is not there in rank 1 on"),
         ("evaluate RUN", "the command is evaluate in rank 1 on"),
-        ("train --help", "the command is one for help in rank 1 on"),
+        ("train --help", "the command is for help or a version in rank 1 on"),
     ],
 )
 def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(

@@ -119,7 +119,7 @@ def right_for_another(evidence):
             if other is not None and other.numeric.any() and same(other.numeric, evidence.analytic):
                 return f"it is what it would be for {name} {words}"
     for axis, size in enumerate(evidence.dy.shape):
-        # Of two entries reversed a rotation is the one the other way, and nothing runs along them.
+        # Two entries reversed are a rotation turned the other way, too.
         if evidence.dy.ndim == evidence.numeric.ndim and size > 2:
             other = trial(evidence, dy=np.flip(evidence.dy, axis))
             if other is not None and same(np.flip(other.analytic, axis), evidence.numeric):
