@@ -122,7 +122,10 @@ class Task:
 
     @classmethod
     def keep(cls, recipe, examples, validation):
-        """What a new run has to keep beside the parameters, by name: made of its examples."""
+        """What a new run has to keep beside the parameters, by name: made of what it learns from.
+
+        The validation says what the examples alone may not, such as that labels are those of words.
+        """
         return {}
 
     @staticmethod

@@ -172,7 +172,8 @@ class Recipe:
         return self.with_values({name: value})
 
     def with_values(self, values):
-        """The recipe with these fields, by name, of whichever sections, replaced all at once.
+        """The recipe with these fields, by name, of whichever sections; first those that say
+        which others there are.
 
         With another ``kind`` model and data have the defaults of that, but for what was chosen here
         and the other kind has, too; and so have data with another ``corpus``, and a training with

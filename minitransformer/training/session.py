@@ -54,7 +54,8 @@ def prepare(job):
     progress.say(f"model: {model.num_parameters():,} parameters on {job.device}")
     task = job.task(recipe, kept, examples, validation, progress)
 
-    own = job.own.content if job.own else None  # now that nothing speaks against it
+    # Nothing speaks against it, so the folder is changed.
+    own = job.own.content if job.own else None
     if again:
         progress.say(f"what was trained is now in {run.set_aside()}")
         run.keep(own=own)
