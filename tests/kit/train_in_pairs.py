@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tiny_run import tiny_recipe, tiny_trainer
 from tqdm import tqdm
+from waiting import HANGS
 
 from minitransformer.commands import plot
 from minitransformer.commands.cli import main as minitransformer
@@ -55,7 +56,7 @@ def _trained(run, arguments, go, other):
         return child
     os.close(other[1])
     train = Trainer.train
-    Trainer.train = lambda self: (select.select([other[0]], [], [], 20), train(self))
+    Trainer.train = lambda self: (select.select([other[0]], [], [], HANGS), train(self))
     with open(f"{run}-{os.getpid()}", "w") as sys.stderr:
         os.read(go, 1)
         status = minitransformer(["train", *map(str, arguments)])
