@@ -22,7 +22,7 @@ INSTALL_HINT = (
     "install CuPy for your driver: in the project's folder, pip install --editable '.[gpu12]' "
     "(CUDA 12) or '.[gpu13]' (CUDA 13)"
 )
-NUMPYS = np.ndarray, np.generic  # scalars of NumPy 2.0 lack __array_namespace__
+OF_NUMPY = np.ndarray, np.generic  # scalars of NumPy 2.0 lack __array_namespace__
 
 
 class DeviceError(ExplainedError, RuntimeError):
@@ -170,7 +170,7 @@ def _cuda_problem(index):
 
 def is_array(x):
     """Whether ``x`` is an array or scalar of NumPy, CuPy or a library with an array namespace."""
-    return isinstance(x, NUMPYS) or _is_cupy(x) or hasattr(x, "__array_namespace__")
+    return isinstance(x, OF_NUMPY) or _is_cupy(x) or hasattr(x, "__array_namespace__")
 
 
 def on_host(x):
@@ -184,7 +184,7 @@ def array_namespace(x):
     Raises:
         TypeError: ``x`` is no array (a list, a number).
     """
-    if isinstance(x, NUMPYS):
+    if isinstance(x, OF_NUMPY):
         return np
     if _is_cupy(x):
         return sys.modules["cupy"]

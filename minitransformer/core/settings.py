@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import get_type_hints
 
-from minitransformer.core.errors import require, require_one_of
+from minitransformer.core.errors import listed, require, require_one_of
 
 TYPES = {  # what a field of each type takes, and what that is called
     int: (Integral, "a whole number"),
@@ -83,7 +83,7 @@ class Settings:
 def require_kind(name, value, kind):
     """Raise an InputError unless a field of the type ``kind`` takes the value."""
     if kind not in TYPES:
-        raise TypeError(f"{name} is of {kind}; a field is an int, a float, a str or a bool")
+        raise TypeError(f"{name} is of {kind}; give one of {listed(k.__name__ for k in TYPES)}")
     of, words = TYPES[kind]
     fits = isinstance(value, of) and (kind is bool or not isinstance(value, bool))
     require(fits, f"{name}={value!r:.80} must be {words}")

@@ -283,7 +283,7 @@ class Recipe:
     def _of_kind(self, kind, values):
         """The recipe for another kind of model, with what is chosen here and is there, too.
 
-        But for what is about to be one of the ``values``.
+        What is in ``values`` is left out: it follows.
         """
         parts = {}
         for section, ours in (("model", self.model), ("data", asdict(self.data))):

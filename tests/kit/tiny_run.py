@@ -141,10 +141,8 @@ def trained_in_two(recipe, folder, steps):
 
 
 def with_values(recipe, **values):
-    """The Recipe with other values, one after the other."""
-    for name, value in values.items():
-        recipe = recipe.with_value(name, value)
-    return recipe
+    """The Recipe with other values."""
+    return recipe.with_values(values)
 
 
 def with_scores(trainer, *scores):

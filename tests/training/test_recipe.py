@@ -1,6 +1,6 @@
 import json
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import pytest
 from tiny_run import config_for
@@ -8,6 +8,7 @@ from tiny_run import config_for
 from minitransformer import TransformerConfig
 from minitransformer.commands.cli import main
 from minitransformer.core.libraries import imported
+from minitransformer.core.settings import Settings
 from minitransformer.models.registry import KINDS, config_class
 from minitransformer.models.token_config import TokenConfig
 from minitransformer.tasks.language_modelling import LanguageModellingData
@@ -407,3 +408,12 @@ def test_the_help_has_a_group_for_the_fields_of_each_task(monkeypatch, capsys):
         assert name in groups[title]
     assert sum(map(len, groups.values())) == len(having)
     assert groups["[data] for tagging"] == {"labelled", "labels", "labelled-share"}
+
+
+def test_a_field_of_a_type_that_no_recipe_has_is_named():
+    @dataclass(frozen=True)
+    class Odd(Settings):
+        sizes: tuple = (1, 2)
+
+    with pytest.raises(TypeError, match=r"sizes is of <class 'tuple'>; give one of 'int', 'float'"):
+        Odd()
