@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 from strict_cupy import strict
 
 from minitransformer import Adam, Transformer
@@ -160,19 +161,13 @@ def test_arrays_of_a_device_are_to_be_fetched_first(tmp_path):
 
 
 def test_wherever_the_disk_is_full_the_earlier_checkpoint_stays_and_nothing_else(saved, tmp_path):
-    """A limit on the size of files stands for the disk: it also cuts a write in the middle."""
-    resource = pytest.importorskip("resource")
+    """Also in the middle of a write."""
     before, size = saved.read_bytes(), saved.stat().st_size
     takes = sum(array.nbytes for array in ARRAYS.values())
     told = rf"01\.npz could not be written: File too large; .* It takes {takes} bytes: make room"
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     for room in [*range(0, size, 97), size - 1]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, unlimited[1]))
-        try:
-            with pytest.raises(CheckpointError, match=told):
-                save_checkpoint(saved, ARRAYS, STATE | {"step": 1235})
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        with full_disk(room), pytest.raises(CheckpointError, match=told):
+            save_checkpoint(saved, ARRAYS, STATE | {"step": 1235})
         assert saved.read_bytes() == before
         assert list(tmp_path.iterdir()) == [saved]
 

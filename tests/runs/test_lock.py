@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from full_disk import full_disk
 from tiny_run import tiny_recipe, trained
 
 from minitransformer.runs import lock
@@ -67,14 +68,8 @@ def test_the_message_names_the_process_that_trains(tmp_path):
 
 
 def test_on_a_full_disk_the_message_names_the_lock_and_none_is_left(tmp_path):
-    resource = pytest.importorskip("resource")
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
-    try:
-        with pytest.raises(OSError, match="File too large") as raised:
-            hold(tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with full_disk(), pytest.raises(OSError, match="File too large") as raised:
+        hold(tmp_path)
     assert raised.value.filename == str(tmp_path / lock.NAME)
     assert not list(tmp_path.iterdir())
 

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 
 from minitransformer import Transformer
 from minitransformer.cases.models import small_config
@@ -68,18 +69,11 @@ def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
     ("before-1/config.json", lambda run: run.set_aside()),
 ])  # fmt: skip
 def test_a_write_that_fails_leaves_the_file_as_it_was_and_names_it(logged, name, write):
-    """A limit on the size of files stands for the disk."""
-    resource = pytest.importorskip("resource")
     logged.save_config(small_config(), {"old": 1})
     put(logged.attached["vocabulary"])
     before = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
-    try:
-        with pytest.raises(OSError, match="File too large") as raised:
-            write(logged)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with full_disk(), pytest.raises(OSError, match="File too large") as raised:
+        write(logged)
     assert raised.value.filename == str(logged.path / name)
     after = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
     assert after == before
