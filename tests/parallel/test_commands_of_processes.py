@@ -1,5 +1,6 @@
 """translate, evaluate and info with several processes; and what one process imports of all this."""
 
+import io
 import json
 import shlex
 import subprocess
@@ -8,30 +9,43 @@ import sys
 import pytest
 from jobs import MPIEXEC, environment, finished, run, words
 
+from minitransformer.commands import cli
+
 
 @pytest.fixture(scope="module")
 def sentences(recipe):
     return (recipe.parent / "corpus" / "train.source").read_text()
 
 
-@pytest.mark.parametrize("options", [("--beam-size", 1), ("--n-best", 2)])
-def test_a_file_is_translated_in_its_order(whole, sentences, options):
-    alone, together = (
-        run(processes, "translate", whole, *options, input=sentences)[0] for processes in (1, 3)
-    )
-    best = 2 if "--n-best" in options else 1
-    assert len(alone.splitlines()) == best * len(sentences.splitlines())
-    assert together == alone
+@pytest.fixture
+def alone(monkeypatch, capsys):
+    """A function that gives arguments to the command line in this process: what that prints."""
+
+    def alone(*arguments, read=""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(read.encode())))
+        assert cli.main([str(argument) for argument in arguments]) == 0
+        return capsys.readouterr().out
+
+    return alone
 
 
-def test_a_file_that_mpiexec_would_not_pass_on_is_given_to_each_process(whole, tmp_path):
+@pytest.mark.parametrize(
+    ("processes", "options", "lines"), [(3, ("--beam-size", 1), 1), (2, ("--n-best", 2), 2)]
+)
+def test_a_file_is_translated_in_its_order(whole, sentences, alone, processes, options, lines):
+    of_one = alone("translate", whole, *options, read=sentences)
+    assert len(of_one.splitlines()) == lines * len(sentences.splitlines())
+    assert run(processes, "translate", whole, *options, input=sentences)[0] == of_one
+
+
+def test_a_file_that_mpiexec_would_not_pass_on_is_given_to_each_process(whole, alone, tmp_path):
     text = f"bao\n{'bao ' * 250_000}\nbi\n"  # of more than a pipe holds
     (tmp_path / "text").write_text(text)
     translate = shlex.join(words(1, ("translate", whole)))
     given = f"{translate} < {shlex.quote(str(tmp_path / 'text'))}"
     done = finished([MPIEXEC, "-n", "2", "sh", "-c", given])
     assert done.returncode == 0, done.stderr
-    assert done.stdout == run(1, "translate", whole, input=text)[0]
+    assert done.stdout == alone("translate", whole, read=text)
     assert len(done.stdout.splitlines()) == 3
 
 
@@ -47,30 +61,26 @@ def test_a_text_that_is_no_text_is_told_once_and_fails(whole):
     assert said.count("text 1: byte 0xe4 is not UTF-8") == 1
 
 
-def test_a_run_is_scored_as_by_one_process(whole, tmp_path):
-    printed, scores = [], []
-    for processes in (1, 2):
-        file = tmp_path / f"{processes}.json"
-        arguments = "--split", "validation", "--checkpoints", "--json", file
-        printed.append(run(processes, "evaluate", whole, *arguments)[0])
-        scores.append(json.loads(file.read_text())["scores"])
+def test_a_run_is_scored_as_by_one_process(whole, alone, tmp_path):
+    arguments = "evaluate", whole, "--split", "validation", "--checkpoints", "--json"
+    printed = alone(*arguments, tmp_path / "1.json"), run(2, *arguments, tmp_path / "2.json")[0]
+    scores = (json.loads((tmp_path / f"{count}.json").read_text())["scores"] for count in (1, 2))
     assert printed[0] == printed[1]
-    assert scores[0] == scores[1]
+    assert next(scores) == next(scores)
 
 
-def test_info_tells_of_mpi_and_of_the_processes():
+def test_info_of_one_process_tells_of_mpi():
     assert "MPI: MPICH" in run(1, "info")[0]
-    (line,) = [line for line in run(2, "info")[0].splitlines() if line.startswith("MPI: ")]
-    assert "; 2 processes on " in line
 
 
-def test_the_blas_of_each_process_has_its_share_of_the_cores_alone():
+@pytest.mark.parametrize(("threads", "of_blas"), [(1, "1 thread"), (2, "2 threads")])
+def test_info_tells_of_the_processes_whose_blas_have_their_shares_of_the_cores(threads, of_blas):
     many = environment() | {"OPENBLAS_NUM_THREADS": "4"}
-    for threads, words_of_threads in ((1, "1 thread"), (2, "2 threads")):
-        command = words(2, ("info",), threads)
-        said = subprocess.run(command, env=many, capture_output=True, text=True, check=True).stdout
-        (line,) = [line for line in said.splitlines() if line.startswith("BLAS: ")]
-        assert line.endswith(f", {words_of_threads}")
+    command = words(2, ("info",), threads)
+    said = subprocess.run(command, env=many, capture_output=True, text=True, check=True).stdout
+    told = dict(line.split(": ", 1) for line in said.splitlines())
+    assert "; 2 processes on " in told["MPI"]
+    assert told["BLAS"].endswith(f", {of_blas}")
 
 
 def test_one_process_imports_nothing_of_mpi(recipe, tmp_path):
