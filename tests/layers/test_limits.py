@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minitransformer.layers.attention import merge_heads, split_heads
-from minitransformer.layers.convolution import convolution
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
@@ -57,6 +58,20 @@ def test_a_forbidden_score_counts_as_if_it_were_not_there_however_large():
     np.testing.assert_allclose(weights[:, [0, 2]], softmax(x[:, [0, 2]])[0], rtol=1e-14)
 
 
+@given(
+    shape=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5)),
+    scale=st.sampled_from([0.0, 1.0, 1e4, 1e30]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_rows_of_a_softmax_sum_to_1_or_are_all_zero(shape, scale, seed):
+    rng = np.random.default_rng(seed)
+    mask = rng.random(shape) < 0.4
+    weights, _ = softmax(scale * rng.standard_normal(shape), mask)
+    assert (weights >= 0).all()
+    assert not weights[~mask].any()
+    np.testing.assert_allclose(weights.sum(axis=-1), mask.any(axis=-1), rtol=1e-9)
+
+
 def test_a_constant_row_is_normalised_to_beta():
     gamma, beta = RNG.uniform(0.5, 1.5, (2, 6))
     y, _ = layer_norm(np.full((2, 6), 3.0), gamma, beta)
@@ -81,12 +96,6 @@ def test_the_usual_epsilon_is_a_hundred_thousandth():
 def test_epsilon_of_a_residual_connection_reaches_its_norm():
     assert ResidualConnection(6, epsilon=0.25).norm.epsilon == 0.25
     assert ResidualConnection(6).norm.epsilon == 1e-5
-
-
-def test_a_convolution_of_one_position_is_a_linear_map():
-    x, weight, bias = (RNG.standard_normal(shape) for shape in ((2, 12, 3), (1, 3, 5), (5,)))
-    y, _ = convolution(x, weight, bias)
-    np.testing.assert_allclose(y, x @ weight[0] + bias, rtol=1e-13)
 
 
 @pytest.mark.parametrize("k", [1, 5, 17])

@@ -1,7 +1,5 @@
 """The loss from the decoder's output is that of the logits, projected and then taken together."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -65,20 +63,6 @@ def test_of_two_passes_it_is_their_mean_and_their_distance(options):
 # The loss of a whole model
 
 
-@pytest.mark.parametrize("tying", ["three-way", "two-way", "none"])
-def test_the_loss_of_a_model_is_that_of_its_logits(tying):
-    model = Transformer(small_config("pre", tying), dtype=np.float64)
-    logits, cache = model.forward(SOURCE, TARGET, HostGenerator(np))
-    expected, loss_cache = cross_entropy(logits, LABELS, 0.1, num_tokens=20)
-    model.backward(cross_entropy_backward(0.75, loss_cache), cache)
-    expected_grad = model.flat.grad.copy()
-
-    losses, cache = model.loss(BATCH, HostGenerator(np), smoothing=0.1, num_tokens=20)
-    model.loss_backward(0.75, cache)
-    close(losses, expected)
-    close(model.flat.grad, 2 * expected_grad)  # added to what was there
-
-
 def test_with_a_consistency_a_model_runs_the_batch_twice():
     model = Transformer(small_config("pre"), dtype=np.float64)
     twice = [np.concatenate([ids, ids]) for ids in (SOURCE, TARGET)]
@@ -95,14 +79,6 @@ def test_with_a_consistency_a_model_runs_the_batch_twice():
     model.loss_backward(1.0, cache)
     close(losses, (cost + 2.0 * distance, nll))
     close(model.flat.grad, expected_grad)
-
-
-def test_the_loss_of_a_model_leaves_out_its_own_id_for_padding():
-    model = Transformer(replace(small_config("pre"), pad_id=5), dtype=np.float64)
-    logits, _ = model.forward(SOURCE, TARGET)
-    losses, _ = model.loss(BATCH)
-    close(losses, cross_entropy(logits, LABELS, pad_id=5)[0])
-    assert losses != cross_entropy(logits, LABELS)[0]
 
 
 @pytest.mark.parametrize("kappa", [0.0, 2.0])

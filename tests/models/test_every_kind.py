@@ -148,6 +148,30 @@ def test_padding_changes_neither_logits_nor_loss_nor_gradients(row):
             np.testing.assert_allclose(padded, expected, rtol=1e-9, atol=1e-11)
 
 
+@of_tokens
+@pytest.mark.parametrize("pad_id", [0, 3])
+def test_the_vector_of_the_id_that_stands_for_padding_is_nothing_to_the_model(row, pad_id):
+    """Where the vector is no row of the output projection, too."""
+    model = replace(row, chosen=row.chosen | dict(pad_id=pad_id)).model()
+    batch = row.batch()
+    names = [f.name for f in fields(batch) if f.name != "num_tokens"]
+    batch = replace(batch, **{n: with_padding(getattr(batch, n), pad_id) for n in names})
+    expected = losses_and_gradient(model, batch)
+    said = model.output_projection.weight
+    for path, weight in model.named_parameters():
+        if path.endswith("embedding.weight") and weight is not said:
+            assert weight.grad.any()
+            assert not weight.grad[pad_id].any()
+            weight.data[pad_id] += 1000
+    for found, before in zip(losses_and_gradient(model, batch), expected, strict=True):
+        np.testing.assert_array_equal(found, before)
+
+
+def with_padding(ids, pad_id):
+    """The same text, in which another id stands for padding."""
+    return np.where(ids == 0, pad_id, np.where(ids == pad_id, 1, ids))
+
+
 SIGHT = test_each_position_sees_the_tokens_that_it_may_see_and_no_other
 PADDING = test_padding_changes_neither_logits_nor_loss_nor_gradients
 
