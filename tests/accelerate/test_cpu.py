@@ -11,15 +11,10 @@ import pytest
 
 from minitransformer import accelerated
 from minitransformer.accelerate import cpu
-from minitransformer.cases.case import (
-    LABELS,
-)
+from minitransformer.cases.case import LABELS
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.workers import Workers
-from minitransformer.layers.attention import (
-    multi_head_attention,
-    multi_head_attention_backward,
-)
+from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward

@@ -191,10 +191,7 @@ def test_the_loss_of_any_shape(gpu, rows, words, num_tokens, smoothing, normal):
         gpu,
         lambda x, w: projected_loss(x, w, *settings),
         projected_loss_backward,
-        (
-            normal(2, rows, 5),
-            normal(words, 5),
-        ),
+        (normal(2, rows, 5), normal(words, 5)),
     )
 
 

@@ -74,37 +74,19 @@ from minitransformer.core import staging
 uploaded = staging.uploaded
 staging.uploaded = lambda batch, device: uploaded(batch, Device(device.name, device.xp, 0))
 """
+LAYER_NORM = "accelerate/test_every_twin.py", "layer_made and cuda-layer_norm"
+ATTENTION = "layers/test_every_layer.py", "numpy and cuda-attention"
 
 
 @pytest.mark.parametrize(
     ("program", "where", "which", "says"),
     [
-        (
-            WRONG_SIGN,
-            "accelerate/test_every_twin.py",
-            "layer_made and cuda-layer_norm",
-            "Not equal to tolerance",
-        ),
-        (
-            SOME_DO_NOT_WAIT,
-            "accelerate/test_every_twin.py",
-            "layer_made and cuda-layer_norm",
-            "never reach",
-        ),
-        (
-            ARRAY_OF_THE_HOST,
-            "layers/test_every_layer.py",
-            "numpy and cuda-attention",
-            "numpy.ndarray",
-        ),
+        (WRONG_SIGN, *LAYER_NORM, "Not equal to tolerance"),
+        (SOME_DO_NOT_WAIT, *LAYER_NORM, "never reach"),
+        (ARRAY_OF_THE_HOST, *ATTENTION, "numpy.ndarray"),
         (ELSEWHERE, "core/test_several_gpus.py", "numpy", "current device (1)"),
     ],
-    ids=[
-        "a wrong sign in a kernel",
-        "a barrier that some threads do not reach",
-        "an array of the host",
-        "arrays on another GPU",
-    ],
+    ids=["a wrong sign", "a barrier that some do not reach", "an array of the host", "another GPU"],
 )
 def test_a_mistake_is_noticed(run_tests, program, where, which, says):
     said = run_tests(TESTS / where, "-k", which, program=program)

@@ -95,10 +95,7 @@ TWINS = {
     "attention, nothing allowed": (multi_head_attention, *CROSS, NOTHING_ALLOWED, P, RNG),
     "attention, mask of the whole batch": (multi_head_attention, *SELF, np.tri(4, dtype=bool)),
     "attention, one token": (multi_head_attention, *attention_inputs((1, 1))),
-    "attention, one query of many keys": (
-        multi_head_attention,
-        *attention_inputs((1, 1), (1, 5)),
-    ),
+    "attention, one query of many keys": (multi_head_attention, *attention_inputs((1, 1), (1, 5))),
     "attention, huge scores": (
         multi_head_attention,
         *(1e3 * x if np.ndim(x) == 3 else x for x in SELF),

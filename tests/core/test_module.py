@@ -384,10 +384,7 @@ def test_copies_keep_what_is_in_buffers_and_have_their_own():
         assert kept(other) == before
         assert other.same is other.mean
         assert other.mean.merge is mean_or_last
-    assert kept(module) == before | {
-        "mean": (np.float32, [4, 5]),
-        "seen.0": (np.int64, 2),
-    }
+    assert kept(module) == before | {"mean": (np.float32, [4, 5]), "seen.0": (np.int64, 2)}
 
 
 def test_of_copies_of_floats_the_mean_is_kept_and_of_others_the_last():

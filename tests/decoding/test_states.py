@@ -3,15 +3,7 @@
 import kinds
 import numpy as np
 import pytest
-from plain_search import (
-    LIMITS,
-    SENTENCES,
-    SOURCE,
-    Prefixes,
-    plain_beam_search,
-    plain_greedy,
-    said,
-)
+from plain_search import LIMITS, SENTENCES, SOURCE, Prefixes, plain_beam_search, plain_greedy, said
 from rounding import additions_of, assert_but_for_rounding
 
 from minitransformer import Transformer

@@ -11,11 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from minitransformer.evaluation import plots
-from minitransformer.evaluation.plots import (
-    ATTENTION_COLOURS,
-    attention_map,
-    learning_rate,
-)
+from minitransformer.evaluation.plots import ATTENTION_COLOURS, attention_map, learning_rate
 from minitransformer.tasks.language_modelling import LanguageModelling
 from minitransformer.tasks.translation import Translation
 

@@ -16,44 +16,32 @@ from minitransformer.layers.softmax import softmax
 
 # Function of a module: what of its arguments and its result is a box, by the last part of its name;
 # and what of its backward's is the gradient of one.
+# fmt: off
 WATCHED = {
-    (embedding, "embedding"): (
-        lambda given, y: {"embedding": y[0]},
-        lambda given, d: {"embedding": given[0]},
-    ),
-    (positional_encoding, "positional_encoding"): (
-        lambda given, y: {"positions": y[0]},
-        lambda given, d: {"positions": given[0]},
-    ),
-    (layer_norm, "layer_norm"): (
-        lambda given, y: {"norm": y[0]},
-        lambda given, d: {"norm": given[0]},
-    ),
-    (attention, "scaled_dot_product_attention"): (
-        lambda given, y: dict(query=given[0], key=given[1], value=given[2], heads=y[0]),
-        lambda given, d: dict(query=d[0], key=d[1], value=d[2], heads=given[0]),
-    ),
-    (attention, "softmax"): (
-        lambda given, y: {"scores": given[0], "weights": y[0]},
-        lambda given, d: {"weights": given[0], "scores": d},
-    ),
-    (attention, "multi_head_attention"): (
-        lambda given, y: {"attention": y[0]},
-        lambda given, d: {"attention": given[0], "other": d[1] + d[2]},
-    ),
-    (feed_forward, "relu"): (
-        lambda given, y: {"inner": given[0], "relu": y[0]},
-        lambda given, d: {"relu": given[0], "inner": d},
-    ),
-    (feed_forward, "feed_forward"): (
-        lambda given, y: {"feed_forward": y[0]},
-        lambda given, d: {"feed_forward": given[0]},
-    ),
-    (residual, "residual"): (
-        lambda given, y: {"residual": y[0]},
-        lambda given, d: {"residual": given[0]},
-    ),
+    (embedding, "embedding"):
+        (lambda given, y: {"embedding": y[0]}, lambda given, d: {"embedding": given[0]}),
+    (positional_encoding, "positional_encoding"):
+        (lambda given, y: {"positions": y[0]}, lambda given, d: {"positions": given[0]}),
+    (layer_norm, "layer_norm"):
+        (lambda given, y: {"norm": y[0]}, lambda given, d: {"norm": given[0]}),
+    (attention, "scaled_dot_product_attention"):
+        (lambda given, y: dict(query=given[0], key=given[1], value=given[2], heads=y[0]),
+         lambda given, d: dict(query=d[0], key=d[1], value=d[2], heads=given[0])),
+    (attention, "softmax"):
+        (lambda given, y: {"scores": given[0], "weights": y[0]},
+         lambda given, d: {"weights": given[0], "scores": d}),
+    (attention, "multi_head_attention"):
+        (lambda given, y: {"attention": y[0]},
+         lambda given, d: {"attention": given[0], "other": d[1] + d[2]}),
+    (feed_forward, "relu"):
+        (lambda given, y: {"inner": given[0], "relu": y[0]},
+         lambda given, d: {"relu": given[0], "inner": d}),
+    (feed_forward, "feed_forward"):
+        (lambda given, y: {"feed_forward": y[0]}, lambda given, d: {"feed_forward": given[0]}),
+    (residual, "residual"):
+        (lambda given, y: {"residual": y[0]}, lambda given, d: {"residual": given[0]}),
 }
+# fmt: on
 
 
 class Watched:

@@ -155,30 +155,21 @@ def test_what_is_typed_is_translated_as_the_package_does(page, model):
     assert page.texts("#source li")[-1] == "‹end›"
 
 
-def test_the_translation_goes_on_from_a_piece_that_is_chosen_and_back(page):
+def test_the_translation_goes_on_from_pieces_that_are_chosen_and_back_one_by_one(page, model):
     page.open("#example=1&step=3")
     before = page.texts("#steps button")
     (chosen,) = page.texts("#candidate-4 .piece")
     page.click("#candidate-4")
-    after = page.texts("#steps button")
-    assert after[:3] == [*before[:2], chosen] != before[:3]
-    assert page.texts("#steps .chosen") == [chosen]
-    page.click("#undo")
-    assert page.texts("#steps button") == before
-    assert page.all("#undo") == []
-
-
-def test_choices_are_taken_back_one_by_one_and_end_with_the_sentence(page, model):
-    page.open("#example=1&step=2")
-    before = page.texts("#steps button")
-    page.click("#candidate-3")
     once = page.texts("#steps button")
-    page.click("#steps-2")
+    assert once[:3] == [*before[:2], chosen] != before[:3]
+    assert page.texts("#steps .chosen") == [chosen]
+    page.click("#steps-3")
     page.click("#candidate-5")
     page.click("#undo")
     assert page.texts("#steps button") == once
     page.click("#undo")
     assert page.texts("#steps button") == before
+    assert page.all("#undo") == []
     page.click("#candidate-3")
     page.translate(sentences()[1])
     assert page.one("#sentence").text == greedy_translation(model, sentences()[1])

@@ -9,66 +9,38 @@ from test_equal_to_numpy import differences
 
 from minitransformer.explorer.page import FOLDER, explorer_page
 
-# File, a piece of it, what stands there instead.
-MUTANTS = {
+# fmt: off
+MUTANTS = {  # file, a piece of it, what stands there instead
     "db from x": ("layers/linear.js", "bias && sum_of_rows(dy)", "bias && sum_of_rows(x)"),
-    "γ within the sums only": (
-        "layers/layer_norm.js",
+    "γ within the sums only": ("layers/layer_norm.js",
         "const dx_hat = row(dy, t).map((value, j) => value * gamma.data[j]);",
-        "const dx_hat = row(dy, t);",
-    ),
+        "const dx_hat = row(dy, t);"),
     "no way through σ": ("layers/layer_norm.js", " - x_hat_t[j] * through_sigma", ""),
     "no way through μ": ("layers/layer_norm.js", "value - through_mean - ", "value - "),
     "ε forgotten": ("layers/layer_norm.js", ") + epsilon)", "))"),
     "softmax's sum forgotten": ("layers/softmax.js", "(dw[j] - together)", "dw[j]"),
     "the future is seen": ("layers/softmax.js", "fill(1, 0, t + 1)", "fill(1)"),
-    "dkey without the scale": (
-        "layers/attention.js",
-        "scaled(matmul(transposed(dscores), query), scale)",
-        "matmul(transposed(dscores), query)",
-    ),
-    "every position gives its value alike": (
-        "layers/attention.js",
+    "dkey without the scale": ("layers/attention.js",
+        "scaled(matmul(transposed(dscores), query), scale)", "matmul(transposed(dscores), query)"),
+    "every position gives its value alike": ("layers/attention.js",
         "matmul(transposed(weights), dy)",
-        "matmul(transposed(softmax(scaled(weights, 0))[0]), dy)",
-    ),
-    "a slope where ReLU is 0": (
-        "layers/relu.js",
-        "return multiply(dy, alive)",
-        "return dy",
-    ),
-    "a piece that stands twice counts once": (
-        "layers/embedding.js",
-        "(dweight_id[j] += value * scale)",
-        "(dweight_id[j] = value * scale)",
-    ),
+        "matmul(transposed(softmax(scaled(weights, 0))[0]), dy)"),
+    "a slope where ReLU is 0": ("layers/relu.js", "return multiply(dy, alive)", "return dy"),
+    "a piece that stands twice counts once": ("layers/embedding.js",
+        "(dweight_id[j] += value * scale)", "(dweight_id[j] = value * scale)"),
     "no √D in the embedding's backward": ("layers/embedding.js", "+= value * scale", "+= value"),
-    "the sum of two ways is one way": (
-        "transformer.js",
-        "[add(dx, through), dmemory]",
-        "[dx, dmemory]",
-    ),
-    "the memory hears of one layer": (
-        "transformer.js",
+    "the sum of two ways is one way": ("transformer.js",
+        "[add(dx, through), dmemory]", "[dx, dmemory]"),
+    "the memory hears of one layer": ("transformer.js",
         "dmemory_of_block ? add(dmemory, dmemory_of_block) : dmemory",
-        "dmemory_of_block ?? dmemory",
-    ),
-    "keys forgotten in the source": (
-        "transformer.js",
-        "const dother = add(dkey, dvalue)",
-        "const dother = dvalue",
-    ),
-    "p is not taken off": (
-        "layers/log_probability.js",
-        "((v === piece ? 1 : 0) - p_v)",
-        "(v === piece ? 1 : 0)",
-    ),
-    "steps at the first position": (
-        "translate.js",
-        "this.position += 1",
-        "this.position += 0",
-    ),
+        "dmemory_of_block ?? dmemory"),
+    "keys forgotten in the source": ("transformer.js",
+        "const dother = add(dkey, dvalue)", "const dother = dvalue"),
+    "p is not taken off": ("layers/log_probability.js",
+        "((v === piece ? 1 : 0) - p_v)", "(v === piece ? 1 : 0)"),
+    "steps at the first position": ("translate.js", "this.position += 1", "this.position += 0"),
 }
+# fmt: on
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +49,8 @@ def asked():
     vocabulary = small_vocabulary()
     # With a large ε and a piece that stands twice nothing is too small to be seen.
     model = small_model(vocabulary, norm="pre", epsilon=0.1)
-    requests = [
-        run for run in runs(vocabulary, 20) if min(map(len, (run["source"], run["target"]))) > 5
-    ]
-    requests = requests[:2]
+    drawn = runs(vocabulary, 20)
+    requests = [run for run in drawn if min(len(run["source"]), len(run["target"])) > 5][:2]
     requests[0]["target"][1:3] = [9, 9]
     for request in requests:
         request["position"] = len(request["target"]) - 1
@@ -92,9 +62,8 @@ def asked():
 def caught(asked, folder):
     page, requests, watched = asked
     answer = ask(page, folder, runs=requests)
-    return [
-        name for pair in zip(answer["runs"], watched, strict=True) for name in differences(*pair)
-    ]
+    pairs = zip(answer["runs"], watched, strict=True)
+    return [name for pair in pairs for name in differences(*pair)]
 
 
 @pytest.fixture
@@ -106,12 +75,7 @@ def test_without_a_mutation_nothing_differs(asked, copied):
     assert caught(asked, copied) == []
 
 
-FAST = {
-    "db from x",
-    "no way through σ",
-    "keys forgotten in the source",
-    "steps at the first position",
-}
+FAST = {"db from x", "no way through σ", "steps at the first position"}
 EACH = [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in MUTANTS]
 
 

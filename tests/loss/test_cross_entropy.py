@@ -72,9 +72,7 @@ def test_num_tokens_replaces_the_count_of_this_batch():
     assert math.isclose(share, loss / 4, rel_tol=1e-14)
     assert math.isclose(nll_share, nll / 4, rel_tol=1e-14)
     np.testing.assert_allclose(
-        cross_entropy_backward(1.0, share_cache),
-        cross_entropy_backward(1.0, cache) / 4,
-        rtol=1e-14,
+        cross_entropy_backward(1.0, share_cache), cross_entropy_backward(1.0, cache) / 4, rtol=1e-14
     )
 
 

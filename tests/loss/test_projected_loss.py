@@ -4,17 +4,7 @@ import numpy as np
 import pytest
 
 from minitransformer import Transformer, cross_entropy, cross_entropy_backward
-from minitransformer.cases.case import (
-    BATCH,
-    LABELS,
-    SOURCE,
-    TARGET,
-    B,
-    D,
-    HostGenerator,
-    T,
-    V,
-)
+from minitransformer.cases.case import BATCH, LABELS, SOURCE, TARGET, B, D, HostGenerator, T, V
 from minitransformer.cases.models import small_config
 from minitransformer.data.text.batches import Batch
 from minitransformer.loss.consistency import consistency, consistency_backward

@@ -9,9 +9,7 @@ from bag_of_words import BagOfWordsConfig
 from tiny_run import tiny_recipe
 from tiny_translator import captions, write_recipe
 
-from minitransformer.cases.case import (
-    V,
-)
+from minitransformer.cases.case import V
 from minitransformer.commands.cli import main
 from minitransformer.inference.translator import Translator
 from minitransformer.models.registry import KINDS, config_class

@@ -165,10 +165,7 @@ def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
         ("no-nccl:*", "several GPUs need NCCL, which CuPy does not find; install it"),
         ("no-nccl:1", "NCCL is not there in rank 1 on node0, and 2.25.1 in rank 0"),
         ("release:1", "NCCL is 2.23.4 in rank 1 on node0, and 2.25.1 in rank 0"),
-        (
-            "same-gpu:1",
-            "NCCL does not bring the GPUs of all processes together, NCCL_ERROR_",
-        ),
+        ("same-gpu:1", "NCCL does not bring the GPUs of all processes together, NCCL_ERROR_"),
     ],
 )
 def test_where_nccl_fails_no_run_is_made(of_gpus, tmp_path, trouble, problem):
