@@ -1,8 +1,10 @@
 """Every kind of model as tests try it: one table, small, and with the choices that change much.
 
-A kind new in the registry is in it by itself; a choice that changes what is called is a row.
+A kind new in the registry is in it by itself, and what it promises is a row of ``PROMISES``; a
+choice that changes what is called is a row of ``CHOICES``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -72,6 +74,42 @@ class Row:
         labels = np.where(ids, rng.integers(0, most, ids.shape), 0)
         labels[0, 0] = 1  # there is something to say
         return LabelledBatch.of(ids, labels)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a kind says of itself, as functions of its configuration.
+
+    Attributes:
+        drops: of how many arrays a forward drops entries: embeddings, and what sublayers return.
+        back: how far back a position sees; to the beginning, unless it says so.
+        any_length: whether a sequence may be longer than ``max_length``.
+    """
+
+    drops: Callable
+    back: Callable = lambda config: config.max_length
+    any_length: bool = False
+
+
+def of_stacks(config):
+    return 2 + 2 * config.num_encoder_layers + 3 * config.num_decoder_layers
+
+
+def of_one_stack(config):
+    return 1 + 2 * config.num_layers
+
+
+PROMISES = {
+    "transformer": Promise(of_stacks),
+    "restricted": Promise(of_stacks, lambda config: config.num_decoder_layers * config.window),
+    "convolution": Promise(
+        lambda config: 2 + config.num_encoder_layers + config.num_decoder_layers,
+        lambda config: config.num_decoder_layers * (config.kernel_width - 1),
+    ),
+    "recurrent": Promise(lambda config: 3, any_length=True),
+    **dict.fromkeys(("language-model", "masked-language-model", "tagger"), Promise(of_one_stack)),
+    BAG: Promise(lambda config: 1, lambda config: 0, any_length=True),
+}
 
 
 def config_of_kind(kind):

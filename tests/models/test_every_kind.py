@@ -95,21 +95,14 @@ def sees(model):
     return changes
 
 
-# How far back a position sees; to the beginning where nothing stands here.
-BACK = {
-    "restricted": lambda config: config.num_decoder_layers * config.window,
-    "convolution": lambda config: config.num_decoder_layers * (config.kernel_width - 1),
-    kinds.BAG: lambda config: 0,
-}
 BOTH_WAYS = ("masked language modelling", "tagging")
 
 
 def may_see(config):
     if config.task in BOTH_WAYS:
         return np.ones((LENGTH, LENGTH), bool)
-    back = BACK.get(config.kind, lambda config: LENGTH)(config)
     behind = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
-    return (behind >= 0) & (behind <= back)
+    return (behind >= 0) & (behind <= kinds.PROMISES[config.kind].back(config))
 
 
 @of_tokens
@@ -283,30 +276,11 @@ class Recorder:
         return np.ones(shape, dtype=dtype)
 
 
-def of_stacks(config):
-    return 2 + 2 * config.num_encoder_layers + 3 * config.num_decoder_layers
-
-
-def of_one_stack(config):
-    return 1 + 2 * config.num_layers
-
-
-# How many arrays a forward drops entries of: embeddings, and what sublayers return
-DROPPED = {
-    "transformer": of_stacks,
-    "restricted": of_stacks,
-    "convolution": lambda config: 2 + config.num_encoder_layers + config.num_decoder_layers,
-    "recurrent": lambda config: 3,
-    kinds.BAG: lambda config: 1,
-    **dict.fromkeys(("language-model", "masked-language-model", "tagger"), of_one_stack),
-}
-
-
 @of_tokens
 def test_dropout_acts_as_often_as_the_kind_says(row):
     model, rng = new_model(row.config(dropout=0.5)), Recorder()
     model.logits(*model.inputs(row.batch()), rng=rng)
-    assert rng.asked == DROPPED[row.kind](model.config)
+    assert rng.asked == kinds.PROMISES[row.kind].drops(model.config)
 
 
 # Its numbers
@@ -427,16 +401,10 @@ def test_a_batch_with_ids_that_are_no_tokens_is_found_before_it_goes_to_a_device
             model.check(replace(batch, **{name: ids}))
 
 
-def number_of_positions(model):
-    """Those of each side, None where a sequence may have any length."""
-    return None if model.config.kind in ("recurrent", kinds.BAG) else model.config.max_length
-
-
 @of_tokens
 def test_a_sequence_may_be_as_long_as_the_config_says_and_no_longer(row):
-    model, batch = row.model(), row.batch()
-    most = number_of_positions(model)
-    if most is None:
+    model, batch, most = row.model(), row.batch(), row.config().max_length
+    if kinds.PROMISES[row.kind].any_length:
         return
     for side in range(len(model.inputs(batch))):
         ids = [np.ones((1, 2), int) for _ in model.inputs(batch)]
