@@ -40,7 +40,6 @@ class Home:
         device: the Device.
         generator: from a seed, what the twins there draw from.
         same_generator: from a seed, what draws the same on the host, for the references.
-        tolerance: how far they may be apart in float64, relative to the largest entry.
         machine: that runs the kernels in place of a GPU, or None.
         cublas: that multiplies matrices in its place, or None.
     """
@@ -48,7 +47,6 @@ class Home:
     device: Device
     generator: Callable
     same_generator: Callable
-    tolerance: float
     machine: Machine | None = None
     cublas: FakeCublas | None = None
 
@@ -76,7 +74,7 @@ def draws_in_cases(generator, patch):
 def gpu_of(device, patch, **stand_ins):
     draws_in_cases(lambda xp: CounterGenerator(0, xp), patch)
     there = partial(CounterGenerator, xp=device.xp)
-    return Home(device, there, CounterGenerator, 1e-13, **stand_ins)
+    return Home(device, there, CounterGenerator, **stand_ins)
 
 
 @pytest.fixture(scope="session")
@@ -125,4 +123,4 @@ def home(request, monkeypatch):
     if request.param != "cpu":
         return gpu_at(request, monkeypatch)
     draws_in_cases(lambda xp: None, monkeypatch)
-    return Home(CPU, ByteGenerator, ByteGenerator, 1e-12)
+    return Home(CPU, ByteGenerator, ByteGenerator)

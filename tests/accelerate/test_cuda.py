@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
+from rounding import assert_but_for_rounding
 from strict_cupy import StrictArray, StrictCupy, strict
 
 from minitransformer.accelerate.cuda import launches
@@ -36,18 +37,6 @@ from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 
-# Of the largest entry. Both sides round sums of up to some thousand terms, in different orders.
-TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-13}
-
-
-def assert_close(x, reference):
-    """Equal up to the rounding of the type of ``reference``, which both have."""
-    x = to_host(x)
-    assert x.shape == reference.shape
-    assert x.dtype == reference.dtype
-    size = np.abs(reference).max(initial=0)
-    assert np.abs(x - reference).max(initial=0) <= TOLERANCE[reference.dtype] * (size or 1)
-
 
 def run_pair(device, forward, backward, inputs, dtype=np.float32):
     """What a pair returns for ``inputs`` on ``device``: y, or the losses, and the gradients."""
@@ -68,7 +57,7 @@ def compare(gpu, forward, backward, inputs, dtype=np.float32):
         there = run_pair(gpu.device, forward, backward, inputs, dtype)
     here = run_pair(CPU, forward, backward, inputs, dtype)
     for x, reference in zip(there, here, strict=True):
-        assert_close(x, np.asarray(reference))
+        assert_but_for_rounding(x, reference)
 
 
 @pytest.fixture
@@ -220,7 +209,7 @@ def test_the_gradient_of_a_scaled_loss_is_scaled(gpu, normal):
             there = projected_loss_backward(scale, cache)
         here = projected_loss_backward(0.5, projected_loss(*on_cpu(x, weight), targets)[1])
         for a, b in zip(there, here, strict=True):
-            assert_close(a, b)
+            assert_but_for_rounding(a, b)
 
 
 def on_cpu(*arrays):
@@ -244,7 +233,7 @@ def test_arrays_that_begin_anywhere_and_are_not_contiguous_are_read_right(gpu, n
         y, cache = layer_norm(*inputs)
         results = y, *layer_norm_backward(gpu.device.asarray(dy.T.copy()).T, cache)
     for result, expected in zip(results, reference, strict=True):
-        assert_close(result, expected)
+        assert_but_for_rounding(result, expected)
 
 
 def test_ids_may_be_a_view_with_gaps_as_the_shifted_halves_of_a_text_are(gpu, normal):

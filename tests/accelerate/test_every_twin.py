@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
+from rounding import FEW, assert_but_for_rounding
 
 from minitransformer import Transformer, accelerated
 from minitransformer.accelerate import cpu
@@ -160,14 +161,9 @@ def results(row, home, dtype, awake):
     return [*y, *gradients]
 
 
-def assert_same(twins, references, home):
-    """Equal up to rounding, and of the same type and shape."""
+def assert_same(twins, references, additions=FEW):
     for twin, reference in zip(twins, references, strict=True):
-        assert twin.dtype == reference.dtype
-        assert twin.shape == reference.shape
-        tolerance = 1e-5 if reference.dtype == np.float32 else home.tolerance
-        atol = tolerance * np.abs(reference).max(initial=0)
-        np.testing.assert_allclose(to_host(twin), reference, rtol=0, atol=atol)
+        assert_but_for_rounding(twin, reference, additions)
 
 
 @pytest.fixture
@@ -184,7 +180,8 @@ def small_chunks(monkeypatch):
 def test_a_twin_gives_the_results_and_the_gradients_of_the_reference(row, dtype, home):
     twins, references = (results(TWINS[row], home, dtype, awake) for awake in (True, False))
     assert {x.dtype for x in references} == {np.dtype(dtype)}
-    assert_same(twins, references, home)
+    # In double precision it shows that numbers far from zero cancel out.
+    assert_same(twins, references, FEW if dtype == np.float32 else 10**4)
 
 
 def results_of_a_case(case, device, dtype, awake):
@@ -201,7 +198,7 @@ def results_of_a_case(case, device, dtype, awake):
 @pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 def test_a_layer_made_of_twins_gives_what_it_gives_without(case, dtype, home):
     twins = results_of_a_case(case, home.device, dtype, awake=True)
-    assert_same(twins, results_of_a_case(case, CPU, dtype, awake=False), home)
+    assert_same(twins, results_of_a_case(case, CPU, dtype, awake=False))
 
 
 @pytest.mark.parametrize(
@@ -210,14 +207,14 @@ def test_a_layer_made_of_twins_gives_what_it_gives_without(case, dtype, home):
 @pytest.mark.parametrize("home", ["cpu"], indirect=True)
 def test_a_model_made_of_twins_gives_what_it_gives_without(case, home):
     twins, references = (results_of_a_case(case, CPU, float, awake) for awake in (True, False))
-    assert_same(twins, references, home)
+    assert_same(twins, references, additions=10**6)  # of larger terms, which cancel out
 
 
 @pytest.mark.parametrize("row", [row for row in TWINS if row.startswith("attention")])
 def test_attention_weights_are_read_in_the_cache_of_a_twin(row, home):
     caches = (call(TWINS[row], home, np.float64, awake)[1] for awake in (True, False))
     twin, reference = map(multi_head_attention_weights, caches)
-    assert_same([twin], [reference], home)
+    assert_same([twin], [reference])
 
 
 @pytest.mark.parametrize("row", REFUSED)
@@ -246,7 +243,7 @@ def test_adam_goes_the_way_of_the_reference(size, factor, dtype, home):
                 grad = on(device, rng.standard_normal(size), dtype)
                 adam_update(data, grad, m, v, 1e-2, t, 0.9, 0.98, 1e-9, scale)
         found.append((data, m, v))
-    assert_same(*found, home)
+    assert_same(*found)
 
 
 @pytest.mark.usefixtures("small_chunks")

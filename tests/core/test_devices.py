@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
+from rounding import assert_but_for_rounding
 from strict_cupy import strict
 
 from minitransformer.cases.case import LABELS, SOURCE, TARGET, HostGenerator
@@ -21,7 +22,6 @@ from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam
 
 STAND_IN = Device("stand-in", strict)
-TOLERANCE = 1e-5
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])
@@ -42,12 +42,6 @@ def forward_backward(model, batch, rng):
     return losses, (logits, cache, loss_cache, dlogits)
 
 
-def relative_error(x, reference):
-    """The largest difference over the largest entry."""
-    difference = np.abs(to_host(x).astype(np.float64) - reference)
-    return difference.max() / np.abs(reference).max()
-
-
 def float_types(dtypes):
     return {dtype for dtype in dtypes if dtype.kind == "f"}
 
@@ -61,15 +55,15 @@ def test_training_steps_agree_with_those_on_the_cpu(norm, device):
         losses, _ = forward_backward(here, batch_on(device), rng_here)
         losses_cpu, _ = forward_backward(cpu, batch_on(CPU), rng_cpu)
         for loss, loss_cpu in zip(losses, losses_cpu, strict=True):
-            assert relative_error(loss, loss_cpu) <= TOLERANCE
-        assert relative_error(here.flat.grad, cpu.flat.grad) <= TOLERANCE
+            assert_but_for_rounding(loss, loss_cpu)
+        assert_but_for_rounding(here.flat.grad, cpu.flat.grad)
 
         # Adam's first step is the sign of each gradient, and rounding decides that of a tiny one:
         # given the very same gradients, the parameters must agree everywhere.
         here.flat.grad[:] = device.asarray(cpu.flat.grad)
         adam_here.step(0.01)
         adam_cpu.step(0.01)
-        assert relative_error(here.flat.data, cpu.flat.data) <= TOLERANCE
+        assert_but_for_rounding(here.flat.data, cpu.flat.data)
 
 
 def loss_and_gradient(model, device, kappa):
@@ -86,7 +80,7 @@ def test_the_loss_of_a_model_agrees_with_that_on_the_cpu(kappa, device):
         loss_and_gradient(Transformer(small_config(), device=d), d, kappa) for d in (device, CPU)
     )
     for x, x_cpu in zip(here, cpu, strict=True):
-        assert relative_error(x, x_cpu) <= TOLERANCE
+        assert_but_for_rounding(x, x_cpu)
         assert x.dtype == np.float32
         assert array_namespace(x) is device.xp
 

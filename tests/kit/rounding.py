@@ -10,8 +10,11 @@ in float32.
 
 import numpy as np
 
+from minitransformer.core.backend import to_host
+
 # What the longest of many random walks, and what a layer enlarges, may take beyond the expectation.
 MARGIN = 4
+FEW = 400  # additions, of the layers and losses that tests are made of
 
 
 def rounding(expected, additions):
@@ -29,10 +32,10 @@ def rounding(expected, additions):
     return MARGIN * float(np.finfo(expected.dtype).eps) * additions**0.5 * size
 
 
-def assert_but_for_rounding(found, expected, additions):
-    """That both are the same but for rounding, of the same shape and type."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.dtype == expected.dtype
+def assert_but_for_rounding(found, expected, additions=FEW):
+    """That both are the same but for rounding, of the same shape and type, wherever they are."""
+    found, expected = to_host(found), to_host(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(found, expected, rtol=0, atol=rounding(expected, additions))
 
 

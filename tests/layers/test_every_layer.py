@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from on_device import on
 from parity_cases import PARITY, STORE, TRAININGS, VECTORS, differences, ours, stored_results
+from rounding import assert_but_for_rounding
 from strict_cupy import strict
 
 import minitransformer.layers
@@ -30,7 +31,6 @@ EVERY = CASES + normed.CASES
 OF_PAIRS = [build.__code__ for build in (cases.pair(None, None, None), layers._relu)]
 LAYERS = [case for case in EVERY if not case.name.startswith("model,")]
 OF_MODULES = [case for case in EVERY if case.build.__code__ not in OF_PAIRS]
-TOLERANCE = 1e-5  # of float32, relative to the largest entry
 every_case = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 in_torch = pytest.mark.parametrize("case", PARITY, ids=lambda case: case.name)
@@ -188,12 +188,6 @@ def run(case, device):
     return given, y, {name: dx for name, dx in gradients if dx is not None}
 
 
-def relative_error(x, reference):
-    """The largest difference over the largest entry."""
-    difference = np.abs(to_host(x).astype(np.float64) - reference)
-    return difference.max() / np.abs(reference).max()
-
-
 @every_layer
 def test_a_layer_gives_on_every_device_what_it_gives_on_numpy(case, device):
     _, y, gradients = run(case, device)
@@ -204,7 +198,7 @@ def test_a_layer_gives_on_every_device_what_it_gives_on_numpy(case, device):
     for result, expected in zip(
         (y, *gradients.values()), (y_cpu, *gradients_cpu.values()), strict=True
     ):
-        assert relative_error(result, expected) <= TOLERANCE
+        assert_but_for_rounding(result, expected)
         assert result.dtype == np.float32
         assert array_namespace(result) is device.xp
 
