@@ -1,13 +1,12 @@
 """What the twins on NumPy alone promise: bytes for dropout, chunks of rows, threads, memory."""
 
 import platform
-import subprocess
-import sys
 import tracemalloc
 from itertools import chain
 
 import numpy as np
 import pytest
+from elsewhere import in_a_process
 
 from minitransformer import accelerated
 from minitransformer.accelerate import cpu
@@ -179,8 +178,7 @@ print(*before, faults(), in_thread())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an affair of glibc")
 def test_dropped_arrays_leave_their_memory_for_the_next_ones():
-    run = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-    *before, after, after_in_thread = map(int, run.stdout.split())
+    *before, after, after_in_thread = map(int, in_a_process(FAULTS).split())
     assert min(before) > 1000
     assert after < 20
     assert after_in_thread < 20

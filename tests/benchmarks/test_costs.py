@@ -1,6 +1,7 @@
 """What many processes cost, on invented machines of which the truth is known."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import _reductions
 import many_machines
@@ -164,15 +165,10 @@ MEASURED = {
 }
 
 
-def predicted(name, precision, sums):
+def predicted(*wanted):
     """The prediction for this hardware, precision and order of sums."""
-    wanted = name, precision, sums
-    (found,) = (
-        p
-        for p in predictions(MEASURED)
-        if (p.setting.name, p.setting.precision, p.setting.sums) == wanted
-    )
-    return found
+    setting = attrgetter("setting.name", "setting.precision", "setting.sums")
+    return {setting(prediction): prediction for prediction in predictions(MEASURED)}[wanted]
 
 
 def test_machines_like_the_one_measured_take_its_time_and_that_of_the_network():

@@ -6,18 +6,15 @@ from tiny_workload import tiny_workload
 from minitransformer import TransformerConfig
 
 
-def test_a_step_of_tiny_on_multi30k_has_88_gflop():
+def test_a_step_on_multi30k_has_88_gflop_of_tiny_and_561_of_base():
     """The average batch of Multi30k: 1963 source and 1901 target tokens in sentences of 16."""
-    config = TransformerConfig.preset("tiny", 8000)
-    flops = step_flops(config, np.full(120, 1963 / 120), np.full(120, 1901 / 120))
-    gflop = {kind: round(count / 1e9, 1) for kind, count in flops.items()}
+    lengths = np.full(120, 1963 / 120), np.full(120, 1901 / 120)
+    tiny, base = (
+        step_flops(TransformerConfig.preset(name, 8000), *lengths) for name in ("tiny", "base")
+    )
+    gflop = {kind: round(count / 1e9, 1) for kind, count in tiny.items()}
     assert gflop == {"linear": 63.8, "attention": 0.9, "logits": 23.4}
-
-
-def test_a_step_of_base_on_multi30k_has_561_gflop():
-    config = TransformerConfig.preset("base", 8000)
-    flops = step_flops(config, np.full(120, 1963 / 120), np.full(120, 1901 / 120))
-    assert round(sum(flops.values()) / 1e9) == 561
+    assert round(sum(base.values()) / 1e9) == 561
 
 
 def test_padding_is_no_work():

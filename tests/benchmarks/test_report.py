@@ -32,7 +32,7 @@ def store(folder, **results):
         (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
 
 
-def test_a_changed_figure_changes_the_page(tmp_path):
+def test_a_changed_figure_changes_the_page_which_is_written_beside_the_files(tmp_path):
     store(tmp_path, multi30k=run(1, 40.1))
     first = page(tmp_path)
     assert first == page(tmp_path)
@@ -40,6 +40,8 @@ def test_a_changed_figure_changes_the_page(tmp_path):
     assert "`minitransformer train multi30k-cpu`" in first
     store(tmp_path, multi30k=run(1, 40.2))
     assert page(tmp_path) != first
+    assert report.main([str(tmp_path)]) == 0
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page(tmp_path)
 
 
 def test_runs_that_differ_in_their_seed_have_a_mean(tmp_path):
@@ -72,9 +74,3 @@ def test_a_file_that_is_no_result_is_named(tmp_path):
     store(tmp_path, stray={"kind": "nonsense"})
     with pytest.raises(SystemExit, match=r"stray\.json is no result.*'nonsense'"):
         page(tmp_path)
-
-
-def test_the_page_is_written_beside_the_files(tmp_path):
-    store(tmp_path, multi30k=run(1, 40.1))
-    assert report.main([str(tmp_path)]) == 0
-    assert (tmp_path / "README.md").read_text(encoding="utf-8") == page(tmp_path)

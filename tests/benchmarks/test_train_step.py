@@ -143,7 +143,6 @@ def test_no_folder_of_this_machine_stays_in_a_command(monkeypatch):
     assert command_line(given) == f"OPENBLAS_CORETYPE=Haswell python benchmarks/{shown}"
     monkeypatch.setenv("CUPY_CACHE_DIR", "/a/kernels")
     assert command_line(given).startswith("CUPY_CACHE_DIR=kernels ")
-    assert "/a" not in command_line(["x.py", "--data-dir=/a/data", "--json=/a/b.json"])
-    assert "--data-dir=DIR --json=b.json" in command_line(
-        ["x.py", "--data-dir=/a/data", "--json=/a/b.json"]
-    )
+    said = command_line(["x.py", "--data-dir=/a/data", "--json=/a/b.json"])
+    assert said.endswith("x.py --data-dir=DIR --json=b.json")
+    assert "/a" not in said

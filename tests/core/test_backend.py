@@ -115,24 +115,21 @@ def test_auto_is_the_cpu_without_a_usable_gpu(cupy, install):
 
 @pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
 def test_the_first_usable_gpu_is_chosen(name, install):
-    cupy = FakeCupy()
-    install(cupy)
+    install(cupy := FakeCupy())
     device = select_device(name)
     assert device == Device("cuda:0", cupy)
     assert device.xp is cupy
 
 
 def test_the_gpu_asked_for_is_tried_and_made_current(install):
-    cupy = FakeCupy(count=2)
-    install(cupy)
+    install(cupy := FakeCupy(count=2))
     assert str(select_device("cuda:1")) == "cuda:1"
     assert cupy.computed_on == [1]
     assert cupy.current == 1
 
 
 def test_a_device_in_another_process_is_the_one_of_its_name(install):
-    cupy = FakeCupy(count=2)
-    install(cupy)
+    install(cupy := FakeCupy(count=2))
     stored = pickle.dumps(select_device("cuda:1"))
     cupy.current = 0
     assert str(pickle.loads(stored)) == "cuda:1"
@@ -160,8 +157,7 @@ def test_an_unusable_gpu_says_what_is_missing(problem, says, install):
 
 
 def test_a_gpu_beyond_the_last_one_is_refused_and_changes_nothing(install):
-    cupy = FakeCupy(count=2)
-    install(cupy)
+    install(cupy := FakeCupy(count=2))
     with pytest.raises(DeviceError, match=r"'cuda:2'.*GPU number 3 and this machine has 2"):
         select_device("cuda:2")
     assert cupy.current == 0
@@ -176,8 +172,7 @@ def test_arrays_know_their_namespace(device):
 
 
 def test_arrays_of_cupy_are_known_although_they_do_not_answer_for_themselves(install):
-    cupy = FakeCupy()
-    install(cupy)
+    install(cupy := FakeCupy())
     x = cupy.ndarray()
     assert is_array(x)
     assert array_namespace(x) is cupy
@@ -201,13 +196,6 @@ def test_asarray_brings_anything_to_the_device(device):
         assert np.array_equal(to_host(y), host)
 
 
-def test_asarray_brings_arrays_back_to_the_cpu(device):
-    x = device.asarray(np.arange(3))
-    y = CPU.asarray(x)
-    assert type(y) is np.ndarray
-    assert np.array_equal(y, [0, 1, 2])
-
-
 def test_asarray_returns_an_array_that_is_in_place_already(device):
     x = device.asarray(np.arange(3, dtype=np.float32))
     assert device.asarray(x) is x
@@ -215,10 +203,11 @@ def test_asarray_returns_an_array_that_is_in_place_already(device):
     assert device.asarray(x, np.float64).dtype == np.float64
 
 
-def test_to_host_gives_numpy_arrays(device):
-    x = to_host(device.asarray([1, 2, 3]))
-    assert type(x) is np.ndarray
-    assert np.array_equal(x, [1, 2, 3])
+def test_arrays_come_back_as_numpys(device):
+    for x in (device.asarray(np.arange(3)), device.asarray([0, 1, 2])):
+        for y in (CPU.asarray(x), to_host(x)):
+            assert type(y) is np.ndarray
+            assert np.array_equal(y, [0, 1, 2])
     total = to_host(device.asarray([2.0, 0.5]).sum())  # a scalar on NumPy, a 0-d array elsewhere
     assert type(total) is np.ndarray
     assert total == 2.5

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from elsewhere import in_a_thread
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.commands.cli import main
@@ -190,16 +190,12 @@ def test_afterwards_every_handler_is_what_it_was(handled):
 @pytest.mark.parametrize("handled", [interrupts_raised, interrupts_noted])
 def test_another_thread_leaves_signals_alone(handled):
     before = [signal.getsignal(signum) for signum in SIGNALS]
-    within = []
 
-    def handle():
+    def within():
         with handled():
-            within.extend(signal.getsignal(signum) for signum in SIGNALS)
+            return [signal.getsignal(signum) for signum in SIGNALS]
 
-    thread = threading.Thread(target=handle)
-    thread.start()
-    thread.join()
-    assert within == before
+    assert in_a_thread(within) == before
 
 
 # The start of the command

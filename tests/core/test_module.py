@@ -2,6 +2,7 @@ import copy
 import io
 import pickle
 from collections import namedtuple
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -65,10 +66,6 @@ def test_zero_grad_clears_every_gradient_in_place():
         assert not grad.any()
 
 
-def test_a_parameter_shows_its_shape_and_type():
-    assert repr(Parameter(np.ones((2, 3)))) == "Parameter(shape=(2, 3), dtype=float64)"
-
-
 def test_the_summary_shows_shapes_and_counts_and_marks_what_is_shared():
     file = io.StringIO()
     Tree().summary(file)
@@ -113,8 +110,10 @@ def test_a_module_without_parameters_has_no_flat_storage():
         FlatParameters(Module())
 
 
-def test_a_module_says_what_it_is():
+def test_modules_parameters_and_buffers_say_what_they_are():
     assert repr(Linear(30, 40, np.random.default_rng(0))) == "Linear(1,240 parameters)"
+    assert repr(Parameter(np.ones((2, 3)))) == "Parameter(shape=(2, 3), dtype=float64)"
+    assert repr(Buffer(np.zeros(2, np.float32))) == "Buffer(shape=(2,), dtype=float32)"
 
 
 # Moving
@@ -240,13 +239,8 @@ def test_parameters_and_gradients_lie_in_two_arrays_at_their_slices():
     values = [parameter.data.copy() for parameter in tree.parameters()]
     flat = FlatParameters(tree)
     assert list(flat.slices) == PATHS
-    assert list(flat.slices.values()) == [
-        slice(0, 6),
-        slice(6, 9),
-        slice(9, 15),
-        slice(15, 17),
-        slice(17, 19),
-    ]
+    ends = [0, 6, 9, 15, 17, 19]
+    assert list(flat.slices.values()) == [slice(*both) for both in pairwise(ends)]
     assert flat.data.shape == flat.grad.shape == (SIZE,)
     np.testing.assert_array_equal(flat.data, np.concatenate([v.reshape(-1) for v in values]))
     np.testing.assert_array_equal(flat.grad[9:15], range(6))
@@ -341,7 +335,6 @@ def test_buffers_have_paths_and_are_no_parameters():
         "  seen.1 (2,) (not trained)\n"
         "  same (2,) (shared, counted above)\n"
     )
-    assert repr(module.mean) == "Buffer(shape=(2,), dtype=float32)"
 
 
 @pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
@@ -353,9 +346,8 @@ def test_buffers_move_and_only_floats_take_the_floating_type(device):
     assert types == [np.float64, np.int64, bool]
     for _, buffer in module.named_buffers():
         assert array_namespace(buffer.data) is (device or CPU).xp
-    assert [to_host(b.data).tolist() for b in (module.mean, *module.seen)] == [
-        [3, 4], 1, [True, False]
-    ]  # fmt: skip
+    values = [to_host(b.data).tolist() for b in (module.mean, *module.seen)]
+    assert values == [[3, 4], 1, [True, False]]
     assert module.same is module.mean
 
 

@@ -1,10 +1,10 @@
 """A model on the second GPU, while the first one is current: in this thread and in new ones."""
 
 import io
-import threading
 
 import numpy as np
 import pytest
+from elsewhere import in_a_thread
 from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
@@ -122,20 +122,11 @@ def test_on_cupy_it_trains_there_as_on_numpy_and_translates_from_any_thread(seco
 
     sentences = (tmp_path / "validation.source").read_text().splitlines()
     here, there = (Translator.load(run.path, device) for device in ("cpu", second_gpu))
-    assert in_a_new_thread(lambda: there.translate(sentences)) == here.translate(sentences)
+    assert in_a_thread(lambda: there.translate(sentences)) == here.translate(sentences)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_it_translates_there_from_any_thread(tmp_path_factory, threads):
     translator = Translator.load(train_once(tmp_path_factory), "cpu", accelerate=False)
     translator = Translator(translator.model.to(SECOND), translator.vocabulary, threads=threads)
-    assert in_a_new_thread(lambda: translator.translate(GERMAN)) == ENGLISH
-
-
-def in_a_new_thread(function):
-    """What the function returns there, where no GPU has been chosen."""
-    said = []
-    asked = threading.Thread(target=lambda: said.append(function()))
-    asked.start()
-    asked.join()
-    return said[0]
+    assert in_a_thread(lambda: translator.translate(GERMAN)) == ENGLISH

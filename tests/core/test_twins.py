@@ -1,12 +1,10 @@
 """When a twin runs in place of its reference, and whose cache goes to which backward."""
 
-import subprocess
-import sys
-import threading
 from contextvars import copy_context
 
 import numpy as np
 import pytest
+from elsewhere import in_a_process, in_a_thread
 from strict_cupy import strict
 
 from minitransformer.core.twins import Twin, accelerated, standing_in, twinned
@@ -73,7 +71,7 @@ with accelerated():
     _, cache = layer_norm(np.ones((2, 3)), np.ones(3), np.ones(3))
 assert {after}, cache
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    in_a_process(program)
 
 
 def test_a_cache_may_be_given_by_its_name():
@@ -182,14 +180,6 @@ def test_the_result_of_a_twin_without_a_backward_is_handed_on_as_it_is():
     with accelerated():
         assert update(data, 7.0) is None
     assert data.tolist() == [7, 7]
-
-
-def in_a_thread(function):
-    seen = []
-    thread = threading.Thread(target=lambda: seen.append(function()))
-    thread.start()
-    thread.join()
-    return seen[0]
 
 
 def test_a_thread_wakes_no_twins_but_its_own():

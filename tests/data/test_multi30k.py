@@ -3,13 +3,13 @@
 import gzip
 import hashlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pooch
 import pytest
+from elsewhere import in_a_process
 from requests.exceptions import ConnectionError as NoConnection
 
 from minitransformer.data.text import multi30k
@@ -220,10 +220,7 @@ def test_an_unknown_split_is_refused_with_the_known_ones():
 
 def test_reading_a_local_folder_does_not_wait_for_the_downloader():
     code = "import sys, minitransformer.data.text.multi30k; print('pooch' in sys.modules)"
-    output = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert output.stdout == "False\n"
+    assert in_a_process(code) == "False\n"
 
 
 @pytest.mark.skipif(not REAL_FOLDER, reason=f"{DATA_VARIABLE} names no folder with Multi30k")

@@ -2,10 +2,7 @@
 
 import contextlib
 import io
-import os
 import re
-import subprocess
-import sys
 import time
 import unicodedata
 from string import ascii_letters
@@ -14,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import sentencepiece
+from elsewhere import in_a_process
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -367,14 +365,8 @@ def test_another_process_cuts_the_same_way(vocabulary, tmp_path):
         "import sys; from minitransformer.data.text.vocabulary import Vocabulary; "
         "v = Vocabulary.load(sys.argv[1]); print(v.encode_all(sys.argv[2:], dropout=0.5, seed=1))"
     )
-    output = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "vocabulary.model", *TEXTS],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTHONUTF8": "1"},
-    )
-    assert output.stdout == f"{vocabulary.encode_all(TEXTS, dropout=0.5, seed=1)}\n"
+    said = in_a_process(code, tmp_path / "vocabulary.model", *TEXTS, PYTHONUTF8="1")
+    assert said == f"{vocabulary.encode_all(TEXTS, dropout=0.5, seed=1)}\n"
 
 
 def test_dropout_keeps_empty_texts_and_their_places(vocabulary):

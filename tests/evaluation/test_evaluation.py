@@ -1,10 +1,9 @@
 import json
 import math
-import subprocess
-import sys
 
 import pytest
 import sacrebleu
+from elsewhere import in_a_process
 
 from minitransformer.evaluation.scores import Scores, score, table
 
@@ -115,5 +114,6 @@ def test_a_table_of_scores_from_different_versions_names_both():
 
 
 def test_sacrebleu_is_imported_only_to_score():
-    code = "import sys, minitransformer.evaluation.scores; sys.exit('sacrebleu' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    in_a_process(
+        "import sys, minitransformer.evaluation.scores; sys.exit('sacrebleu' in sys.modules)"
+    )

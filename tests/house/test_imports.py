@@ -4,12 +4,11 @@ Seconds would tell more of the machine; ``benchmarks/import_time.py`` measures t
 """
 
 import ast
-import subprocess
-import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from elsewhere import in_a_process
 
 import minitransformer
 
@@ -60,9 +59,7 @@ def imported_by(program):
     """The names of all modules that a new process imports for ``program``, but not for NumPy."""
     whole = f"import sys, numpy\nbefore = set(sys.modules)\n{program}\n"
     whole += "print(*sorted(set(sys.modules) - before))"
-    command = [sys.executable, "-c", whole]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return set(done.stdout.splitlines()[-1].split())
+    return set(in_a_process(whole).splitlines()[-1].split())
 
 
 def rooms(modules):

@@ -1,10 +1,10 @@
 """The stand-in for CuPy refuses what a GPU refuses: one that accepts everything proves nothing."""
 
 import operator
-import threading
 
 import numpy as np
 import pytest
+from elsewhere import in_a_thread
 from strict_cupy import BINARY, COMPARISONS, IN_PLACE, UNARY, StrictArray, StrictCupy, strict
 
 HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -254,9 +254,5 @@ def test_an_array_is_computed_with_where_it_is_current(x):
 
 
 def test_a_new_thread_begins_with_the_first_device(x):
-    seen = []
     with strict.cuda.Device(1):
-        thread = threading.Thread(target=lambda: seen.append((x + 1).get()))
-        thread.start()
-        thread.join()
-    assert np.array_equal(seen[0], HOST + 1)
+        assert np.array_equal(in_a_thread(lambda: (x + 1).get()), HOST + 1)

@@ -3,12 +3,13 @@
 import ctypes
 import tempfile
 
+from cuda_shim.machine import call
+
 from cuda_on_host.runtime import getDevice
 
 MOST_THREADS = 1024
-Three = ctypes.c_uint * 3
 # PyDLL and PYFUNCTYPE keep Python's lock: two threads share what the shim keeps of a launch.
-_kernel = ctypes.PYFUNCTYPE(ctypes.c_char_p, Three, Three, ctypes.c_void_p)
+_kernel = ctypes.PYFUNCTYPE(ctypes.c_char_p)
 
 
 def ctxGetCurrent():
@@ -38,6 +39,6 @@ def funcGetAttribute(attribute, function):
 def launchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra):
     if shared:
         raise RuntimeError("shared memory of a size that the launch says is not imitated")
-    problem = _kernel(function)(Three(gx, gy, gz), Three(bx, by, bz), arguments)
-    if problem:
-        raise RuntimeError(problem.decode())
+    arguments = ctypes.c_void_p(arguments)
+    if problem := call(_kernel(function), (gx, gy, gz), (bx, by, bz), arguments):
+        raise RuntimeError(problem)

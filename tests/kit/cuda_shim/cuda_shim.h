@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -246,7 +247,29 @@ inline unsigned linear_index() {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
+// Calls a kernel with the arguments whose addresses CUDA is given.
+template <auto kernel>
+struct Call;
+
+template <typename... A, void (*kernel)(A...)>
+struct Call<kernel> {
+    template <size_t... i>
+    static void with(void **a, std::index_sequence<i...>) {
+        kernel(*static_cast<std::remove_const_t<A> *>(a[i])...);
+    }
+    static void it(void *a) { with(static_cast<void **>(a), std::index_sequence_for<A...>()); }
+};
+
 }  // namespace shim
+
+// What the host calls to launch a kernel; it returns what went wrong, or null.
+#define RUN(how, name)                                                                     \
+    extern "C" const char *run_##name(const unsigned *g, const unsigned *b, int backwards, \
+                                      void **arguments) {                                  \
+        auto call = shim::Call<name>::it;                                                  \
+        return shim::how({g[0], g[1], g[2]}, {b[0], b[1], b[2]}, backwards, call, arguments); \
+    }
+#define RUN_TOGETHER(name) RUN(run_grid, name)
 
 inline void __syncthreads() { shim::wait(shim::block_barrier); }
 

@@ -31,16 +31,6 @@ class KernelError(RuntimeError):
     """A kernel broke a rule of CUDA."""
 
 
-RUN = """
-static void call_{name}(void *arguments) {{
-    void **a = static_cast<void **>(arguments);
-    {name}({arguments});
-}}
-extern "C" const char *run_{name}(const unsigned *grid, const unsigned *block, int backwards,
-                                  void **a) {{
-    return shim::run_grid({{grid[0], grid[1]}}, {{block[0], block[1]}}, backwards, call_{name}, a);
-}}
-"""
 TABLE = """
 struct Named {{
     const char *name;
@@ -52,16 +42,22 @@ struct Named {{
 
 def glue(source):
     """C++ from the source of kernels: the shim, the source, and a way to call each by its name."""
-    types = kernels.parameter_types(source)
-    parts = ['#include "cuda_shim.h"\n', source, '\n#line 1 "glue"\n']
-    for name in types:
-        arguments = (
-            f"*reinterpret_cast<{kind.replace('*', ' *')} *>(a[{i}])"
-            for i, kind in enumerate(types[name])
-        )
-        parts.append(RUN.format(name=name, arguments=", ".join(arguments)))
-    entries = ", ".join(f'{{"{name}", run_{name}}}' for name in types)
-    return "".join([*parts, TABLE.format(entries=entries)])
+    names = kernels.parameter_types(source)
+    calls = "".join(f"RUN_TOGETHER({name})\n" for name in names)
+    entries = ", ".join(f'{{"{name}", run_{name}}}' for name in names)
+    table = TABLE.format(entries=entries)
+    return f'#include "cuda_shim.h"\n{source}\n#line 1 "glue"\n{calls}{table}'
+
+
+def call(function, grid, block, arguments, backwards=False):
+    """Launch a kernel through what ``RUN`` of cuda_shim.h made of it; what went wrong, or None.
+
+    The sizes are along x and y, and z if they have one; ``arguments`` points to the addresses.
+    """
+    function.restype = ctypes.c_char_p
+    sizes = [(ctypes.c_uint * 3)(*size, *[1] * (3 - len(size))) for size in (grid, block)]
+    problem = function(*sizes, backwards, arguments)
+    return problem and problem.decode()
 
 
 def build(folder, real, source=None, flags=("-shared", "-fPIC"), main=""):
@@ -116,16 +112,13 @@ class Machine:
         if self.log:
             write_launch(self.log, name, grid, block, values)
         function = getattr(self._libraries[kernels.REALS[real]], f"run_{name}")
-        function.restype = ctypes.c_char_p
         held = [
             x.copy().reshape(1) if isinstance(x, np.generic) else np.array([x.ctypes.data])
             for x in values
         ]
         pointers = (ctypes.c_void_p * len(held))(*(x.ctypes.data for x in held))
-        sizes = [(ctypes.c_uint * 2)(*size) for size in (grid, block)]
-        problem = function(*sizes, self.backwards, pointers)
-        if problem:
-            raise KernelError(f"{name}: {problem.decode()}")
+        if problem := call(function, grid, block, pointers, self.backwards):
+            raise KernelError(f"{name}: {problem}")
         if self.log:
             arrays = {x.ctypes.data: x for x in values if not isinstance(x, np.generic)}
             self.results += [x.tobytes() for x in arrays.values()]
@@ -139,7 +132,7 @@ class Machine:
 
 def write_launch(file, name, grid, block, values):
     """Append a launch to a file of launches; ``replay.cpp`` reads it."""
-    file.write(struct.pack("64s5I", name.encode(), *grid, *block, len(values)))
+    file.write(struct.pack("64s7I", name.encode(), *grid, 1, *block, 1, len(values)))
     addresses = [0 if isinstance(x, np.generic) else x.ctypes.data for x in values]
     for i, (x, address) in enumerate(zip(values, addresses, strict=True)):
         memory_of = addresses.index(address) if address else i  # an array may be given twice

@@ -5,7 +5,7 @@
 
 struct Header {
     char name[64];
-    unsigned grid[2], block[2], arguments;
+    unsigned grid[3], block[3], arguments;
 };
 
 struct Argument {

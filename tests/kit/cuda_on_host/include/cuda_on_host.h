@@ -1,11 +1,10 @@
-// What the kernels of CuPy ask of CUDA beyond cuda_shim.h, and how a launch reaches a kernel.
+// What the kernels of CuPy ask of CUDA beyond cuda_shim.h.
 
 #pragma once
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <utility>
 
 #include "cuda_shim.h"
 
@@ -45,27 +44,8 @@ inline const char *run_in_turn(dim3 grid, dim3 block, bool, void (*kernel)(void 
     return nullptr;
 }
 
-// Calls a kernel with the arguments whose addresses CUDA is given.
-template <auto kernel>
-struct Call;
-
-template <typename... A, void (*kernel)(A...)>
-struct Call<kernel> {
-    template <size_t... i>
-    static void with(void **a, std::index_sequence<i...>) {
-        kernel(*static_cast<std::remove_const_t<A> *>(a[i])...);
-    }
-    static void it(void *a) { with(static_cast<void **>(a), std::index_sequence_for<A...>()); }
-};
-
 }  // namespace shim
 
-#define RUN(how, name)                                                                          \
-    extern "C" const char *run_##name(const unsigned *g, const unsigned *b, void **arguments) { \
-        auto call = shim::Call<name>::it;                                                       \
-        return shim::how({g[0], g[1], g[2]}, {b[0], b[1], b[2]}, false, call, arguments);       \
-    }
-#define RUN_TOGETHER(name) RUN(run_grid, name)
 #define RUN_IN_TURN(name) RUN(run_in_turn, name)
 
 inline void __syncwarp() { shim::wait(shim::warp_barriers[shim::linear_index() / shim::WARP]); }
