@@ -52,55 +52,24 @@ def test_a_vocabulary_of_one_word_can_be_smoothed():
     np.testing.assert_allclose(cross_entropy_backward(1.0, cache), 0, atol=1e-16)
 
 
-def test_any_id_can_stand_for_padding():
-    targets = np.where(TARGETS == 0, 1, TARGETS)
-    assert cross_entropy(LOGITS, targets, pad_id=1)[0] == cross_entropy(LOGITS, TARGETS)[0]
+REFUSED = {
+    **{f"targets of shape {shape}": (ValueError,
+        f"targets of shape {shape} do not match logits of shape (2, 3, 7); expected (2, 3)",
+        dict(targets=np.ones(shape, int))) for shape in ((2,), (3, 2), (2, 3, V), (6,))},
+    **{f"a target {wrong}": (ValueError, f"from {said}, outside 0 <= id < 7",
+        dict(targets=np.where(TARGETS == 0, wrong, 0)))
+        for wrong, said in ((-1, "-1 to 0"), (-100, "-100 to 0"), (V, "0 to 7"))},
+    "targets that are no integers": (TypeError,
+        "token ids must be integers; their dtype is float64", dict(targets=TARGETS + 0.0)),
+    **{f"smoothing={e}": (ValueError, f"smoothing={e} must lie in 0 <= smoothing < 1",
+        dict(smoothing=e)) for e in (-0.1, 1.0, 1.5, math.nan)},
+    **{f"num_tokens={n}": (ValueError, f"num_tokens={n} must be > 0", dict(num_tokens=n))
+        for n in (0, -1, math.nan)},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_batch_of_padding_has_loss_0_and_gradient_0(dtype):
-    targets = np.zeros((2, 3), dtype=np.int64)
-    (loss, nll), cache = cross_entropy(LOGITS.astype(dtype), targets, SMOOTHING)
-    assert loss == 0
-    assert nll == 0
-    np.testing.assert_array_equal(cross_entropy_backward(1.0, cache), np.zeros((2, 3, V)))
-
-
-def test_num_tokens_replaces_the_count_of_this_batch():
-    (loss, nll), cache = cross_entropy(LOGITS, TARGETS, SMOOTHING)
-    (share, nll_share), share_cache = cross_entropy(LOGITS, TARGETS, SMOOTHING, num_tokens=16)
-    assert math.isclose(share, loss / 4, rel_tol=1e-14)
-    assert math.isclose(nll_share, nll / 4, rel_tol=1e-14)
-    np.testing.assert_allclose(
-        cross_entropy_backward(1.0, share_cache), cross_entropy_backward(1.0, cache) / 4, rtol=1e-14
-    )
-
-
-@pytest.mark.parametrize("shape", [(2,), (3, 2), (2, 3, V), (6,)])
-def test_targets_of_another_shape_are_refused(shape):
-    words = f"targets of shape {shape} do not match logits of shape (2, 3, 7); expected (2, 3)"
-    with pytest.raises(ValueError, match=re.escape(words)):
-        cross_entropy(LOGITS, np.ones(shape, dtype=np.int64))
-
-
-@pytest.mark.parametrize("wrong", [-1, -100, V])
-def test_targets_that_are_no_words_are_refused(wrong):
-    with pytest.raises(ValueError, match=f"{wrong}.*outside 0 <= id < 7"):
-        cross_entropy(LOGITS, np.where(TARGETS == 6, wrong, TARGETS))
-
-
-def test_targets_that_are_no_integers_are_refused():
-    with pytest.raises(TypeError, match="token ids must be integers; their dtype is float64"):
-        cross_entropy(LOGITS, TARGETS.astype(np.float64))
-
-
-@pytest.mark.parametrize("smoothing", [-0.1, 1.0, 1.5, float("nan")])
-def test_smoothing_out_of_range_is_refused(smoothing):
-    with pytest.raises(ValueError, match=f"smoothing={smoothing} must lie in 0 <= smoothing < 1"):
-        cross_entropy(LOGITS, TARGETS, smoothing)
-
-
-@pytest.mark.parametrize("num_tokens", [0, -1, float("nan")])
-def test_a_number_of_tokens_that_is_none_is_refused(num_tokens):
-    with pytest.raises(ValueError, match=r"num_tokens=.* must be > 0"):
-        cross_entropy(np.zeros((1, 2, 3)), np.array([[1, 2]]), num_tokens=num_tokens)
+@pytest.mark.parametrize("row", REFUSED)
+def test_what_makes_no_sense_is_refused(row):
+    error, words, options = REFUSED[row]
+    with pytest.raises(error, match=re.escape(words)):
+        cross_entropy(LOGITS, **dict(targets=TARGETS) | options)
