@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
+from pairs import run_pair
 from rounding import assert_but_for_rounding
 from strict_cupy import StrictArray, StrictCupy, strict
 
@@ -38,24 +39,10 @@ from minitransformer.optim.adam import Adam
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 
 
-def run_pair(device, forward, backward, inputs, dtype=np.float32):
-    """What a pair returns for ``inputs`` on ``device``: y, or the losses, and the gradients."""
-    y, cache = forward(*(on(device, x, dtype) for x in inputs))
-    if isinstance(y, tuple):
-        results, dy = list(y), 1.0
-    else:
-        dy = np.asarray(np.random.default_rng(7).standard_normal(y.shape))
-        results, dy = [y], on(device, dy, dtype)
-    gradients = backward(dy, cache)
-    results += gradients if isinstance(gradients, tuple) else [gradients]
-    return [x for x in results if x is not None]
-
-
-def compare(gpu, forward, backward, inputs, dtype=np.float32):
+def compare(gpu, forward, backward, inputs):
     """Run a pair as twins on the GPU, and as references on the CPU, and compare all they return."""
-    with accelerated():
-        there = run_pair(gpu.device, forward, backward, inputs, dtype)
-    here = run_pair(CPU, forward, backward, inputs, dtype)
+    there = run_pair(gpu.device, forward, backward, inputs)
+    here = run_pair(CPU, forward, backward, inputs, awake=False)
     for x, reference in zip(there, here, strict=True):
         assert_but_for_rounding(x, reference)
 
@@ -169,19 +156,14 @@ def test_heads_are_copied_once_for_all_six_products(shim, monkeypatch, normal):
 def test_the_loss_of_any_shape(gpu, rows, words, num_tokens, smoothing, normal):
     targets = np.random.default_rng(0).integers(0, words, (2, rows))  # 0 is padding
     settings = targets, smoothing, 0, num_tokens
-    compare(
-        gpu,
-        lambda z: cross_entropy(z, *settings),
-        cross_entropy_backward,
-        (10 * normal(2, rows, words),),
-    )
-    settings = targets, smoothing, 0.0, 0, num_tokens
-    compare(
-        gpu,
-        lambda x, w: projected_loss(x, w, *settings),
-        projected_loss_backward,
-        (normal(2, rows, 5), normal(words, 5)),
-    )
+    logits = 10 * normal(2, rows, words)
+    compare(gpu, lambda z: cross_entropy(z, *settings), cross_entropy_backward, (logits,))
+
+    def projected(x, w):
+        return projected_loss(x, w, targets, smoothing, 0.0, 0, num_tokens)
+
+    inputs = normal(2, rows, 5), normal(words, 5)
+    compare(gpu, projected, projected_loss_backward, inputs)
 
 
 @pytest.mark.parametrize("num_tokens", [None, 40.0])
@@ -284,10 +266,9 @@ def test_the_order_in_which_blocks_run_changes_no_bit(shim):
             results += run_pair(shim.device, forward, backward, inputs)
         return [to_host(x) for x in results]
 
-    with accelerated():
-        forwards = results()
-        shim.machine.backwards = True
-        backwards = results()
+    forwards = results()
+    shim.machine.backwards = True
+    backwards = results()
     for x, y in zip(forwards, backwards, strict=True):
         assert np.array_equal(x, y)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
+from pairs import results_of, run_pair
 from rounding import FEW, assert_but_for_rounding
 
 from minitransformer import Transformer, accelerated
@@ -151,14 +152,7 @@ def results(row, home, dtype, awake):
     """Outputs and gradients of a row."""
     y, cache = call(row, home, dtype, awake)
     assert isinstance(cache, TwinCache) == awake
-    if row[0] is projected_loss:
-        dy = 0.7
-    else:
-        device = home.device if awake else CPU
-        dy = on(device, np.random.default_rng(6).standard_normal(y.shape), dtype)
-    gradients = BACKWARD[row[0]](dy, cache)
-    y, gradients = (x if isinstance(x, tuple) else (x,) for x in (y, gradients))
-    return [*y, *gradients]
+    return results_of(home.device if awake else CPU, dtype, BACKWARD[row[0]], y, cache)
 
 
 def assert_same(twins, references, additions=FEW):
@@ -186,12 +180,7 @@ def test_a_twin_gives_the_results_and_the_gradients_of_the_reference(row, dtype,
 
 def results_of_a_case(case, device, dtype, awake):
     forward, backward, inputs, _ = case.build(np.random.default_rng(0))
-    with accelerated(awake):
-        y, cache = forward(*(on(device, x, dtype) for x in inputs))
-        dy = np.asarray(np.random.default_rng(7).standard_normal(y.shape))
-        gradients = backward(on(device, dy, dtype), cache)
-    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    return [y, *(dx for dx in gradients if dx is not None)]
+    return run_pair(device, forward, backward, inputs, dtype, awake)
 
 
 @both_types

@@ -1,0 +1,24 @@
+"""All that a pair returns, for what one place gives to be compared with what another one gives."""
+
+import numpy as np
+from on_device import on
+
+from minitransformer.core.twins import accelerated
+
+
+def results_of(device, dtype, backward, y, cache):
+    """Outputs and gradients: of an upstream gradient drawn in the shape of y, or of losses 0.7."""
+    if isinstance(y, tuple):
+        outputs, dy = y, 0.7
+    else:
+        outputs, dy = (y,), np.asarray(np.random.default_rng(7).standard_normal(y.shape))
+    gradients = backward(on(device, dy, dtype), cache)
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    return [x for x in (*outputs, *gradients) if x is not None]
+
+
+def run_pair(device, forward, backward, inputs, dtype=np.float32, awake=True):
+    """What a pair returns for copies of ``inputs`` on ``device``, with twins awake or not."""
+    with accelerated(awake):
+        y, cache = forward(*(on(device, x, dtype) for x in inputs))
+        return results_of(device, dtype, backward, y, cache)
