@@ -90,7 +90,7 @@ def test_the_whole_runs_on_the_stand_in_without_pytorch_or_multi30k(missing, tmp
         assert f"## {part['name']}: {part['title']}\n\n`{part['command']}`" in text
     assert f"ratio {result['tiny']['ratio']:.2f}, from" in text
     assert "stand-in, 8 GB, compute capability 9.0" in text
-    assert "for CUDA 13.1, CUDA 12.9, CuPy 14.0.0" in text
+    assert "for CUDA 13.1, CUDA 12.9, CuPy 14.2.0" in text
     for file in (folder / "gpu-report.json", folder / "gpu-report.md"):
         text = file.read_text(encoding="utf-8")
         for private in (folder, folder.parent, ROOT, Path.home(), sys.prefix):

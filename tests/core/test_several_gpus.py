@@ -11,12 +11,10 @@ from tiny_translator import captions, train_once
 
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
-from minitransformer.core.staging import uploaded
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training import session
-from minitransformer.training import trainer as trainer_module
 from minitransformer.training.job import Job
 from minitransformer.training.progress import Progress
 
@@ -53,7 +51,6 @@ def test_all_arrays_of_a_model_are_where_it_is(made):
 
 
 def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer_module, "staged", upload)
     threads, translate = [], Translator.translate
 
     def noted(self, *args, **options):
@@ -89,11 +86,6 @@ def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_o
 
     assert [shards("cores", device) for device in (CPU, SECOND, CPU)] == [3, 1, 3]
     assert [shards("gpu", device) for device in (SECOND, SECOND, CPU)] == [3, 3, 3]
-
-
-def upload(batches, device, check):
-    """In the place of ``staged``, whose streams the stand-in does not have."""
-    return (uploaded(batch, device) for batch in batches)
 
 
 @pytest.fixture

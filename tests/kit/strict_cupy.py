@@ -11,6 +11,7 @@ the same name and meaning. The one exception is ``__array_namespace__``, which C
 """
 
 import operator
+import sys
 import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -133,8 +134,7 @@ class StrictCupy:
 
     def __init__(self):
         self.add = SimpleNamespace(at=_add_at)
-        stream = SimpleNamespace(ptr=0)  # CuPy's default one
-        self.cuda = SimpleNamespace(Device=_Device, get_current_stream=lambda: stream)
+        self.cuda = SimpleNamespace(Device=_Device, Stream=_Stream, get_current_stream=_Stream)
         self.random = SimpleNamespace(default_rng=_Generator)
 
     def __getattr__(self, name):
@@ -209,6 +209,27 @@ class _Device:
 
     def synchronize(self):
         _wait()
+
+
+class _Stream:
+    """All that was asked of it is done already."""
+
+    ptr = 0  # as of CuPy's default one
+
+    def __init__(self, non_blocking=False):
+        pass
+
+    def record(self):
+        pass
+
+    def wait_event(self, event):
+        pass
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
 
 
 class _Generator:
@@ -294,3 +315,10 @@ for _name in FUNCTIONS:
     setattr(StrictCupy, _name, staticmethod(_wrapped(getattr(np, _name))))
 
 strict = StrictCupy()
+
+
+def as_cupy(**runtime):
+    """Let ``import cupy`` find it, with these functions of the runtime; it has no twins."""
+    strict.ndarray, strict.__version__ = StrictArray, "14.2.0"
+    strict.cuda.runtime = SimpleNamespace(CUDARuntimeError=RuntimeError, **runtime)
+    sys.modules["cupy"] = strict

@@ -224,7 +224,7 @@ def test_its_loss_is_that_of_its_logits_where_there_is_something_to_say(row):
         assert nll == pytest.approx(-chosen[batch.labels != 0].mean())
 
 
-def test_its_gradient_is_the_slope_of_its_loss(made):
+def test_its_gradient_is_the_slope_of_its_loss_and_is_added_to_what_was_there(made):
     """In a direction in which no parameter stands still."""
     model, batch = made
     direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
@@ -237,6 +237,8 @@ def test_its_gradient_is_the_slope_of_its_loss(made):
     _, gradient = losses_and_gradient(model, batch, smoothing=0.1)
     slope = (losses[0] - losses[1]) / (2 * step)
     assert gradient @ direction == pytest.approx(slope, rel=1e-6)
+    model.loss_backward(1.0, model.loss(batch, smoothing=0.1)[1])
+    np.testing.assert_allclose(model.flat.grad, 2 * gradient, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

@@ -1,3 +1,4 @@
+import kinds
 import numpy as np
 import pytest
 
@@ -47,11 +48,13 @@ def test_epsilon_of_the_config_reaches_every_norm():
 
 
 @both_norms
-def test_padding_before_the_text_is_as_unseen_as_behind_it(norm):
-    model = Transformer(one_layer_config(norm=norm, tying="none"))
-    source, target = SOURCE[:, ::-1], TARGET[:, ::-1]
+@pytest.mark.parametrize("kind", ["transformer", "restricted"])
+@pytest.mark.parametrize("pad_id", [0, 10])
+def test_padding_before_the_text_is_as_unseen_as_behind_it(pad_id, kind, norm):
+    model = kinds.Row(kind, dict(norm=norm, tying="none", pad_id=pad_id)).model()
+    source, target = (np.where(ids == 0, pad_id, ids)[:, ::-1] for ids in (SOURCE, TARGET))
     expected, _ = model.forward(source, target)
     for embedding in (model.source_embedding, model.target_embedding):
-        embedding.weight.data[0] += 1
+        embedding.weight.data[pad_id] += 1
     logits, _ = model.forward(source, target)
-    np.testing.assert_array_equal(logits[target != 0], expected[target != 0])
+    np.testing.assert_array_equal(logits[target != pad_id], expected[target != pad_id])

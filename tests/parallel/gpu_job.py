@@ -15,13 +15,11 @@ No step that is not logged may wait for the device.
 
 import socket
 import sys
-from types import SimpleNamespace
 
 import nccl_by_mpi
 from job import job
-from strict_cupy import StrictArray, strict
+from strict_cupy import as_cupy, strict
 
-from minitransformer.core.staging import uploaded
 from minitransformer.parallel.processes import all_processes
 from minitransformer.training import trainer
 
@@ -62,13 +60,9 @@ def install(gpus, rank):
             raise RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
         return len(addresses)
 
-    strict.cuda.runtime = SimpleNamespace(
-        getDeviceCount=count, deviceGetPCIBusId=addresses.__getitem__, CUDARuntimeError=RuntimeError
-    )
-    strict.ndarray, strict.__version__ = StrictArray, "14.2.0"
-    sys.modules |= {"cupy": strict, "cupy.cuda.nccl": nccl_by_mpi}
+    as_cupy(getDeviceCount=count, deviceGetPCIBusId=addresses.__getitem__)
+    sys.modules["cupy.cuda.nccl"] = nccl_by_mpi
     socket.gethostname = lambda: f"node{machine}"
-    trainer.staged = _staged
     take_step = trainer.Trainer.take_step
 
     def watched(self, *arguments):
@@ -78,11 +72,6 @@ def install(gpus, rank):
         assert logged or not record.waits, "the step waited for the device"
 
     trainer.Trainer.take_step = watched
-
-
-def _staged(batches, device, check):
-    """In the place of that with streams, which the stand-in does not have."""
-    return (uploaded(batch, device) for batch in batches)
 
 
 if __name__ == "__main__":

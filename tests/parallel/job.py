@@ -45,7 +45,7 @@ def job(threads, trouble, *arguments):
     if kind == "pids":
         _write_pids(Path(where), processes.rank)
     elif kind == "count":
-        _count_batches(Path(where))
+        LanguageModelling.validate = counting(Path(where))
     elif kind == "normed":
         from normed import KIND, PLACE  # which imports the gradient checker, as all others need not
 
@@ -72,7 +72,8 @@ def _write_pids(folder, rank):
     cli._main = watched
 
 
-def _count_batches(path):
+def counting(path):
+    """A ``validate`` of language models that adds a byte to the file for each of its batches."""
     validate = LanguageModelling.validate
 
     def counted(self, model):
@@ -88,7 +89,7 @@ def _count_batches(path):
         model.logits = logits
         return scores
 
-    LanguageModelling.validate = counted
+    return counted
 
 
 def _make(trouble):
