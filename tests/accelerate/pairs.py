@@ -5,6 +5,14 @@ from on_device import on
 
 from minitransformer.core.twins import accelerated
 
+D, F, V = 6, 7, 11
+P = 64 / 256  # of dropout: a multiple of 1/256
+
+
+def normal(*shapes):
+    rng = np.random.default_rng(5)
+    return tuple(rng.standard_normal(shape) for shape in shapes)
+
 
 def results_of(device, dtype, backward, y, cache):
     """Outputs and gradients: of an upstream gradient drawn in the shape of y, or of losses 0.7."""

@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from elsewhere import in_a_process
+from pairs import D, F, P, V, normal
 
 from minitransformer import accelerated
 from minitransformer.accelerate import cpu
@@ -20,15 +21,6 @@ from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.optim.adam import adam_update
-
-D, F, V = 6, 7, 11
-P = 64 / 256
-
-
-def normal(*shapes):
-    rng = np.random.default_rng(5)
-    return tuple(rng.standard_normal(shape) for shape in shapes)
-
 
 X, E = normal((3, 4, D), (V, D))
 ROW = normal((D,), (D,))

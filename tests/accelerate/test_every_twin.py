@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from on_device import on
-from pairs import results_of, run_pair
+from pairs import D, F, P, V, normal, results_of, run_pair
 from rounding import FEW, assert_but_for_rounding
 
 from minitransformer import Transformer, accelerated
@@ -34,8 +34,6 @@ from minitransformer.optim.adam import Adam, adam_update
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 
 LAYERS = [case for case in CASES if not case.name.startswith("model,")]
-D, F, V = 6, 7, 11
-P = 64 / 256
 RNG = object()  # stands for a generator of its home
 BACKWARD = {
     layer_norm: layer_norm_backward,
@@ -45,11 +43,6 @@ BACKWARD = {
     multi_head_attention: multi_head_attention_backward,
     projected_loss: projected_loss_backward,
 }
-
-
-def normal(*shapes):
-    rng = np.random.default_rng(5)
-    return tuple(rng.standard_normal(shape) for shape in shapes)
 
 
 def feed_forward_inputs(*shape):

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from elsewhere import in_a_thread
+from on_device import arrays_of
 from strict_cupy import StrictArray, strict
 from tiny_run import tiny_recipe
 from tiny_translator import captions, train_once
@@ -22,18 +23,6 @@ SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
 
-def arrays_of(value, kind=StrictArray):
-    """All arrays of a kind that an object holds, in attributes, lists and dicts."""
-    if isinstance(value, kind):
-        return [value]
-    if isinstance(value, dict):
-        return [x for item in value.values() for x in arrays_of(item, kind)]
-    if isinstance(value, list | tuple):
-        return [x for item in value for x in arrays_of(item, kind)]
-    ours = type(value).__module__.startswith("minitransformer")
-    return arrays_of(vars(value), kind) if ours else []
-
-
 @pytest.mark.parametrize(
     "made",
     [
@@ -45,7 +34,7 @@ def arrays_of(value, kind=StrictArray):
 )
 def test_all_arrays_of_a_model_are_where_it_is(made):
     model = made(small_config())
-    arrays = arrays_of(model)
+    arrays = arrays_of(model, StrictArray)
     assert len(arrays) > 2 * len(model.parameters())
     assert {x._device for x in arrays} == {1}
 
@@ -66,7 +55,7 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
     trainer = prepared()
     before = to_host(trainer.model.flat.data)
     trainer.train()
-    assert {x._device for x in arrays_of([trainer.model, trainer.optimizer])} == {1}
+    assert {x._device for x in arrays_of([trainer.model, trainer.optimizer], StrictArray)} == {1}
     assert (to_host(trainer.model.flat.data) != before).any()
     assert set(threads) == {1}
     assert trainer.workers.count == 1

@@ -112,6 +112,17 @@ PROMISES = {
 }
 
 
+class Recorder:
+    """A generator that keeps everything and notes what it is asked for."""
+
+    def __init__(self):
+        self.shapes = []
+
+    def random(self, shape, dtype):
+        self.shapes.append(shape)
+        return np.ones(shape, dtype=dtype)
+
+
 def config_of_kind(kind):
     return BagOfWordsConfig if kind == BAG else config_class(kind)
 

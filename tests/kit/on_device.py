@@ -1,4 +1,4 @@
-"""Copies of arrays on any device."""
+"""Arrays on any device: copies of them, and those that something holds."""
 
 import numpy as np
 
@@ -15,3 +15,15 @@ def on(device, x, dtype=np.float32):
     x = x.astype(dtype if x.dtype.kind == "f" else x.dtype, order="K")
     x.flags.writeable = False
     return device.asarray(x)
+
+
+def arrays_of(value, kind):
+    """All arrays of a kind in a value: in tuples, lists, dicts and objects of the package."""
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, dict):
+        return [x for item in value.values() for x in arrays_of(item, kind)]
+    if isinstance(value, list | tuple):
+        return [x for item in value for x in arrays_of(item, kind)]
+    ours = type(value).__module__.startswith("minitransformer")
+    return arrays_of(vars(value), kind) if ours and hasattr(value, "__dict__") else []

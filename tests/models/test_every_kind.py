@@ -13,6 +13,7 @@ import digits
 import kinds
 import numpy as np
 import pytest
+from on_device import arrays_of
 from rounding import assert_but_for_rounding
 from strict_cupy import strict
 from tiny_run import recipe_of_task, tiny_trainer
@@ -55,13 +56,6 @@ def losses_and_gradient(model, batch, **options):
     losses, cache = model.loss(batch, **options)
     model.loss_backward(1.0, cache)
     return np.array(losses), model.flat.grad.copy()
-
-
-def arrays_of(value):
-    """All arrays in a cache, however deep."""
-    if isinstance(value, tuple | list):
-        return [x for item in value for x in arrays_of(item)]
-    return [value] if isinstance(value, np.ndarray | np.generic) else []
 
 
 # Its configuration
@@ -268,22 +262,11 @@ def test_dropout_is_there_in_training_alone_and_scales_nothing_at_inference(row)
     assert (dropping.logits(*ids, rng=rng)[0] != expected).any()
 
 
-class Recorder:
-    """A generator that keeps everything and notes how often it is asked."""
-
-    def __init__(self):
-        self.asked = 0
-
-    def random(self, shape, dtype):
-        self.asked += 1
-        return np.ones(shape, dtype=dtype)
-
-
 @of_tokens
 def test_dropout_acts_as_often_as_the_kind_says(row):
-    model, rng = new_model(row.config(dropout=0.5)), Recorder()
+    model, rng = new_model(row.config(dropout=0.5)), kinds.Recorder()
     model.logits(*model.inputs(row.batch()), rng=rng)
-    assert rng.asked == kinds.PROMISES[row.kind].drops(model.config)
+    assert len(rng.shapes) == kinds.PROMISES[row.kind].drops(model.config)
 
 
 # Its numbers
@@ -306,7 +289,7 @@ def test_it_computes_in_its_own_type_throughout(row, dtype):
     model, batch = new_model(row.config(), device="cpu").to("cpu", dtype), row.batch()
     losses, cache = model.loss(batch, np.random.default_rng(0), smoothing=0.1)
     model.loss_backward(1.0, cache)
-    arrays = [*losses, model.flat.data, model.flat.grad, *arrays_of(cache)]
+    arrays = [*losses, model.flat.data, model.flat.grad, *arrays_of(cache, np.ndarray | np.generic)]
     assert {x.dtype for x in arrays if x.dtype.kind == "f"} == {np.dtype(dtype)}
     assert model.device is CPU
 

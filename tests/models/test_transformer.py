@@ -13,17 +13,6 @@ def one_layer_config(**fields):
     return TransformerConfig(V, V, **(sizes | dict(dropout=0.0, max_length=8) | fields))
 
 
-class Recorder:
-    """A generator that keeps everything and notes what it is asked for."""
-
-    def __init__(self):
-        self.shapes = []
-
-    def random(self, shape, dtype):
-        self.shapes.append(shape)
-        return np.ones(shape, dtype=dtype)
-
-
 @pytest.mark.parametrize(
     ("field", "shapes"),
     [
@@ -35,7 +24,7 @@ class Recorder:
 @both_norms
 def test_each_dropout_acts_where_the_config_says(norm, field, shapes):
     model = Transformer(one_layer_config(norm=norm, **{field: 0.1}))
-    recorder = Recorder()
+    recorder = kinds.Recorder()
     model.forward(SOURCE, TARGET, recorder)
     assert recorder.shapes == shapes
 
