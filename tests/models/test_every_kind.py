@@ -160,6 +160,23 @@ def with_padding(ids, pad_id):
     return np.where(ids == 0, pad_id, np.where(ids == pad_id, 1, ids))
 
 
+MASKED = [row for row in kinds.ROWS if row.kind not in ("convolution", "recurrent", kinds.BAG)]
+
+
+@pytest.mark.parametrize("row", MASKED, ids=str)
+@pytest.mark.parametrize("pad_id", [0, 3])
+def test_padding_before_the_text_is_as_unseen_as_behind_it(row, pad_id):
+    model = replace(row, chosen=row.chosen | dict(pad_id=pad_id)).model()
+    ids = [with_padding(x, pad_id)[:, ::-1] for x in model.inputs(row.batch())]
+    expected, _ = model.logits(*ids)
+    for path, weight in model.named_parameters():
+        if path.endswith("embedding.weight"):
+            weight.data[pad_id] += 1
+    logits, _ = model.logits(*ids)
+    found, before = (np.delete(x[ids[-1] != pad_id], pad_id, axis=-1) for x in (logits, expected))
+    np.testing.assert_array_equal(found, before)  # of all that is said but padding
+
+
 SIGHT = test_each_position_sees_the_tokens_that_it_may_see_and_no_other
 PADDING = test_padding_changes_neither_logits_nor_loss_nor_gradients
 

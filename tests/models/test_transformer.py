@@ -1,5 +1,4 @@
 import kinds
-import numpy as np
 import pytest
 
 from minitransformer import Transformer, TransformerConfig
@@ -34,16 +33,3 @@ def test_epsilon_of_the_config_reaches_every_norm():
     norms = [m for path, m in model.named_modules() if path.endswith("norm")]
     assert len(norms) == 7
     assert {norm.epsilon for norm in norms} == {0.25}
-
-
-@both_norms
-@pytest.mark.parametrize("kind", ["transformer", "restricted"])
-@pytest.mark.parametrize("pad_id", [0, 10])
-def test_padding_before_the_text_is_as_unseen_as_behind_it(pad_id, kind, norm):
-    model = kinds.Row(kind, dict(norm=norm, tying="none", pad_id=pad_id)).model()
-    source, target = (np.where(ids == 0, pad_id, ids)[:, ::-1] for ids in (SOURCE, TARGET))
-    expected, _ = model.forward(source, target)
-    for embedding in (model.source_embedding, model.target_embedding):
-        embedding.weight.data[pad_id] += 1
-    logits, _ = model.forward(source, target)
-    np.testing.assert_array_equal(logits[target != pad_id], expected[target != pad_id])
