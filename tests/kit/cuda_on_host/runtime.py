@@ -63,28 +63,19 @@ def pointerGetMemoryType(address):
     return 0  # of the host, and not pinned
 
 
-def memcpy(to, source, size, kind):
+def memcpy(to, source, size, kind, stream=None):
     ctypes.memmove(to, source, size)
 
 
-def memcpyAsync(to, source, size, kind, stream):
+def memcpyPeer(to, gpu, source, peer, size, stream=None):
     ctypes.memmove(to, source, size)
 
 
-def memcpyPeer(to, gpu, source, peer, size):
-    ctypes.memmove(to, source, size)
-
-
-def memcpyPeerAsync(to, gpu, source, peer, size, stream):
-    ctypes.memmove(to, source, size)
-
-
-def memset(address, value, size):
+def memset(address, value, size, stream=None):
     ctypes.memset(address, value, size)
 
 
-def memsetAsync(address, value, size, stream):
-    ctypes.memset(address, value, size)
+memcpyAsync, memcpyPeerAsync, memsetAsync = memcpy, memcpyPeer, memset
 
 
 def _number(*settings):
