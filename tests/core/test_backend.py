@@ -213,13 +213,16 @@ def test_arrays_come_back_as_numpys(device):
     assert total == 2.5
 
 
-def test_a_generator_repeats_with_its_seed(device):
-    def draw(seed):
-        return to_host(device.generator(seed).random((3, 4), dtype=np.float32))
+def test_a_generator_repeats_with_its_seed_and_no_draw_is_as_the_one_before(device):
+    def draws(seed):
+        rng = device.generator(seed)
+        return [to_host(rng.random((3, 4), dtype=np.float32)) for _ in range(2)]
 
-    assert draw(1).dtype == np.float32
-    assert np.array_equal(draw(1), draw(1))
-    assert not np.array_equal(draw(1), draw(2))
+    first, second = draws(1)
+    assert first.dtype == np.float32
+    assert np.array_equal([first, second], draws(1))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, draws(2)[0])
 
 
 def test_synchronize_waits_for_the_device(device):

@@ -137,16 +137,6 @@ def test_a_float32_training_step_makes_no_float64_on_the_way(norm):
     assert float_types(record.dtypes) == {np.dtype(np.float32)}
 
 
-def test_a_devices_own_generator_repeats_dropout_with_its_seed(device):
-    x = device.asarray(np.ones((20, 50), np.float32))
-    rng, same, other = (device.generator(seed) for seed in (5, 5, 6))
-    first, again, elsewhere = (to_host(dropout(x, 0.3, g)[0]) for g in (rng, same, other))
-    second = to_host(dropout(x, 0.3, rng)[0])
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, elsewhere)
-    assert not np.array_equal(first, second)
-
-
 def test_dropout_with_a_devices_own_generator_keeps_the_mean(device):
     p, size = 0.3, 100_000
     x = device.asarray(np.ones(size, np.float32))

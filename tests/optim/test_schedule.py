@@ -52,10 +52,6 @@ def test_the_warm_up_is_a_straight_line_to_the_peak(schedule):
     assert max(schedule(step, 0.003, 50) for step in range(1, 1000)) == 0.003
 
 
-def test_inverse_sqrt_halves_when_the_step_is_four_times_that_of_the_peak():
-    assert inverse_sqrt(200, 0.003, 50) == 0.0015
-
-
 def test_linear_falls_in_a_straight_line_to_zero_at_the_last_step():
     assert math.isclose(linear_decay(150, 1.0, 100, 200), 0.5)
     assert math.isclose(linear_decay(175, 1.0, 100, 200), 0.25)
