@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from on_device import on
 from parity_cases import PARITY, STORE, TRAININGS, VECTORS, differences, ours, stored_results
-from rounding import assert_but_for_rounding
+from rounding import FEW, assert_but_for_rounding, rounding
 from strict_cupy import strict
 
 import minitransformer.layers
@@ -31,6 +31,7 @@ EVERY = CASES + normed.CASES
 OF_PAIRS = [build.__code__ for build in (cases.pair(None, None, None), layers._relu)]
 LAYERS = [case for case in EVERY if not case.name.startswith("model,")]
 OF_MODULES = [case for case in EVERY if case.build.__code__ not in OF_PAIRS]
+OF_FLOAT32 = rounding(np.float32(1), FEW)  # relative to the largest entry
 every_case = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 in_torch = pytest.mark.parametrize("case", PARITY, ids=lambda case: case.name)
@@ -104,7 +105,7 @@ def nothing_is_dropped(monkeypatch):
     ("case", "dtype", "tolerance"),
     [
         *((case, "float64", 1e-6 if case in TRAININGS else 1e-10) for case in PARITY),
-        *((case, "float32", 1e-4) for case in PARITY if case in LAYERS),
+        *((case, "float32", OF_FLOAT32) for case in PARITY if case in LAYERS),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
