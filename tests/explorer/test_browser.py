@@ -502,17 +502,12 @@ def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
     assert page.all("#tour") == []
 
 
-def test_on_the_first_visit_the_title_can_be_seen(page):
-    page.open("#example=1")
-    page.click("#start-tour")
-    assert page.run("return document.querySelector('h1').getBoundingClientRect().top") > 0
-
-
 @pytest.mark.parametrize("width", [1400, PHONE])
-def test_no_stop_of_the_tour_lies_under_its_card(page, width):
+def test_of_the_tour_the_title_can_be_seen_and_no_stop_lies_under_its_card(page, width):
     page.be_wide(width)
     page.open("#example=1")
     page.click("#start-tour")
+    assert page.run("return document.querySelector('h1').getBoundingClientRect().top") > 0
     for _ in range(6):
         top, card = page.run(
             """return [".is-toured", "#tour"].map((selector) =>
