@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from jobs import MPIEXEC, environment, finished, interrupted, loaded, run, written
-from waiting import HANGS
+from jobs import MPIEXEC, finished, interrupted, loaded, run, written
 
 from minitransformer.core.backend import CPU, DeviceError
 from minitransformer.parallel.alone import ALONE
@@ -173,15 +171,3 @@ def test_where_nccl_fails_no_run_is_made(of_gpus, tmp_path, trouble, problem):
     _, said = run(2, *arguments, trouble=trouble, status=1, gpus="2")
     assert said.count(problem) == 1
     assert not (tmp_path / "run").exists()
-
-
-def test_processes_on_cpus_import_nothing_of_nccl(of_gpus, tmp_path):
-    program = (
-        "import sys\nfrom minitransformer.commands.cli import main\n"
-        f"status = main(['train', {str(of_gpus)!r}, '--device', 'cpu', '--epochs', '1', "
-        f"'--run-folder', {str(tmp_path / 'run')!r}])\n"
-        "assert status == 0\n"
-        "assert not {'cupy', 'minitransformer.parallel.nccl'} & set(sys.modules)\n"
-    )
-    command = [MPIEXEC, "-n", "2", sys.executable, "-c", program]
-    subprocess.run(command, env=environment(), check=True, timeout=HANGS)
