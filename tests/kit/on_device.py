@@ -26,4 +26,4 @@ def arrays_of(value, kind):
     if isinstance(value, list | tuple):
         return [x for item in value for x in arrays_of(item, kind)]
     ours = type(value).__module__.startswith("minitransformer")
-    return arrays_of(vars(value), kind) if ours and hasattr(value, "__dict__") else []
+    return arrays_of(vars(value), kind) if ours else []

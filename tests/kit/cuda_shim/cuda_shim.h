@@ -263,10 +263,10 @@ struct Call<kernel> {
 }  // namespace shim
 
 // What the host calls to launch a kernel; it returns what went wrong, or null.
-#define RUN(how, name)                                                                     \
-    extern "C" const char *run_##name(const unsigned *g, const unsigned *b, int backwards, \
-                                      void **arguments) {                                  \
-        auto call = shim::Call<name>::it;                                                  \
+#define RUN(how, name)                                                                        \
+    extern "C" const char *run_##name(const unsigned *g, const unsigned *b, int backwards,    \
+                                      void **arguments) {                                     \
+        auto call = shim::Call<name>::it;                                                     \
         return shim::how({g[0], g[1], g[2]}, {b[0], b[1], b[2]}, backwards, call, arguments); \
     }
 #define RUN_TOGETHER(name) RUN(run_grid, name)
