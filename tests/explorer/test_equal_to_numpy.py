@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from in_node import ask, decoded, runs, small_model, small_vocabulary
+from in_node import ask, decoded, runs, small_model
 from in_numpy import Watched
 
 from minitransformer.data.text.vocabulary import BOS, EOS
@@ -20,11 +20,6 @@ KINDS = {
     "post-norm, two matrices": dict(norm="post", tying="two-way", num_decoder_layers=1),
     "pre-norm, three matrices": dict(norm="pre", tying="none", num_heads=4, num_encoder_layers=1),
 }
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return small_vocabulary()
 
 
 NUMBERS = [12, pytest.param(100, marks=pytest.mark.slow)]  # of sentences

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from in_node import ask, corpus, decoded, model_in, node, small_model, small_vocabulary
+from in_node import ask, corpus, decoded, model_in, node, small_model
 
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
@@ -25,11 +25,6 @@ MODULES = sorted(FOLDER.rglob("*.js"))
 DECLARED = re.compile(
     r"^(?:export )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE
 )
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return small_vocabulary()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from in_node import ask, corpus, small_model, small_vocabulary
+from in_node import ask, corpus, small_model
 
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.explorer.page import explorer_page
@@ -26,11 +26,6 @@ ODD = [
     "日" * 10_000,
     "a\u0301\u0323" * 3000,
 ]
-
-
-@pytest.fixture(scope="module")
-def vocabulary():
-    return small_vocabulary()
 
 
 @pytest.fixture(scope="module")
