@@ -91,14 +91,11 @@ def test_a_warning_is_one_line_without_source_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "minitransformer: passed over\n"
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        *("train toy --from {}", "train toy --run-folder {}", "train toy --own {}", "train {}"),
-        *("train --resume {}", "train multi30k --data-dir {}", "train gpt --text {}"),
-        "evaluate {}",
-    ],
-)
+@pytest.mark.parametrize("asked", [
+    *("train toy --from {}", "train toy --run-folder {}", "train toy --own {}", "train {}"),
+    *("train --resume {}", "train multi30k --data-dir {}", "train gpt --text {}"),
+    "evaluate {}",
+])  # fmt: skip
 def test_processes_may_have_their_files_in_other_places(asked, monkeypatch):
     """They are asked whether they were given one, and no more: machines differ in the rest."""
     facts = []

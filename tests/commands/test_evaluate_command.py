@@ -95,14 +95,11 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
     assert scores["epoch-0099"] == 0
 
 
-@pytest.mark.parametrize(
-    ("corpus", "problem"),
-    [
-        ("files", "split='tests'; choose 'train' or 'validation'"),
-        ("toy", f"split='tests'; choose {listed(SIZES)}"),
-        ("multi30k", "split='tests'; choose 'train', 'validation', 'test_2016_"),
-    ],
-)
+@pytest.mark.parametrize(("corpus", "problem"), [
+    ("files", "split='tests'; choose 'train' or 'validation'"),
+    ("toy", f"split='tests'; choose {listed(SIZES)}"),
+    ("multi30k", "split='tests'; choose 'train', 'validation', 'test_2016_"),
+])  # fmt: skip
 def test_a_split_that_the_corpus_lacks_is_an_error(run_copy, corpus, problem, capsys, monkeypatch):
     monkeypatch.setattr(splits, "toy_corpus", lambda: dict.fromkeys(SIZES))  # takes seconds
     set_corpus(run_copy, corpus)

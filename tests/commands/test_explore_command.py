@@ -95,13 +95,10 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
-        ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
+    ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
+])  # fmt: skip
 def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):
     config = run_copy / "config.json"
     sections = json.loads(config.read_text(encoding="utf-8"))

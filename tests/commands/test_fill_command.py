@@ -83,16 +83,12 @@ def test_all_that_stands_around_a_gap_stays_as_it_was_written(filler):
     assert filled == f"{before}{filler.fill(text).gaps[0][0][0]}{after}"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        *((text, "write ___ for what is left out") for text in ("a dog runs", "a __ b", "<mask>")),
-        *((f"a ___ {word * 60}", "takes 14 at once; give a") for word in ("dog ", "dog", "☃ ")),
-        (f"{'a ' * 100_000}___", "pieces, and the model takes 14"),
-        ("a " * 14 + "___", "the text has 15 pieces"),
-    ],
-    ids=range(8),
-)
+@pytest.mark.parametrize(("text", "says"), [
+    *((text, "write ___ for what is left out") for text in ("a dog runs", "a __ b", "<mask>")),
+    *((f"a ___ {word * 60}", "takes 14 at once; give a") for word in ("dog ", "dog", "☃ ")),
+    (f"{'a ' * 100_000}___", "pieces, and the model takes 14"),
+    ("a " * 14 + "___", "the text has 15 pieces"),
+], ids=range(8))  # fmt: skip
 def test_a_text_without_a_gap_or_beyond_the_context_is_refused(text, says, run, capsys):
     assert says in problem(capsys, run, text)
 

@@ -258,17 +258,14 @@ def test_so_it_is_while_the_file_is_imported(hostile, line):
     assert (status, said["right"]) == (2, None)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "os.write(1, b'{}')",
-        "os.close(1)",
-        "sys.stdout.close()",
-        "subprocess.run([sys.executable, '-c', 'print([])'])",
-        "threading.Thread(target=threading.Event().wait).start()",
-        "atexit.register(os._exit, 1)",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "os.write(1, b'{}')",
+    "os.close(1)",
+    "sys.stdout.close()",
+    "subprocess.run([sys.executable, '-c', 'print([])'])",
+    "threading.Thread(target=threading.Event().wait).start()",
+    "atexit.register(os._exit, 1)",
+])  # fmt: skip
 def test_nothing_that_a_file_does_beside_spoils_the_json(hostile, line):
     lines = "import atexit, os, subprocess, sys, threading", line
     status, said = hostile("2 * dy", *lines, flags=())

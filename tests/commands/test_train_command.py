@@ -101,14 +101,11 @@ def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(help_of_tr
         assert re.search(words, shown)
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--epochs", "0", "epochs=0 must be > 0"),
-        ("--train-source", "/no.de", "/no.de: No such file or directory"),
-        ("--vocabulary-size", "9", "these texts need"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value", "problem"), [
+    ("--epochs", "0", "epochs=0 must be > 0"),
+    ("--train-source", "/no.de", "/no.de: No such file or directory"),
+    ("--vocabulary-size", "9", "these texts need"),
+])  # fmt: skip
 def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
     recipe, tmp_path, option, value, problem, capsys
 ):

@@ -34,18 +34,15 @@ def test_texts_may_stand_before_and_after_options(translate):
     assert out.splitlines() == list(ENGLISH[:3])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "texts"),
-    [
-        ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("--beam-size 1 RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("--beam-size 1 -- RUN -Hund --x --", ["-Hund", "--x", "--"]),
-        ("-- RUN -Hund --x --", ["-Hund", "--x", "--"]),
-        ("RUN Frau --beam-size 1 -- --alpha --", ["Frau", "--alpha", "--"]),
-        ("RUN Frau --beam-size 1 Kind --alpha 1 -- -1 Hund", ["Frau", "Kind", "-1", "Hund"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "texts"), [
+    ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("--beam-size 1 RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("--beam-size 1 -- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+    ("-- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+    ("RUN Frau --beam-size 1 -- --alpha --", ["Frau", "--alpha", "--"]),
+    ("RUN Frau --beam-size 1 Kind --alpha 1 -- -1 Hund", ["Frau", "Kind", "-1", "Hund"]),
+])  # fmt: skip
 def test_after_two_dashes_everything_is_text(run_folder, arguments, texts, monkeypatch):
     said = []
     translate = "minitransformer.commands.translate.answer"

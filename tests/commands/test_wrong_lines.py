@@ -91,21 +91,17 @@ def test_a_wrong_command_line_is_refused_and_changes_nothing(
         assert "MINITRANSFORMER_TRACEBACK" not in error
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(["train", *more] for more in (["--resume", ""], ["no recipe", "--from", ""], [""])),
-        *(["train", "no recipe", f"--{name}", ""] for name in ("run-folder", "own", "epochs")),
-        *(["train", "no recipe", f"--{name}="] for name in ("data-dir", "text", "kind", "device")),
-        *([command, "", "a"] for command in ("translate", "generate", "fill", "tag")),
-        *([command, ""] for command in ("info", "plot", "explore", "evaluate", "gradcheck")),
-        *(["evaluate", "run", f"--{name}", ""] for name in ("split", "json", "output", "own")),
-        *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences")),
-        *(["check", *more] for more in ([""], ["own", ""], ["own", "--file", ""])),
-        ["translate", "run", "--attention", "", "a"],
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("arguments", [
+    *(["train", *more] for more in (["--resume", ""], ["no recipe", "--from", ""], [""])),
+    *(["train", "no recipe", f"--{name}", ""] for name in ("run-folder", "own", "epochs")),
+    *(["train", "no recipe", f"--{name}="] for name in ("data-dir", "text", "kind", "device")),
+    *([command, "", "a"] for command in ("translate", "generate", "fill", "tag")),
+    *([command, ""] for command in ("info", "plot", "explore", "evaluate", "gradcheck")),
+    *(["evaluate", "run", f"--{name}", ""] for name in ("split", "json", "output", "own")),
+    *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences")),
+    *(["check", *more] for more in ([""], ["own", ""], ["own", "--file", ""])),
+    ["translate", "run", "--attention", "", "a"],
+], ids=" ".join)  # fmt: skip
 def test_an_empty_value_as_of_a_variable_that_is_not_set_is_refused(arguments, capsys):
     assert status_of(arguments) == 2
     assert ": '' is empty; give a value, or leave it out\n" in capsys.readouterr().err

@@ -173,14 +173,10 @@ def test_wherever_the_disk_is_full_the_earlier_checkpoint_stays_and_nothing_else
 
 
 @pytest.mark.parametrize("function", ["fsync", "replace"])
-@pytest.mark.parametrize(
-    ("failure", "told"),
-    [
-        (OSError(errno.ENOSPC, "No space left"), CheckpointError),
-        (KeyboardInterrupt(), KeyboardInterrupt),
-    ],
-    ids=["full disk", "Ctrl-C"],
-)
+@pytest.mark.parametrize(("failure", "told"), [
+    (OSError(errno.ENOSPC, "No space left"), CheckpointError),
+    (KeyboardInterrupt(), KeyboardInterrupt),
+], ids=["full disk", "Ctrl-C"])  # fmt: skip
 def test_a_failure_at_the_end_leaves_the_earlier_checkpoint_and_nothing_else(
     function, failure, told, saved, tmp_path, monkeypatch
 ):
@@ -634,26 +630,22 @@ def test_a_training_checkpoint_gives_its_parameters_alone():
 NAME = "parameters/encoder.layers.0.self_attention.w_query"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda arrays: arrays.pop(NAME), f"missing: {NAME}"),
-        (lambda arrays: arrays.update({"m/new": np.zeros(1)}), "unexpected: m/new"),
-        (
-            lambda arrays: arrays.update({NAME: arrays[NAME].reshape(-1)}),
-            rf"of another shape or type: {NAME} is float32 \(\d+,\), not float32 \(\d+, \d+\)",
-        ),
-        (
-            lambda arrays: arrays.update({NAME: arrays[NAME].astype(np.float64)}),
-            rf"of another shape or type: {NAME} is float64 .*, not float32",
-        ),
-        (
-            lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("m/")],
-            r"missing: m/source_embedding.weight, .* and \d+ more",
-        ),
-    ],
-    ids=["missing", "unexpected", "shape", "dtype", "moments missing"],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda arrays: arrays.pop(NAME), f"missing: {NAME}"),
+    (lambda arrays: arrays.update({"m/new": np.zeros(1)}), "unexpected: m/new"),
+    (
+        lambda arrays: arrays.update({NAME: arrays[NAME].reshape(-1)}),
+        rf"of another shape or type: {NAME} is float32 \(\d+,\), not float32 \(\d+, \d+\)",
+    ),
+    (
+        lambda arrays: arrays.update({NAME: arrays[NAME].astype(np.float64)}),
+        rf"of another shape or type: {NAME} is float64 .*, not float32",
+    ),
+    (
+        lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("m/")],
+        r"missing: m/source_embedding.weight, .* and \d+ more",
+    ),
+], ids=["missing", "unexpected", "shape", "dtype", "moments missing"])  # fmt: skip
 def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(change, message):
     model, other = small_model(), small_model(seed=1)
     m = np.zeros_like(model.flat.data)
@@ -707,15 +699,12 @@ def test_an_average_fits_its_model(tmp_path):
     np.testing.assert_array_equal(model.flat.data, mean.astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({}, "missing: parameters/w"),
-        ({"w": np.zeros((1, 3)), "b": np.zeros(2)}, "unexpected: parameters/b"),
-        ({"w": np.zeros((3, 1))}, r"parameters/w is float64 \(3, 1\), not float64 \(1, 3\)"),
-        ({"w": np.zeros((1, 3), np.float32)}, r"parameters/w is float32 .*, not float64"),
-    ],
-)
+@pytest.mark.parametrize(("arrays", "message"), [
+    ({}, "missing: parameters/w"),
+    ({"w": np.zeros((1, 3)), "b": np.zeros(2)}, "unexpected: parameters/b"),
+    ({"w": np.zeros((3, 1))}, r"parameters/w is float64 \(3, 1\), not float64 \(1, 3\)"),
+    ({"w": np.zeros((1, 3), np.float32)}, r"parameters/w is float32 .*, not float64"),
+])  # fmt: skip
 def test_checkpoints_of_different_models_are_not_averaged(arrays, message, tmp_path):
     for step, named in enumerate([{"w": np.zeros((1, 3))}, arrays]):
         named = {f"parameters/{name}": array for name, array in named.items()}

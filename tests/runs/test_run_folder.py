@@ -117,10 +117,9 @@ def test_a_log_that_has_lost_its_beginning_says_so_whoever_reads_it(logged, miss
     assert logged.log.path.read_bytes() == b"".join(lines[missing:])
 
 
-@pytest.mark.parametrize(
-    ("step", "epoch", "kept"),
-    [(0, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 4), (4, 1, 5), (4, 2, 6)],
-)
+@pytest.mark.parametrize(("step", "epoch", "kept"), [
+    (0, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 4), (4, 1, 5), (4, 2, 6),
+])  # fmt: skip
 def test_what_a_resumed_run_will_log_again_is_forgotten(logged, step, epoch, kept):
     """After step 2 with no epoch done, the run validates again; with one done, it does not."""
     logged.log.forget_after(step, epoch)
@@ -189,20 +188,17 @@ def put(path):
     path.write_bytes(b"the user's")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "notes.txt",
-        ".hidden",
-        "model.npz",
-        "metrics.jsonl",
-        "checkpoints/step-00000010.npz",
-        "epochs/epoch-0001.npz",
-        "epochs/mine/thesis.tex",
-        "vocabulary.model/folder",
-        "config.json.1.tmp/folder",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "notes.txt",
+    ".hidden",
+    "model.npz",
+    "metrics.jsonl",
+    "checkpoints/step-00000010.npz",
+    "epochs/epoch-0001.npz",
+    "epochs/mine/thesis.tex",
+    "vocabulary.model/folder",
+    "config.json.1.tmp/folder",
+])  # fmt: skip
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
     put(tmp_path / "run" / name)
     with pytest.raises(RunError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):

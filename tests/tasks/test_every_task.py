@@ -72,16 +72,13 @@ def test_the_loop_that_is_to_be_read_has_the_losses_and_the_model_of_the_trainer
         np.testing.assert_array_equal(array, expected[name])
 
 
-@pytest.mark.parametrize(
-    ("task", "changes"),
-    [
-        (LANGUAGE, dict(epochs=8)),
-        (MASKED, dict(epochs=12)),
-        (TAGGING, dict(epochs=20)),
-        (TAGGING, dict(epochs=20, content=WHOLE)),
-        (DIGITS, dict(epochs=8)),
-    ],
-)
+@pytest.mark.parametrize(("task", "changes"), [
+    (LANGUAGE, dict(epochs=8)),
+    (MASKED, dict(epochs=12)),
+    (TAGGING, dict(epochs=20)),
+    (TAGGING, dict(epochs=20, content=WHOLE)),
+    (DIGITS, dict(epochs=8)),
+])  # fmt: skip
 def test_a_training_learns_and_chooses_the_epoch_of_the_best_score(task, changes, tmp_path):
     trainer = trained(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
     score = trainer.task.score

@@ -126,14 +126,11 @@ def test_a_training_begins_with_another(tmp_path, capsys):
     assert RunFolder(tmp_path / "run").load_config()[0].hidden == 5
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(schedule="noam"), "takes the peak from d_model, which this model does not have"),
-        (dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
-        (dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    (dict(schedule="noam"), "takes the peak from d_model, which this model does not have"),
+    (dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
+    (dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out"),
+])  # fmt: skip
 def test_a_training_that_it_cannot_have_is_refused_before_there_is_a_folder(
     changes, message, tmp_path, capsys
 ):

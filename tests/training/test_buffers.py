@@ -95,18 +95,14 @@ def test_the_mean_of_epochs_has_the_mean_of_floats_and_the_last_of_others(recipe
     assert of_epochs[0][steps] < of_epochs[1][steps] == chosen[steps]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda arrays: arrays.pop(NAMES[0]), f"missing: {NAMES[0]}"),
-        (lambda arrays: arrays.update({"buffers/count": np.ones(1)}), "unexpected: buffers/count"),
-        (
-            lambda arrays: arrays.update({NAMES[2]: np.ones((), np.int32)}),
-            rf"{NAMES[2]} is int32 \(\), not int64 \(\)",
-        ),
-    ],
-    ids=["missing", "foreign", "of another type"],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda arrays: arrays.pop(NAMES[0]), f"missing: {NAMES[0]}"),
+    (lambda arrays: arrays.update({"buffers/count": np.ones(1)}), "unexpected: buffers/count"),
+    (
+        lambda arrays: arrays.update({NAMES[2]: np.ones((), np.int32)}),
+        rf"{NAMES[2]} is int32 \(\), not int64 \(\)",
+    ),
+], ids=["missing", "foreign", "of another type"])  # fmt: skip
 def test_a_resume_refuses_others_by_their_names(recipe, tmp_path, change, words):
     trainer = tiny_trainer(recipe, tmp_path)
     trainer.save()

@@ -115,14 +115,11 @@ def test_each_setting_has_a_name_of_its_own_a_description_and_bounds(choice, nam
                 Recipe().with_value(choice, name).with_value(f.name, value)
 
 
-@pytest.mark.parametrize(
-    ("choices", "name", "value", "words"),
-    [
-        ({}, "momentum", 0.9, "momentum does nothing with optimizer='adam'"),
-        (dict(optimizer="adamw"), "nesterov", True, "nesterov does nothing with optimizer='adamw'"),
-        ({}, "plateau_epochs", 5, "plateau_epochs does nothing with schedule='linear'"),
-    ],
-)
+@pytest.mark.parametrize(("choices", "name", "value", "words"), [
+    ({}, "momentum", 0.9, "momentum does nothing with optimizer='adam'"),
+    (dict(optimizer="adamw"), "nesterov", True, "nesterov does nothing with optimizer='adamw'"),
+    ({}, "plateau_epochs", 5, "plateau_epochs does nothing with schedule='linear'"),
+])  # fmt: skip
 def test_a_setting_of_another_is_refused_by_its_name(recipe, choices, name, value, words):
     with pytest.raises(RecipeError, match=f"{words}; leave it out, or choose "):
         with_values(recipe, **choices, **{name: value})
@@ -242,17 +239,13 @@ def interrupt_after(trainer, steps):
     return saved
 
 
-@pytest.mark.parametrize(
-    ("plateau", "words"),
-    [
-        (None, "it has no plateau"),
-        ({"drops": 1}, "it has no epoch"),
-        ({"drops": 10**9, "epoch": 1}, "no training of"),
-        ({"drops": 1, "epoch": 9}, "no training of"),
-        ({"drops": -1, "epoch": 0}, "its drops is -1, not a whole number"),
-    ],
-    ids=["missing", "half", "more drops than epochs", "of a later epoch", "below zero"],
-)
+@pytest.mark.parametrize(("plateau", "words"), [
+    (None, "it has no plateau"),
+    ({"drops": 1}, "it has no epoch"),
+    ({"drops": 10**9, "epoch": 1}, "no training of"),
+    ({"drops": 1, "epoch": 9}, "no training of"),
+    ({"drops": -1, "epoch": 0}, "its drops is -1, not a whole number"),
+], ids=["missing", "half", "more drops than epochs", "of a later epoch", "below zero"])  # fmt: skip
 def test_a_state_of_a_plateau_that_makes_no_sense_is_refused(recipe, tmp_path, plateau, words):
     recipe = with_values(recipe, **PLATEAU)
     trainer = tiny_trainer(recipe, tmp_path)

@@ -121,30 +121,24 @@ def test_a_file_is_read_like_a_recipe_of_the_package(file):
     assert type(recipe.training.peak_learning_rate) is float
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[training]\nepoch = 3", "there is no field epoch; did you mean epochs?"),
-        ("[training]\nzzz = 3", "there is no field zzz; the fields are corpus, .*seed"),
-        ("[data]\nepochs = 3", r"\[data\] has no field epochs; move it to \[training\]"),
-        ("[modle]\nd_ff = 3", r"'modle' is no section; the sections are \[data\], \[model\] and"),
-        ("epochs = 3", r"'epochs' is no section; the sections are"),
-        ("training = 3", r"'training' is no section; the sections are"),
-        ("[model]\npad_id = 3", "there is no field pad_id"),
-        ('[training]\nepochs = "ten"', "epochs='ten' must be a whole number"),
-        ("[training]\nepochs = 2.0", "epochs=2.0 must be a whole number"),
-        ("[training]\nepochs = true", "epochs=True must be a whole number"),
-        ("[model]\ndropout = true", "dropout=True must be a number"),
-        ("[model]\nnorm = 1", "norm=1 must be text"),
-        ("[training]\nepochs = 0", "epochs=0 must be > 0"),
-        (
-            '[data]\ncorpus = "wmt"',
-            "corpus='wmt'; choose 'toy', 'multi30k' or 'files'",
-        ),
-        ("[data]\nmax_tokens = 0", "max_tokens=0 must be > 0"),
-        ("[training\nepochs = 1", "at line 1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("[training]\nepoch = 3", "there is no field epoch; did you mean epochs?"),
+    ("[training]\nzzz = 3", "there is no field zzz; the fields are corpus, .*seed"),
+    ("[data]\nepochs = 3", r"\[data\] has no field epochs; move it to \[training\]"),
+    ("[modle]\nd_ff = 3", r"'modle' is no section; the sections are \[data\], \[model\] and"),
+    ("epochs = 3", r"'epochs' is no section; the sections are"),
+    ("training = 3", r"'training' is no section; the sections are"),
+    ("[model]\npad_id = 3", "there is no field pad_id"),
+    ('[training]\nepochs = "ten"', "epochs='ten' must be a whole number"),
+    ("[training]\nepochs = 2.0", "epochs=2.0 must be a whole number"),
+    ("[training]\nepochs = true", "epochs=True must be a whole number"),
+    ("[model]\ndropout = true", "dropout=True must be a number"),
+    ("[model]\nnorm = 1", "norm=1 must be text"),
+    ("[training]\nepochs = 0", "epochs=0 must be > 0"),
+    ('[data]\ncorpus = "wmt"', "corpus='wmt'; choose 'toy', 'multi30k' or 'files'"),
+    ("[data]\nmax_tokens = 0", "max_tokens=0 must be > 0"),
+    ("[training\nepochs = 1", "at line 1"),
+])  # fmt: skip
 def test_an_error_in_a_file_names_the_file_and_says_what_to_do(file, text, message):
     path = file(text)
     with pytest.raises(RecipeError, match=message) as caught:
@@ -188,15 +182,11 @@ NEVER_A_NUMBER = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *((name, value) for name in NUMBERS for value in NEVER_A_NUMBER),
-        *((name, value) for name in COUNTS for value in ("1.5", "inf", "1e400", "0x" + "f" * 5000)),
-        *((name, value) for name in RATES if name != "clip_norm" for value in ("inf", "1e400")),
-    ],
-    ids=lambda given: given[:20],
-)
+@pytest.mark.parametrize(("name", "value"), [
+    *((name, value) for name in NUMBERS for value in NEVER_A_NUMBER),
+    *((name, value) for name in COUNTS for value in ("1.5", "inf", "1e400", "0x" + "f" * 5000)),
+    *((name, value) for name in RATES if name != "clip_norm" for value in ("inf", "1e400")),
+], ids=lambda given: given[:20])  # fmt: skip
 def test_what_is_no_value_of_a_number_is_refused_by_its_name(file, name, value):
     path = file(f"[{settings()[name].section}]\n{name} = {value}\n")
     with pytest.raises(ValueError, match=rf"\b{name}\b") as refused:
@@ -260,36 +250,23 @@ def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
 # What each task has
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "value", "message"),
-    [
-        (
-            "gpt-toy",
-            "max_tokens",
-            9,
-            "has no max_tokens, which is for translation; leave it out: .data. may",
-        ),
-        (
-            "tagger",
-            "text",
-            "a.txt",
-            "text, which is for language modelling, masked language modelling;",
-        ),
-        (
-            "tagger",
-            "languages",
-            "en-de",
-            "languages, which is for .*may have corpus, vocab.*share",
-        ),
-        ("toy", "unit", "characters", "unit, which is for language modelling, masked"),
-        (
-            "bert-toy",
-            "labels",
-            "case",
-            "'masked-language-model' has no labels, which is for tagging;",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "field", "value", "message"), [
+    (
+        "gpt-toy",
+        "max_tokens",
+        9,
+        "has no max_tokens, which is for translation; leave it out: .data. may",
+    ),
+    (
+        "tagger",
+        "text",
+        "a.txt",
+        "text, which is for language modelling, masked language modelling;",
+    ),
+    ("tagger", "languages", "en-de", "languages, which is for .*may have corpus, vocab.*share"),
+    ("toy", "unit", "characters", "unit, which is for language modelling, masked"),
+    ("bert-toy", "labels", "case", "'masked-language-model' has no labels, which is for tagging;"),
+])  # fmt: skip
 def test_a_field_of_another_task_is_refused_with_the_tasks_that_have_it(
     file, name, field, value, message, capsys
 ):
@@ -304,16 +281,13 @@ def test_a_field_of_another_task_is_refused_with_the_tasks_that_have_it(
     assert f" has no {field}, which is for " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "field", "of"),
-    [
-        ("toy", "train_source", "'files'"),
-        ("toy", "data_dir", "'multi30k'"),
-        ("gpt-toy", "text", "'text'"),
-        ("gpt-toy", "validation_target", "'files'"),
-        ("tagger", "labelled", "'labelled'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "field", "of"), [
+    ("toy", "train_source", "'files'"),
+    ("toy", "data_dir", "'multi30k'"),
+    ("gpt-toy", "text", "'text'"),
+    ("gpt-toy", "validation_target", "'files'"),
+    ("tagger", "labelled", "'labelled'"),
+])  # fmt: skip
 def test_a_field_that_does_nothing_for_the_corpus_is_refused(name, field, of, tmp_path, capsys):
     said = f"{field}='there' is for corpus={of}, and here it is 'toy'; leave out {field}"
     recipe = Recipe.load(name).with_value(field, "there")

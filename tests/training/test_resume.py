@@ -139,13 +139,10 @@ def test_a_checkpoint_beyond_its_epoch_is_refused_and_nothing_has_changed(corpus
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "minitransformer.runs.parameters.average",
-        "minitransformer.runs.run_folder.RunFolder.save_model",
-    ],
-)
+@pytest.mark.parametrize("moment", [
+    "minitransformer.runs.parameters.average",
+    "minitransformer.runs.run_folder.RunFolder.save_model",
+])  # fmt: skip
 def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):
     """Before the mean of the last epochs is validated, and before the model is written."""
     trainer = tiny_trainer(corpus, tmp_path)

@@ -79,14 +79,11 @@ def test_files_have_no_other_languages_than_their_own(recipe):
 # What is refused before anything is written
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "error", "message"),
-    [
-        ("num_heads", 3, ValueError, "d_model=8 is not divisible by num_heads=3"),
-        ("vocabulary_size", 4000, VocabularyError, "no more than"),
-        ("max_tokens", 2, CorpusError, "no training pair is short enough; raise max_tokens"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "error", "message"), [
+    ("num_heads", 3, ValueError, "d_model=8 is not divisible by num_heads=3"),
+    ("vocabulary_size", 4000, VocabularyError, "no more than"),
+    ("max_tokens", 2, CorpusError, "no training pair is short enough; raise max_tokens"),
+])  # fmt: skip
 def test_a_recipe_that_cannot_be_trained_is_refused_and_no_run_is_made(
     recipe, tmp_path, name, value, error, message
 ):
@@ -95,11 +92,10 @@ def test_a_recipe_that_cannot_be_trained_is_refused_and_no_run_is_made(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [("", "no validation pairs"), ("bao " * 30 + "\n", "pair is short enough; raise max_tokens")],
-    ids=["nothing", "nothing left for the loss"],
-)
+@pytest.mark.parametrize(("content", "words"), [
+    ("", "no validation pairs"),
+    ("bao " * 30 + "\n", "pair is short enough; raise max_tokens"),
+], ids=["nothing", "nothing left for the loss"])  # fmt: skip
 def test_a_validation_split_of_nothing_is_refused(content, words, tmp_path):
     recipe = tiny_recipe(tmp_path / "corpus")
     for side in ("source", "target"):

@@ -4,19 +4,10 @@ import pytest
 from minitransformer.training.config import TrainingConfig
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "epochs",
-        "batch_tokens",
-        "accumulate",
-        "warmup_steps",
-        "log_every",
-        "save_every",
-        "average",
-        "peak_learning_rate",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every", "save_every", "average",
+    "peak_learning_rate",
+])  # fmt: skip
 def test_what_must_be_positive_is(name):
     for value in (0, -1):
         with pytest.raises(ValueError, match=f"{name}={value!r} must be > 0"):
@@ -52,19 +43,16 @@ def test_rates_and_weights_are_finite(name):
         TrainingConfig(**{name: float("nan")})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "kind"),
-    [
-        ("epochs", 2.5, "a whole number"),
-        ("seed", float("nan"), "a whole number"),
-        ("patience", True, "a whole number"),
-        ("batch_tokens", "9", "a whole number"),
-        ("clip_norm", "1", "a number"),
-        ("label_smoothing", False, "a number"),
-        ("accelerate", 1, "True or False"),
-        ("options", None, "a dict"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "kind"), [
+    ("epochs", 2.5, "a whole number"),
+    ("seed", float("nan"), "a whole number"),
+    ("patience", True, "a whole number"),
+    ("batch_tokens", "9", "a whole number"),
+    ("clip_norm", "1", "a number"),
+    ("label_smoothing", False, "a number"),
+    ("accelerate", 1, "True or False"),
+    ("options", None, "a dict"),
+])  # fmt: skip
 def test_a_value_of_another_type_is_refused(name, value, kind):
     with pytest.raises(ValueError, match=f"^{name}={value!r} must be {kind}$"):
         TrainingConfig(**{name: value})
