@@ -60,9 +60,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("error", "status", "says"), ERRORS, ids=lambda value: repr(value)[:30])
-def test_an_error_is_one_line_which_names_the_switch_where_nobody_foresaw_it(
-    error, status, says, monkeypatch, capsys
-):
+def test_an_error_is_one_line(error, status, says, monkeypatch, capsys):
+    """Which names the switch where nobody foresaw it."""
     failing(monkeypatch, error)
     assert main(["info"]) == status
     assert capsys.readouterr() == ("", says)

@@ -4,6 +4,7 @@ import re
 import webbrowser
 
 import pytest
+from run_files import edit_config
 
 from minitransformer.commands.cli import main
 from minitransformer.data.text.toy import toy_corpus
@@ -30,27 +31,20 @@ def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, ca
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
 
 
-def test_of_a_run_on_a_learner_s_functions_it_says_that_the_page_has_the_package_s(
-    run_copy, capsys
-):
+def test_of_a_run_on_own_functions_it_says_that_the_page_has_the_package_s(run_copy, capsys):
     (run_copy / "own.py").write_text("def relu(x):\n    return x, None\n")
     assert main(["explore", str(run_copy)]) == 0
     said = capsys.readouterr().err
     assert said.count("on functions of a learner's; the page computes with the package's") == 1
 
 
-def no_browser_found(address):
-    return False
+@pytest.mark.parametrize("browser", ["not found", "not starting"])
+def test_without_a_browser_the_page_is_written(browser, run_copy, monkeypatch, capsys):
+    def opening(address):
+        if browser == "not starting":
+            raise webbrowser.Error("could not locate runnable browser")
+        return False
 
-
-def no_browser_that_starts(address):
-    raise webbrowser.Error("could not locate runnable browser")
-
-
-@pytest.mark.parametrize("opening", [no_browser_found, no_browser_that_starts])
-def test_where_there_is_no_browser_the_page_is_written_and_it_says_so(
-    run_copy, monkeypatch, capsys, opening
-):
     monkeypatch.setattr(webbrowser, "open", opening)
     assert main(["explore", str(run_copy)]) == 0
     printed = capsys.readouterr()
@@ -87,10 +81,7 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     page = run_copy / "explorer.html"
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == []
-    config = run_copy / "config.json"
-    sections = json.loads(config.read_text(encoding="utf-8"))
-    sections["recipe"]["data"] = {"corpus": "toy"}
-    config.write_text(json.dumps(sections), encoding="utf-8")
+    edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
 
@@ -100,16 +91,7 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
 ])  # fmt: skip
 def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):
-    config = run_copy / "config.json"
-    sections = json.loads(config.read_text(encoding="utf-8"))
-    sections["model"] |= change
-    config.write_text(json.dumps(sections), encoding="utf-8")
+    edit_config(run_copy, lambda sections: sections["model"].update(change))
     assert main(["explore", str(run_copy)]) == 1
     assert message in capsys.readouterr().err
     assert not (run_copy / "explorer.html").exists()
-
-
-def test_a_model_of_another_kind_is_refused_with_what_to_train(runs, capsys):
-    assert main(["explore", str(runs["generate"])]) == 1
-    said = capsys.readouterr().err
-    assert "'transformer' alone; train one: minitransformer train toy" in said

@@ -29,11 +29,6 @@ def translate(run_folder, monkeypatch, capsys):
     return run
 
 
-def test_texts_may_stand_before_and_after_options(translate):
-    _, out, _ = translate(GERMAN[0], "--beam-size", 2, GERMAN[1], GERMAN[2])
-    assert out.splitlines() == list(ENGLISH[:3])
-
-
 @pytest.mark.parametrize(("arguments", "texts"), [
     ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
     ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
@@ -121,13 +116,6 @@ def test_a_line_of_megabytes_arrives_whole(run_folder, monkeypatch, capsys):
     assert main(["translate", str(run_folder)]) == 0
     assert time.process_time() - began < 5
     assert capsys.readouterr().out == f"{ENGLISH[0]}\n{ENGLISH[1]}\n"
-
-
-def test_unknown_characters_alone_are_answered_by_a_line(translate):
-    status, out, error = translate("猫犬鳥")
-    assert status == 0
-    assert "not in the model's vocabulary: '猫犬鳥'" in error
-    assert out.count("\n") == 1
 
 
 def test_the_n_best_come_with_their_text_and_score(translate):

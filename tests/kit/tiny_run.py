@@ -7,7 +7,6 @@ import io
 import json
 import random
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -73,20 +72,6 @@ def recipe_of(kind, usual=COMMON, **fields):
         if name in recipe.settings() or name in fields:
             recipe = recipe.with_value(name, value)
     return recipe
-
-
-def tiny_recipe_of(kind, path, content, **fields):
-    """A Recipe for a kind that does not translate, of what is then in the file at ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    return recipe_of(kind, COMMON | dict(num_layers=1), **dict(label_smoothing=0.0) | fields)
-
-
-def recipe_of_task(task, folder, **changes):
-    """A small Recipe of any task: ``recipe_for`` of the file in tests/tasks that tests it."""
-    if task == "translation":
-        return tiny_recipe(folder, **changes)
-    return import_module(f"test_{task.replace(' ', '_')}").recipe_for(folder, **changes)
 
 
 def resize_toy_corpus(monkeypatch, sizes):

@@ -14,7 +14,8 @@ import kinds
 import numpy as np
 import pytest
 from strict_cupy import strict
-from tiny_run import recipe_of_task, tiny_trainer
+from tiny_run import tiny_trainer
+from tiny_tasks import recipe_of_task
 
 from minitransformer import CPU, accelerated
 from minitransformer.cases.case import V

@@ -5,52 +5,18 @@ What is exchanged under a run is refused by who would be misled: ``test_every_ru
 
 import gzip
 import hashlib
-import json
 import re
 
 import pytest
-from tiny_run import record, tiny_trainer
+from run_files import edit_config, edit_states
+from tiny_run import record
 
 from minitransformer.commands.cli import main
 from minitransformer.inference.translator import Translator
-from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
-from minitransformer.runs.run_folder import RunFolder
+from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
 from minitransformer.tasks.text import TextTask
-from minitransformer.training.recipe import Recipe
 
 TRAIN = ["train", "--resume"]
-
-
-@pytest.fixture
-def run(copied):
-    """A copy of a run that is over, and of its corpus, to be harmed."""
-    return copied("finished")[0].path
-
-
-@pytest.fixture
-def unfinished(run):
-    (run / "model.npz").unlink()
-    return run
-
-
-def edit(run, *sections, **changes):
-    """Change fields of config.json."""
-    config = json.loads((run / "config.json").read_text())
-    section = config
-    for name in sections:
-        section = section[name]
-    section.update(changes)
-    (run / "config.json").write_text(json.dumps(config))
-
-
-def resume(run):
-    trainer = tiny_trainer(Recipe.of_run(RunFolder(run)), run)
-    trainer.train()
-    return trainer
-
-
-def translate(run):
-    return Translator.load(run, "cpu").translate(["bao gi ku", "du"], beam_size=1)
 
 
 # What may change
@@ -62,71 +28,57 @@ def test_a_run_may_move_be_packed_and_be_saved_more_often(original, unfinished, 
         with gzip.open(f"{path}.gz", "wb") as file:
             file.write(path.read_bytes().replace(b"\n", b"\r\n"))
         path.unlink()
-    text = (unfinished / "config.json").read_text()
-    (unfinished / "config.json").write_text(re.sub(r"\.(source|target)\b", r".\1.gz", text))
-    edit(unfinished, "recipe", "training", save_every=2)
-    for path in sorted((unfinished / "checkpoints").iterdir())[-1:]:
-        path.unlink()  # so that there is a step to make
-    resume(unfinished)
-    assert record(unfinished) == record(original)
+    text = unfinished.config.read_text()
+    unfinished.config.write_text(re.sub(r"\.(source|target)\b", r".\1.gz", text))
+    edit_config(unfinished.path, lambda config: config["recipe"]["training"].update(save_every=2))
+    max(unfinished.checkpoints.iterdir()).unlink()  # so that there is a step to make
+    assert main([*TRAIN, str(unfinished.path)]) == 0
+    assert record(unfinished.path) == record(original)
 
 
 # Folders of an older release
 
 
-def made_old(run):
-    """Take from all checkpoints what older releases did not write."""
-    for path in run.rglob("*.npz"):
-        arrays, state = load_checkpoint(path)
-        del state["bound"]
-        save_checkpoint(path, arrays, state)
+def without_a_note(state):
+    del state["bound"]
+
+
+def without_a_kind(state):
+    """As of a time when there was none but transformers."""
+    assert state["bound"]["model"].pop("kind") == "transformer"
+
+
+def without_a_learners_file(state):
+    assert state["bound"].pop("own") == ""
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_folder_of_an_older_release_is_used_with_one_warning(original, unfinished, capsys):
-    made_old(unfinished)
-    run = str(unfinished)
+@pytest.mark.parametrize(
+    ("written", "warned"), [(without_a_note, 1), (without_a_kind, 0), (without_a_learners_file, 0)]
+)
+def test_a_folder_of_an_older_release_is_used(written, warned, original, unfinished, capsys):
+    run = unfinished.path
+    edit_states(run.rglob("*.npz"), written)
+    if written is without_a_kind:
+        edit_config(
+            run, lambda config: [c["model"].pop("kind") for c in (config, config["recipe"])]
+        )
     for command in ["info", run], ["translate", run, "bao"], ["evaluate", run], [*TRAIN, run]:
-        assert main(command) == 0
+        assert main([*map(str, command)]) == 0
         errors = capsys.readouterr().err
-        assert errors.count(f"{run} is of an older release, which did not note") == 1, command
-    assert record(unfinished) == record(original)  # which notes it again
-
-
-def test_a_folder_that_names_no_kind_of_model_is_that_of_a_transformer(original, unfinished):
-    """As an older release has written it, which had no other."""
-    sections = json.loads((unfinished / "config.json").read_text())
-    for model in (sections["model"], sections["recipe"]["model"]):
-        assert model.pop("kind") == "transformer"
-    (unfinished / "config.json").write_text(json.dumps(sections))
-    for path in unfinished.rglob("*.npz"):
-        arrays, state = load_checkpoint(path)
-        assert state["bound"]["model"].pop("kind") == "transformer"
-        save_checkpoint(path, arrays, state)
-    resume(unfinished)
-    assert record(unfinished)[0] == record(original)[0]
-    assert translate(unfinished) == translate(original)
-
-
-def test_a_run_that_notes_no_file_of_a_learners_goes_on_without_one(original, unfinished):
-    """As an older release has written it, which knew of none."""
-    for path in unfinished.rglob("*.npz"):
-        arrays, state = load_checkpoint(path)
-        assert state["bound"].pop("own") == ""
-        save_checkpoint(path, arrays, state)
-    assert main([*TRAIN, str(unfinished)]) == 0
-    assert record(unfinished)[0] == record(original)[0]
+        assert errors.count(f"{run} is of an older release, which did not note") == warned, command
+    assert record(run) == record(original)  # which notes it again
 
 
 def test_a_model_larger_than_its_checkpoint_is_refused_before_it_is_built(run, monkeypatch):
-    made_old(run)
-    edit(run, "model", num_encoder_layers=1000)
+    edit_states(run.path.rglob("*.npz"), without_a_note)
+    edit_config(run.path, lambda config: config["model"].update(num_encoder_layers=1000))
     monkeypatch.setattr("minitransformer.runs.parameters.new_model", None)
     with (
         pytest.warns(UserWarning, match="older release"),
         pytest.raises(RunError, match="holds 1,728 parameters, and the configuration is of"),
     ):
-        translate(run)
+        Translator.load(run.path, "cpu")
 
 
 def test_every_checkpoint_notes_what_it_is_bound_to(original):

@@ -72,10 +72,6 @@ def save_steps(folder, steps):
     return {step: checkpoint_path(folder, step) for step in steps}
 
 
-def damage(path):
-    path.write_bytes(path.read_bytes()[:-1])
-
-
 def small_model(seed=0, **options):
     return Transformer(small_config(), seed=seed, **options)
 
@@ -85,13 +81,6 @@ def small_model(seed=0, **options):
 
 def test_arrays_and_state_come_back_to_the_last_bit(saved):
     assert fingerprint(*load_checkpoint(saved)) == fingerprint(ARRAYS, STATE)
-
-
-def test_a_generator_goes_on_where_it_was_saved(saved):
-    _, state = load_checkpoint(saved)
-    generator = np.random.default_rng()
-    generator.bit_generator.state = state["generator"]
-    assert generator.random() == np.random.default_rng(5).random()
 
 
 def test_loaded_arrays_can_be_written_to(saved):
@@ -127,18 +116,9 @@ def test_a_newer_save_replaces_the_file(saved, tmp_path):
     assert list(tmp_path.iterdir()) == [saved]
 
 
-@pytest.mark.parametrize(
-    "state",
-    [
-        {"a": (1, 2)},
-        {"a": {1: 2}},
-        {1: None},
-        {"a": np.int64(1)},
-        {"a": float("nan")},
-        {"a": float("inf")},
-    ],
-    ids=["tuple", "number as key", "number as outer key", "NumPy number", "NaN", "infinity"],
-)
+@pytest.mark.parametrize("state", [
+    {"a": (1, 2)}, {"a": {1: 2}}, {1: None}, {"a": np.int64(1)}, {"a": np.nan}, {"a": np.inf},
+], ids=str)  # fmt: skip
 def test_a_state_that_json_would_change_is_refused_before_the_disk_is_touched(state, tmp_path):
     with pytest.raises((TypeError, ValueError), match="JSON"):
         save_checkpoint(tmp_path / "a.npz", {}, state)
@@ -301,24 +281,13 @@ def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing(saved):
         assert_refused_or_whole(saved, flipped, original)
 
 
-def test_a_flipped_bit_in_the_numbers_or_the_state_is_refused(saved):
-    content = saved.read_bytes()
-    for part in (ARRAYS["parameters/layers.0.weight"].tobytes(), b"M\\u00e4nner"):
-        flipped = bytearray(content)
-        flipped[content.index(part)] ^= 1
-        saved.write_bytes(flipped)
-        with pytest.raises(CheckpointError, match="CRC"):
-            load_checkpoint(saved)
-
-
-def test_a_flipped_bit_far_into_a_large_array_is_refused(tmp_path):
-    array = np.random.default_rng(0).standard_normal(300_000)
-    save_checkpoint(tmp_path / "a.npz", {"w": array}, {})
-    with open(tmp_path / "a.npz", "r+b") as file:
-        file.seek(-array.nbytes // 2, os.SEEK_END)
-        byte = file.read(1)[0]
-        file.seek(-1, os.SEEK_CUR)
-        file.write(bytes([byte ^ 1]))
+@pytest.mark.parametrize("part", ["array", "end of a large array", "state"])
+def test_a_flipped_bit_in_the_numbers_or_the_state_is_refused(part, tmp_path):
+    array = np.random.default_rng(0).standard_normal(10 if part == "array" else 300_000)
+    save_checkpoint(tmp_path / "a.npz", {"w": array}, STATE)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[content.index(b"M\\u00e4nner" if part == "state" else array[-9:].tobytes())] ^= 1
+    (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(CheckpointError, match="CRC"):
         load_checkpoint(tmp_path / "a.npz")
 
@@ -630,38 +599,24 @@ def test_a_training_checkpoint_gives_its_parameters_alone():
 NAME = "parameters/encoder.layers.0.self_attention.w_query"
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda arrays: arrays.pop(NAME), f"missing: {NAME}"),
-    (lambda arrays: arrays.update({"m/new": np.zeros(1)}), "unexpected: m/new"),
-    (
-        lambda arrays: arrays.update({NAME: arrays[NAME].reshape(-1)}),
-        rf"of another shape or type: {NAME} is float32 \(\d+,\), not float32 \(\d+, \d+\)",
-    ),
-    (
-        lambda arrays: arrays.update({NAME: arrays[NAME].astype(np.float64)}),
-        rf"of another shape or type: {NAME} is float64 .*, not float32",
-    ),
-    (
-        lambda arrays: [arrays.pop(name) for name in list(arrays) if name.startswith("m/")],
-        r"missing: m/source_embedding.weight, .* and \d+ more",
-    ),
-], ids=["missing", "unexpected", "shape", "dtype", "moments missing"])  # fmt: skip
-def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(change, message):
+@pytest.mark.parametrize(("lost", "given", "says"), [
+    (NAME, {}, f"missing: {NAME}"),
+    ("m/", {}, r"missing: m/source_embedding.weight, .* and \d+ more"),
+    ("none", {"m/new": np.zeros(1)}, "unexpected: m/new"),
+    (NAME, {"parameters/new": np.zeros(1)}, f"missing: {NAME}; unexpected: parameters/new;"),
+    ("none", {NAME: np.zeros(64, np.float32)},
+     rf"of another shape or type: {NAME} is float32 \(64,\), not float32 \(\d+, \d+\)"),
+    ("none", {NAME: np.zeros((8, 8))}, f".*or type: {NAME} is float64 .*, not float32"),
+])  # fmt: skip
+def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(lost, given, says):
     model, other = small_model(), small_model(seed=1)
     m = np.zeros_like(model.flat.data)
     arrays = model_arrays(other, m=other.flat.data)
-    change(arrays)
+    arrays = {name: array for name, array in arrays.items() if not name.startswith(lost)} | given
     before = fingerprint(model_arrays(model, m=m), {})
-    with pytest.raises(CheckpointError, match=rf"of another model: {message}"):
+    with pytest.raises(CheckpointError, match=f"of another model: {says}"):
         load_model_arrays(model, arrays, m=m)
     assert fingerprint(model_arrays(model, m=m), {}) == before
-
-
-def test_the_error_lists_everything_that_differs():
-    arrays = model_arrays(small_model())
-    arrays["parameters/new"] = arrays.pop(NAME)
-    with pytest.raises(CheckpointError, match=f"missing: {NAME}; unexpected: parameters/new;"):
-        load_model_arrays(small_model(), arrays)
 
 
 # Averages
@@ -687,16 +642,6 @@ def test_averages_are_summed_in_float64(tmp_path):
         save_checkpoint(checkpoint_path(tmp_path, step), arrays, {})
     mean = average(checkpoints(tmp_path))["parameters/w"]
     assert mean == np.float32((1 + 7 * 2**-24) / 8) > np.float32(1 / 8)
-
-
-def test_an_average_fits_its_model(tmp_path):
-    models = [small_model(seed=seed) for seed in (0, 1)]
-    for seed, model in enumerate(models):
-        save_checkpoint(checkpoint_path(tmp_path, seed), model_arrays(model), {})
-    model = small_model(seed=2)
-    load_model_arrays(model, average(checkpoints(tmp_path)))
-    mean = (models[0].flat.data.astype(np.float64) + models[1].flat.data) / 2
-    np.testing.assert_array_equal(model.flat.data, mean.astype(np.float32))
 
 
 @pytest.mark.parametrize(("arrays", "message"), [
@@ -744,18 +689,34 @@ def test_a_folder_that_is_not_there_has_no_checkpoints(tmp_path):
     assert newest_checkpoint(tmp_path / "gone") is None
 
 
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
 def test_damaged_checkpoints_are_passed_over_with_a_warning_and_stay(tmp_path):
     paths = save_steps(tmp_path, [1, 2, 3, 4])
-    damage(paths[3])
-    damage(paths[4])
+    cut(paths[3])
+    cut(paths[4])
     with pytest.warns(UserWarning, match="passed over: ") as warned:
         assert newest_checkpoint(tmp_path) == paths[2]
     assert [str(paths[3]) in str(w.message) for w in warned] == [False, True]
     assert checkpoints(tmp_path) == list(paths.values())
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
+def test_what_is_no_regular_file_is_no_checkpoint(tmp_path):
+    paths = save_steps(tmp_path, [1])
+    pipe, endless = (checkpoint_path(tmp_path, step) for step in (2, 3))
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    assert checkpoints(tmp_path) == [paths[1]]
+    for path in (pipe, endless):
+        with pytest.raises(CheckpointError, match="is no checkpoint: this is no regular file"):
+            load_checkpoint(path)
+
+
 def test_with_damaged_checkpoints_only_there_is_none(tmp_path):
-    damage(save_steps(tmp_path, [1])[1])
+    cut(save_steps(tmp_path, [1])[1])
     with pytest.warns(UserWarning, match="passed over: "):
         assert newest_checkpoint(tmp_path) is None
 
@@ -777,8 +738,8 @@ def test_pruning_keeps_what_it_is_told_and_the_newest(tmp_path):
 
 def test_pruning_never_deletes_the_newest_whole_checkpoint(tmp_path):
     paths = save_steps(tmp_path, [1, 2, 3, 4])
-    damage(paths[3])
-    damage(paths[4])
+    cut(paths[3])
+    cut(paths[4])
     with pytest.warns(UserWarning, match="passed over: "):
         prune(tmp_path, keep=[paths[4]])
     assert checkpoints(tmp_path) == [paths[2], paths[4]]

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 from full_disk import full_disk
+from run_files import contents
 
 from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.trained import OF_TEXT
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
@@ -71,12 +71,11 @@ def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
 def test_a_write_that_fails_leaves_the_file_as_it_was_and_names_it(logged, name, write):
     logged.save_config(small_config(), {"old": 1})
     put(logged.attached["vocabulary"])
-    before = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
+    before = contents(logged.path)
     with full_disk(), pytest.raises(OSError, match="File too large") as raised:
         write(logged)
     assert raised.value.filename == str(logged.path / name)
-    after = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
-    assert after == before
+    assert contents(logged.path) == before
 
 
 def test_the_log_is_one_json_line_an_entry(logged):
@@ -124,20 +123,6 @@ def test_what_a_resumed_run_will_log_again_is_forgotten(logged, step, epoch, kep
     """After step 2 with no epoch done, the run validates again; with one done, it does not."""
     logged.log.forget_after(step, epoch)
     assert logged.log.entries() == LOG[:kept]
-
-
-def test_the_newest_two_checkpoints_are_kept(run):
-    model = Transformer(small_config())
-    for step in (1, 9, 10, 100):
-        save(run, model, step)
-    assert names(run.checkpoints) == ["step-00000010.npz", "step-00000100.npz"]
-    arrays, state = run.load_newest_checkpoint()
-    assert state == {"step": 100}
-    assert arrays.keys() == model_arrays(model).keys()
-
-
-def test_without_a_checkpoint_there_is_none_to_load(run):
-    assert run.load_newest_checkpoint() is None
 
 
 def test_parameters_of_epochs_are_kept_if_they_are_still_needed(run):
@@ -205,15 +190,6 @@ def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
         RunFolder(tmp_path / "run").require_free()
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path):
-    put(tmp_path / "file")
-    with pytest.raises(RunError, match="file is a file, and a run is a folder"):
-        RunFolder(tmp_path / "file").require_free()
-    (tmp_path / "link").symlink_to(tmp_path / "unplugged disk")
-    with pytest.raises(RunError, match="unplugged disk, where nothing is"):
-        RunFolder(tmp_path / "link").require_free()
-
-
 def test_a_new_run_begins_where_nothing_is(tmp_path):
     RunFolder(tmp_path).require_free()
     RunFolder(tmp_path / "not" / "yet").require_free()
@@ -244,21 +220,12 @@ def test_a_run_that_begins_meanwhile_is_no_strangers_folder(run, monkeypatch):
     ("name", "given", "option"),
     [("own.py", "own", "--own"), ("beginning.npz", "beginning", "--from")],
 )
-def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
-    run, name, given, option
-):
+def test_what_a_resumed_run_would_take_for_its_own_is_refused(run, name, given, option):
     put(run.path / name)
     run.require_free(**{given: "one of its own"})
     words = f"{name} is there already, and a run begun without {option} would take it for its own"
     with pytest.raises(RunError, match=words):
         run.require_free()
-
-
-def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
-    put(run.attached["vocabulary"])
-    with pytest.raises(RunError, match=r"vocabulary\.model is there already.*move it away"):
-        run.keep(vocabulary=Vocabulary.train(["ba bi bu"], 16))
-    assert run.attached["vocabulary"].read_bytes() == b"the user's"
 
 
 LIKE_OURS = {

@@ -1,4 +1,4 @@
-"""What every task promises; one that is new in the table has its recipe of its own tests.
+"""What every task promises; one that is new in the table wants a recipe in ``kit/tiny_tasks.py``.
 
 And trainings of every kind of model, with what it keeps beside its parameters.
 """
@@ -12,8 +12,8 @@ import kinds
 import normed
 import numpy as np
 import pytest
-from test_tagging import WHOLE
-from tiny_run import recipe_of_task, record, tiny_trainer, trained, trained_in_two
+from tiny_run import record, tiny_trainer, trained, trained_in_two
+from tiny_tasks import WHOLE, recipe_of_task
 
 from minitransformer import CPU
 from minitransformer.core import twins
@@ -120,10 +120,10 @@ REFUSED = [
     (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
     *((TAGGING, changes, words) for changes, words in (
         (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),
-        (dict(languages="en-de"),
-         "no languages, which is for translation, lang.*ing; leave"),
+        (dict(languages="en-de"), "no languages, which is for translation, lang.*ing; leave"),
         (dict(corpus="multi30k"), "corpus='multi30k'; choose 'toy' or 'labelled'"),
         (dict(corpus="toy"), "labelled=.* is for corpus='labelled'"),
+        (dict(labels="case"), "labels='case' is for corpus='toy', and here it is 'labelled'; leav"),
         (dict(unit="characters"), "unit, which is for language modelling, masked"),
         (dict(batch_tokens=19), "max_length=20 tokens, and a batch has batch_tokens"),
         *((dict(labelled_share=share), "labelled_share=.* must be (> 0|1 at most)")

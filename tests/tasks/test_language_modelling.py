@@ -2,7 +2,9 @@ import io
 
 import numpy as np
 import pytest
-from tiny_run import AlwaysSays, tiny_recipe_of
+from tiny_run import AlwaysSays
+from tiny_tasks import TEXT
+from tiny_tasks import language_modelling as recipe_for
 
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError
@@ -15,14 +17,6 @@ from minitransformer.tasks.language_modelling import (
     windows,
 )
 from minitransformer.training.progress import Progress
-
-TEXT = "".join(f"line {i} says {'abcdefgh'[i % 8]}\n" for i in range(40))
-
-
-def recipe_for(folder, content=TEXT, **changes):
-    path = folder / "text.txt"
-    fields = dict(corpus="text", text=str(path), unit="characters", max_length=12) | changes
-    return tiny_recipe_of("language-model", path, content, **fields)
 
 
 def task_of(recipe, examples=((TEXT,),)):

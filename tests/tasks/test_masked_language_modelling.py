@@ -2,8 +2,9 @@ import io
 
 import numpy as np
 import pytest
-from test_language_modelling import TEXT
-from tiny_run import AlwaysSays, tiny_recipe_of
+from tiny_run import AlwaysSays
+from tiny_tasks import TEXT
+from tiny_tasks import masked_language_modelling as recipe_for
 
 from minitransformer.cases.models import small_language_model_config
 from minitransformer.data.text.characters import CharacterVocabulary
@@ -26,12 +27,6 @@ from minitransformer.tasks.masked_language_modelling import MaskedLanguageModell
 from minitransformer.training.progress import Progress
 
 SPECIAL = [PAD, UNK, BOS, EOS, MASK]
-
-
-def recipe_for(folder, content=TEXT, **changes):
-    path = folder / "text.txt"
-    fields = dict(corpus="text", text=str(path), vocabulary_size=40, max_length=12) | changes
-    return tiny_recipe_of("masked-language-model", path, content, **fields)
 
 
 @pytest.fixture(scope="module")

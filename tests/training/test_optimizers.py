@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 import numpy as np
 import pytest
 from optimizers import OF_EACH
+from run_files import edit_states
 from tiny_run import (
     record,
     tiny_recipe,
@@ -22,7 +23,7 @@ from minitransformer.core.errors import InputError, listed
 from minitransformer.models.registry import KINDS
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training import loop
@@ -49,16 +50,13 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
 
 
-def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_on_with(
-    recipe, tmp_path
-):
+def test_a_checkpoint_that_counts_updates_of_adam_as_older_ones_is_gone_on_with(recipe, tmp_path):
     trained(recipe, tmp_path / "whole")
     cut = tiny_trainer(recipe, tmp_path / "cut")
     next(cut.steps())
     cut.save()
-    (*_, path) = checkpoints(cut.run.checkpoints)
-    arrays, state = load_checkpoint(path)
-    save_checkpoint(path, arrays, state | {"adam_t": state["step"]})
+    newest = checkpoints(cut.run.checkpoints)[-1:]
+    edit_states(newest, lambda state: state.update(adam_t=state["step"]))
     trained(recipe, tmp_path / "cut")
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
@@ -90,9 +88,7 @@ def test_the_command_line_has_its_settings(capsys, tmp_path):
     said = capsys.readouterr().out
     assert f"update of a gradient: {', '.join(OPTIMIZERS)}" in " ".join(said.split())
     of_signs = said.partition("[training] for signs:\n")[2].partition("\n\n")[0]
-    assert " ".join(of_signs.split()) == (
-        "--memory X the share of the mean that stays from step to step (default: 0.9)"
-    )
+    assert "--memory X the share of the mean that stays " in " ".join(of_signs.split())
     assert main(["train", "toy", "--memory", "0.5", "--optimizer", "signs", "--dry-run"]) == 0
     toml = tmp_path / "signs.toml"
     toml.write_text(capsys.readouterr().out)
@@ -127,14 +123,6 @@ def test_a_setting_of_another_is_refused_by_its_name(recipe, choices, name, valu
         TrainingConfig(**choices, options={name: value})
 
 
-def test_who_has_a_setting_is_said(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert main(["train", "toy", "--weight-decay", "0.1", "--run-folder", str(run)]) == 1
-    said = capsys.readouterr().err.partition("leave it out, or choose ")[2]
-    assert {"adamw", "sgd"} <= {*said.strip().split(" or ")} <= {*OPTIMIZERS} - {"adam"}
-    assert not run.exists()
-
-
 def test_settings_that_do_nothing_together_are_refused(recipe, tmp_path):
     recipe = with_values(recipe, optimizer="sgd", nesterov=True)
     with pytest.raises(InputError, match="nesterov=True does nothing without momentum"):
@@ -146,9 +134,9 @@ def test_another_optimizer_keeps_the_settings_that_it_has_too(recipe):
     changed = with_values(recipe, optimizer="sgd", weight_decay=0.2, momentum=0.9)
     assert changed.with_value("optimizer", "adamw").training.as_dict()["weight_decay"] == 0.2
     assert changed.with_value("optimizer", "adam") == recipe
-    assert with_values(recipe, optimizer="sgd", weight_decay=0.0).with_value(
-        "optimizer", "adamw"
-    ) == recipe.with_value("optimizer", "adamw")
+    without = with_values(recipe, optimizer="sgd", weight_decay=0.0)
+    adamw = dict(optimizer="adamw")
+    assert with_values(without, **adamw) == with_values(recipe, **adamw)
 
 
 @pytest.mark.parametrize("choices", [{}, dict(optimizer="sgd", momentum=0.9)])
@@ -250,10 +238,12 @@ def test_a_state_of_a_plateau_that_makes_no_sense_is_refused(recipe, tmp_path, p
     recipe = with_values(recipe, **PLATEAU)
     trainer = tiny_trainer(recipe, tmp_path)
     trainer.save()
-    (path,) = checkpoints(trainer.run.checkpoints)
-    arrays, state = load_checkpoint(path)
-    assert state.pop("plateau") == {"drops": 0, "epoch": 0}
-    save_checkpoint(path, arrays, state if plateau is None else state | {"plateau": plateau})
+
+    def change(state):
+        assert state.pop("plateau") == {"drops": 0, "epoch": 0}
+        state.update({} if plateau is None else {"plateau": plateau})
+
+    edit_states(checkpoints(trainer.run.checkpoints), change)
     with pytest.raises(CheckpointError, match=words):
         tiny_trainer(recipe, tmp_path)
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_tagging import SENTENCES, recipe_for
-from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
+from run_files import contents
+from tiny_run import record, tiny_recipe, trained
+from tiny_tasks import SENTENCES, masked_language_modelling
+from tiny_tasks import tagging as recipe_for
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
@@ -26,10 +28,8 @@ TEXT = "".join(f"the {animal} {verb}.\n" for animal, verb in SENTENCES)
 HEAD = "output_projection.weight"
 
 
-def masked_recipe(folder, **changes):
-    path = folder / "text.txt"
-    fields = dict(corpus="text", text=str(path), vocabulary_size=42) | changes
-    return tiny_recipe_of("masked-language-model", path, TEXT, **fields)
+def masked_recipe(folder):
+    return masked_language_modelling(folder, TEXT, vocabulary_size=42, max_length=20)
 
 
 @pytest.fixture(scope="module")
@@ -165,9 +165,7 @@ def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
     assert record(cut) == record(tuned)
 
 
-def test_a_run_that_was_killed_before_its_first_checkpoint_begins_with_it(
-    pretrained, tuned, tmp_path
-):
+def test_a_run_killed_before_its_first_checkpoint_begins_with_it(pretrained, tuned, tmp_path):
     killed = a_copy(tuned, tmp_path / "killed")
     for path in (killed / "model.npz", killed / "metrics.jsonl"):
         path.unlink()
@@ -205,7 +203,7 @@ def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrai
 
 
 def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_path, capsys):
-    before = {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
+    before = contents(pretrained)
     recipe_for(tmp_path)
     options = ["--corpus", "labelled", "--labelled", tmp_path / "labels.tsv"]
     options += ["--epochs", "1", "--batch-tokens", "120", "--run-folder", tmp_path / "run"]
@@ -217,18 +215,7 @@ def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_pat
     shown = capsys.readouterr().err
     assert f"begins with the parameters of {pretrained}, " in shown
     assert f"try it: minitransformer tag {tmp_path}" in shown
-    assert before == {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
-
-
-def test_what_is_resumed_does_not_begin_with_another_run(tuned, pretrained, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["train", "--resume", str(tuned), "--from", str(pretrained)])
-    assert "leave out --from" in capsys.readouterr().err
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
-    assert main(["train", "tagger", "--from", str(tmp_path / "none")]) == 1
-    assert "there is no such folder\n" in capsys.readouterr().err
+    assert contents(pretrained) == before
 
 
 def test_a_name_of_a_run_is_told_where_that_is(tuned, tmp_path, monkeypatch, capsys):

@@ -3,21 +3,19 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from itertools import islice
-from pathlib import Path
 
 import pytest
+from run_files import contents
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
-from waiting import HANGS
+from waiting import ended
 
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.checkpoint.folder import checkpoints
 
-KIT = Path(__file__).parents[1] / "kit"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 
@@ -43,21 +41,11 @@ def whole(corpus, tmp_path_factory):
 @needs_fork
 def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
     """Really killed, at least 40 times: while it starts, trains, validates, logs, saves, ends."""
-    result = subprocess.run(
-        [sys.executable, "-W", "error", KIT / "kill_often.py", tmp_path, "40"],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=HANGS,
-    )
-    assert result.returncode == 0, result.stderr
+    ended("kill_often.py", tmp_path, "40")
     runs = sorted(tmp_path.glob("killed-*"))
     assert runs
-    entries, model = record(tmp_path / "whole")
     for run in runs:
-        killed_entries, killed_model = record(run)
-        assert killed_entries == entries
-        assert killed_model == model
+        assert record(run) == record(tmp_path / "whole")
 
 
 @pytest.mark.slow
@@ -133,21 +121,19 @@ def test_a_checkpoint_beyond_its_epoch_is_refused_and_nothing_has_changed(corpus
         pass
     trainer.step, trainer.position = 1, 99  # its second step would be forgotten
     trainer.save()
-    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
+    before = contents(tmp_path)
     with pytest.raises(CheckpointError, match=r"is of batch 99 of an epoch of \d+; take the whole"):
         tiny_trainer(recipe, tmp_path)
-    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
+    assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("moment", [
-    "minitransformer.runs.parameters.average",
-    "minitransformer.runs.run_folder.RunFolder.save_model",
-])  # fmt: skip
+@pytest.mark.parametrize("moment", ["parameters.average", "run_folder.RunFolder.save_model"])
 def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):
     """Before the mean of the last epochs is validated, and before the model is written."""
     trainer = tiny_trainer(corpus, tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(moment, lambda *_, **__: signal.raise_signal(signal.SIGINT))
+        place = f"minitransformer.runs.{moment}"
+        patch.setattr(place, lambda *_, **__: signal.raise_signal(signal.SIGINT))
         with pytest.raises(Stopped):
             trainer.train()
     assert not trainer.run.model.exists()
@@ -180,10 +166,8 @@ def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):
     interrupt_at(trainer, 2, times=2)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
-    assert [path.name for path in checkpoints(trainer.run.checkpoints)] == [
-        "step-00000001.npz",
-        "step-00000002.npz",
-    ]
+    saved = [path.name for path in checkpoints(trainer.run.checkpoints)]
+    assert saved == ["step-00000001.npz", "step-00000002.npz"]
 
 
 def test_a_training_in_another_thread_runs_and_leaves_ctrl_c_alone(corpus, whole, tmp_path):

@@ -153,9 +153,7 @@ def test_a_run_of_another_model_is_refused_though_the_recipe_is_the_same(recipe,
 # What is prepared
 
 
-def test_the_vocabulary_is_learned_from_the_training_split_and_stays_that_of_the_run(
-    tmp_path,
-):
+def test_the_vocabulary_is_learned_from_the_training_split_and_stays_the_run_s(tmp_path):
     recipe = tiny_recipe(tmp_path / "corpus")
     target = Path(recipe.data.train_target)
     target.write_text(target.read_text().upper())
@@ -245,9 +243,7 @@ def test_a_run_keeps_the_shards_it_began_with_on_a_machine_with_more_cores(tmp_p
     assert record(tmp_path / "moved") == record(tmp_path / "whole")
 
 
-def test_a_validation_scores_the_translations_of_the_validation_sources(
-    recipe, tmp_path, monkeypatch
-):
+def test_a_validation_scores_translations_of_its_sources(recipe, tmp_path, monkeypatch):
     sources, references = zip(*pairs_of(recipe, "validation"), strict=True)
     asked = []
 

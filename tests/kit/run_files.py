@@ -1,0 +1,26 @@
+"""What is in the files of a run, and changes to them as somebody else may make them."""
+
+import json
+
+from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoint
+
+
+def contents(folder):
+    """Every file below ``folder`` and what is in it."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def edit_config(folder, change):
+    """Let ``change`` do something to the sections of config.json."""
+    path = folder / "config.json"
+    sections = json.loads(path.read_text(encoding="utf-8"))
+    change(sections)
+    path.write_text(json.dumps(sections), encoding="utf-8")
+
+
+def edit_states(paths, change):
+    """Let ``change`` do something to the state of each checkpoint, whose arrays stay."""
+    for path in paths:
+        arrays, state = load_checkpoint(path)
+        change(state)
+        save_checkpoint(path, arrays, state)
