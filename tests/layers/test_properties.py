@@ -88,6 +88,17 @@ def test_tokens_after_t_do_not_change_outputs_up_to_t(norm, batch, t, seed):
     np.testing.assert_array_equal(logits[:, : t + 1], expected[:, : t + 1])
 
 
+@both_norms
+def test_outputs_up_to_t_give_no_gradient_to_the_tokens_after_t(norm):
+    model, target, t = build(norm, tying="none"), np.array([[1, 2, 3, 4, 5]]), 2
+    logits, cache = model.forward(SOURCE[:1], target)
+    dlogits = np.random.default_rng(3).standard_normal(logits.shape)
+    dlogits[:, t + 1 :] = 0
+    model.backward(dlogits, cache)
+    of_tokens = model.target_embedding.weight.grad[target[0]]  # (T, D)
+    np.testing.assert_array_equal(of_tokens.any(axis=1), [True] * 3 + [False] * 2)
+
+
 # Padding
 
 
