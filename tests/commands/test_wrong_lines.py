@@ -4,8 +4,7 @@ import re
 import shlex
 
 import pytest
-
-from minitransformer.commands.cli import main
+from tiny_translator import status_of
 
 SEARCH = "translate RUN Hund"
 NEVER = "translate none Hallo"
@@ -107,10 +106,3 @@ def test_a_wrong_line_changes_nothing(line, status, says, runs, tmp_path, monkey
 def test_an_empty_value_as_of_a_variable_that_is_not_set_is_refused(arguments, capsys):
     assert status_of(arguments) == 2
     assert ": '' is empty; give a value, or leave it out\n" in capsys.readouterr().err
-
-
-def status_of(arguments):
-    try:
-        return main(arguments)
-    except SystemExit as ended:
-        return ended.code

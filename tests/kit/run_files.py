@@ -6,8 +6,9 @@ from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoin
 
 
 def contents(folder):
-    """Every file below ``folder`` and what is in it."""
-    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    """Every file below ``folder``, by its path there, and what is in it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {file.relative_to(folder): file.read_bytes() for file in files}
 
 
 def edit_config(folder, change):

@@ -50,7 +50,10 @@ OF_TRANSLATORS = dict(
 
 
 def tiny_recipe(folder, **changes):
-    """A Recipe for the corpus, which is written to ``folder``."""
+    """A Recipe for the corpus, which is written to ``folder``.
+
+    ``train`` and ``validation`` are texts for both sides in place of ours; the others are fields.
+    """
     rng = random.Random(0)
     words = [a + b for a in "bdgk" for b in ("ao", "i", "u")]
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,9 +62,11 @@ def tiny_recipe(folder, **changes):
         sentences = [rng.choices(words, k=rng.randint(2, 4)) for _ in range(size)]
         for side, step in (("source", 1), ("target", -1)):
             path = folder / f"{split}.{side}"
-            path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
+            text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
+            path.write_text(changes.get(split, text))
             if changes.get("corpus", "files") == "files":
                 fields[f"{split}_{side}"] = str(path)
+    changes = {name: value for name, value in changes.items() if name not in SIZES}
     return recipe_of(changes.pop("kind", "transformer"), fields, **changes)
 
 

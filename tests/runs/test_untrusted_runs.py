@@ -4,19 +4,13 @@ import os
 
 import pytest
 from run_files import contents
-from tiny_run import record, tiny_recipe, tiny_trainer
+from tiny_run import record, tiny_recipe, tiny_trainer, with_scores
 
 from minitransformer.commands.cli import main
 from minitransformer.core.regular_file import IrregularFileError, open_regular, read_regular
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
 from minitransformer.training.recipe import Recipe
-
-
-def resume(run):
-    trainer = tiny_trainer(Recipe.of_run(run), run.path)
-    trainer.train()
-
 
 # Regular files
 
@@ -30,14 +24,11 @@ def test_a_regular_file_is_read_and_a_link_to_one(tmp_path):
             assert file.read() == b"abc"
 
 
-def test_more_than_such_a_file_may_have_is_not_read(tmp_path):
+def test_neither_more_than_such_a_file_may_have_nor_a_folder_is_read(tmp_path):
     with open(tmp_path / "file", "wb") as file:
         file.truncate(10**12)  # which takes no room on the disk
     with pytest.raises(IrregularFileError, match="has 99 bytes at most, and this one more"):
         read_regular(tmp_path / "file", 99)
-
-
-def test_a_folder_is_no_regular_file(tmp_path):
     with pytest.raises(IrregularFileError, match="this is no regular file"):
         open_regular(tmp_path)
 
@@ -62,22 +53,18 @@ def test_a_piece_that_is_no_text_makes_a_vocabulary_none(run):
 # Never from zero in silence
 
 
-def named_contents(folder):
-    return {path.relative_to(folder): content for path, content in contents(folder).items()}
-
-
 @pytest.mark.filterwarnings("ignore:passed over")
 def test_starting_over_sets_aside_what_was_trained_and_ends_as_it_did(unfinished, original, capsys):
     for path in unfinished.checkpoints.iterdir():
         os.truncate(path, 1000)
-    trained_once = named_contents(unfinished.path)
+    trained_once = contents(unfinished.path)
     (unfinished.path / "notes.txt").write_text("mine")
     for number in (1, 2):
         assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
         aside = unfinished.path / f"before-{number}"
         assert f"what was trained is now in {aside}" in capsys.readouterr().err
         assert record(unfinished.path) == record(original)
-    assert trained_once == named_contents(unfinished.path / "before-1")
+    assert trained_once == contents(unfinished.path / "before-1")
     assert record(unfinished.path / "before-2") == record(original)  # a whole run folder
     assert (unfinished.path / "notes.txt").read_text() == "mine"
 
@@ -86,7 +73,7 @@ def test_starting_over_takes_the_text_as_it_is_now(unfinished, tmp_path):
     for path in (tmp_path / "corpus").glob("train.*"):
         path.write_text(path.read_text().replace("b", "d"))
     with pytest.raises(RunError, match="the training data have changed"):
-        resume(unfinished)
+        tiny_trainer(Recipe.of_run(unfinished), unfinished.path)
     assert main(["train", "--resume", str(unfinished.path), "--start-over"]) == 0
     assert main(["train", "--resume", str(unfinished.path)]) == 0  # and it is over
 
@@ -94,10 +81,7 @@ def test_starting_over_takes_the_text_as_it_is_now(unfinished, tmp_path):
 def test_epochs_needed_by_either_checkpoint_are_there(tmp_path):
     """Who has lost the newest checkpoint goes back to the one before, and needs its best epoch."""
     recipe = tiny_recipe(tmp_path / "corpus", epochs=6, average=1, save_every=1000)
-    trainer = tiny_trainer(recipe, tmp_path / "run")
-    bleus = iter([5.0, 1.0, 9.0, 2.0, 3.0, 4.0])
-    trainer.task.validate = lambda model: {"nll": 1.0, "bleu": next(bleus)}
-    trainer.progress.validated = lambda *_: None
+    trainer = with_scores(tiny_trainer(recipe, tmp_path / "run"), 5.0, 1.0, 9.0, 2.0, 3.0, 4.0)
     save = trainer.run.save_checkpoint
     missing = []
 

@@ -17,9 +17,11 @@ from tiny_tasks import WHOLE, recipe_of_task
 
 from minitransformer import CPU
 from minitransformer.core import twins
+from minitransformer.core.errors import InputError
 from minitransformer.core.libraries import imported
 from minitransformer.core.workers import Workers
 from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import VocabularyError
 from minitransformer.models.registry import KINDS, config_class
 from minitransformer.parallel import alone
 from minitransformer.runs.checkpoint.arrays import model_arrays
@@ -106,7 +108,7 @@ def test_a_model_that_gives_all_answers_alike_has_the_loss_of_guessing(task, tmp
     assert guessing < trainer.task.hopeless(trainer.model) < 10 * guessing
 
 
-REFUSED = [
+OF_A_RECIPE = [
     *((task, changes, words) for task in (LANGUAGE, MASKED) for changes, words in (
         (dict(text=""), "corpus='text' needs text: --text FILE"),
         (dict(corpus="toy"), "text.txt' is for corpus='text', and here it is 'toy'"),
@@ -133,28 +135,30 @@ REFUSED = [
     *(("translation", {f"validation_{side}": ""}, f"corpus='files' needs validation_{side}: --val")
       for side in ("source", "target")),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("task", "changes", "words"), REFUSED, ids=str)
-def test_a_recipe_that_makes_no_sense_is_refused_and_no_run_is_made(task, changes, words, tmp_path):
-    with pytest.raises(RecipeError, match=words):
-        tiny_trainer(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-TOO_LITTLE = [
-    *((task, content, f"too little text: none to {purpose}")
+OF_A_CORPUS = [
+    *((task, dict(content=content), f"too little text: none to {purpose}")
       for task in (LANGUAGE, MASKED)
       for content, purpose in (
           ("", "train on"), ("\n" * 30, "train on"), ("a line\n", "validate with"))),
-    *((TAGGING, content, "has [01] sentences; give more") for content in ("", "N\tdogs run\n")),
+    *((TAGGING, dict(content=content), "has [01] sentences; give more")
+      for content in ("", "N\tdogs run\n")),
+    ("translation", dict(max_tokens=2), "no training pair is short enough; raise max_tokens"),
+    ("translation", dict(validation=""), "no validation pairs"),
+    ("translation", dict(validation="bao " * 30), "pair is short enough; raise max_tokens"),
+]  # fmt: skip
+REFUSED = [
+    *((RecipeError, *row) for row in OF_A_RECIPE), *((CorpusError, *row) for row in OF_A_CORPUS),
+    (InputError, "translation", dict(num_heads=3), "d_model=8 is not divisible by num_heads=3"),
+    (VocabularyError, "translation", dict(vocabulary_size=4000), "no more than"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("task", "content", "words"), TOO_LITTLE, ids=ascii)
-def test_a_file_with_too_little_in_it_is_refused_and_no_run_is_made(task, content, words, tmp_path):
-    with pytest.raises(CorpusError, match=words):
-        tiny_trainer(recipe_of_task(task, tmp_path, content=content), tmp_path / "run")
+@pytest.mark.parametrize(("error", "task", "changes", "words"), REFUSED, ids=ascii)
+def test_what_cannot_be_trained_is_refused_and_no_run_is_made(
+    error, task, changes, words, tmp_path
+):
+    with pytest.raises(error, match=words):
+        tiny_trainer(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -19,11 +19,6 @@ from minitransformer.runs.checkpoint.folder import checkpoints
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 
-def names(folder):
-    """What files there are below ``folder``."""
-    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     return tiny_recipe(tmp_path_factory.mktemp("corpus"))
@@ -77,7 +72,7 @@ def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(
     for folder in cut_off:
         trained(recipe, folder)
         assert record(folder) == whole
-        assert names(folder) == names(run)
+        assert contents(folder).keys() == contents(run).keys()
 
 
 def interrupt_at(trainer, moment, times=1):
@@ -96,6 +91,13 @@ def interrupt_at(trainer, moment, times=1):
 
 def assert_ends_as_the_whole_one(recipe, folder, whole):
     tiny_trainer(recipe, folder).train()
+    assert record(folder) == whole
+
+
+def assert_ends_without_a_step(recipe, folder, whole):
+    trainer = tiny_trainer(recipe, folder)
+    trainer.take_step = None
+    trainer.train()
     assert record(folder) == whole
 
 
@@ -137,10 +139,7 @@ def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path,
         with pytest.raises(Stopped):
             trainer.train()
     assert not trainer.run.model.exists()
-    resumed = tiny_trainer(corpus, tmp_path)
-    resumed.take_step = None
-    resumed.train()
-    assert record(tmp_path) == whole
+    assert_ends_without_a_step(corpus, tmp_path, whole)
 
 
 def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, whole, tmp_path):
@@ -149,10 +148,9 @@ def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, wh
     trained_to_the_end = trainer._trained
 
     def interrupted_at_the_end():
-        if trained_to_the_end():
+        if over := trained_to_the_end():
             signal.raise_signal(signal.SIGINT)
-            return True
-        return False
+        return over
 
     trainer._trained = interrupted_at_the_end
     with pytest.raises(Stopped):
@@ -190,10 +188,7 @@ def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(corpus
 
 def test_a_run_that_is_done_does_not_train_again(corpus, whole, tmp_path):
     trained(corpus, tmp_path)
-    trainer = tiny_trainer(corpus, tmp_path)
-    trainer.take_step = None
-    trainer.train()
-    assert record(tmp_path) == whole
+    assert_ends_without_a_step(corpus, tmp_path, whole)
 
 
 def test_a_run_without_a_checkpoint_yet_begins_again(corpus, whole, tmp_path):
