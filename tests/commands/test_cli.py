@@ -33,6 +33,7 @@ def test_help_tells_of_every_command_and_of_the_switch_that_shows_tracebacks(cap
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     said = capsys.readouterr().out
+    assert " ".join(minitransformer.__doc__.split()) in " ".join(said.split())
     assert re.findall(r"^    ([a-z]+)\s", said, re.MULTILINE) == COMMANDS
     assert SWITCH in said
 
@@ -153,11 +154,9 @@ def test_a_closed_stream_is_as_one_that_leads_nowhere(closed):
     assert done.stdout.startswith("" if ">&-" in closed.split() else "ex")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [*([x, "--help"] for x in COMMANDS), ["--help"], ["info"], ["check"], ["gradcheck", "softmax"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("arguments", [
+    *([x, "--help"] for x in COMMANDS), ["--help"], ["info"], ["check"], ["gradcheck", "softmax"],
+], ids=" ".join)  # fmt: skip
 def test_what_an_ascii_terminal_lacks_comes_out_escaped(arguments, monkeypatch):
     terminal = io.TextIOWrapper(io.BytesIO(), "ascii")
     monkeypatch.setattr("sys.stdout", terminal)

@@ -77,10 +77,8 @@ def test_help_describes_every_field_and_its_default(help_of_train):
     entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", help_of_train)]
     for name, setting in settings().items():
         flag = "--" + name.replace("_", "-")
-        if setting.type is bool:
-            usage = f"{flag}, --no-{flag[2:]} "
-        else:
-            usage = f"{flag} {METAVARS[setting.type]} "
+        of_type = f", --no-{flag[2:]}" if setting.type is bool else f" {METAVARS[setting.type]}"
+        usage = f"{flag}{of_type} "
         (description,) = (e.removeprefix(usage) for e in entries if e.startswith(usage))
         assert not description.startswith("(")
         default = f"(default: {setting.default}"  # of a Transformer, where others differ
@@ -231,8 +229,7 @@ def test_a_second_ctrl_c_stops_at_once(recipe, tmp_path, monkeypatch, capsys):
     assert train(recipe, "--epochs", 2, "--run-folder", "run") == 130
     told = "stopped; go on from the last checkpoint: minitransformer train --resume run\n"
     assert capsys.readouterr().err.endswith(told)
-    saved = sorted(file.name for file in (tmp_path / "run/checkpoints").iterdir())
-    assert saved == ["step-00000000.npz", "step-00000009.npz"]
+    assert (tmp_path / "run/checkpoints/step-00000009.npz").exists()
 
 
 def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
@@ -244,26 +241,19 @@ def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
     assert train("--resume", "../run") == 0
 
 
-def test_a_run_that_is_over_says_so(run_copy, capsys):
-    before = contents(run_copy)
-    assert train("--resume", run_copy) == 0
-    assert f"{run_copy} is trained to its end; there is nothing" in capsys.readouterr().err
-    assert contents(run_copy) == before
-
-
 @pytest.mark.parametrize("left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp"])
-def test_what_a_training_killed_after_its_end_has_left_is_removed(run_copy, left):
+def test_a_run_that_is_over_says_so_and_has_what_a_killed_training_left_put_right(
+    left, run_copy, capsys
+):
     before = contents(run_copy)
     (run_copy / left).write_bytes(b"half")
-    assert train("--resume", run_copy) == 0
-    assert contents(run_copy) == before
-
-
-def test_the_pictures_of_a_training_killed_before_they_were_drawn_are_drawn(run_copy):
-    before = contents(run_copy)
     (run_copy / "learning_rate.png").unlink()
     assert train("--resume", run_copy) == 0
+    assert f"{run_copy} is trained to its end; there is nothing" in capsys.readouterr().err
     assert contents(run_copy).keys() == before.keys()
+    before = contents(run_copy)
+    assert train("--resume", run_copy) == 0
+    assert contents(run_copy) == before
 
 
 def test_on_a_full_disk_it_is_said_which_picture_was_not_drawn(run_copy, monkeypatch, capsys):

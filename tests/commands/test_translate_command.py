@@ -127,6 +127,7 @@ def test_the_n_best_come_with_their_text_and_score(translate):
     scores = [float(score) for _, score, _ in rows]
     assert scores[1] < scores[0] < 0
     assert scores[2] == 0
+    assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0  # the widest, highest
 
 
 def test_alpha_and_beam_size_reach_the_search(translate, monkeypatch):
@@ -166,10 +167,6 @@ def test_attention_of_several_texts_is_drawn_into_numbered_files(translate, tmp_
     assert status == 0
     assert {file.name for file in tmp_path.glob("out*")} == {"out-1.svg", "out-3.svg"}
     assert "text 2 is blank; there is nothing to draw" in error
-
-
-def test_the_widest_beam_and_the_highest_exponent_are_used(translate):
-    assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0
 
 
 @pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])

@@ -267,6 +267,10 @@ ROWS = [
       for name in ("max_length", "num_encoder_layers", "d_ff")),
     *(Row(edited("model", **{name: 10**9}), "translate", f"{CONFIG_IS_DAMAGED}{name}={10**9} must")
       for name in ("max_length", "num_decoder_layers")),
+    # What no page can hold
+    Row(edited("model", kind="restricted", window=3), "explore",
+        "this is a model of kind 'restricted'"),
+    Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 12,000,000 are the most"),
     # What the log holds
     *(Row(with_a_line(line), "info plot train", LINE_IS_DAMAGED, "unfinished") for line in (
         b"[]", b"3", b"{}", b"[" * 10**5, b"\xff", b'{"kind": 3}', b'{"kind": "train"}',
@@ -336,6 +340,7 @@ ROWS = [
         "has 30 pieces and the model of … 36; take both"),
     # Something is missing, and never from zero in silence
     Row(lost(at(VOCABULARY)), ALL, VOCABULARY),
+    Row(lost(at(LOG)), "plot", f"RUN has no {LOG}: nothing was trained there"),
     Row(lost(at(MODEL), at("checkpoints")), "translate evaluate explore",
         f"RUN has no {MODEL} and no whole checkpoint yet"),
     *(Row(harm(best), "train", "RUN/epochs/epoch-", "unfinished") for harm in (lost, cut)),

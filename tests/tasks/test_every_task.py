@@ -33,9 +33,7 @@ from minitransformer.training.session import validated
 LANGUAGE, MASKED, TAGGING = "language modelling", "masked language modelling", "tagging"
 DIGITS = digits.DigitsConfig.task
 every_task = pytest.mark.parametrize("task", [*TASKS, DIGITS])
-every_kind = pytest.mark.parametrize(
-    "kind", [*KINDS, digits.DigitsConfig.kind, kinds.BAG, normed.KIND]
-)
+EVERY_KIND = [*KINDS, digits.DigitsConfig.kind, kinds.BAG, normed.KIND]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +48,7 @@ def recipe_of_kind(kind, folder, **changes):
     return recipe.with_value("d_hidden", 8) if "d_hidden" in recipe.settings() else recipe
 
 
-@every_kind
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_a_training_that_was_cut_off_goes_on_bit_for_bit(kind, tmp_path):
     recipe = recipe_of_kind(kind, tmp_path / "corpus")
     trained(recipe, tmp_path / "whole")
@@ -58,9 +56,15 @@ def test_a_training_that_was_cut_off_goes_on_bit_for_bit(kind, tmp_path):
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 
-@every_kind
-def test_the_loop_that_is_to_be_read_has_the_losses_and_the_model_of_the_trainer(kind, tmp_path):
-    recipe = recipe_of_kind(kind, tmp_path / "corpus", shards=1, average=1)
+OTHERWISE = dict(optimizer="sgd", momentum=0.9, schedule="plateau", plateau_epochs=1)
+
+
+@pytest.mark.parametrize(("kind", "changes"), [
+    *((kind, {}) for kind in EVERY_KIND),
+    ("transformer", OTHERWISE | dict(peak_learning_rate=1e-30)),  # validations stand still
+])  # fmt: skip
+def test_the_loop_to_be_read_has_the_losses_and_the_model_of_the_trainer(kind, changes, tmp_path):
+    recipe = recipe_of_kind(kind, tmp_path / "corpus", shards=1, average=1, **changes)
     theirs = trained(recipe, tmp_path / "trained")
     log = [entry for entry in theirs.run.log.entries() if entry["kind"] == "train"]
     ours = tiny_trainer(recipe, tmp_path / "loop")  # its model, as it is at the start
@@ -118,7 +122,8 @@ OF_A_RECIPE = [
     *((task, dict(max_length=2), "max_length=2 leaves no room .*; choose 3 or more")
       for task in (MASKED, TAGGING)),
     *((task, dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out")
-      for task in (LANGUAGE, MASKED, TAGGING)),
+      for task in (LANGUAGE, MASKED, TAGGING, DIGITS)),
+    (DIGITS, dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
     (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
     *((TAGGING, changes, words) for changes, words in (
         (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),
@@ -149,6 +154,11 @@ OF_A_CORPUS = [
 REFUSED = [
     *((RecipeError, *row) for row in OF_A_RECIPE), *((CorpusError, *row) for row in OF_A_CORPUS),
     (InputError, "translation", dict(num_heads=3), "d_model=8 is not divisible by num_heads=3"),
+    (InputError, DIGITS, dict(schedule="noam"), "takes the peak from d_model, which this model"),
+    (InputError, "translation", dict(optimizer="sgd", nesterov=True),
+     "nesterov=True does nothing without momentum"),
+    (InputError, TAGGING, dict(corpus="toy", labelled="", labels="gender"),
+     "labels='gender'; choose 'part-of-speech'"),
     (VocabularyError, "translation", dict(vocabulary_size=4000), "no more than"),
 ]  # fmt: skip
 

@@ -162,12 +162,6 @@ def test_a_run_that_an_older_release_has_begun_so_goes_on(tmp_path, monkeypatch)
     trained(Recipe.of_run(RunFolder(tmp_path / "run")), tmp_path / "run")
 
 
-def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
-    recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
-    with pytest.raises(ValueError, match="labels='gender'; choose 'part-of-speech'"):
-        read(recipe)
-
-
 def test_characters_are_refused_whoever_brings_them(tmp_path):
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
         task_of(recipe_for(tmp_path), CharacterVocabulary.train([WORDS]))

@@ -44,9 +44,8 @@ def test_its_gradients_are_checked_by_a_line_of_a_table():
     assert report.tensors[0].name == "dinput_0"  # of the pictures
 
 
-def test_a_training_learns(tmp_path, capsys):
-    assert train(tmp_path, epochs=8) == 0
-    assert RunFolder(tmp_path / "run").load_chosen()[1]["validation_accuracy"] > 0.8
+def test_a_training_says_how_fast_it_is_and_what_to_try(tmp_path, capsys):
+    assert train(tmp_path, epochs=1) == 0
     said = capsys.readouterr().err
     assert " pictures/s" in said
     assert f"done; try it: minitransformer evaluate {tmp_path / 'run'}" in said
@@ -118,17 +117,6 @@ def test_a_training_begins_with_another(tmp_path, capsys):
     assert RunFolder(tmp_path / "run").load_config()[0].hidden == 5
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    (dict(schedule="noam"), "takes the peak from d_model, which this model does not have"),
-    (dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
-    (dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out"),
-])  # fmt: skip
-def test_a_training_that_it_cannot_have_leaves_no_folder(changes, message, tmp_path, capsys):
-    assert train(tmp_path, **changes) == 1
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_its_fields_are_options_and_those_of_text_are_refused(capsys):
     recipe = recipe_for(noise=0.25)
     assert Recipe.from_dict(tomllib.loads(recipe.as_toml())) == recipe
@@ -149,17 +137,17 @@ def test_arrays_are_told_apart_by_shape_type_and_each_number():
     pictures = np.zeros((100, 8, 8), np.float32)  # which NumPy prints shortened
     other = pictures.copy()
     other[50, 4, 4] = 1
+    others = (
+        other,
+        pictures.reshape(50, 16, 8),
+        pictures.astype(np.float64),
+        pictures.view(np.int32),
+    )
     several = [
-        (pictures, np.arange(100)),
-        (other, np.arange(100)),
-        (pictures.reshape(50, 16, 8), np.arange(100)),
-        (pictures.astype(np.float64), np.arange(100)),
-        (pictures.view(np.int32), np.arange(100)),
+        *((array, np.arange(100)) for array in (pictures, *others)),
         (pictures, np.arange(100)[::-1]),
         [(pictures, np.arange(50)), np.arange(50, 100)],
-        [("one", "two")],
-        [("one",), ("two",)],
-        [("on", "etwo")],
+        *([("one", "two")], [("one",), ("two",)], [("on", "etwo")]),
     ]
     assert len({Task.fingerprint(examples) for examples in several}) == len(several)
     with pytest.raises(TypeError, match="a NoneType cannot be told from others by its bytes"):

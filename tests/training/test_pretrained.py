@@ -1,28 +1,22 @@
 """A training that begins with what another run has learned, and with nothing else."""
 
-import io
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from run_files import contents
-from tiny_run import record, tiny_recipe, trained
+from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from tiny_tasks import SENTENCES, masked_language_modelling
 from tiny_tasks import tagging as recipe_for
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.core.backend import CPU
 from minitransformer.runs.checkpoint.file import RunError
-from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
-from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
-from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.session import prepare
 
 TEXT = "".join(f"the {animal} {verb}.\n" for animal, verb in SENTENCES)
 HEAD = "output_projection.weight"
@@ -41,19 +35,13 @@ def pretrained(tmp_path_factory):
 
 def begun(pretrained, recipe, folder, **chosen):
     """A Trainer that has not made a step."""
-    pretrained = Pretrained.of_run(pretrained) if pretrained else None
-    if pretrained:
-        recipe = pretrained.fitted(recipe, chosen)
-    progress = Progress(io.StringIO())
-    trainer = prepare(Job(recipe, folder, CPU, progress, pretrained=pretrained))
-    trainer.resume()
-    return trainer
+    pretrained = Pretrained.of_run(pretrained)
+    return tiny_trainer(pretrained.fitted(recipe, chosen), folder, pretrained=pretrained)
 
 
 def fine_tuned(pretrained, recipe, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    with only_training(folder):
-        begun(pretrained, recipe, folder).train()
+    pretrained = Pretrained.of_run(pretrained)
+    trained(pretrained.fitted(recipe, {}), folder, pretrained)
     return folder
 
 
@@ -67,29 +55,25 @@ def learned(run):
 
 
 def test_a_tagger_begins_with_all_that_was_learned_but_for_what_it_says(pretrained, tmp_path):
+    """And with its vocabulary."""
     first, second = (
         parameters(begun(pretrained, recipe_for(tmp_path, seed=seed), tmp_path / str(seed)))
         for seed in (1, 2)
     )
     for name, array in learned(pretrained).items():
-        np.testing.assert_array_equal(first[name], array)
-        np.testing.assert_array_equal(second[name], array)
+        np.testing.assert_array_equal([first[name], second[name]], [array, array])
     assert first.keys() - learned(pretrained).keys() == {HEAD}
     assert (first[HEAD] != second[HEAD]).all()
+    vocabulary = (tmp_path / "1" / "vocabulary.model").read_bytes()
+    assert vocabulary == (pretrained / "vocabulary.model").read_bytes()
 
 
 def test_what_it_says_begins_as_it_would_without_another_run(pretrained, tmp_path):
     ours = parameters(begun(pretrained, recipe_for(tmp_path), tmp_path / "ours"))
     recipe = recipe_for(tmp_path, vocabulary_size=42)
-    other = parameters(begun(None, recipe, tmp_path / "other"))
+    other = parameters(tiny_trainer(recipe, tmp_path / "other"))
     np.testing.assert_array_equal(ours[HEAD], other[HEAD])
     assert (ours["positions.table"] != other["positions.table"]).any()
-
-
-def test_the_vocabulary_is_that_of_the_other_run(pretrained, tmp_path):
-    begun(pretrained, recipe_for(tmp_path), tmp_path / "run")
-    vocabulary = (tmp_path / "run" / "vocabulary.model").read_bytes()
-    assert vocabulary == (pretrained / "vocabulary.model").read_bytes()
 
 
 def test_a_tagger_may_begin_with_a_tagger_of_other_labels(pretrained, tmp_path):
@@ -152,15 +136,13 @@ def a_copy(run, folder):
 
 
 def resume(run):
-    with only_training(run):
-        begun(None, Recipe.of_run(RunFolder(run)), run).train()
+    trained(Recipe.of_run(RunFolder(run)), run)
 
 
 def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
     cut = a_copy(tuned, tmp_path / "cut")
     (cut / "model.npz").unlink()
-    newest = sorted((cut / "checkpoints").iterdir())
-    newest[-1].unlink()
+    max((cut / "checkpoints").iterdir()).unlink()
     resume(cut)
     assert record(cut) == record(tuned)
 
@@ -171,7 +153,6 @@ def test_a_run_killed_before_its_first_checkpoint_begins_with_it(pretrained, tun
         path.unlink()
     for name in ("checkpoints", "epochs"):
         shutil.rmtree(killed / name)
-        (killed / name).mkdir()
     resume(killed)
     assert record(killed) == record(tuned)
 

@@ -1,8 +1,12 @@
 import json
 import re
+import tomllib
 from dataclasses import dataclass, fields
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 from tiny_run import config_for
 from tiny_translator import status_of
 
@@ -12,6 +16,7 @@ from minitransformer.core.settings import Settings
 from minitransformer.models.registry import KINDS, config_class
 from minitransformer.models.token_config import TokenConfig
 from minitransformer.tasks.language_modelling import LanguageModellingData
+from minitransformer.tasks.splits import ParallelData
 from minitransformer.tasks.task import TASKS, task_class
 from minitransformer.tasks.translation import TranslationData, longest_side
 from minitransformer.training.config import TrainingConfig
@@ -187,6 +192,35 @@ def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
     recipe = Recipe().with_value("max_tokens", 50)
     assert longest_side(recipe.with_value("max_length", 60)) == 50
     assert longest_side(recipe.with_value("max_length", 40)) == 40
+
+
+# What is printed of it, as by --dry-run
+
+TEXTS = st.text() | st.text("\\\"'#\n\r\t\0\x7f\x85\u2028äß–😀")
+POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
+SHARES = st.floats(0, 1, exclude_max=True)
+VALUES = dict.fromkeys(set(ParallelData.paths) & settings().keys(), TEXTS)
+VALUES |= {"accelerate": st.booleans(), "seed": st.integers(0, 2**63 - 1)}
+VALUES |= {"peak_learning_rate": POSITIVE, "clip_norm": POSITIVE | st.just(float("inf"))}
+VALUES |= {"dropout": SHARES, "subword_dropout": SHARES, "epsilon": POSITIVE}
+
+
+@examples(max_examples=15)
+@given(st.fixed_dictionaries({}, optional=VALUES))
+def test_what_is_printed_is_read_back_as_the_same_recipe(values):
+    recipe = Recipe.load("toy")
+    for name, value in values.items():
+        recipe = recipe.with_value(name, value)
+    printed = recipe.as_toml()
+    assert printed.isascii()  # so that no terminal and no editor changes it
+    assert Recipe.from_dict(tomllib.loads(printed)) == recipe
+    assert sum(map(len, tomllib.loads(printed).values())) == len(settings())
+
+
+def test_a_path_that_is_no_unicode_is_refused_by_name():
+    recipe = Recipe().with_value("train_source", "caf\udce9.de")
+    with pytest.raises(RecipeError, match=r"train_source='caf.*' is no Unicode"):
+        recipe.as_toml()
 
 
 # What each task has
