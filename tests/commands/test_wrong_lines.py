@@ -6,6 +6,8 @@ import shlex
 import pytest
 from tiny_translator import status_of
 
+from minitransformer.commands.cli import COMMANDS
+
 SEARCH = "translate RUN Hund"
 NEVER = "translate none Hallo"
 RUNS = {"RUN": "translate", "GPT": "generate", "BERT": "fill"}  # by the command that uses them
@@ -93,14 +95,13 @@ def test_a_wrong_line_changes_nothing(line, status, says, runs, tmp_path, monkey
 
 
 @pytest.mark.parametrize("arguments", [
-    *(["train", *more] for more in (["--resume", ""], ["no recipe", "--from", ""], [""])),
+    *(["train", *more] for more in (["--resume", ""], ["no recipe", "--from", ""])),
     *(["train", "no recipe", f"--{name}", ""] for name in ("run-folder", "own", "epochs")),
     *(["train", "no recipe", f"--{name}="] for name in ("data-dir", "text", "kind", "device")),
-    *([command, "", "a"] for command in ("translate", "generate", "fill", "tag")),
-    *([command, ""] for command in ("info", "plot", "explore", "evaluate", "gradcheck")),
+    *([command, ""] for command in COMMANDS),
     *(["evaluate", "run", f"--{name}", ""] for name in ("split", "json", "output", "own")),
     *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences")),
-    *(["check", *more] for more in ([""], ["own", ""], ["own", "--file", ""])),
+    *(["check", "own", *more] for more in ([""], ["--file", ""])),
     ["translate", "run", "--attention", "", "a"],
 ], ids=" ".join)  # fmt: skip
 def test_an_empty_value_as_of_a_variable_that_is_not_set_is_refused(arguments, capsys):
