@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 from run_files import edit_config
@@ -59,9 +60,9 @@ def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, capsys):
 
     def noted(self, texts, **options):
         calls.append(options)
-        return VALIDATION
+        return [[SimpleNamespace(text=text)] for text in VALIDATION]
 
-    monkeypatch.setattr(Translator, "translate", noted)
+    monkeypatch.setattr(Translator, "translations", noted)
     evaluate(run_folder, "--beam-size", 1, "--alpha", 1.5)
     assert calls == [dict(beam_size=1, alpha=1.5)]
     assert capsys.readouterr().out.splitlines()[0].endswith(", greedy, alpha 1.5")

@@ -3,12 +3,12 @@
 And what ``evaluate`` and ``info`` say of its run, and every command of a run that there is not.
 """
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -74,18 +74,8 @@ def command(request):
 
 
 @pytest.fixture
-def use(command, runs, monkeypatch, capsys):
-    """Use its run with these arguments or standard input; status, output and errors."""
-
-    def run(*arguments, stdin=b"", terminal=False, run=runs[command]):
-        lines = io.TextIOWrapper(io.BytesIO(stdin), "utf-8" if terminal else "ascii")
-        monkeypatch.setattr(lines, "isatty", lambda: terminal)
-        monkeypatch.setattr("sys.stdin", lines)
-        capsys.readouterr()
-        status = main([command, str(run), "--device", "cpu", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def use(command, used):
+    return partial(used, command, "--device", "cpu")
 
 
 @pytest.fixture
@@ -114,6 +104,7 @@ def test_each_argument_and_each_line_of_standard_input_is_a_text(use, answers, t
     expected = (0, answers(one, other), "")
     assert use(one, other) == expected
     assert use(one, "--", other) == expected
+    assert use(one, other, terminal=True) == expected  # where nothing is typed
     for lines in (f"{one}\n{other}\n", f"\ufeff{one}\r\n{other}"):
         assert use(stdin=lines.encode()) == expected
     assert use(stdin=b"") == (0, "", "")
@@ -123,6 +114,7 @@ def test_with_whole_all_of_it_is_one_text(use, texts):
     one, other = texts
     expected = use(f"{one} {other}")
     assert use("--whole", one, other) == expected
+    assert use("--whole", stdin=f"{one} {other}".encode(), terminal=True) == expected
     for end in ("", "\n", "\r\n"):
         assert use("--whole", stdin=f"{one} {other}{end}".encode()) == expected
     of_lines = use(f"{one}\n{other}")

@@ -142,13 +142,6 @@ def refused(recipe, path, capsys):
     return said
 
 
-def test_a_run_without_its_configuration_is_none_to_begin_in(recipe, unfinished, capsys):
-    (unfinished / "config.json").unlink()
-    said = refused(recipe, unfinished, capsys)
-    assert "neither empty nor a run: it holds checkpoints, epochs, learning_rate.png, " in said
-    assert "put its config.json back" in said
-
-
 def test_a_new_run_goes_neither_into_files_nor_into_links_to_nothing(recipe, tmp_path, capsys):
     notes, link = tmp_path / "my notes", tmp_path / "my link"
     notes.write_text("do not touch")

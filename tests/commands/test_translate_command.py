@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -16,17 +17,8 @@ PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture
-def translate(run_folder, monkeypatch, capsys):
-    """Run the command with these bytes on standard input; returns status, output and errors."""
-
-    def run(*arguments, stdin=None):
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii"))
-        capsys.readouterr()
-        status = main(["translate", str(run_folder), *map(str, arguments)])
-        return status, *capsys.readouterr()
-
-    return run
+def translate(used):
+    return partial(used, "translate")
 
 
 @pytest.mark.parametrize(("arguments", "texts"), [

@@ -19,6 +19,16 @@ def edit_config(folder, change):
     path.write_text(json.dumps(sections), encoding="utf-8")
 
 
+def edit_entry(folder, number, change):
+    """Let ``change`` do something to an entry of the log, counted from 0."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    entry = json.loads(lines[number])
+    change(entry)
+    lines[number] = json.dumps(entry)
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
 def edit_states(paths, change):
     """Let ``change`` do something to the state of each checkpoint, whose arrays stay."""
     for path in paths:

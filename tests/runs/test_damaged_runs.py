@@ -4,7 +4,6 @@ Never a wrong translation in silence, never an error that is not documented, nev
 much memory. ``pytest tests/runs/test_damaged_runs.py --fuzz 600`` goes on for ten minutes.
 """
 
-import json
 import os
 import random
 import re
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from run_files import edit_config, edit_states
+from run_files import edit_config, edit_entry, edit_states
 from tiny_run import tiny_trainer
 
 from minitransformer.commands.cli import main
@@ -107,12 +106,9 @@ def edit_the_configuration(rng, run, other):
 
 
 def edit_the_log(rng, run, other):
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    number = rng.randrange(len(lines))
-    entry = json.loads(lines[number])
-    edit(rng, entry)
-    lines[number] = json.dumps(entry)
-    (run / "metrics.jsonl").write_text("\n".join([*lines, ""]))
+    edit_entry(
+        run, rng.randrange((run / "metrics.jsonl").read_text().count("\n")), partial(edit, rng)
+    )
 
 
 def edit_a_state(rng, run, other):
@@ -286,10 +282,7 @@ def hostile_configuration(rng, run):
 
 
 def hostile_log(rng, run):
-    first, *others = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    entry = json.loads(first)
-    taint(rng, entry)
-    (run / "metrics.jsonl").write_text("".join([f"{json.dumps(entry)}\n", *others]))
+    edit_entry(run, 0, partial(taint, rng))
 
 
 def hostile_state(rng, run):

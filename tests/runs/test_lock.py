@@ -114,9 +114,8 @@ FORK = """if True:
 @needs_fork
 def test_a_child_that_ends_frees_nothing(tmp_path):
     """It leaves the block of the training as its parent does, and goes through all of its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORK, tmp_path], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", FORK, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("still held\n", "")
     assert not list(tmp_path.iterdir())
 
@@ -146,17 +145,15 @@ def test_a_link_in_place_of_the_lock_is_not_written_through(tmp_path):
     assert (tmp_path / "diary").read_text() == "dear diary"
 
 
-@pytest.mark.parametrize("missing", ["on this file system", "on this platform"])
-def test_without_locks_a_training_says_so_and_goes_on(missing, tmp_path, monkeypatch):
-    if missing == "on this platform":
-        monkeypatch.setattr(lock, "fcntl", None)
-        monkeypatch.setattr(lock, "msvcrt", None)
-    else:
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
 
-        def no_locks(*_):
-            raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(lock, "_lock", no_locks)
+@pytest.mark.parametrize("without", [dict(fcntl=None, msvcrt=None), dict(_lock=no_locks)])
+def test_without_locks_a_training_says_so_and_goes_on(without, tmp_path, monkeypatch):
+    """On this platform, or on this file system."""
+    for name, value in without.items():
+        monkeypatch.setattr(lock, name, value)
     recipe = tiny_recipe(tmp_path / "corpus", epochs=1)
     with pytest.warns(UserWarning, match="see to it that nothing else trains there") as warned:
         trained(recipe, tmp_path / "run")

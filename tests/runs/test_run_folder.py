@@ -178,7 +178,8 @@ def put(path):
 ])  # fmt: skip
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
     put(tmp_path / "run" / name)
-    with pytest.raises(RunError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):
+    says = f"nor a run: it holds {name.partition('/')[0]}, and no .* put its config.json back"
+    with pytest.raises(RunError, match=says):
         RunFolder(tmp_path / "run").require_free()
 
 

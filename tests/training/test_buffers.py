@@ -34,8 +34,7 @@ def buffers(model):
 def assert_equal(some, others):
     assert some.keys() == others.keys()
     for name, array in some.items():
-        assert array.dtype == others[name].dtype
-        np.testing.assert_array_equal(array, others[name])
+        np.testing.assert_array_equal(array, others[name], strict=True)
 
 
 def test_the_copies_of_the_shards_become_one_as_their_owner_says(recipe, tmp_path):

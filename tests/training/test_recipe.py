@@ -2,7 +2,9 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass, fields
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
@@ -104,8 +106,8 @@ def file(tmp_path):
 def test_a_file_is_read_like_a_recipe_of_the_package(file):
     """With or without a byte order mark."""
     text = '[data]\ntrain_source = "a.de"\n[training]\nclip_norm = inf\npeak_learning_rate = 1\n'
-    for path in (file(text), str(file(f"\ufeff{text}"))):
-        recipe = Recipe.load(path)
+    for mark, of_type in (("", str), ("\ufeff", Path)):
+        recipe = Recipe.load(of_type(file(f"{mark}{text}")))
         assert recipe.data.train_source == "a.de"
         assert recipe.training == TrainingConfig(peak_learning_rate=1.0, clip_norm=float("inf"))
         assert type(recipe.training.peak_learning_rate) is float
@@ -192,6 +194,42 @@ def test_a_side_of_a_pair_is_as_long_as_both_data_and_model_allow():
     recipe = Recipe().with_value("max_tokens", 50)
     assert longest_side(recipe.with_value("max_length", 60)) == 50
     assert longest_side(recipe.with_value("max_length", 40)) == 40
+
+
+# The fields of a training
+
+ABOVE_ZERO = ["epochs", "batch_tokens", "accumulate", "warmup_steps", "log_every", "save_every"]
+ABOVE_ZERO += ["average", "peak_learning_rate"]
+MAY_BE_ZERO = ["consistency", "clip_norm", "patience", "seed"]
+BELOW_ONE = ["label_smoothing", "subword_dropout"]
+NAN, INF = float("nan"), float("inf")
+NOT_OF_TRAINING = [
+    *((name, value, "> 0") for name in ABOVE_ZERO for value in (0, -1)),
+    *((name, -1, ">= 0") for name in MAY_BE_ZERO),
+    *((name, value, "lie in 0 <= .* < 1") for name in BELOW_ONE for value in (-0.1, 1, NAN)),
+    *((name, value, must) for name in ("peak_learning_rate", "consistency")
+      for value, must in ((INF, "finite"), (NAN, ">"))),
+    ("shards", 1025, "1024 at most"),  # more than any machine has cores
+    *((name, value, "a whole number$") for name, value in (
+        ("epochs", 2.5), ("seed", NAN), ("patience", True), ("batch_tokens", "9"),
+    )),
+    ("clip_norm", "1", "a number$"), ("label_smoothing", False, "a number$"),
+    ("accelerate", 1, "True or False$"), ("options", None, "a dict$"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value", "must"), NOT_OF_TRAINING)
+def test_a_field_that_makes_no_sense_is_refused_by_its_name(name, value, must):
+    with pytest.raises(ValueError, match=f"^{name}={value!r} must (be )?{must}"):
+        TrainingConfig(**{name: value})
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    *((name, 0) for name in MAY_BE_ZERO), *((name, 0.99) for name in BELOW_ONE), ("shards", 1024),
+    ("epochs", np.int64(3)), ("clip_norm", 2),
+])  # fmt: skip
+def test_what_makes_sense_is_taken(name, value):
+    assert getattr(TrainingConfig(**{name: value}), name) == value
 
 
 # What is printed of it, as by --dry-run

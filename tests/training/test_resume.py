@@ -14,7 +14,7 @@ from waiting import ended
 
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.file import CheckpointError
-from minitransformer.runs.checkpoint.folder import checkpoints
+from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
@@ -139,7 +139,9 @@ def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path,
         with pytest.raises(Stopped):
             trainer.train()
     assert not trainer.run.model.exists()
+    checkpoint_path(trainer.run.checkpoints, 1).touch()  # as if it had not come to remove it
     assert_ends_without_a_step(corpus, tmp_path, whole)
+    assert len(checkpoints(trainer.run.checkpoints)) == 2
 
 
 def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, whole, tmp_path):

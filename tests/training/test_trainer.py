@@ -1,3 +1,4 @@
+import io
 import math
 import re
 from dataclasses import replace
@@ -20,15 +21,14 @@ from minitransformer.tasks.task import Score
 from minitransformer.tasks.translation import Translation
 from minitransformer.training import trainer as trainer_module
 from minitransformer.training.config import TrainingConfig
+from minitransformer.training.progress import Progress
 from minitransformer.training.step import step_seed
 from minitransformer.training.trainer import Trainer
 from minitransformer.training.watch import TrainingError
 
 RNG = np.random.default_rng(0)
 V = 30
-PAIRS = [
-    tuple(RNG.integers(4, V, RNG.integers(2, 9)).tolist() for side in range(2)) for _ in range(12)
-]
+PAIRS = [tuple(RNG.integers(4, V, RNG.integers(2, 9)).tolist() for _ in "st") for _ in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -38,26 +38,14 @@ def recipe(tmp_path_factory):
 
 def double_trainer(folder, dropout=0.0, device="cpu", **fields):
     """A Trainer in double precision that takes steps and nothing else."""
-    config = TransformerConfig.preset(
-        "toy", V, d_model=8, num_heads=2, d_ff=16, dropout=dropout, max_length=10
-    )
+    sizes = dict(d_model=8, num_heads=2, d_ff=16, max_length=10)
+    config = TransformerConfig.preset("toy", V, dropout=dropout, **sizes)
     run = RunFolder(folder)
     run.create()
     model = Transformer(config, dtype=np.float64, device=device)
     fields = dict(log_every=1000, clip_norm=0.0) | fields
-    return Trainer(model, TrainingConfig(**fields), run, Steps(), Progress())
-
-
-class Steps(Translation):
-    """What of the task a step asks."""
-
-    def __init__(self):
-        pass
-
-
-class Progress:
-    def stepped(self, entry, total_steps):
-        pass
+    task = Translation.__new__(Translation)  # of whose data a step asks nothing
+    return Trainer(model, TrainingConfig(**fields), run, task, Progress(io.StringIO()))
 
 
 # The step
