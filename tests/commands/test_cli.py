@@ -37,6 +37,17 @@ def test_help_tells_of_every_command_and_of_the_switch_that_shows_tracebacks(mon
     assert SWITCH in said
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_of_each_option_what_it_is(command, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    options = re.findall(r"^  (-.*(?:\n {3,}.*)*)", capsys.readouterr().out, re.MULTILINE)
+    assert len(options) > 0
+    for option in options:
+        assert re.search(r"\s{2,}\S", option), option
+
+
 def failing(monkeypatch, error):
     def fail(options):
         raise error
