@@ -137,14 +137,10 @@ def test_arrays_are_told_apart_by_shape_type_and_each_number():
     pictures = np.zeros((100, 8, 8), np.float32)  # which NumPy prints shortened
     other = pictures.copy()
     other[50, 4, 4] = 1
-    others = (
-        other,
-        pictures.reshape(50, 16, 8),
-        pictures.astype(np.float64),
-        pictures.view(np.int32),
-    )
+    other_types = pictures.astype(np.float64), pictures.view(np.int32)
+    of_pictures = pictures, other, pictures.reshape(50, 16, 8), *other_types
     several = [
-        *((array, np.arange(100)) for array in (pictures, *others)),
+        *((array, np.arange(100)) for array in of_pictures),
         (pictures, np.arange(100)[::-1]),
         [(pictures, np.arange(50)), np.arange(50, 100)],
         *([("one", "two")], [("one",), ("two",)], [("on", "etwo")]),
