@@ -52,9 +52,7 @@ def test_gradcheck_prints_a_row_for_each_case_of_the_table(monkeypatch, capsys):
      ["WRONG  dx: it is 3 times too small: 3 is the batch size", "0 right, 1 wrong"]),
     ("3 * dy", ["--directions", "2"], 1, ["it is 1.5 times too large"]),  # short for a large one
 ])  # fmt: skip
-def test_of_a_pair_of_ones_own_it_says_whether_it_is_right(
-    gradient, more, status, says, pair, capsys
-):
+def test_of_ones_own_pair_it_says_what_it_is(gradient, more, status, says, pair, capsys):
     assert main(["gradcheck", pair(gradient), *more]) == status
     out = capsys.readouterr().out
     assert all(words in out for words in says)
@@ -143,9 +141,8 @@ def test_json_says_all_that_the_table_says(hidden, capsys):
     assert check["unchecked"] == ["ids"]
     (warning,) = check["warnings"]
     assert re.fullmatch(r"UserWarning: far away \(hidden.py, line \d+\)", warning)
-    found = [
-        [t[name] for name in ("verdict", "right", "zero_everywhere")] for t in check["tensors"]
-    ]
+    names = "verdict", "right", "zero_everywhere"
+    found = [[tensor[name] for name in names] for tensor in check["tensors"]]
     assert found == [["cannot be told", None, False], ["right", True, False]]
     assert "subtract their mean" in check["tensors"][0]["diagnosis"]
 

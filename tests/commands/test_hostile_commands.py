@@ -62,9 +62,8 @@ def test_any_command_line_ends_in_good_order(tmp_path_factory, outcome, fuzz_cas
         elif command in ("translate", "evaluate", "info") and rng.random() < 0.5:
             arguments.append(run_folder)
         for _ in range(rng.randrange(5)):
-            arguments.append(
-                rng.choice(rng.choice([OPTIONS.get(command, ["--"]), NUMBERS, WORDS, CHOICES]))
-            )
+            words = rng.choice([OPTIONS.get(command, ["--"]), NUMBERS, WORDS, CHOICES])
+            arguments.append(rng.choice(words))
         statuses.append(outcome(arguments))
     assert set(statuses) == {0, 1, 2}
 

@@ -43,24 +43,21 @@ def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkey
     assert facts(capsys)["BLAS"] == f"{built['name']} {built['version']}"
 
 
-def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, without, capsys):
+def test_a_gpu_is_shown_with_the_version_of_cupy_or_what_is_missing(monkeypatch, without, capsys):
     without("cupy")  # and with that NCCL
-    cupy = SimpleNamespace(__version__="14.1")
-    monkeypatch.setattr(alone, "select_device", lambda name: Device("cuda:0", cupy))
+    cuda = Device("cuda:0", SimpleNamespace(__version__="14.1"))
+    monkeypatch.setattr(alone, "select_device", lambda name: cuda)
     shown = facts(capsys)
     assert (shown["GPU"], shown["device"]) == ("cuda:0, CuPy 14.1", "cuda:0")
 
-
-def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
     def no_gpu(name):
         if name == "cuda":
             raise DeviceError(f"device {name!r} is not usable: install CuPy")
         return CPU
 
     monkeypatch.setattr(alone, "select_device", no_gpu)
-    shown = facts(capsys)
-    assert shown["GPU"] == "none; device 'cuda' is not usable: install CuPy"
-    assert shown["device"] == "cpu"
+    shown, missing = facts(capsys), "none; device 'cuda' is not usable: install CuPy"
+    assert (shown["GPU"], shown["device"]) == (missing, "cpu")
 
 
 def test_the_data_folder_is_shown(monkeypatch, tmp_path, capsys):

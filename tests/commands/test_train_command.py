@@ -235,9 +235,7 @@ def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp"])
-def test_a_run_that_is_over_says_so_and_has_what_a_killed_training_left_put_right(
-    left, run_copy, capsys
-):
+def test_a_run_that_is_over_says_so_and_puts_right_what_a_killed_one_left(left, run_copy, capsys):
     before = contents(run_copy)
     (run_copy / left).write_bytes(b"half")
     (run_copy / "learning_rate.png").unlink()

@@ -163,9 +163,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("error", "task", "changes", "words"), REFUSED, ids=ascii)
-def test_what_cannot_be_trained_is_refused_and_no_run_is_made(
-    error, task, changes, words, tmp_path
-):
+def test_what_cannot_be_trained_makes_no_run(error, task, changes, words, tmp_path):
     with pytest.raises(error, match=words):
         tiny_trainer(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
