@@ -62,7 +62,6 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train --resume .", 1, "is no run folder: it has no config.json"),
     ("train tagger --from none", 1, "there is no such folder$"),
     ("train RECIPE --epochs 0", 1, "epochs=0 must be > 0"),
-    ("train RECIPE --vocabulary-size 9", 1, "these texts need .* pieces or more, one for each of"),
     ("train RECIPE --train-source /no.de", 1, "/no.de: No such file or directory"),
     ("train toy --weight-decay 0.1", 1, "='adam'; leave it out, or choose adamw or sgd$"),
     ("evaluate RUN --split tests", 1, "split='tests'; choose 'train' or 'validation'$"),

@@ -158,7 +158,8 @@ REFUSED = [
      "nesterov=True does nothing without momentum"),
     (InputError, TAGGING, dict(corpus="toy", labelled="", labels="gender"),
      "labels='gender'; choose 'part-of-speech'"),
-    (VocabularyError, "translation", dict(vocabulary_size=4000), "no more than"),
+    *((VocabularyError, "translation", dict(vocabulary_size=size), words)
+      for size, words in ((4000, "no more than"), (9, "these texts need .* pieces or more, one for"))),
 ]  # fmt: skip
 
 
