@@ -159,7 +159,7 @@ REFUSED = [
     (InputError, TAGGING, dict(corpus="toy", labelled="", labels="gender"),
      "labels='gender'; choose 'part-of-speech'"),
     *((VocabularyError, "translation", dict(vocabulary_size=size), words)
-      for size, words in ((4000, "no more than"), (9, "these texts need .* pieces or more, one for"))),
+      for size, words in ((4000, "no more than"), (9, "these texts need .* pieces or more"))),
 ]  # fmt: skip
 
 
