@@ -67,6 +67,24 @@ def run_folder(runs):
 
 
 @pytest.fixture
+def used(runs, monkeypatch, capsys):
+    """A function: status, output and errors of a command that gives these texts to its run.
+
+    Standard input is of bytes, typed at a terminal or not.
+    """
+
+    def use(command, *arguments, stdin=b"", terminal=False, run=None):
+        lines = io.TextIOWrapper(io.BytesIO(stdin), "utf-8" if terminal else "ascii")
+        monkeypatch.setattr(lines, "isatty", lambda: terminal)
+        monkeypatch.setattr("sys.stdin", lines)
+        capsys.readouterr()
+        status = main([command, str(run or runs[command]), *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return use
+
+
+@pytest.fixture
 def said(capsys):
     """A function: what a command that ends with 0 prints for these arguments, and says beside."""
 

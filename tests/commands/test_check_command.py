@@ -68,16 +68,16 @@ def test_the_file_is_found(right, wrong, here, named, answer, tmp_path, monkeypa
     assert "1 of 4 right" in out
 
 
-def test_a_named_file_that_is_not_there_is_not_replaced_by_another(answer, capsys):
-    answer()
-    assert main(["check", "mine/ex07.py"]) == 2
-    assert "there is no file mine/ex07.py" in capsys.readouterr().err
-
-
-def test_a_file_that_does_not_run_exits_with_2(answer, tmp_path, capsys):
-    (tmp_path / "ex07.py").write_text("1 / 0")
-    assert main(["check", "ex07"]) == 2
-    assert "ZeroDivisionError" in capsys.readouterr().err
+@pytest.mark.parametrize(("content", "named", "says"), [
+    (ANSWER, "mine/ex07.py", "there is no file mine/ex07.py"),  # and another does not replace it
+    ("1 / 0", "ex07", "ZeroDivisionError"),
+    (ANSWER, "ex08 --file ex07.py",
+     f"ex07.py has no function of ex08, such as {parts_of('ex08')[0].functions[0]}\n"),
+])  # fmt: skip
+def test_what_cannot_be_checked_exits_with_2(content, named, says, answer, tmp_path, capsys):
+    (tmp_path / "ex07.py").write_text(content.format(operator="/"))
+    assert main(["check", *named.split()]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_what_a_file_prints_goes_to_standard_error(answer, tmp_path, capsys):
@@ -86,13 +86,3 @@ def test_what_a_file_prints_goes_to_standard_error(answer, tmp_path, capsys):
     captured = capsys.readouterr()
     assert "hello" not in captured.out
     assert captured.err == "hello\n"
-
-
-def test_the_file_of_another_exercise_exits_with_2(answer, capsys):
-    answer()
-    assert main(["check", "ex08", "--file", "ex07.py"]) == 2
-    error = capsys.readouterr().err
-    assert error == (
-        "minitransformer check: ex07.py has no function of ex08, such as "
-        f"{parts_of('ex08')[0].functions[0]}\n"
-    )

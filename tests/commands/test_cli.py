@@ -13,12 +13,10 @@ import pytest
 
 import minitransformer
 from minitransformer.commands import cli, info
-from minitransformer.commands.cli import main
+from minitransformer.commands.cli import COMMANDS, main
 from minitransformer.core.errors import InputError
 from minitransformer.parallel.alone import Alone, ProcessError
 
-COMMANDS = ["train", "translate", "generate", "fill", "tag", "evaluate", "plot", "explore"]
-COMMANDS += ["gradcheck", "check", "info"]
 SWITCH = "MINITRANSFORMER_TRACEBACK=1"
 
 
@@ -29,12 +27,25 @@ def test_the_package_runs_as_a_module(monkeypatch, capsys):
     assert capsys.readouterr().out == f"minitransformer {minitransformer.__version__}\n"
 
 
-def test_help_tells_of_every_command_and_of_the_switch_that_shows_tracebacks(capsys):
+def test_help_tells_of_every_command_and_of_the_switch_that_shows_tracebacks(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     said = capsys.readouterr().out
-    assert re.findall(r"^    ([a-z]+)\s", said, re.MULTILINE) == COMMANDS
+    assert " ".join(minitransformer.__doc__.split()) in " ".join(said.split())
+    assert dict(re.findall(r"^    ([a-z]+)\s+(.+)", said, re.MULTILINE)) == COMMANDS
     assert SWITCH in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_of_each_option_what_it_is(command, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    options = re.findall(r"^  (-.*(?:\n {3,}.*)*)", capsys.readouterr().out, re.MULTILINE)
+    assert len(options) > 0
+    for option in options:
+        assert re.search(r"\s{2,}\S", option), option
 
 
 def failing(monkeypatch, error):
@@ -60,9 +71,8 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("error", "status", "says"), ERRORS, ids=lambda value: repr(value)[:30])
-def test_an_error_is_one_line_which_names_the_switch_where_nobody_foresaw_it(
-    error, status, says, monkeypatch, capsys
-):
+def test_an_error_is_one_line(error, status, says, monkeypatch, capsys):
+    """Which names the switch where nobody foresaw it."""
     failing(monkeypatch, error)
     assert main(["info"]) == status
     assert capsys.readouterr() == ("", says)
@@ -91,14 +101,11 @@ def test_a_warning_is_one_line_without_source_code(monkeypatch, capsys):
     assert capsys.readouterr().err == "minitransformer: passed over\n"
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        *("train toy --from {}", "train toy --run-folder {}", "train toy --own {}", "train {}"),
-        *("train --resume {}", "train multi30k --data-dir {}", "train gpt --text {}"),
-        "evaluate {}",
-    ],
-)
+@pytest.mark.parametrize("asked", [
+    *("train toy --from {}", "train toy --run-folder {}", "train toy --own {}", "train {}"),
+    *("train --resume {}", "train multi30k --data-dir {}", "train gpt --text {}"),
+    "evaluate {}",
+])  # fmt: skip
 def test_processes_may_have_their_files_in_other_places(asked, monkeypatch):
     """They are asked whether they were given one, and no more: machines differ in the rest."""
     facts = []
@@ -157,11 +164,9 @@ def test_a_closed_stream_is_as_one_that_leads_nowhere(closed):
     assert done.stdout.startswith("" if ">&-" in closed.split() else "ex")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [*([x, "--help"] for x in COMMANDS), ["--help"], ["info"], ["check"], ["gradcheck", "softmax"]],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("arguments", [
+    *([x, "--help"] for x in COMMANDS), ["--help"], ["info"], ["check"], ["gradcheck", "softmax"],
+], ids=" ".join)  # fmt: skip
 def test_what_an_ascii_terminal_lacks_comes_out_escaped(arguments, monkeypatch):
     terminal = io.TextIOWrapper(io.BytesIO(), "ascii")
     monkeypatch.setattr("sys.stdout", terminal)

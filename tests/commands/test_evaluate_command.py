@@ -1,30 +1,23 @@
 import json
+from types import SimpleNamespace
 
 import pytest
+from run_files import edit_config
 from tiny_translator import captions
 
 import minitransformer
 from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
-from minitransformer.core.errors import listed
 from minitransformer.data.text.toy import SIZES
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoint
-from minitransformer.tasks import splits
 
 VALIDATION = [english for _, english in captions()[::9]]
 
 
 def evaluate(folder, *arguments):
     return main(["evaluate", str(folder), *map(str, arguments)])
-
-
-def set_corpus(folder, corpus):
-    config = json.loads((folder / "config.json").read_text())
-    if corpus != "files":
-        config["recipe"]["data"] = {"corpus": corpus}  # without the paths of files
-    (folder / "config.json").write_text(json.dumps(config))
 
 
 def test_what_was_learned_by_heart_scores_100(run_folder, capsys):
@@ -67,9 +60,9 @@ def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, capsys):
 
     def noted(self, texts, **options):
         calls.append(options)
-        return VALIDATION
+        return [[SimpleNamespace(text=text)] for text in VALIDATION]
 
-    monkeypatch.setattr(Translator, "translate", noted)
+    monkeypatch.setattr(Translator, "translations", noted)
     evaluate(run_folder, "--beam-size", 1, "--alpha", 1.5)
     assert calls == [dict(beam_size=1, alpha=1.5)]
     assert capsys.readouterr().out.splitlines()[0].endswith(", greedy, alpha 1.5")
@@ -95,24 +88,9 @@ def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
     assert scores["epoch-0099"] == 0
 
 
-@pytest.mark.parametrize(
-    ("corpus", "problem"),
-    [
-        ("files", "split='tests'; choose 'train' or 'validation'"),
-        ("toy", f"split='tests'; choose {listed(SIZES)}"),
-        ("multi30k", "split='tests'; choose 'train', 'validation', 'test_2016_"),
-    ],
-)
-def test_a_split_that_the_corpus_lacks_is_an_error(run_copy, corpus, problem, capsys, monkeypatch):
-    monkeypatch.setattr(splits, "toy_corpus", lambda: dict.fromkeys(SIZES))  # takes seconds
-    set_corpus(run_copy, corpus)
-    assert evaluate(run_copy, "--split", "tests") == 1
-    assert capsys.readouterr().err.startswith(f"minitransformer: {problem}")
-
-
 def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, capsys):
     """Shown by what is missing: Multi30k is not there, and the toy corpus takes long."""
-    set_corpus(run_copy, "multi30k")
+    edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "multi30k"}))
     assert evaluate(run_copy, "--data-dir", tmp_path) == 1
     problem = f"minitransformer: {tmp_path} lacks test_2016_flickr.de.gz and test_2016_flickr.en.gz"
     assert capsys.readouterr().err.startswith(problem)

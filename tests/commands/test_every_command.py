@@ -3,18 +3,18 @@
 And what ``evaluate`` and ``info`` say of its run, and every command of a run that there is not.
 """
 
-import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from minitransformer.commands.cli import main
+from minitransformer.commands.cli import COMMANDS, main
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
@@ -51,8 +51,7 @@ USES = {
         (),
     ),
     "generate": Row(
-        *(TextGenerator, "", ("a dog", "a"), "a ☃", "'☃'"),
-        "",
+        *(TextGenerator, "", ("a dog", "a"), "a ☃", "'☃'", ""),
         ("nll", "perplexity", "bits_per_character"),
     ),
     "fill": Row(
@@ -66,7 +65,7 @@ USES = {
         ("nll", "accuracy"),
     ),
 }
-OF_RUNS = [*USES, "evaluate", "info", "explore", "plot"]
+OF_RUNS = [name for name in COMMANDS if name not in ("train", "gradcheck", "check")]
 
 
 @pytest.fixture(params=USES)
@@ -75,16 +74,8 @@ def command(request):
 
 
 @pytest.fixture
-def use(command, runs, monkeypatch, capsys):
-    """Use its run with these arguments or standard input; status, output and errors."""
-
-    def run(*arguments, stdin=b"", run=runs[command]):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii"))
-        capsys.readouterr()
-        status = main([command, str(run), "--device", "cpu", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def use(command, used):
+    return partial(used, command, "--device", "cpu")
 
 
 @pytest.fixture
@@ -113,6 +104,7 @@ def test_each_argument_and_each_line_of_standard_input_is_a_text(use, answers, t
     expected = (0, answers(one, other), "")
     assert use(one, other) == expected
     assert use(one, "--", other) == expected
+    assert use(one, other, terminal=True) == expected  # where nothing is typed
     for lines in (f"{one}\n{other}\n", f"\ufeff{one}\r\n{other}"):
         assert use(stdin=lines.encode()) == expected
     assert use(stdin=b"") == (0, "", "")
@@ -122,6 +114,7 @@ def test_with_whole_all_of_it_is_one_text(use, texts):
     one, other = texts
     expected = use(f"{one} {other}")
     assert use("--whole", one, other) == expected
+    assert use("--whole", stdin=f"{one} {other}".encode(), terminal=True) == expected
     for end in ("", "\n", "\r\n"):
         assert use("--whole", stdin=f"{one} {other}{end}".encode()) == expected
     of_lines = use(f"{one}\n{other}")
@@ -148,30 +141,20 @@ def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answe
 
 
 @pytest.mark.parametrize("end", ["\n{}\n", ""], ids=["an empty line", "the end of input"])
-def test_at_a_terminal_a_prompt_takes_texts_until(end, command, runs, answers, monkeypatch, capsys):
-    one, other = USES[command].texts
-    printed = [answers(text) for text in (one, other)]
-    terminal = io.StringIO(f"{one}\n{other}\n{end.format(one)}")
-    terminal.isatty = lambda: True
-    monkeypatch.setattr("sys.stdin", terminal)
-    assert main([command, str(runs[command])]) == 0
-    out, error = capsys.readouterr()
-    expected = "".join(
-        f"> {USES[command].between * bool(i)}{text}" for i, text in enumerate(printed)
-    )
-    assert out == f"{expected}> " + "\n" * (not end)
+def test_at_a_terminal_a_prompt_takes_texts_until(end, command, use, answers, texts):
+    one, other = texts
+    printed = [answers(one), f"{USES[command].between}{answers(other)}"]
+    typed = f"{one}\n{other}\n{end.format(one)}".encode()
+    status, out, error = use(stdin=typed, terminal=True)
+    assert (status, out) == (0, "".join(f"> {text}" for text in [*printed, "\n" * (not end)]))
     assert error == "Type a text and press Enter; an empty line or Ctrl-D ends.\n"
 
 
-def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(command, runs, monkeypatch, capsys):
-    one, other = USES[command].texts
+def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(use, texts):
+    one, other = texts
     typed = f"{one}\nl".encode() + b"\xe4uft\n" + f"{other}\n\n".encode()
-    terminal = io.TextIOWrapper(io.BytesIO(typed), "utf-8")
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdin", terminal)
-    assert main([command, str(runs[command])]) == 1
-    out, error = capsys.readouterr()
-    assert out.count("> ") == 4
+    status, out, error = use(stdin=typed, terminal=True)
+    assert (status, out.count("> ")) == (1, 4)
     assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in error
 
 
@@ -188,9 +171,8 @@ def test_what_the_vocabulary_has_not_is_named_and_stops_nothing(command, use, te
     status, out, error = use(texts[0], USES[command].strange)
     assert status == 0
     assert out.startswith(use(texts[0])[1])
-    assert (
-        error == f"minitransformer: text 2: not in the model's vocabulary: {USES[command].named}\n"
-    )
+    said = f"not in the model's vocabulary: {USES[command].named}\n"
+    assert error == f"minitransformer: text 2: {said}"
 
 
 def test_the_run_of_another_task_is_refused_by_naming_its_command(command, use, runs):

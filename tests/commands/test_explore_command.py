@@ -4,6 +4,7 @@ import re
 import webbrowser
 
 import pytest
+from run_files import edit_config
 
 from minitransformer.commands.cli import main
 from minitransformer.data.text.toy import toy_corpus
@@ -30,27 +31,13 @@ def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, ca
     assert page.read_text(encoding="utf-8").endswith("</html>\n")
 
 
-def test_of_a_run_on_a_learner_s_functions_it_says_that_the_page_has_the_package_s(
-    run_copy, capsys
-):
-    (run_copy / "own.py").write_text("def relu(x):\n    return x, None\n")
-    assert main(["explore", str(run_copy)]) == 0
-    said = capsys.readouterr().err
-    assert said.count("on functions of a learner's; the page computes with the package's") == 1
+@pytest.mark.parametrize("browser", ["not found", "not starting"])
+def test_without_a_browser_the_page_is_written(browser, run_copy, monkeypatch, capsys):
+    def opening(address):
+        if browser == "not starting":
+            raise webbrowser.Error("could not locate runnable browser")
+        return False
 
-
-def no_browser_found(address):
-    return False
-
-
-def no_browser_that_starts(address):
-    raise webbrowser.Error("could not locate runnable browser")
-
-
-@pytest.mark.parametrize("opening", [no_browser_found, no_browser_that_starts])
-def test_where_there_is_no_browser_the_page_is_written_and_it_says_so(
-    run_copy, monkeypatch, capsys, opening
-):
     monkeypatch.setattr(webbrowser, "open", opening)
     assert main(["explore", str(run_copy)]) == 0
     printed = capsys.readouterr()
@@ -67,19 +54,18 @@ def test_what_is_no_regular_file_is_not_replaced(run_copy, tmp_path, capsys):
     assert pipe.is_fifo()
 
 
-def test_it_is_written_where_it_should_be_and_not_opened(run_copy, opened, tmp_path):
-    page = tmp_path / "page.html"
-    assert main(["explore", str(run_copy), "--output", str(page), "--no-open"]) == 0
-    assert opened == []
-    assert page.exists()
-    assert not (run_copy / "explorer.html").exists()
-
-
-def test_sentences_are_those_of_a_file(run_copy):
-    sentences = run_copy.parent / "mine.txt"
+def test_options_say_where_it_is_written_and_which_sentences_it_has(run_copy, opened, capsys):
+    """And of a run on a learner's functions it says that the page has the package's."""
+    (run_copy / "own.py").write_text("def relu(x):\n    return x, None\n")
+    page, sentences = run_copy.parent / "page.html", run_copy.parent / "mine.txt"
     sentences.write_text("das Kind singt\n\n  \n</script>\n", encoding="utf-8")
-    assert main(["explore", str(run_copy), "--sentences", str(sentences)]) == 0
-    assert examples(run_copy / "explorer.html") == ["das Kind singt", "</script>"]
+    options = ["--output", str(page), "--no-open", "--sentences", str(sentences)]
+    assert main(["explore", str(run_copy), *options]) == 0
+    assert examples(page) == ["das Kind singt", "</script>"]
+    assert opened == []
+    assert not (run_copy / "explorer.html").exists()
+    said = capsys.readouterr().err
+    assert said.count("on functions of a learner's; the page computes with the package's") == 1
 
 
 def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
@@ -87,32 +73,6 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     page = run_copy / "explorer.html"
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == []
-    config = run_copy / "config.json"
-    sections = json.loads(config.read_text(encoding="utf-8"))
-    sections["recipe"]["data"] = {"corpus": "toy"}
-    config.write_text(json.dumps(sections), encoding="utf-8")
+    edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kind": "restricted", "window": 3}, "this is a model of kind 'restricted'"),
-        ({"d_model": 1024, "d_ff": 4096}, "and 12,000,000 are the most"),
-    ],
-)
-def test_what_no_page_can_hold_is_refused_before_it_is_loaded(run_copy, capsys, change, message):
-    config = run_copy / "config.json"
-    sections = json.loads(config.read_text(encoding="utf-8"))
-    sections["model"] |= change
-    config.write_text(json.dumps(sections), encoding="utf-8")
-    assert main(["explore", str(run_copy)]) == 1
-    assert message in capsys.readouterr().err
-    assert not (run_copy / "explorer.html").exists()
-
-
-def test_a_model_of_another_kind_is_refused_with_what_to_train(runs, capsys):
-    assert main(["explore", str(runs["generate"])]) == 1
-    said = capsys.readouterr().err
-    assert "'transformer' alone; train one: minitransformer train toy" in said

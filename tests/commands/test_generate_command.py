@@ -16,25 +16,22 @@ def subwords(runs):
     return runs["generate subwords"]
 
 
-def test_a_text_goes_on_from_its_beginning(run, said):
-    text = said("generate", run, "a dog", "--length", "20").out
-    assert text.startswith("a dog")
+@pytest.mark.parametrize(("prompt", "length"), [("a dog", 20), ("", 200)])
+def test_a_text_goes_on_from_its_beginning_and_ends(prompt, length, run, said):
+    text = said("generate", run, prompt, "--length", length, "--temperature", "0").out
+    assert text.startswith(prompt or "a ")
     assert text.endswith("\n")
-    assert 5 < len(text) <= 5 + 20 + 1
+    assert len(prompt) < len(text) <= len(prompt) + length + 1
 
 
-def test_the_same_seed_says_the_same_and_another_one_something_else(run, said):
+@pytest.mark.parametrize(("temperature", "alike"), [(1.5, False), (0, True)])
+def test_the_same_seed_says_the_same_and_another_one_something_else(temperature, alike, run, said):
+    """But for a temperature of 0, where it does not matter."""
     first, again, other = (
-        said("generate", run, "a", "--seed", seed, "--temperature", "1.5").out for seed in (1, 1, 2)
+        said("generate", run, "a", "--seed", s, "--temperature", temperature).out for s in (1, 1, 2)
     )
-    assert first == again != other
-
-
-def test_without_temperature_the_seed_does_not_matter(run, said):
-    one, other = (
-        said("generate", run, "a cat", "--temperature", "0", "--seed", seed).out for seed in (1, 2)
-    )
-    assert one == other
+    assert first == again
+    assert (first == other) == alike
 
 
 def test_what_is_shown_is_what_recomputing_every_step_says(run):
@@ -60,10 +57,6 @@ def test_what_is_shown_is_what_recomputing_every_step_says(run):
 def test_a_length_that_is_none_is_refused(run, length):
     with pytest.raises(InputError, match=f"length={length!r} must be a whole number, 0 or more"):
         TextGenerator.load(run, "cpu").generate("a cat", length)
-
-
-def test_an_empty_prompt_begins_a_text(run, said):
-    assert said("generate", run, "", "--temperature", "0").out.startswith("a ")
 
 
 def test_of_a_prompt_longer_than_the_context_the_end_matters(run, said):

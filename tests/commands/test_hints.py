@@ -45,44 +45,29 @@ FORCED, THREADS = "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS"
 HINTS = [  # the machine, environment variables, and what each hint has in it, in this order
     ({}, {}, []),
     # Kernels of the BLAS
-    (
-        dict(kernels="Haswell"),
-        {FORCED: "haswell"},
-        [f"{FORCED}=haswell .*Haswell, .*SkylakeX; unset {FORCED}$"],
-    ),
+    (dict(kernels="Haswell"), {FORCED: "haswell"},
+     [f"{FORCED}=haswell .*Haswell, .*SkylakeX; unset {FORCED}$"]),
     (dict(fitting="SkylakeX"), {FORCED: "SkylakeX"}, []),  # which would be chosen anyway
     (dict(fitting=""), {FORCED: "SkylakeX"}, []),  # which nobody can know
     (dict(blas=None), {FORCED: "Haswell"}, []),  # which cannot be asked
     # More threads than cores; the variable that asked for them, if one did that this BLAS reads
     (dict(threads=8, cores=2), {}, [f"8 threads, but .* 2 cores, .*; set {THREADS}=2$"]),
-    *(
-        (dict(threads=8, cores=1, blas=blas), {name: "8"}, [f"{name}=8 .* 1 core, .* {name}=1$"])
-        for blas, name in [
-            ("openblas", "OPENBLAS_NUM_THREADS"),
-            ("openblas", "OMP_NUM_THREADS"),
-            ("mkl", "MKL_NUM_THREADS"),
-            ("mkl", "OMP_NUM_THREADS"),
-            ("blis", "BLIS_NUM_THREADS"),
-            ("nvpl", "OMP_NUM_THREADS"),
-        ]
-    ),
+    *((dict(threads=8, cores=1, blas=blas), {name: "8"}, [f"{name}=8 .* 1 core, .* {name}=1$"])
+      for blas, read in [("openblas", "OPENBLAS OMP"), ("mkl", "MKL OMP"), ("blis", "BLIS"),
+                         ("nvpl", "OMP")]
+      for name in (f"{variable}_NUM_THREADS" for variable in read.split())),
     (dict(threads=8, cores=2), {"MKL_NUM_THREADS": "8"}, [f"8 threads, but .* {THREADS}=2$"]),
     (dict(threads=8, cores=2), {"OMP_NUM_THREADS": "16"}, [f"8 threads, but .* {THREADS}=2$"]),
     ({}, {"OMP_NUM_THREADS": "64"}, []),  # which the BLAS does not follow
     # A GPU
-    (
-        dict(gpus=["NVIDIA A", "NVIDIA B"]),
-        {},
-        ["^NVIDIA A is there and cannot be used: CuPy does not import$"],
-    ),
+    (dict(gpus=["NVIDIA A", "NVIDIA B"]), {},
+     ["^NVIDIA A is there and cannot be used: CuPy does not import$"]),
     (dict(gpus=["NVIDIA A"], device=Device("cuda:0", None)), {}, []),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("held_back", "variables", "says"), HINTS)
-def test_what_holds_a_machine_back_is_told_with_what_to_do(
-    held_back, variables, says, machine, monkeypatch
-):
+def test_what_holds_a_machine_back_is_told(held_back, variables, says, machine, monkeypatch):
     machine(**held_back)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -126,24 +111,17 @@ def nvidia_smi(tmp_path, monkeypatch):
     return write
 
 
-needs_scripts = pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
-
-
-@needs_scripts
-def test_the_driver_is_asked_for_the_names_of_its_gpus(nvidia_smi):
+@pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
+def test_the_driver_is_asked_for_the_names_of_its_gpus_where_it_is_there_and_works(nvidia_smi):
+    assert hints._gpus_of_the_driver() == []
+    nvidia_smi("print('NVIDIA-SMI has failed'); raise SystemExit(9)")
+    assert hints._gpus_of_the_driver() == []
     nvidia_smi(
         "import sys\n"
         "assert sys.argv[1:] == ['--query-gpu=name', '--format=csv,noheader']\n"
         "print('NVIDIA A\\nNVIDIA B')"
     )
     assert hints._gpus_of_the_driver() == ["NVIDIA A", "NVIDIA B"]
-
-
-@needs_scripts
-def test_a_driver_that_is_not_there_or_fails_has_no_gpus(nvidia_smi):
-    assert hints._gpus_of_the_driver() == []
-    nvidia_smi("print('NVIDIA-SMI has failed'); raise SystemExit(9)")
-    assert hints._gpus_of_the_driver() == []
 
 
 # All of them

@@ -5,15 +5,12 @@ Each seed makes one; ``--fuzz SECONDS`` tries seeds for so long.
 
 import io
 import random
-import tomllib
 
 import pytest
-from tiny_run import config_for
-from tiny_translator import train_once, write_recipe
+from tiny_translator import status_of, train_once, write_recipe
 
-from minitransformer.commands.cli import main
-from minitransformer.tasks.translation import longest_side
-from minitransformer.training.recipe import Recipe, settings
+from minitransformer.commands.cli import COMMANDS
+from minitransformer.training.recipe import settings
 
 # Nothing between: there are sizes that this machine has the memory for, and not the time.
 NUMBERS = ["0", "1", "2", "-1", "1.5", "1e-9", "1e400", "nan", "inf", "-inf", "9" * 30, "9" * 5000]
@@ -27,8 +24,6 @@ OPTIONS = {
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
     "fill": ["--whole", "--top", "--device", "a ___", "--"],
     "tag": ["--whole", "--device", "a b", "--"],
-    "info": ["--"],
-    "plot": ["--"],
     "explore": ["--output", "--no-open", "--sentences", "--"],
     "check": ["--file"],
     "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],
@@ -42,10 +37,7 @@ def outcome(tmp_path, monkeypatch, capsys):
 
     def run(arguments):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Hund\n\xff\n")))
-        try:
-            status = main(arguments)
-        except SystemExit as ended:
-            status = ended.code
+        status = status_of(arguments)
         captured = capsys.readouterr()
         assert status in (0, 1, 2), arguments
         if status and not captured.out.startswith('{"right": '):  # as gradcheck --json says it
@@ -61,7 +53,7 @@ def test_any_command_line_ends_in_good_order(tmp_path_factory, outcome, fuzz_cas
     statuses = []
     for seed in fuzz_cases(100):
         rng = random.Random(seed)
-        command = rng.choice(list(OPTIONS))
+        command = rng.choice(list(COMMANDS))
         arguments = [command]
         if command == "train":
             arguments += ["--dry-run", rng.choice(["no recipe", "--epochs"])]  # which never begins
@@ -70,7 +62,8 @@ def test_any_command_line_ends_in_good_order(tmp_path_factory, outcome, fuzz_cas
         elif command in ("translate", "evaluate", "info") and rng.random() < 0.5:
             arguments.append(run_folder)
         for _ in range(rng.randrange(5)):
-            arguments.append(rng.choice(rng.choice([OPTIONS[command], NUMBERS, WORDS, CHOICES])))
+            words = rng.choice([OPTIONS.get(command, ["--"]), NUMBERS, WORDS, CHOICES])
+            arguments.append(rng.choice(words))
         statuses.append(outcome(arguments))
     assert set(statuses) == {0, 1, 2}
 
@@ -103,27 +96,3 @@ def test_any_recipe_is_prepared_or_refused(tmp_path, outcome, fuzz_cases):
         path.write_bytes(hostile_recipe(random.Random(seed), text))
         statuses.append(outcome(["train", "--dry-run", str(path)]))
     assert set(statuses) == {0, 1}
-
-
-def test_any_numbers_in_a_recipe_are_read_or_refused(tmp_path, fuzz_cases):
-    path = tmp_path / "hostile.toml"
-    for seed in fuzz_cases(150):
-        rng = random.Random(seed)
-        lines = []
-        for section in ("data", "model", "training"):
-            lines.append(f"[{section}]")
-            for name, setting in settings().items():
-                if setting.section == section and rng.random() < 0.2:
-                    lines.append(f"{name} = {rng.choice(NUMBERS)}")
-        path.write_text("\n".join(lines), encoding="utf-8")
-        try:
-            recipe = Recipe.load(path)
-            config_for(recipe, 100)
-            longest_side(recipe)
-            problem = ""
-        except ValueError as error:
-            problem = str(error)
-        assert "\n" not in problem, seed
-        if not problem:
-            said = recipe.as_toml()
-            assert Recipe.from_dict(tomllib.loads(said)) == recipe, seed

@@ -25,12 +25,6 @@ def facts(capsys, *arguments):
     return dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
 
 
-def no_gpu(name):
-    if name == "cuda":
-        raise DeviceError(f"device {name!r} is not usable: install CuPy")
-    return CPU
-
-
 def test_versions_cores_and_the_library_that_multiplies_matrices_are_shown(capsys):
     shown = facts(capsys)
     assert shown["minitransformer"] == minitransformer.__version__
@@ -38,11 +32,9 @@ def test_versions_cores_and_the_library_that_multiplies_matrices_are_shown(capsy
     assert shown["NumPy"] == np.__version__
     assert shown["cores"] == str(available_cores())
     library = hints.blas()
+    name, kernels = f"{library['internal_api']} {library['version']}", library["architecture"]
     with threadpool_limits(1, user_api="blas"):
-        assert facts(capsys)["BLAS"] == (
-            f"{library['internal_api']} {library['version']}, "
-            f"kernels for {library['architecture']}, 1 thread"
-        )
+        assert facts(capsys)["BLAS"] == f"{name}, kernels for {kernels}, 1 thread"
 
 
 def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkeypatch, capsys):
@@ -51,29 +43,30 @@ def test_of_a_library_that_cannot_be_asked_it_is_told_how_numpy_was_built(monkey
     assert facts(capsys)["BLAS"] == f"{built['name']} {built['version']}"
 
 
-def test_a_gpu_is_shown_with_the_version_of_cupy(monkeypatch, without, capsys):
+def test_a_gpu_is_shown_with_the_version_of_cupy_or_what_is_missing(monkeypatch, without, capsys):
     without("cupy")  # and with that NCCL
-    cupy = SimpleNamespace(__version__="14.1")
-    monkeypatch.setattr(alone, "select_device", lambda name: Device("cuda:0", cupy))
+    cuda = Device("cuda:0", SimpleNamespace(__version__="14.1"))
+    monkeypatch.setattr(alone, "select_device", lambda name: cuda)
     shown = facts(capsys)
     assert (shown["GPU"], shown["device"]) == ("cuda:0, CuPy 14.1", "cuda:0")
 
+    def no_gpu(name):
+        if name == "cuda":
+            raise DeviceError(f"device {name!r} is not usable: install CuPy")
+        return CPU
 
-def test_without_a_gpu_what_is_missing_is_shown(monkeypatch, capsys):
     monkeypatch.setattr(alone, "select_device", no_gpu)
-    shown = facts(capsys)
-    assert shown["GPU"] == "none; device 'cuda' is not usable: install CuPy"
-    assert shown["device"] == "cpu"
+    shown, missing = facts(capsys), "none; device 'cuda' is not usable: install CuPy"
+    assert (shown["GPU"], shown["device"]) == (missing, "cpu")
 
 
 def test_the_data_folder_is_shown(monkeypatch, tmp_path, capsys):
     name = "MINITRANSFORMER_DATA"
     monkeypatch.delenv(name, raising=False)
     assert facts(capsys)[name] == "not set; Multi30k is downloaded when it is needed"
-    monkeypatch.setenv(name, str(tmp_path))
-    assert facts(capsys)[name] == str(tmp_path)
-    monkeypatch.setenv(name, "no/such")
-    assert facts(capsys)[name] == "no/such, which is no folder"
+    for folder, shown in ((tmp_path, str(tmp_path)), ("no/such", "no/such, which is no folder")):
+        monkeypatch.setenv(name, str(folder))
+        assert facts(capsys)[name] == shown
 
 
 def test_a_finished_run_is_shown_with_what_was_chosen(run_folder, capsys):

@@ -22,12 +22,6 @@ def test_a_run_under_way_can_be_drawn(unfinished):
     assert main(["plot", str(unfinished)]) == 0
 
 
-def test_where_nothing_was_trained_there_is_nothing_to_draw(run_copy, capsys):
-    (run_copy / "metrics.jsonl").unlink()
-    assert main(["plot", str(run_copy)]) == 1
-    assert "has no metrics.jsonl: nothing was trained there" in capsys.readouterr().err
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
 def test_a_picture_takes_the_place_of_a_link_or_a_pipe_and_writes_into_neither(run_copy, tmp_path):
     """A folder from elsewhere may hold both."""

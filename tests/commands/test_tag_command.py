@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from minitransformer.commands.cli import main
@@ -46,9 +44,7 @@ def test_what_stands_there_is_what_the_model_says(tagger):
 def test_words_beyond_the_context_have_no_label(tagger, said):
     shown = said("tag", tagger, "the dog runs. " * 10)
     lines = shown.out.splitlines()
-    assert len(lines) == 40
-    last = lines[-1].split("\t")
-    assert last == ["."]
+    assert (len(lines), lines[-1]) == (40, ".")
     without = sum("\t" not in line for line in lines)
     assert f"the last {without} words have no label" in shown.err
 
@@ -74,12 +70,9 @@ def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, tagger, caps
     assert shown.out == ""
 
 
-def test_evaluating_it_gives_its_accuracy_and_a_line_for_each_label(tagger, capsys):
+def test_evaluating_it_gives_a_line_for_each_label(tagger, capsys):
     assert main(["evaluate", str(tagger)]) == 0
-    shown = capsys.readouterr().out
-    entries = [json.loads(x) for x in (tagger / "metrics.jsonl").read_text().splitlines()]
-    best = max(e["accuracy"] for e in entries if e["kind"] == "validation")
-    assert f"accuracy            {best:8.4f}" in shown
-    rows = [line.split() for line in shown.splitlines() if line[:2] in ("D ", "N ", "V ", "S ")]
+    shown = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in shown if line[:2] in ("D ", "N ", "V ", "S ")]
     assert [row[0] for row in rows] == ["D", "N", "S", "V"]
     assert all(row[-1] == "3" for row in rows)

@@ -8,6 +8,7 @@ import signal
 import tomllib
 
 import pytest
+from run_files import contents
 from tiny_translator import write_recipe
 
 from minitransformer.commands.cli import main
@@ -29,11 +30,6 @@ def train(*arguments):
     return main(["train", *map(str, arguments)])
 
 
-def contents(folder):
-    """Every file below ``folder`` and what is in it."""
-    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 def test_a_run_folder_holds_all_that_a_run_makes(run_folder):
     names = {"config.json", "vocabulary.model", "metrics.jsonl", "model.npz"}
     pictures = {"loss.png", "learning_rate.png"}
@@ -42,7 +38,9 @@ def test_a_run_folder_holds_all_that_a_run_makes(run_folder):
 
 def test_training_ends_with_what_to_try_next_and_it_works(recipe, capsys):
     assert train(recipe, "--epochs", 1, "--run-folder", "my run") == 0
-    command = capsys.readouterr().err.splitlines()[-1].removeprefix("done; try it: ")
+    said = capsys.readouterr().err
+    assert "resumed" not in said
+    command = said.splitlines()[-1].removeprefix("done; try it: ")
     assert command == "minitransformer translate 'my run'"
     assert main([*shlex.split(command)[1:], "ein Hund"]) == 0
 
@@ -79,10 +77,8 @@ def test_help_describes_every_field_and_its_default(help_of_train):
     entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", help_of_train)]
     for name, setting in settings().items():
         flag = "--" + name.replace("_", "-")
-        if setting.type is bool:
-            usage = f"{flag}, --no-{flag[2:]} "
-        else:
-            usage = f"{flag} {METAVARS[setting.type]} "
+        of_type = f", --no-{flag[2:]}" if setting.type is bool else f" {METAVARS[setting.type]}"
+        usage = f"{flag}{of_type} "
         (description,) = (e.removeprefix(usage) for e in entries if e.startswith(usage))
         assert not description.startswith("(")
         default = f"(default: {setting.default}"  # of a Transformer, where others differ
@@ -99,32 +95,6 @@ def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(help_of_tr
         '--tying TEXT "three-way"',  # the same for all kinds
     ):
         assert re.search(words, shown)
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--epochs", "0", "epochs=0 must be > 0"),
-        ("--train-source", "/no.de", "/no.de: No such file or directory"),
-        ("--vocabulary-size", "9", "these texts need"),
-    ],
-)
-def test_what_cannot_be_trained_is_an_error_and_leaves_nothing_behind(
-    recipe, tmp_path, option, value, problem, capsys
-):
-    before = contents(tmp_path)
-    assert train(recipe, option, value) == 1
-    assert f"minitransformer: {problem}" in capsys.readouterr().err
-    assert contents(tmp_path) == before
-
-
-def test_an_unknown_recipe_is_an_error_that_names_those_there_are(capsys):
-    assert train("nonsense") == 1
-    message, recipes = (
-        capsys.readouterr().err.rstrip().split(", and the recipes of the package are ")
-    )
-    assert message == "minitransformer: there is no file 'nonsense'"
-    assert set(recipes.split(", ")) == {file.stem for file in RECIPES.glob("*.toml")}
 
 
 def test_help_says_of_each_recipe_what_it_is(help_of_train):
@@ -147,22 +117,16 @@ def test_a_training_that_ends_within_its_warm_up_is_warned_of(recipe, more, warn
 
 def test_a_run_is_never_overwritten(recipe, run_copy, capsys):
     before = contents(run_copy)
+    choose = f"choose another folder: --run-folder '{run_copy}-"
     assert train(recipe, "--run-folder", run_copy) == 1
-    assert f"--run-folder '{run_copy}-2'" in capsys.readouterr().err
+    said = f"minitransformer: {run_copy} holds a run already; "
+    assert capsys.readouterr().err == f"{said}{choose}2'\n"  # as it is done
     (run_copy.parent / "a copy-2").mkdir()
+    model = (run_copy / "model.npz").rename(run_copy / "aside")
     assert train(recipe, "--run-folder", run_copy) == 1
-    choose = f"choose another folder: --run-folder '{run_copy}-3'\n"
-    assert capsys.readouterr().err == (
-        f"minitransformer: {run_copy} holds a run already; {choose}"  # which is done
-    )
-    model = run_copy / "model.npz"
-    model.rename(run_copy / "aside")
-    assert train(recipe, "--run-folder", run_copy) == 1
-    assert capsys.readouterr().err == (
-        f"minitransformer: {run_copy} holds a run already; go on with it: minitransformer train "
-        f"--resume '{run_copy}', or {choose}"
-    )
-    (run_copy / "aside").rename(model)
+    said += f"go on with it: minitransformer train --resume '{run_copy}', or "
+    assert capsys.readouterr().err == f"{said}{choose}3'\n"
+    model.rename(run_copy / "model.npz")
     assert contents(run_copy) == before
     assert train(recipe, "--run-folder", run_copy, "--dry-run") == 0  # which writes nothing
     assert contents(run_copy) == before
@@ -178,23 +142,6 @@ def refused(recipe, path, capsys):
     return said
 
 
-def test_the_checkpoints_of_a_run_without_its_configuration_are_not_taken(
-    recipe, unfinished, capsys
-):
-    (unfinished / "config.json").unlink()
-    said = refused(recipe, unfinished, capsys)
-    assert "neither empty nor a run: it holds checkpoints, epochs, learning_rate.png, " in said
-    assert "put its config.json back" in said
-
-
-def test_functions_that_it_does_not_train_on_stop_a_new_run(recipe, tmp_path, capsys):
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "own.py").write_text("raise SystemExit")
-    said = f"{run / 'own.py'} is there already, and a run begun without --own would take it"
-    assert said in refused(recipe, run, capsys)
-
-
 def test_a_new_run_goes_neither_into_files_nor_into_links_to_nothing(recipe, tmp_path, capsys):
     notes, link = tmp_path / "my notes", tmp_path / "my link"
     notes.write_text("do not touch")
@@ -205,11 +152,9 @@ def test_a_new_run_goes_neither_into_files_nor_into_links_to_nothing(recipe, tmp
     assert capsys.readouterr().err == f"minitransformer: {notes / 'run'}: Not a directory\n"
 
 
-def test_a_run_killed_before_it_had_a_configuration_begins_anew(
-    recipe, tmp_path, monkeypatch, capsys
-):
+def test_a_run_killed_before_it_had_a_configuration_begins_anew(recipe, tmp_path, capsys):
     run = tmp_path / "run"
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_config", lambda *_, **__: pytest.fail("the power is gone"))
         with pytest.raises(pytest.fail.Exception):
             train(recipe, "--run-folder", run)
@@ -231,9 +176,7 @@ def test_a_run_can_be_looked_at_while_another_process_trains_it(unfinished, caps
     assert train("--resume", unfinished) == 0
 
 
-def test_a_dry_run_reports_and_prints_a_file_that_trains_the_same_and_leaves_nothing_behind(
-    recipe, tmp_path, capsys
-):
+def test_a_dry_run_reports_and_prints_a_recipe_and_leaves_nothing(recipe, tmp_path, capsys):
     before = contents(tmp_path)
     assert train(recipe, "--dry-run", "--d-ff", 128, "--epsilon", "1e-6") == 0
     printed, error = capsys.readouterr()
@@ -258,12 +201,10 @@ def interrupt_at(step, monkeypatch, times=1):
     monkeypatch.setattr(Trainer, "take_step", interrupted)
 
 
-def test_after_ctrl_c_the_command_shown_ends_the_run_as_if_nothing_had_been(
-    recipe, tmp_path, monkeypatch, capsys
-):
+def test_after_ctrl_c_the_command_shown_ends_the_run_as_if_undisturbed(recipe, tmp_path, capsys):
     options = ["--epochs", 2, "--run-folder"]
     assert train(recipe, *options, "undisturbed") == 0
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         interrupt_at(11, patch)
         assert train(recipe, *options, "it's stopped") == 130
     message = capsys.readouterr().err.splitlines()[-1]
@@ -272,34 +213,16 @@ def test_after_ctrl_c_the_command_shown_ends_the_run_as_if_nothing_had_been(
 
     assert main(shlex.split(command)[1:]) == 0
     assert "resumed after step 11, epoch 2" in capsys.readouterr().err
-    undisturbed, stopped = tmp_path / "undisturbed", tmp_path / "it's stopped"
-    assert (stopped / "model.npz").read_bytes() == (undisturbed / "model.npz").read_bytes()
+    models = [tmp_path / name / "model.npz" for name in ("it's stopped", "undisturbed")]
+    assert models[0].read_bytes() == models[1].read_bytes()
 
 
 def test_a_second_ctrl_c_stops_at_once(recipe, tmp_path, monkeypatch, capsys):
     interrupt_at(11, monkeypatch, times=2)
     assert train(recipe, "--epochs", 2, "--run-folder", "run") == 130
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "stopped; go on from the last checkpoint: minitransformer train --resume run"
-    )
-    saved = sorted(file.name for file in (tmp_path / "run/checkpoints").iterdir())
-    assert saved == ["step-00000000.npz", "step-00000009.npz"]
-
-
-def test_a_run_that_died_before_its_first_checkpoint_begins_anew(
-    recipe, tmp_path, monkeypatch, capsys
-):
-    folder = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "train", lambda self: pytest.fail("the power is gone"))
-        with pytest.raises(pytest.fail.Exception):
-            train(recipe, "--epochs", 1, "--run-folder", folder)
-    assert (folder / "config.json").exists()
-    assert not list((folder / "checkpoints").iterdir())
-    capsys.readouterr()
-    assert train("--resume", folder) == 0
-    assert "resumed" not in capsys.readouterr().err
-    assert (folder / "model.npz").exists()
+    told = "stopped; go on from the last checkpoint: minitransformer train --resume run\n"
+    assert capsys.readouterr().err.endswith(told)
+    assert (tmp_path / "run/checkpoints/step-00000009.npz").exists()
 
 
 def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
@@ -311,35 +234,17 @@ def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
     assert train("--resume", "../run") == 0
 
 
-def test_a_run_that_is_over_says_so(run_copy, capsys):
-    before = contents(run_copy)
-    assert train("--resume", run_copy) == 0
-    assert capsys.readouterr().err == (
-        f"{run_copy} is trained to its end; there is nothing to go on with\n"
-    )
-    assert contents(run_copy) == before
-
-
-@pytest.mark.parametrize(
-    "left", ["training.lock", "loss.png.12345.tmp", "epochs/epoch-0003.npz.12345.tmp"]
-)
-def test_what_a_training_killed_after_its_end_has_left_is_removed(run_copy, left):
+@pytest.mark.parametrize("left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp"])
+def test_a_run_that_is_over_says_so_and_puts_right_what_a_killed_one_left(left, run_copy, capsys):
     before = contents(run_copy)
     (run_copy / left).write_bytes(b"half")
+    (run_copy / "learning_rate.png").unlink()
     assert train("--resume", run_copy) == 0
+    assert f"{run_copy} is trained to its end; there is nothing" in capsys.readouterr().err
     assert contents(run_copy) == before
 
 
-def test_the_pictures_of_a_training_killed_before_they_were_drawn_are_drawn(run_copy):
-    before = contents(run_copy)
-    (run_copy / "learning_rate.png").unlink()
-    assert train("--resume", run_copy) == 0
-    assert contents(run_copy).keys() == before.keys()
-
-
-def test_on_a_full_disk_a_training_at_its_end_says_which_picture_was_not_drawn(
-    run_copy, monkeypatch, capsys
-):
+def test_on_a_full_disk_it_is_said_which_picture_was_not_drawn(run_copy, monkeypatch, capsys):
     def full(figure, file, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

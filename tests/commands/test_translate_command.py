@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -16,36 +17,19 @@ PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture
-def translate(run_folder, monkeypatch, capsys):
-    """Run the command with these bytes on standard input; returns status, output and errors."""
-
-    def run(*arguments, stdin=None):
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "ascii"))
-        capsys.readouterr()
-        status = main(["translate", str(run_folder), *map(str, arguments)])
-        return status, *capsys.readouterr()
-
-    return run
+def translate(used):
+    return partial(used, "translate")
 
 
-def test_texts_may_stand_before_and_after_options(translate):
-    _, out, _ = translate(GERMAN[0], "--beam-size", 2, GERMAN[1], GERMAN[2])
-    assert out.splitlines() == list(ENGLISH[:3])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "texts"),
-    [
-        ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("--beam-size 1 RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
-        ("--beam-size 1 -- RUN -Hund --x --", ["-Hund", "--x", "--"]),
-        ("-- RUN -Hund --x --", ["-Hund", "--x", "--"]),
-        ("RUN Frau --beam-size 1 -- --alpha --", ["Frau", "--alpha", "--"]),
-        ("RUN Frau --beam-size 1 Kind --alpha 1 -- -1 Hund", ["Frau", "Kind", "-1", "Hund"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "texts"), [
+    ("RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("RUN --beam-size 1 -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("--beam-size 1 RUN -- -Hund --x --", ["-Hund", "--x", "--"]),
+    ("--beam-size 1 -- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+    ("-- RUN -Hund --x --", ["-Hund", "--x", "--"]),
+    ("RUN Frau --beam-size 1 -- --alpha --", ["Frau", "--alpha", "--"]),
+    ("RUN Frau --beam-size 1 Kind --alpha 1 -- -1 Hund", ["Frau", "Kind", "-1", "Hund"]),
+])  # fmt: skip
 def test_after_two_dashes_everything_is_text(run_folder, arguments, texts, monkeypatch):
     said = []
     translate = "minitransformer.commands.translate.answer"
@@ -126,13 +110,6 @@ def test_a_line_of_megabytes_arrives_whole(run_folder, monkeypatch, capsys):
     assert capsys.readouterr().out == f"{ENGLISH[0]}\n{ENGLISH[1]}\n"
 
 
-def test_unknown_characters_alone_are_answered_by_a_line(translate):
-    status, out, error = translate("猫犬鳥")
-    assert status == 0
-    assert "not in the model's vocabulary: '猫犬鳥'" in error
-    assert out.count("\n") == 1
-
-
 def test_the_n_best_come_with_their_text_and_score(translate):
     status, out, _ = translate("--n-best", 2, GERMAN[0], " ", GERMAN[1])
     assert status == 0
@@ -142,6 +119,7 @@ def test_the_n_best_come_with_their_text_and_score(translate):
     scores = [float(score) for _, score, _ in rows]
     assert scores[1] < scores[0] < 0
     assert scores[2] == 0
+    assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0  # the widest, highest
 
 
 def test_alpha_and_beam_size_reach_the_search(translate, monkeypatch):
@@ -181,10 +159,6 @@ def test_attention_of_several_texts_is_drawn_into_numbered_files(translate, tmp_
     assert status == 0
     assert {file.name for file in tmp_path.glob("out*")} == {"out-1.svg", "out-3.svg"}
     assert "text 2 is blank; there is nothing to draw" in error
-
-
-def test_the_widest_beam_and_the_highest_exponent_are_used(translate):
-    assert translate(GERMAN[0], "--beam-size", 80, "--alpha", 100)[0] == 0
 
 
 @pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])

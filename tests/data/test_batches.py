@@ -58,6 +58,7 @@ def test_a_batch_looks_like_this():
     assert batch.source.tolist() == [[4, EOS, PAD, PAD], [7, 8, 9, EOS]]
     assert batch.target.tolist() == [[BOS, 6, 7], [BOS, 5, PAD]]
     assert batch.labels.tolist() == [[6, 7, EOS], [5, EOS, PAD]]
+    assert make_batches([], max_tokens=14) == []
     assert batch.num_tokens == 5
     assert batch.size == 14
     assert batch.padding == 3

@@ -27,7 +27,9 @@ def translator(run_folder):
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_what_was_learned_by_heart_is_translated_without_a_mistake(translator, beam_size):
+    """With the parameters chosen at the end."""
     assert translator.translate(GERMAN, beam_size=beam_size) == ENGLISH
+    assert translator.origin.startswith(("epoch ", "mean of epochs "))
 
 
 def test_a_blank_text_has_a_blank_translation_and_moves_no_other(translator):
@@ -37,11 +39,8 @@ def test_a_blank_text_has_a_blank_translation_and_moves_no_other(translator):
     assert (blank.score, blank.finished, blank.attention) == (0, True, None)
 
 
-def test_no_texts_have_no_translations(translator):
+def test_texts_are_a_list_which_may_be_empty(translator):
     assert translator.translate([]) == []
-
-
-def test_one_string_is_refused(translator):
     with pytest.raises(TypeError, match=r"give a list of texts, such as \[text\]"):
         translator.translate(GERMAN[0])
 
@@ -54,9 +53,8 @@ def test_a_text_longer_than_the_model_takes_is_cut_and_marked(translator):
     (cut,), (whole,) = translator.translations([text, fitting])
     assert len(ids) > room
     assert (cut.truncated, whole.truncated) == (True, False)
-    assert (
-        cut.source_pieces == whole.source_pieces == translator.vocabulary.pieces([*ids[:room], 3])
-    )
+    pieces = translator.vocabulary.pieces([*ids[:room], 3])
+    assert cut.source_pieces == whole.source_pieces == pieces
     assert cut.text == whole.text
 
 
@@ -145,10 +143,3 @@ def test_there_is_a_thread_for_each_core_and_one_for_a_gpu(translator, monkeypat
     assert workers() == 1
     monkeypatch.setattr(translator.model, "device", CPU)
     assert workers(threads=5) == 5
-
-
-# Run folders
-
-
-def test_a_finished_run_translates_with_the_parameters_chosen_at_its_end(translator):
-    assert translator.origin.startswith(("epoch ", "mean of epochs "))

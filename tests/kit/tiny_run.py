@@ -7,7 +7,6 @@ import io
 import json
 import random
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -51,7 +50,10 @@ OF_TRANSLATORS = dict(
 
 
 def tiny_recipe(folder, **changes):
-    """A Recipe for the corpus, which is written to ``folder``."""
+    """A Recipe for the corpus, which is written to ``folder``.
+
+    ``train`` and ``validation`` are texts for both sides in place of ours; the others are fields.
+    """
     rng = random.Random(0)
     words = [a + b for a in "bdgk" for b in ("ao", "i", "u")]
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,9 +62,11 @@ def tiny_recipe(folder, **changes):
         sentences = [rng.choices(words, k=rng.randint(2, 4)) for _ in range(size)]
         for side, step in (("source", 1), ("target", -1)):
             path = folder / f"{split}.{side}"
-            path.write_text("".join(" ".join(words[::step]) + "\n" for words in sentences))
+            text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
+            path.write_text(changes.get(split, text))
             if changes.get("corpus", "files") == "files":
                 fields[f"{split}_{side}"] = str(path)
+    changes = {name: value for name, value in changes.items() if name not in SIZES}
     return recipe_of(changes.pop("kind", "transformer"), fields, **changes)
 
 
@@ -73,20 +77,6 @@ def recipe_of(kind, usual=COMMON, **fields):
         if name in recipe.settings() or name in fields:
             recipe = recipe.with_value(name, value)
     return recipe
-
-
-def tiny_recipe_of(kind, path, content, **fields):
-    """A Recipe for a kind that does not translate, of what is then in the file at ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
-    return recipe_of(kind, COMMON | dict(num_layers=1), **dict(label_smoothing=0.0) | fields)
-
-
-def recipe_of_task(task, folder, **changes):
-    """A small Recipe of any task: ``recipe_for`` of the file in tests/tasks that tests it."""
-    if task == "translation":
-        return tiny_recipe(folder, **changes)
-    return import_module(f"test_{task.replace(' ', '_')}").recipe_for(folder, **changes)
 
 
 def resize_toy_corpus(monkeypatch, sizes):

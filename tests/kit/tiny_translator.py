@@ -39,6 +39,14 @@ seed = 1
 """
 
 
+def status_of(arguments):
+    """What a command line ends with."""
+    try:
+        return main(arguments)
+    except SystemExit as ended:
+        return ended.code
+
+
 def captions():
     """All (German, English) there are: heute läuft ein Hund im Park, a dog runs in the park today.
 

@@ -16,7 +16,8 @@ import pytest
 from on_device import arrays_of
 from rounding import assert_but_for_rounding
 from strict_cupy import strict
-from tiny_run import recipe_of_task, tiny_trainer
+from tiny_run import tiny_trainer
+from tiny_tasks import recipe_of_task
 
 from minitransformer import CPU, accelerated
 from minitransformer.cases.case import V

@@ -4,7 +4,6 @@ Never a wrong translation in silence, never an error that is not documented, nev
 much memory. ``pytest tests/runs/test_damaged_runs.py --fuzz 600`` goes on for ten minutes.
 """
 
-import json
 import os
 import random
 import re
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from run_files import edit_config, edit_entry, edit_states
 from tiny_run import tiny_trainer
 
 from minitransformer.commands.cli import main
@@ -50,12 +50,12 @@ LOADERS = {
 }
 
 
-@pytest.fixture(scope="module", params=LOADERS)
+@pytest.fixture(params=LOADERS)
 def kind(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def runs(kind, runs_of):
     return runs_of(kind)
 
@@ -102,39 +102,24 @@ def remove_one(rng, run, other):
 
 
 def edit_the_configuration(rng, run, other):
-    sections = json.loads((run / "config.json").read_text())
-    edit(rng, sections)
-    (run / "config.json").write_text(json.dumps(sections))
+    edit_config(run, partial(edit, rng))
 
 
 def edit_the_log(rng, run, other):
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    number = rng.randrange(len(lines))
-    entry = json.loads(lines[number])
-    edit(rng, entry)
-    lines[number] = json.dumps(entry)
-    (run / "metrics.jsonl").write_text("\n".join([*lines, ""]))
+    edit_entry(
+        run, rng.randrange((run / "metrics.jsonl").read_text().count("\n")), partial(edit, rng)
+    )
 
 
 def edit_a_state(rng, run, other):
     """With the right checksum, as only somebody who means it would."""
-    path = rng.choice(sorted(run.rglob("*.npz")))
-    arrays, state = load_checkpoint(path)
-    edit(rng, state)
     with suppress(TypeError, ValueError):  # JSON has no word for all of it
-        save_checkpoint(path, arrays, state)
+        edit_states([rng.choice(sorted(run.rglob("*.npz")))], partial(edit, rng))
 
 
 HARM = [
-    flip_a_bit,
-    cut_short,
-    overwrite_a_stretch,
-    exchange_two,
-    take_one_of_another_run,
-    remove_one,
-    edit_the_configuration,
-    edit_the_log,
-    edit_a_state,
+    *(flip_a_bit, cut_short, overwrite_a_stretch, exchange_two, take_one_of_another_run),
+    *(remove_one, edit_the_configuration, edit_the_log, edit_a_state),
 ]
 
 
@@ -167,9 +152,8 @@ def loaded(run):
 
 def information(run):
     """But for how many processes it was begun with, which only the configuration says."""
-    facts = {
-        name: str(fact).replace(str(run), "RUN") for name, fact in run_facts(run_at(run)).items()
-    }
+    facts = run_facts(run_at(run)).items()
+    facts = {name: str(fact).replace(str(run), "RUN") for name, fact in facts}
     return {name: re.sub(r"mpiexec -n \d+ ", "", fact) for name, fact in facts.items()}
 
 
@@ -294,30 +278,20 @@ def taint(rng, record):
 
 
 def hostile_configuration(rng, run):
-    sections = json.loads((run / "config.json").read_text())
-    taint(rng, sections)
-    (run / "config.json").write_text(json.dumps(sections))
+    edit_config(run, partial(taint, rng))
 
 
 def hostile_log(rng, run):
-    first, *others = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    entry = json.loads(first)
-    taint(rng, entry)
-    (run / "metrics.jsonl").write_text("".join([f"{json.dumps(entry)}\n", *others]))
+    edit_entry(run, 0, partial(taint, rng))
 
 
 def hostile_state(rng, run):
-    path = rng.choice(sorted(run.rglob("*.npz")))
-    arrays, state = load_checkpoint(path)
-    taint(rng, state)
-    save_checkpoint(path, arrays, state)
+    edit_states([rng.choice(sorted(run.rglob("*.npz")))], partial(taint, rng))
 
 
 def hostile_origin(rng, run):
-    for name in ("model.npz", "beginning.npz"):
-        if (run / name).exists():
-            arrays, state = load_checkpoint(run / name)
-            save_checkpoint(run / name, arrays, state | {"origin": HOSTILE})
+    paths = run.glob("[mb]*.npz")  # of the model, and of what it began with
+    edit_states(paths, lambda state: state.update(origin=HOSTILE))
 
 
 def hostile_array(rng, run):
@@ -332,10 +306,7 @@ def hostile_vocabulary(rng, run):
     """As in a folder of an older release, which notes no checksum of it."""
     content = (run / "vocabulary.model").read_bytes()
     (run / "vocabulary.model").write_bytes(content.replace("▁b".encode(), "▁\x1b".encode()))
-    for path in run.rglob("*.npz"):
-        arrays, state = load_checkpoint(path)
-        state.pop("bound", None)
-        save_checkpoint(path, arrays, state)
+    edit_states(run.rglob("*.npz"), lambda state: state.pop("bound", None))
 
 
 def hostile_functions(rng, run):

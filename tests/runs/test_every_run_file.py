@@ -5,7 +5,6 @@ folder from anywhere holds files of the documented kinds, or there is an error, 
 file. Whoever refuses leaves the folder as it was. A new kind of file wants rows in ``ROWS``.
 """
 
-import json
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ import webbrowser
 from typing import NamedTuple
 
 import pytest
+from run_files import edit_config, edit_states
 
 from minitransformer.commands.cli import main
 from minitransformer.data.text.characters import save_vocabulary
@@ -57,14 +57,12 @@ class Row(NamedTuple):
 def edited(*sections, **changes):
     """Fields of a section of config.json."""
 
-    def harm(run, other):
-        config = section = json.loads(run.config.read_text())
+    def change(config):
         for name in sections:
-            section = section[name]
-        section.update(changes)
-        run.config.write_text(json.dumps(config))
+            config = config[name]
+        config.update(changes)
 
-    return harm
+    return lambda run, other: edit_config(run.path, change)
 
 
 def both(first, second):
@@ -92,13 +90,11 @@ def with_recipe(recipe):
 def state_of(find, **changes):
     """Changes the state in the checkpoint that ``find`` finds, and leaves its arrays."""
 
-    def harm(run, other):
-        path = find(run)
-        arrays, state = load_checkpoint(path)
-        state = {name: v for name, v in (state | changes).items() if v is not LEFT_OUT}
-        save_checkpoint(path, arrays, state)
+    def change(state):
+        for name, value in changes.items():
+            state.pop(name) if value is LEFT_OUT else state.update({name: value})
 
-    return harm
+    return lambda run, other: edit_states([find(run)], change)
 
 
 def the_model(run):
@@ -146,6 +142,11 @@ def lost(*finds):
 
 def cut(find, size=300):
     return lambda run, other: os.truncate(find(run), size)
+
+
+def all_checkpoints_cut(run, other):
+    for path in run.checkpoints.iterdir():
+        os.truncate(path, 1000)
 
 
 def huge(name, size=10**12):
@@ -218,8 +219,7 @@ def a_beginning(run, other):
 
 def made_old(run, other):
     """As older releases have written all checkpoints, without a note."""
-    for path in run.path.rglob("*.npz"):
-        state_of(lambda _, path=path: path, bound=LEFT_OUT)(run, other)
+    edit_states(run.path.rglob("*.npz"), lambda state: state.pop("bound"))
 
 
 def a_vocabulary_of_another_size(run, other):
@@ -267,6 +267,10 @@ ROWS = [
       for name in ("max_length", "num_encoder_layers", "d_ff")),
     *(Row(edited("model", **{name: 10**9}), "translate", f"{CONFIG_IS_DAMAGED}{name}={10**9} must")
       for name in ("max_length", "num_decoder_layers")),
+    # What no page can hold
+    Row(edited("model", kind="restricted", window=3), "explore",
+        "this is a model of kind 'restricted'"),
+    Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 12,000,000 are the most"),
     # What the log holds
     *(Row(with_a_line(line), "info plot train", LINE_IS_DAMAGED, "unfinished") for line in (
         b"[]", b"3", b"{}", b"[" * 10**5, b"\xff", b'{"kind": 3}', b'{"kind": "train"}',
@@ -336,11 +340,14 @@ ROWS = [
         "has 30 pieces and the model of … 36; take both"),
     # Something is missing, and never from zero in silence
     Row(lost(at(VOCABULARY)), ALL, VOCABULARY),
+    Row(lost(at(LOG)), "plot", f"RUN has no {LOG}: nothing was trained there"),
     Row(lost(at(MODEL), at("checkpoints")), "translate evaluate explore",
         f"RUN has no {MODEL} and no whole checkpoint yet"),
     *(Row(harm(best), "train", "RUN/epochs/epoch-", "unfinished") for harm in (lost, cut)),
     Row(lost(at("checkpoints"), at(LOG)), "train", "there is epochs", "unfinished"),
     Row(lost(at("checkpoints"), at("epochs")), "train", f"there is {LOG}.", "unfinished"),
+    Row(all_checkpoints_cut, "train", f"there is {LOG}, checkpoints/step-…, checkpoints/step-…, "
+        "epochs/epoch-0001.npz, …train --resume RUN --start-over, which", "unfinished"),
     # What a training began with
     Row(other_numbers, "train",
         f"{BEGINNING} has SHA-256 …, and the run was trained with one of SHA-256", "cut off"),

@@ -7,17 +7,16 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from full_disk import full_disk
 from tiny_run import tiny_recipe, trained
+from waiting import ended
 
 from minitransformer.runs import lock
 from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 
-KIT = Path(__file__).parents[1] / "kit"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
 HOLD = """if True:
@@ -40,13 +39,8 @@ HOLD = """if True:
 @contextmanager
 def holder(folder, *arguments):
     """A process that holds the lock of the folder until it is killed or told to end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, folder, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
+    command, pipe = [sys.executable, "-c", HOLD, folder, *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout.readline() == "held\n"
         yield process
 
@@ -58,13 +52,11 @@ def hold(folder):
 
 def test_the_message_names_the_process_that_trains(tmp_path):
     with holder(tmp_path) as process:
-        with pytest.raises(BlockingIOError) as raised:
+        named = f"{tmp_path} is under way: process {process.pid} on {socket.gethostname()}"
+        since = r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; wait for its"
+        with pytest.raises(BlockingIOError, match=re.escape(named) + since):
             hold(tmp_path)
         process.stdin.close()
-    named = re.escape(f"{tmp_path} is under way: process {process.pid} on {socket.gethostname()}")
-    assert re.search(
-        named + r" since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; wait for its", str(raised.value)
-    )
 
 
 def test_on_a_full_disk_the_message_names_the_lock_and_none_is_left(tmp_path):
@@ -122,9 +114,8 @@ FORK = """if True:
 @needs_fork
 def test_a_child_that_ends_frees_nothing(tmp_path):
     """It leaves the block of the training as its parent does, and goes through all of its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORK, tmp_path], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", FORK, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("still held\n", "")
     assert not list(tmp_path.iterdir())
 
@@ -154,17 +145,15 @@ def test_a_link_in_place_of_the_lock_is_not_written_through(tmp_path):
     assert (tmp_path / "diary").read_text() == "dear diary"
 
 
-@pytest.mark.parametrize("missing", ["on this file system", "on this platform"])
-def test_without_locks_a_training_says_so_and_goes_on(missing, tmp_path, monkeypatch):
-    if missing == "on this platform":
-        monkeypatch.setattr(lock, "fcntl", None)
-        monkeypatch.setattr(lock, "msvcrt", None)
-    else:
+def no_locks(*_):
+    raise OSError(errno.ENOLCK, "No locks available")
 
-        def no_locks(*_):
-            raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(lock, "_lock", no_locks)
+@pytest.mark.parametrize("without", [dict(fcntl=None, msvcrt=None), dict(_lock=no_locks)])
+def test_without_locks_a_training_says_so_and_goes_on(without, tmp_path, monkeypatch):
+    """On this platform, or on this file system."""
+    for name, value in without.items():
+        monkeypatch.setattr(lock, name, value)
     recipe = tiny_recipe(tmp_path / "corpus", epochs=1)
     with pytest.warns(UserWarning, match="see to it that nothing else trains there") as warned:
         trained(recipe, tmp_path / "run")
@@ -174,14 +163,8 @@ def test_without_locks_a_training_says_so_and_goes_on(missing, tmp_path, monkeyp
 
 @needs_fork
 def test_of_two_trainings_that_begin_together_exactly_one_trains(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", KIT / "train_in_pairs.py", tmp_path, "6"],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    trials = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    printed = ended("train_in_pairs.py", tmp_path, "6")
+    trials = [[int(word) for word in line.split()] for line in printed.splitlines()]
     assert len(trials) == 6
     for trial, *children, first, second in trials:
         assert {first, second} == {0, 1}

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 from full_disk import full_disk
+from run_files import contents
 
 from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
-from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.trained import OF_TEXT
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
@@ -35,8 +35,14 @@ def logged(run):
     return run
 
 
-def save(run, model, step):
-    run.save_checkpoint(model_arrays(model), {"step": step})
+def saved_to(run, numbers):
+    """As trainings do that need the second epoch."""
+    model = Transformer(small_config())
+    run.create()
+    for number in numbers:
+        run.save_checkpoint(model_arrays(model), {"step": number})
+        run.save_epoch(model, number)
+        run.prune_epochs([2, number])
 
 
 def names(folder):
@@ -71,29 +77,24 @@ def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
 def test_a_write_that_fails_leaves_the_file_as_it_was_and_names_it(logged, name, write):
     logged.save_config(small_config(), {"old": 1})
     put(logged.attached["vocabulary"])
-    before = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
+    before = contents(logged.path)
     with full_disk(), pytest.raises(OSError, match="File too large") as raised:
         write(logged)
     assert raised.value.filename == str(logged.path / name)
-    after = {path: path.read_bytes() for path in logged.path.rglob("*") if path.is_file()}
-    assert after == before
+    assert contents(logged.path) == before
+
+
+def test_there_is_no_log_before_the_first_entry_that_json_has_words_for(run):
+    run.log.forget_after(0, 0)
+    assert not run.log.path.exists()
+    with pytest.raises(ValueError, match="JSON"):
+        run.log.append({"kind": "train", "loss": float("nan")})
+    assert run.log.entries() == []
 
 
 def test_the_log_is_one_json_line_an_entry(logged):
     assert [json.loads(line) for line in logged.log.path.read_text().splitlines()] == LOG
     assert logged.log.entries() == LOG
-
-
-def test_there_is_no_log_before_the_first_entry(run):
-    assert run.log.entries() == []
-    run.log.forget_after(0, 0)
-    assert not run.log.path.exists()
-
-
-def test_a_number_that_json_has_no_word_for_is_not_logged(run):
-    with pytest.raises(ValueError, match="JSON"):
-        run.log.append({"kind": "train", "loss": float("nan")})
-    assert run.log.entries() == []
 
 
 def test_a_last_line_cut_short_is_left_out_and_then_forgotten(logged):
@@ -117,28 +118,13 @@ def test_a_log_that_has_lost_its_beginning_says_so_whoever_reads_it(logged, miss
     assert logged.log.path.read_bytes() == b"".join(lines[missing:])
 
 
-@pytest.mark.parametrize(
-    ("step", "epoch", "kept"),
-    [(0, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 4), (4, 1, 5), (4, 2, 6)],
-)
+@pytest.mark.parametrize(("step", "epoch", "kept"), [
+    (0, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 4), (4, 1, 5), (4, 2, 6),
+])  # fmt: skip
 def test_what_a_resumed_run_will_log_again_is_forgotten(logged, step, epoch, kept):
     """After step 2 with no epoch done, the run validates again; with one done, it does not."""
     logged.log.forget_after(step, epoch)
     assert logged.log.entries() == LOG[:kept]
-
-
-def test_the_newest_two_checkpoints_are_kept(run):
-    model = Transformer(small_config())
-    for step in (1, 9, 10, 100):
-        save(run, model, step)
-    assert names(run.checkpoints) == ["step-00000010.npz", "step-00000100.npz"]
-    arrays, state = run.load_newest_checkpoint()
-    assert state == {"step": 100}
-    assert arrays.keys() == model_arrays(model).keys()
-
-
-def test_without_a_checkpoint_there_is_none_to_load(run):
-    assert run.load_newest_checkpoint() is None
 
 
 def test_parameters_of_epochs_are_kept_if_they_are_still_needed(run):
@@ -168,12 +154,8 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
 
 
 def test_what_a_killed_process_left_half_written_is_removed(logged):
-    leftovers = [
-        logged.path / "model.npz.123.tmp",
-        logged.path / "config.json.123.tmp",
-        logged.epochs / "epoch-0001.npz.123.tmp",
-        logged.checkpoints / "step-00000001.npz.123.tmp",
-    ]
+    files = "model.npz", "config.json", "epochs/epoch-0001.npz", "checkpoints/step-00000001.npz"
+    leftovers = [logged.path / f"{name}.123.tmp" for name in files]
     for path in leftovers:
         path.write_bytes(b"half")
     logged.create()
@@ -189,44 +171,24 @@ def put(path):
     path.write_bytes(b"the user's")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "notes.txt",
-        ".hidden",
-        "model.npz",
-        "metrics.jsonl",
-        "checkpoints/step-00000010.npz",
-        "epochs/epoch-0001.npz",
-        "epochs/mine/thesis.tex",
-        "vocabulary.model/folder",
-        "config.json.1.tmp/folder",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "notes.txt", ".hidden", "model.npz", "metrics.jsonl", "checkpoints/step-00000010.npz",
+    "epochs/epoch-0001.npz", "epochs/mine/thesis.tex", "vocabulary.model/folder",
+    "config.json.1.tmp/folder",
+])  # fmt: skip
 def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
     put(tmp_path / "run" / name)
-    with pytest.raises(RunError, match=f"nor a run: it holds {name.partition('/')[0]}, and"):
+    says = f"nor a run: it holds {name.partition('/')[0]}, and no .* put its config.json back"
+    with pytest.raises(RunError, match=says):
         RunFolder(tmp_path / "run").require_free()
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path):
-    put(tmp_path / "file")
-    with pytest.raises(RunError, match="file is a file, and a run is a folder"):
-        RunFolder(tmp_path / "file").require_free()
-    (tmp_path / "link").symlink_to(tmp_path / "unplugged disk")
-    with pytest.raises(RunError, match="unplugged disk, where nothing is"):
-        RunFolder(tmp_path / "link").require_free()
-
-
-def test_a_new_run_begins_where_nothing_is(tmp_path):
-    RunFolder(tmp_path).require_free()
-    RunFolder(tmp_path / "not" / "yet").require_free()
+def test_a_new_run_begins_where_nothing_is_but_what_one_left_that_was_killed(run, tmp_path):
+    """Before it was a run."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk", target_is_directory=True)
-    RunFolder(tmp_path / "link").require_free()
-
-
-def test_a_new_run_begins_where_one_was_killed_before_it_was_a_run(run):
+    for path in (tmp_path / "disk", tmp_path / "not" / "yet", tmp_path / "link"):
+        RunFolder(path).require_free()
     leftovers = ["vocabulary.model.1.tmp", "config.json.1.tmp"]
     for name in ("training.lock", "vocabulary.model", *leftovers):
         put(run.path / name)
@@ -244,13 +206,10 @@ def test_a_run_that_begins_meanwhile_is_no_strangers_folder(run, monkeypatch):
     run.require_free()
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "option"),
-    [("own.py", "own", "--own"), ("beginning.npz", "beginning", "--from")],
-)
-def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
-    run, name, given, option
-):
+@pytest.mark.parametrize(("name", "given", "option"), [
+    ("own.py", "own", "--own"), ("beginning.npz", "beginning", "--from"),
+])  # fmt: skip
+def test_what_a_resumed_run_would_take_for_its_own_is_refused(run, name, given, option):
     put(run.path / name)
     run.require_free(**{given: "one of its own"})
     words = f"{name} is there already, and a run begun without {option} would take it for its own"
@@ -258,33 +217,22 @@ def test_what_a_resumed_run_would_take_for_its_own_is_refused_by_one_without_it(
         run.require_free()
 
 
-def test_a_vocabulary_that_is_there_is_not_replaced_by_another(run):
-    put(run.attached["vocabulary"])
-    with pytest.raises(RunError, match=r"vocabulary\.model is there already.*move it away"):
-        run.keep(vocabulary=Vocabulary.train(["ba bi bu"], 16))
-    assert run.attached["vocabulary"].read_bytes() == b"the user's"
-
-
 LIKE_OURS = {
-    "": "notes.tmp, config.json.1.tmp.bak, model.npz.old.tmp, loss.png.tmp",
-    "checkpoints": "step-1.npz, step-000000001.npz, step-00000001.npz.bak, step-best.npz, all.tmp, "
-    "step-00000001.npz.tmp, step-00000001 copy.npz, step-00000001.npz.1.tmp.gz",
-    "epochs": "epoch-best.npz, epoch-1.npz, epoch-00001.npz, epoch-0001 copy.npz, epoch-9999.npz, "
-    "epoch-0001.npz.bak, epoch-0001.npz.tmp, epoch-0000.npz",
-}
-LIKE_OURS = {folder: names.split(", ") for folder, names in LIKE_OURS.items()}
+    "": ["notes.tmp", "config.json.1.tmp.bak", "model.npz.old.tmp", "loss.png.tmp"],
+    "checkpoints": [*(f"step-{rest}" for rest in (
+        "1.npz", "000000001.npz", "00000001.npz.bak", "best.npz", "00000001.npz.tmp",
+        "00000001 copy.npz", "00000001.npz.1.tmp.gz")), "all.tmp"],
+    "epochs": [f"epoch-{rest}" for rest in (
+        "best.npz", "1.npz", "00001.npz", "0001 copy.npz", "9999.npz", "0001.npz.bak",
+        "0001.npz.tmp", "0000.npz")],
+}  # fmt: skip
 
 
 def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(run):
     users = [run.path / folder / name for folder, names in LIKE_OURS.items() for name in names]
     for path in users:
         put(path)
-    model = Transformer(small_config())
-    run.create()
-    for number in (1, 2, 3, 4):
-        save(run, model, number)
-        run.save_epoch(model, number)
-        run.prune_epochs([2, number])
+    saved_to(run, (1, 2, 3, 4))
     assert all(path.read_bytes() == b"the user's" for path in users)
     ours = {"step-00000003.npz", "step-00000004.npz"}
     assert set(names(run.checkpoints)) - ours == set(LIKE_OURS["checkpoints"])
@@ -292,26 +240,14 @@ def test_nothing_of_the_users_is_removed_however_much_its_name_looks_like_ours(r
 
 
 def test_a_folder_with_a_name_that_is_ours_stays_and_stops_nothing(run):
-    folders = [
-        run.path / "config.json.123.tmp",
-        run.path / "notes.tmp",
-        run.checkpoints / "step-00000001.npz",
-        run.checkpoints / "step-99999999.npz",
-        run.checkpoints / "step-00000001.npz.1.tmp",
-        run.epochs / "epoch-0001.npz",
-        run.epochs / "epoch-0001.npz.1.tmp",
-    ]
-    for folder in folders:
-        put(folder / "inside")
-    model = Transformer(small_config())
-    run.create()
-    for number in (2, 3, 4):
-        save(run, model, number)
-        run.save_epoch(model, number)
-        run.prune_epochs([number])
-    assert all((folder / "inside").exists() for folder in folders)
+    names = ["config.json.123.tmp", "notes.tmp"]
+    names += [f"checkpoints/step-{rest}" for rest in ("00000001.npz", "99999999.npz")]
+    names += ["checkpoints/step-00000001.npz.1.tmp"]
+    names += ["epochs/epoch-0001.npz", "epochs/epoch-0001.npz.1.tmp"]
+    for name in names:
+        put(run.path / name / "inside")
+    saved_to(run, (2, 3, 4))
+    assert all((run.path / name / "inside").exists() for name in names)
     assert run.load_newest_checkpoint()[1] == {"step": 4}
-    assert [path.name for path in checkpoints(run.checkpoints)] == [
-        "step-00000003.npz",
-        "step-00000004.npz",
-    ]
+    kept = [path.name for path in checkpoints(run.checkpoints)]
+    assert kept == ["step-00000003.npz", "step-00000004.npz"]

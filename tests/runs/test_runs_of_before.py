@@ -100,13 +100,12 @@ def test_it_goes_on_to_where_the_old_code_came(before, name, ended, log, capsys)
     assert_ended_as(RunFolder(before / name), before / ended, before / log)
 
 
-def test_another_vocabulary_is_still_found_out(before, capsys):
-    os.replace("tagger/vocabulary.model", "cut_off/vocabulary.model")
-    assert main(["translate", "cut_off", "ki"]) == 1
-    assert "vocabulary.model has SHA-256 " in capsys.readouterr().err
-
-
-def test_another_beginning_is_still_found_out(before, capsys):
-    os.replace("expected/tagger.npz", "tagger/beginning.npz")
-    assert main(["train", "--resume", "tagger", "--device", "cpu"]) == 1
-    assert "beginning.npz has SHA-256" in capsys.readouterr().err
+@pytest.mark.parametrize(("other", "file", "command"), [
+    ("tagger/vocabulary.model", "cut_off/vocabulary.model", "translate cut_off ki"),
+    ("expected/tagger.npz", "tagger/beginning.npz", "train --resume tagger --device cpu"),
+])  # fmt: skip
+@pytest.mark.usefixtures("before")
+def test_an_exchanged_file_is_still_found_out(other, file, command, capsys):
+    os.replace(other, file)
+    assert main(command.split()) == 1
+    assert f"{Path(file).name} has SHA-256 " in capsys.readouterr().err

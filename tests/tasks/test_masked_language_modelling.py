@@ -2,8 +2,9 @@ import io
 
 import numpy as np
 import pytest
-from test_language_modelling import TEXT
-from tiny_run import AlwaysSays, tiny_recipe_of
+from tiny_run import AlwaysSays
+from tiny_tasks import TEXT
+from tiny_tasks import masked_language_modelling as recipe_for
 
 from minitransformer.cases.models import small_language_model_config
 from minitransformer.data.text.characters import CharacterVocabulary
@@ -26,12 +27,6 @@ from minitransformer.tasks.masked_language_modelling import MaskedLanguageModell
 from minitransformer.training.progress import Progress
 
 SPECIAL = [PAD, UNK, BOS, EOS, MASK]
-
-
-def recipe_for(folder, content=TEXT, **changes):
-    path = folder / "text.txt"
-    fields = dict(corpus="text", text=str(path), vocabulary_size=40, max_length=12) | changes
-    return tiny_recipe_of("masked-language-model", path, content, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +69,7 @@ def test_of_the_pieces_15_percent_are_said_and_of_these_8_of_10_are_hidden():
     assert not set(other) & set(SPECIAL)
     assert other.min() < 50
     assert other.max() > 950
-
-
-def test_what_is_not_chosen_is_seen_as_it_is_and_not_said():
-    batch = masked(LONG, 1000, np.random.default_rng(3))
-    assert (batch.ids == LONG)[batch.labels == PAD].all()
+    assert (batch.ids == LONG)[batch.labels == PAD].all()  # what is not said is seen as it is
     assert batch.num_tokens == (batch.labels != PAD).sum()
     assert batch.ids.dtype == batch.labels.dtype == np.int32
 

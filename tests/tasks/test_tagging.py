@@ -3,38 +3,27 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tiny_run import AlwaysSays, tiny_recipe_of, tiny_trainer, trained
+from tiny_run import AlwaysSays, tiny_trainer, trained
+from tiny_tasks import WHOLE, WORDS
+from tiny_tasks import tagging as recipe_for
 
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary, VocabularyError
-from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.tagging import Tagging, TaggingData
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import Recipe, RecipeError
-
-ANIMALS, VERBS = ["dog", "cat", "horse", "cow"], ["runs", "sleeps", "eats", "waits"]
-SENTENCES = [(a, v) for a in ANIMALS for v in VERBS] * 3
-WORDS = "".join(f"the\tD\n{a}\tN\n{v}\tV\n.\tS\n\n" for a, v in SENTENCES)
-WHOLE = "".join(f"{v[0]}\tthe {a} {v}.\n" for a, v in SENTENCES)
-
-
-def recipe_for(folder, content=WORDS, **changes):
-    path = folder / "labels.tsv"
-    fields = dict(corpus="labelled", labelled=str(path), vocabulary_size=40) | changes
-    return tiny_recipe_of("tagger", path, content, **fields)
+from minitransformer.training.recipe import Recipe
 
 
 def read(recipe):
     return Tagging.read(recipe, Progress(io.StringIO()))
 
 
-def task_of(recipe, out=None):
+def task_of(recipe, vocabulary=None, out=None):
     examples, validation = read(recipe)
-    vocabulary = Vocabulary.train(Tagging.texts(examples, validation), 40)
-    return Tagging(
-        recipe, {"vocabulary": vocabulary}, examples, validation, Progress(out or io.StringIO())
-    )
+    vocabulary = vocabulary or Vocabulary.train(Tagging.texts(examples, validation), 40)
+    kept, progress = {"vocabulary": vocabulary}, Progress(out or io.StringIO())
+    return Tagging(recipe, kept, examples, validation, progress)
 
 
 def rows_of(task):
@@ -71,17 +60,20 @@ def test_what_the_labels_are_of_is_known_from_the_examples(content, of, tmp_path
     assert Tagging.of_data(recipe, *both, {"vocabulary": "abc"})["labels_of"] == of
 
 
-def test_the_last_tenth_validates(tmp_path):
-    examples, validation = read(recipe_for(tmp_path))
-    assert (len(examples), len(validation)) == (43, 5)
-    assert validation[-1] == ("the cow waits .", "D N V S")
+@pytest.mark.parametrize(("number", "held_out"), [(2, 1), (4, 1), (5, 1), (48, 5)])
+def test_the_last_tenth_validates_and_one_sentence_at_least(number, held_out, tmp_path):
+    sentences = WORDS.split("\n\n")[:number]
+    examples, validation = read(recipe_for(tmp_path, "\n\n".join(sentences)))
+    assert (len(examples), len(validation)) == (number - held_out, held_out)
+    last = [line.split("\t") for line in sentences[-1].split("\n")]
+    assert validation[-1] == tuple(map(" ".join, zip(*last, strict=True)))
 
 
 @pytest.mark.parametrize(("label", "told"), [("w", False), ("x", True)])
 def test_a_label_that_only_the_validation_has_is_said_to_be_out_of_reach(label, told, tmp_path):
     last = "\tthe cow waits.\n"
     out = io.StringIO()
-    task_of(recipe_for(tmp_path, f"{WHOLE.removesuffix(f'w{last}')}{label}{last}"), out)
+    task_of(recipe_for(tmp_path, f"{WHOLE.removesuffix(f'w{last}')}{label}{last}"), out=out)
     said = (
         "1 of the 5 labels of the validation are ones that no sentence to train on has (x): they "
         "cannot be learned, and the accuracy is 0.8000 at most; "
@@ -108,7 +100,10 @@ def test_a_smaller_share_of_the_labels_lies_in_a_larger_one(tmp_path):
 
 
 def test_an_epoch_has_each_labelled_sentence_once_and_each_epoch_its_own_order(tmp_path):
-    task = task_of(recipe_for(tmp_path, labelled_share=0.5))
+    out = io.StringIO()
+    task = task_of(recipe_for(tmp_path, labelled_share=0.5), out=out)
+    assert "an epoch: 22 of 43 sentences, which have labels, in " in out.getvalue()
+    assert "; 0 words are beyond the context; validation: 20 labels\n" in out.getvalue()
     orders = [[tuple(row) for b in task.batches(e) for row in b.ids.tolist()] for e in (0, 1, 0)]
     assert orders[0] == orders[2] != orders[1]
     assert len(orders[0]) == 22
@@ -129,11 +124,9 @@ def test_accuracy_and_f1_of_a_model_that_says_one_label_are_known(tmp_path):
     assert scores["macro_f1"] == pytest.approx((2 * 0.25 * 1 / 1.25) / 4)
     assert scores["nll"] == pytest.approx(np.log(np.exp([2, 1, 0, 0, 0]).sum()) - 0.25)
     _, *rows = task.details()
+    of_n = dict(N="0.2500 1.0000 0.4000")
     assert [row.split() for row in rows] == [
-        [name, *("0.2500", "1.0000", "0.4000", "5")]
-        if name == "N"
-        else [name, *3 * ("0.0000",), "5"]
-        for name in "DNSV"
+        [name, *of_n.get(name, "0.0000 0.0000 0.0000").split(), "5"] for name in "DNSV"
     ]
 
 
@@ -157,29 +150,11 @@ def test_a_label_that_nothing_validates_does_not_count_for_the_mean_of_f1(tmp_pa
 
 def test_of_words_within_one_piece_the_first_has_its_label(tmp_path):
     content = "Er\tP\n" + "".join(f".\t{name}\n" for name in "SXX") + "geht\tV\n\n"
-    recipe = recipe_for(tmp_path, content * 20)
-    examples, validation = read(recipe)
     vocabulary = Vocabulary.train(["Er ... ... ... geht ...", "..."] * 20, 20)
-    task = Tagging(
-        recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO())
-    )
+    task = task_of(recipe_for(tmp_path, content * 20), vocabulary)
     assert "..." in vocabulary.pieces(vocabulary.encode("Er... geht"))
     for _, labels in rows_of(task):
         assert [task.names[label - 1] for label in labels[labels != PAD]] == ["P", "S", "V"]
-
-
-@pytest.mark.parametrize("number", [2, 4, 5])
-def test_of_a_few_sentences_one_validates(number, tmp_path):
-    recipe = recipe_for(tmp_path, "dogs\tN\nrun\tV\n\n" * number)
-    examples, validation = read(recipe)
-    assert (len(examples), len(validation)) == (number - 1, 1)
-
-
-def test_the_choice_of_toy_labels_is_refused_beside_a_file(tmp_path):
-    recipe = recipe_for(tmp_path, labels="case")
-    said = "labels='case' is for corpus='toy', and here it is 'labelled'; leave out labels"
-    with pytest.raises(RecipeError, match=said):
-        tiny_trainer(recipe, tmp_path / "run")
 
 
 def test_a_run_that_an_older_release_has_begun_so_goes_on(tmp_path, monkeypatch):
@@ -190,22 +165,6 @@ def test_a_run_that_an_older_release_has_begun_so_goes_on(tmp_path, monkeypatch)
     trained(Recipe.of_run(RunFolder(tmp_path / "run")), tmp_path / "run")
 
 
-def test_labels_that_the_toy_corpus_has_not_are_refused(tmp_path):
-    recipe = recipe_for(tmp_path, corpus="toy", labelled="", labels="gender")
-    with pytest.raises(ValueError, match="labels='gender'; choose 'part-of-speech'"):
-        read(recipe)
-
-
 def test_characters_are_refused_whoever_brings_them(tmp_path):
-    recipe = recipe_for(tmp_path)
-    examples, validation = read(recipe)
-    vocabulary = CharacterVocabulary.train(Tagging.texts(examples, validation))
     with pytest.raises(VocabularyError, match="a tagger takes subwords"):
-        Tagging(recipe, {"vocabulary": vocabulary}, examples, validation, Progress(io.StringIO()))
-
-
-def test_the_names_of_the_labels_are_bound_to_the_parameters(tmp_path):
-    trained(recipe_for(tmp_path / "corpus"), tmp_path / "run")
-    _, state = load_checkpoint(tmp_path / "run" / "model.npz")
-    assert state["bound"]["model"]["labels"] == "D N S V"
-    assert state["bound"]["model"]["labels_of"] == "words"
+        task_of(recipe_for(tmp_path), CharacterVocabulary.train([WORDS]))

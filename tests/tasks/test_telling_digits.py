@@ -10,7 +10,8 @@ import digits
 import numpy as np
 import pytest
 from digits import DigitsConfig, TellingDigits
-from tiny_run import recipe_of, tiny_trainer, trained
+from tiny_run import tiny_trainer, trained
+from tiny_tasks import telling_digits as recipe_for
 
 from minitransformer import CPU
 from minitransformer.cases.case import B, Case
@@ -22,19 +23,12 @@ from minitransformer.tasks.task import Task, run_at
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import validated
 
-KIND = DigitsConfig.kind
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
         digits.known(patch)
         yield
-
-
-def recipe_for(folder=None, **changes):
-    """A Recipe; its pictures are in no folder."""
-    return recipe_of(KIND, **dict(epochs=4, batch_tokens=16, label_smoothing=0.0) | changes)
 
 
 def train(folder, *more, **changes):
@@ -50,9 +44,8 @@ def test_its_gradients_are_checked_by_a_line_of_a_table():
     assert report.tensors[0].name == "dinput_0"  # of the pictures
 
 
-def test_a_training_learns(tmp_path, capsys):
-    assert train(tmp_path, epochs=8) == 0
-    assert RunFolder(tmp_path / "run").load_chosen()[1]["validation_accuracy"] > 0.8
+def test_a_training_says_how_fast_it_is_and_what_to_try(tmp_path, capsys):
+    assert train(tmp_path, epochs=1) == 0
     said = capsys.readouterr().err
     assert " pictures/s" in said
     assert f"done; try it: minitransformer evaluate {tmp_path / 'run'}" in said
@@ -107,9 +100,7 @@ def test_a_run_on_other_pictures_is_not_gone_on_with_nor_scored(harm, tmp_path, 
         validated(run, Recipe.of_run(run), CPU)
 
 
-def test_what_was_trained_stays_where_it_is_if_it_cannot_be_started_over(
-    tmp_path, monkeypatch, capsys
-):
+def test_what_was_trained_stays_if_it_cannot_be_started_over(tmp_path, monkeypatch, capsys):
     """With pictures of other digits, which another model would tell."""
     trained(recipe_for(), tmp_path)
     before = sorted(tmp_path.rglob("*"))
@@ -126,29 +117,11 @@ def test_a_training_begins_with_another(tmp_path, capsys):
     assert RunFolder(tmp_path / "run").load_config()[0].hidden == 5
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (dict(schedule="noam"), "takes the peak from d_model, which this model does not have"),
-        (dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
-        (dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out"),
-    ],
-)
-def test_a_training_that_it_cannot_have_is_refused_before_there_is_a_folder(
-    changes, message, tmp_path, capsys
-):
-    assert train(tmp_path, **changes) == 1
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_its_fields_are_options_and_those_of_text_are_refused(capsys):
     recipe = recipe_for(noise=0.25)
     assert Recipe.from_dict(tomllib.loads(recipe.as_toml())) == recipe
     assert "unit" not in recipe.identity()
-    with pytest.raises(
-        RecipeError, match=r"vocabulary_size, which is for translation, .*; leave it out"
-    ):
+    with pytest.raises(RecipeError, match=r"vocabulary_size, which is for trans.*; leave"):
         recipe.with_value("vocabulary_size", 100)
     with pytest.raises(RecipeError, match="noise, which is for telling digits; leave it out"):
         Recipe().with_value("noise", 0.1)
@@ -164,17 +137,13 @@ def test_arrays_are_told_apart_by_shape_type_and_each_number():
     pictures = np.zeros((100, 8, 8), np.float32)  # which NumPy prints shortened
     other = pictures.copy()
     other[50, 4, 4] = 1
+    other_types = pictures.astype(np.float64), pictures.view(np.int32)
+    of_pictures = pictures, other, pictures.reshape(50, 16, 8), *other_types
     several = [
-        (pictures, np.arange(100)),
-        (other, np.arange(100)),
-        (pictures.reshape(50, 16, 8), np.arange(100)),
-        (pictures.astype(np.float64), np.arange(100)),
-        (pictures.view(np.int32), np.arange(100)),
+        *((array, np.arange(100)) for array in of_pictures),
         (pictures, np.arange(100)[::-1]),
         [(pictures, np.arange(50)), np.arange(50, 100)],
-        [("one", "two")],
-        [("one",), ("two",)],
-        [("on", "etwo")],
+        *([("one", "two")], [("one",), ("two",)], [("on", "etwo")]),
     ]
     assert len({Task.fingerprint(examples) for examples in several}) == len(several)
     with pytest.raises(TypeError, match="a NoneType cannot be told from others by its bytes"):

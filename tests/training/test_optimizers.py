@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 import numpy as np
 import pytest
 from optimizers import OF_EACH
+from run_files import edit_states
 from tiny_run import (
     record,
     tiny_recipe,
@@ -22,10 +23,9 @@ from minitransformer.core.errors import InputError, listed
 from minitransformer.models.registry import KINDS
 from minitransformer.optim import OPTIMIZERS, optimizer_class
 from minitransformer.optim.schedule import Plateau
-from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
+from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training import loop
 from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
 from minitransformer.training.recipe import Recipe, RecipeError, settings
 
@@ -49,16 +49,13 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
 
 
-def test_a_checkpoint_that_counts_the_updates_of_adam_as_older_ones_did_is_gone_on_with(
-    recipe, tmp_path
-):
+def test_a_checkpoint_that_counts_updates_of_adam_as_older_ones_is_gone_on_with(recipe, tmp_path):
     trained(recipe, tmp_path / "whole")
     cut = tiny_trainer(recipe, tmp_path / "cut")
     next(cut.steps())
     cut.save()
-    (*_, path) = checkpoints(cut.run.checkpoints)
-    arrays, state = load_checkpoint(path)
-    save_checkpoint(path, arrays, state | {"adam_t": state["step"]})
+    newest = checkpoints(cut.run.checkpoints)[-1:]
+    edit_states(newest, lambda state: state.update(adam_t=state["step"]))
     trained(recipe, tmp_path / "cut")
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
@@ -90,9 +87,7 @@ def test_the_command_line_has_its_settings(capsys, tmp_path):
     said = capsys.readouterr().out
     assert f"update of a gradient: {', '.join(OPTIMIZERS)}" in " ".join(said.split())
     of_signs = said.partition("[training] for signs:\n")[2].partition("\n\n")[0]
-    assert " ".join(of_signs.split()) == (
-        "--memory X the share of the mean that stays from step to step (default: 0.9)"
-    )
+    assert "--memory X the share of the mean that stays " in " ".join(of_signs.split())
     assert main(["train", "toy", "--memory", "0.5", "--optimizer", "signs", "--dry-run"]) == 0
     toml = tmp_path / "signs.toml"
     toml.write_text(capsys.readouterr().out)
@@ -115,14 +110,11 @@ def test_each_setting_has_a_name_of_its_own_a_description_and_bounds(choice, nam
                 Recipe().with_value(choice, name).with_value(f.name, value)
 
 
-@pytest.mark.parametrize(
-    ("choices", "name", "value", "words"),
-    [
-        ({}, "momentum", 0.9, "momentum does nothing with optimizer='adam'"),
-        (dict(optimizer="adamw"), "nesterov", True, "nesterov does nothing with optimizer='adamw'"),
-        ({}, "plateau_epochs", 5, "plateau_epochs does nothing with schedule='linear'"),
-    ],
-)
+@pytest.mark.parametrize(("choices", "name", "value", "words"), [
+    ({}, "momentum", 0.9, "momentum does nothing with optimizer='adam'"),
+    (dict(optimizer="adamw"), "nesterov", True, "nesterov does nothing with optimizer='adamw'"),
+    ({}, "plateau_epochs", 5, "plateau_epochs does nothing with schedule='linear'"),
+])  # fmt: skip
 def test_a_setting_of_another_is_refused_by_its_name(recipe, choices, name, value, words):
     with pytest.raises(RecipeError, match=f"{words}; leave it out, or choose "):
         with_values(recipe, **choices, **{name: value})
@@ -130,28 +122,13 @@ def test_a_setting_of_another_is_refused_by_its_name(recipe, choices, name, valu
         TrainingConfig(**choices, options={name: value})
 
 
-def test_who_has_a_setting_is_said(tmp_path, capsys):
-    run = tmp_path / "run"
-    assert main(["train", "toy", "--weight-decay", "0.1", "--run-folder", str(run)]) == 1
-    said = capsys.readouterr().err.partition("leave it out, or choose ")[2]
-    assert {"adamw", "sgd"} <= {*said.strip().split(" or ")} <= {*OPTIMIZERS} - {"adam"}
-    assert not run.exists()
-
-
-def test_settings_that_do_nothing_together_are_refused(recipe, tmp_path):
-    recipe = with_values(recipe, optimizer="sgd", nesterov=True)
-    with pytest.raises(InputError, match="nesterov=True does nothing without momentum"):
-        tiny_trainer(recipe, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_another_optimizer_keeps_the_settings_that_it_has_too(recipe):
     changed = with_values(recipe, optimizer="sgd", weight_decay=0.2, momentum=0.9)
     assert changed.with_value("optimizer", "adamw").training.as_dict()["weight_decay"] == 0.2
     assert changed.with_value("optimizer", "adam") == recipe
-    assert with_values(recipe, optimizer="sgd", weight_decay=0.0).with_value(
-        "optimizer", "adamw"
-    ) == recipe.with_value("optimizer", "adamw")
+    without = with_values(recipe, optimizer="sgd", weight_decay=0.0)
+    adamw = dict(optimizer="adamw")
+    assert with_values(without, **adamw) == with_values(recipe, **adamw)
 
 
 @pytest.mark.parametrize("choices", [{}, dict(optimizer="sgd", momentum=0.9)])
@@ -167,11 +144,6 @@ def test_what_is_not_there_is_refused_with_what_is(choice):
     names, _ = CHOICES[choice]
     with pytest.raises(InputError, match=f"{choice}='lion'; choose {listed(names)}$"):
         TrainingConfig(**{choice: "lion"})
-
-
-def test_noam_without_a_width_is_refused():
-    with pytest.raises(InputError, match="'noam' takes the peak from d_model, which this model"):
-        TrainingConfig(schedule="noam").require_used({})
 
 
 # The plateau
@@ -220,47 +192,37 @@ def test_a_run_on_a_plateau_goes_on_bit_for_bit(recipe, tmp_path, steps):
     whole = trained(recipe, tmp_path / "whole")
     assert whole.plateau.drops == 3
     cut = tiny_trainer(recipe, tmp_path / "cut")
-    saved = interrupt_after(cut, steps)
-    with pytest.raises(KeyboardInterrupt):
-        cut.train()
-    assert saved == [steps]
-    trained(recipe, tmp_path / "cut")
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
-
-
-def interrupt_after(trainer, steps):
-    """Let it end with a KeyboardInterrupt as soon as that step is saved."""
-    saved, save = [], trainer.run.save_checkpoint
+    save = cut.run.save_checkpoint
 
     def save_and_end(arrays, state):
         save(arrays, state)
         if state["step"] == steps:
-            saved.append(steps)
             raise KeyboardInterrupt
 
-    trainer.run.save_checkpoint = save_and_end
-    return saved
+    cut.run.save_checkpoint = save_and_end
+    with pytest.raises(KeyboardInterrupt):
+        cut.train()
+    trained(recipe, tmp_path / "cut")
+    assert record(tmp_path / "cut") == record(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(
-    ("plateau", "words"),
-    [
-        (None, "it has no plateau"),
-        ({"drops": 1}, "it has no epoch"),
-        ({"drops": 10**9, "epoch": 1}, "no training of"),
-        ({"drops": 1, "epoch": 9}, "no training of"),
-        ({"drops": -1, "epoch": 0}, "its drops is -1, not a whole number"),
-    ],
-    ids=["missing", "half", "more drops than epochs", "of a later epoch", "below zero"],
-)
+@pytest.mark.parametrize(("plateau", "words"), [
+    (None, "it has no plateau"),
+    ({"drops": 1}, "it has no epoch"),
+    ({"drops": 10**9, "epoch": 1}, "no training of"),
+    ({"drops": 1, "epoch": 9}, "no training of"),
+    ({"drops": -1, "epoch": 0}, "its drops is -1, not a whole number"),
+], ids=["missing", "half", "more drops than epochs", "of a later epoch", "below zero"])  # fmt: skip
 def test_a_state_of_a_plateau_that_makes_no_sense_is_refused(recipe, tmp_path, plateau, words):
     recipe = with_values(recipe, **PLATEAU)
     trainer = tiny_trainer(recipe, tmp_path)
     trainer.save()
-    (path,) = checkpoints(trainer.run.checkpoints)
-    arrays, state = load_checkpoint(path)
-    assert state.pop("plateau") == {"drops": 0, "epoch": 0}
-    save_checkpoint(path, arrays, state if plateau is None else state | {"plateau": plateau})
+
+    def change(state):
+        assert state.pop("plateau") == {"drops": 0, "epoch": 0}
+        state.update({} if plateau is None else {"plateau": plateau})
+
+    edit_states(checkpoints(trainer.run.checkpoints), change)
     with pytest.raises(CheckpointError, match=words):
         tiny_trainer(recipe, tmp_path)
 
@@ -270,15 +232,3 @@ def test_other_schedules_have_no_state(recipe, tmp_path):
     trainer.save()
     _, state = load_checkpoint(checkpoints(trainer.run.checkpoints)[0])
     assert "plateau" not in json.dumps({n: v for n, v in state.items() if n != "bound"})
-
-
-def test_the_loop_that_is_to_be_read_goes_by_the_recipe_too(recipe, tmp_path):
-    options = dict(optimizer="sgd", momentum=0.9, shards=1, average=1, peak_learning_rate=1e-30)
-    recipe = with_values(recipe, **options, **PLATEAU)
-    theirs = trained(recipe, tmp_path / "trained")
-    ours = tiny_trainer(recipe, tmp_path / "loop")
-    with ours.workers.one_blas_thread():
-        losses = list(loop.train(ours.model, ours.task, ours.config))
-    log = [entry for entry in theirs.run.log.entries() if entry["kind"] == "train"]
-    assert losses == [(entry["loss"], entry["nll"]) for entry in log]
-    assert ours.model.flat.data.tobytes() == theirs.model.flat.data.tobytes()

@@ -1,35 +1,29 @@
 """A training that begins with what another run has learned, and with nothing else."""
 
-import io
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from test_tagging import SENTENCES, recipe_for
-from tiny_run import record, tiny_recipe, tiny_recipe_of, trained
+from run_files import contents
+from tiny_run import record, tiny_recipe, tiny_trainer, trained
+from tiny_tasks import SENTENCES, masked_language_modelling
+from tiny_tasks import tagging as recipe_for
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.core.backend import CPU
 from minitransformer.runs.checkpoint.file import RunError
-from minitransformer.runs.lock import only_training
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
-from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
-from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.session import prepare
 
 TEXT = "".join(f"the {animal} {verb}.\n" for animal, verb in SENTENCES)
 HEAD = "output_projection.weight"
 
 
-def masked_recipe(folder, **changes):
-    path = folder / "text.txt"
-    fields = dict(corpus="text", text=str(path), vocabulary_size=42) | changes
-    return tiny_recipe_of("masked-language-model", path, TEXT, **fields)
+def masked_recipe(folder):
+    return masked_language_modelling(folder, TEXT, vocabulary_size=42, max_length=20)
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +35,13 @@ def pretrained(tmp_path_factory):
 
 def begun(pretrained, recipe, folder, **chosen):
     """A Trainer that has not made a step."""
-    pretrained = Pretrained.of_run(pretrained) if pretrained else None
-    if pretrained:
-        recipe = pretrained.fitted(recipe, chosen)
-    progress = Progress(io.StringIO())
-    trainer = prepare(Job(recipe, folder, CPU, progress, pretrained=pretrained))
-    trainer.resume()
-    return trainer
+    pretrained = Pretrained.of_run(pretrained)
+    return tiny_trainer(pretrained.fitted(recipe, chosen), folder, pretrained=pretrained)
 
 
 def fine_tuned(pretrained, recipe, folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    with only_training(folder):
-        begun(pretrained, recipe, folder).train()
+    pretrained = Pretrained.of_run(pretrained)
+    trained(pretrained.fitted(recipe, {}), folder, pretrained)
     return folder
 
 
@@ -67,29 +55,25 @@ def learned(run):
 
 
 def test_a_tagger_begins_with_all_that_was_learned_but_for_what_it_says(pretrained, tmp_path):
+    """And with its vocabulary."""
     first, second = (
         parameters(begun(pretrained, recipe_for(tmp_path, seed=seed), tmp_path / str(seed)))
         for seed in (1, 2)
     )
     for name, array in learned(pretrained).items():
-        np.testing.assert_array_equal(first[name], array)
-        np.testing.assert_array_equal(second[name], array)
+        np.testing.assert_array_equal([first[name], second[name]], [array, array])
     assert first.keys() - learned(pretrained).keys() == {HEAD}
     assert (first[HEAD] != second[HEAD]).all()
+    vocabulary = (tmp_path / "1" / "vocabulary.model").read_bytes()
+    assert vocabulary == (pretrained / "vocabulary.model").read_bytes()
 
 
 def test_what_it_says_begins_as_it_would_without_another_run(pretrained, tmp_path):
     ours = parameters(begun(pretrained, recipe_for(tmp_path), tmp_path / "ours"))
     recipe = recipe_for(tmp_path, vocabulary_size=42)
-    other = parameters(begun(None, recipe, tmp_path / "other"))
+    other = parameters(tiny_trainer(recipe, tmp_path / "other"))
     np.testing.assert_array_equal(ours[HEAD], other[HEAD])
     assert (ours["positions.table"] != other["positions.table"]).any()
-
-
-def test_the_vocabulary_is_that_of_the_other_run(pretrained, tmp_path):
-    begun(pretrained, recipe_for(tmp_path), tmp_path / "run")
-    vocabulary = (tmp_path / "run" / "vocabulary.model").read_bytes()
-    assert vocabulary == (pretrained / "vocabulary.model").read_bytes()
 
 
 def test_a_tagger_may_begin_with_a_tagger_of_other_labels(pretrained, tmp_path):
@@ -152,28 +136,23 @@ def a_copy(run, folder):
 
 
 def resume(run):
-    with only_training(run):
-        begun(None, Recipe.of_run(RunFolder(run)), run).train()
+    trained(Recipe.of_run(RunFolder(run)), run)
 
 
 def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
     cut = a_copy(tuned, tmp_path / "cut")
     (cut / "model.npz").unlink()
-    newest = sorted((cut / "checkpoints").iterdir())
-    newest[-1].unlink()
+    max((cut / "checkpoints").iterdir()).unlink()
     resume(cut)
     assert record(cut) == record(tuned)
 
 
-def test_a_run_that_was_killed_before_its_first_checkpoint_begins_with_it(
-    pretrained, tuned, tmp_path
-):
+def test_a_run_killed_before_its_first_checkpoint_begins_with_it(pretrained, tuned, tmp_path):
     killed = a_copy(tuned, tmp_path / "killed")
     for path in (killed / "model.npz", killed / "metrics.jsonl"):
         path.unlink()
     for name in ("checkpoints", "epochs"):
         shutil.rmtree(killed / name)
-        (killed / name).mkdir()
     resume(killed)
     assert record(killed) == record(tuned)
 
@@ -205,7 +184,7 @@ def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrai
 
 
 def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_path, capsys):
-    before = {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
+    before = contents(pretrained)
     recipe_for(tmp_path)
     options = ["--corpus", "labelled", "--labelled", tmp_path / "labels.tsv"]
     options += ["--epochs", "1", "--batch-tokens", "120", "--run-folder", tmp_path / "run"]
@@ -217,18 +196,7 @@ def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_pat
     shown = capsys.readouterr().err
     assert f"begins with the parameters of {pretrained}, " in shown
     assert f"try it: minitransformer tag {tmp_path}" in shown
-    assert before == {p: p.read_bytes() for p in pretrained.rglob("*") if p.is_file()}
-
-
-def test_what_is_resumed_does_not_begin_with_another_run(tuned, pretrained, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["train", "--resume", str(tuned), "--from", str(pretrained)])
-    assert "leave out --from" in capsys.readouterr().err
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
-    assert main(["train", "tagger", "--from", str(tmp_path / "none")]) == 1
-    assert "there is no such folder\n" in capsys.readouterr().err
+    assert contents(pretrained) == before
 
 
 def test_a_name_of_a_run_is_told_where_that_is(tuned, tmp_path, monkeypatch, capsys):

@@ -58,9 +58,8 @@ def test_on_a_terminal_without_tqdm_there_are_plain_lines(without):
     progress = Progress(Terminal())
     progress.stepped(step(1), 8)
     progress.close()
-    assert progress.stream.getvalue() == (
-        "step 1 of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s\n"
-    )
+    said = "step 1 of 8: loss 2.500, NLL 2.250, 12,346 target tokens/s\n"
+    assert progress.stream.getvalue() == said
 
 
 def test_the_bar_of_a_resumed_run_begins_where_it_goes_on():
