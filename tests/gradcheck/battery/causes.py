@@ -45,6 +45,8 @@ CAUSES = {  # the pair: what is said of one of its wrong gradients, and of none 
         ("entries come more than once, and only one of them counts", "is missing"),
     "sums of logarithms, axis kept: every row gets the mean of dy":
         ("averaged over axis 0, before the sum", "missing"),
+    "sums of logarithms: the last row is left out":
+        ("zero where it should not be, all of them at 3 on axis 0, the last", "mask"),
     "logarithms of the four largest: another entry's condition":
         ("is an index or a condition on x wrong?", "dropout"),
     "gathering: the last of repeated indices wins":
