@@ -74,18 +74,15 @@ def test_four_of_five_causes_are_named():
     assert len(silent) < len(WRONG) / 5, silent
 
 
-@pytest.mark.parametrize(
-    ("tag", "cause", "judged"),
-    [
-        ("sign", "its sign is wrong", "named"),
-        ("sign", "it is 2 times too large: 2 is the batch size", "wrongly named"),
-        ("sign", "5 of its 5 entries are wrong", "silence"),
-        ("factor", "it is 2 times too small", "named"),
-        ("factor", "it is 2 times too small: 2 is the batch size", "wrongly named"),
-        ("factor of the batch", "it is 2 times too small: 2 is the batch size", "named"),
-        ("factor of a root", "it is 2 times too large: 2 is √4, the root of d", "wrongly named"),
-        ("dy forgotten", "it is 1.52576 times too small", "silence"),
-    ],
-)
+@pytest.mark.parametrize(("tag", "cause", "judged"), [
+    ("sign", "its sign is wrong", "named"),
+    ("sign", "it is 2 times too large: 2 is the batch size", "wrongly named"),
+    ("sign", "5 of its 5 entries are wrong", "silence"),
+    ("factor", "it is 2 times too small", "named"),
+    ("factor", "it is 2 times too small: 2 is the batch size", "wrongly named"),
+    ("factor of the batch", "it is 2 times too small: 2 is the batch size", "named"),
+    ("factor of a root", "it is 2 times too large: 2 is √4, the root of d", "wrongly named"),
+    ("dy forgotten", "it is 1.52576 times too small", "silence"),
+])  # fmt: skip
 def test_what_is_said_is_judged(tag, cause, judged):
     assert Verdict("wrong", (("dx", cause),)).judged(tag) == judged

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from battery.elementary import square, square_backward
 
 from minitransformer.cases.case import LABELS, SOURCE, TARGET
 from minitransformer.cases.models import ModelLoss, small_config
@@ -18,14 +19,6 @@ from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.models.transformer import Transformer
 
 X = np.random.default_rng(0).standard_normal((3, 4))
-
-
-def square(x):
-    return x * x, x
-
-
-def square_backward(dy, x):
-    return 2 * x * dy
 
 
 def test_numeric_gradient_of_a_known_function():
@@ -44,16 +37,13 @@ def test_directional_derivative_is_gradient_times_direction():
     assert slope(np.sin, X, direction, dy, 1e-5) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("function", "derivative", "x"),
-    [
-        (np.log, lambda x: 1 / x, 1e-3),  # the first steps reach below zero
-        (np.sqrt, lambda x: 0.5 / np.sqrt(x), 1e-4),
-        (lambda x: np.sin(1000 * x), lambda x: 1000 * np.cos(1000 * x), 0.7),
-        (lambda x: 1 / x, lambda x: -1 / x**2, 2e-3),
-        (np.square, lambda x: 2 * x, 1e6),
-    ],
-)
+@pytest.mark.parametrize(("function", "derivative", "x"), [
+    (np.log, lambda x: 1 / x, 1e-3),  # the first steps reach below zero
+    (np.sqrt, lambda x: 0.5 / np.sqrt(x), 1e-4),
+    (lambda x: np.sin(1000 * x), lambda x: 1000 * np.cos(1000 * x), 0.7),
+    (lambda x: 1 / x, lambda x: -1 / x**2, 2e-3),
+    (np.square, lambda x: 2 * x, 1e6),
+])  # fmt: skip
 def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, derivative, x):
     def forward(x):
         with np.errstate(invalid="ignore"):
@@ -66,22 +56,6 @@ def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, deriv
     found, error = refined_slope(forward, np.array([x]), one, one, size=x)
     assert found == pytest.approx(derivative(x), rel=1e-8)
     assert abs(found - derivative(x)) <= error <= 1e-8 * abs(derivative(x))
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
-    ("forward", "backward"),
-    [
-        (lambda x: (np.log(x), x), lambda dy, x: dy / x),
-        (lambda x: (np.sqrt(x), x), lambda dy, x: dy / (2 * np.sqrt(x))),
-        (lambda x: (np.square(1e6 * x), x), lambda dy, x: 2e12 * x * dy),
-    ],
-)
-def test_right_gradients_of_steep_functions_are_right_and_wrong_ones_wrong(forward, backward, seed):
-    x = np.random.default_rng(seed).uniform(0.001, 1, 50)
-    assert check_pair(forward, backward, (x,)).right
-    report = check_pair(forward, lambda dy, x: 2 * backward(dy, x), (x,))
-    assert "2 times too large" in report.tensors[0].diagnosis
 
 
 def test_a_right_pair_is_right_entry_by_entry_and_along_directions():
@@ -118,13 +92,10 @@ def test_directions_are_not_called_entries(count):
         assert f"of the slopes along {count} directions are {said}" in report.tensors[0].diagnosis
 
 
-@pytest.mark.parametrize(
-    ("x", "name"),
-    [
-        (X, "3 is the batch size"),
-        (np.random.default_rng(3).standard_normal((2, 5, 4)), "10 is N, the number of rows"),
-    ],
-)
+@pytest.mark.parametrize(("x", "name"), [
+    (X, "3 is the batch size"),
+    (np.random.default_rng(3).standard_normal((2, 5, 4)), "10 is N, the number of rows"),
+])  # fmt: skip
 def test_a_size_has_one_name(x, name):
     factor = math.prod(x.shape[:-1])
     report = check_pair(square, lambda dy, x: 2 * x * dy / math.prod(x.shape[:-1]), (x,))

@@ -67,21 +67,18 @@ def test_the_file_may_import_its_neighbours(file, tmp_path):
     assert check_file(f"{file(text)}:cube").right
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "message"),
-    [
-        (CUBE, "square", "defines no function square$"),
-        (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
-        (CUBE.replace("cube_backward", "back"), "cube", "no function cube_backward; write one: "),
-        (CUBE.replace("cube_inputs", "inputs"), "cube", "no function cube_inputs; write one: "),
-        (CUBE + CUBE.replace("cube", "cub").replace("cub_inputs", "x"), "cub", "cub_inputs; write"),
-        (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
-        (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
-        (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
-        ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
-        ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
-    ],
-)
+@pytest.mark.parametrize(("text", "name", "message"), [
+    (CUBE, "square", "defines no function square$"),
+    (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
+    (CUBE.replace("cube_backward", "back"), "cube", "no function cube_backward; write one: "),
+    (CUBE.replace("cube_inputs", "inputs"), "cube", "no function cube_inputs; write one: "),
+    (CUBE + CUBE.replace("cube", "cub").replace("cub_inputs", "x"), "cub", "cub_inputs; write"),
+    (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
+    (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
+    (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
+    ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
+    ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
+])  # fmt: skip
 def test_what_is_missing_in_the_file_is_said(file, text, name, message):
     with pytest.raises(CheckError, match=message):
         check_file(f"{file(text)}:{name}")
