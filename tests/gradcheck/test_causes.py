@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from battery import WRONG
 from battery.causes import CAUSES
+from battery.elementary import square
 from battery.recurrent import RNN
 from battery.table import slipped
 from battery.verdicts import verdict
@@ -56,20 +57,17 @@ def no_gain(x):
     return x_hat, (x_hat, sigma, np.linspace(0.5, 1.5, x.shape[-1]))
 
 
-@pytest.mark.parametrize(
-    ("forward", "backward", "inputs", "says_not"),
-    [
-        (squared_gain, squared_gain_outside, (ROWS, GAIN), "multiplied after the mean terms"),
-        (no_gain, lambda dy, cache: gain_outside(dy, cache)[0], (ROWS,), "gamma"),
-        (
-            lambda x, b: (np.maximum(0.1 * x @ U + b, 0), b),
-            lambda dy, b: (0.1 * dy @ U.T, dy.sum(axis=0)),
-            (X, np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])),
-            "b is forgotten",
-        ),
-    ],
-    ids=["a squared gain outside", "a gain that forward has not", "a ReLU that the bias decides"],
-)
+@pytest.mark.parametrize(("forward", "backward", "inputs", "says_not"), [
+    (squared_gain, squared_gain_outside, (ROWS, GAIN), "multiplied after the mean terms"),
+    (no_gain, lambda dy, cache: gain_outside(dy, cache)[0], (ROWS,), "gamma"),
+    (lambda x, b: (np.maximum(0.1 * x @ U + b, 0), b),
+     lambda dy, b: (0.1 * dy @ U.T, dy.sum(axis=0)),
+     (X, np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])), "b is forgotten"),
+    (lambda x: ((x * x).sum(), x), lambda dy, x: 2 * x * dy * x[0],
+     (np.array([1.2094, 0.4]),), "1.2094 times"),
+    (square, lambda dy, x: x * dy * len(x) ** 2, (X[:2],), "a factor of ½ is missing"),
+], ids=["a squared gain outside", "a gain that forward has not", "a ReLU that the bias decides",
+        "an entry of x", "half the square of the batch size"])  # fmt: skip
 def test_what_looks_alike_gets_no_such_cause(forward, backward, inputs, says_not):
     tensor = check_pair(forward, backward, inputs).tensors[0]
     assert tensor.diagnosis

@@ -140,7 +140,8 @@ def power_backward(dy, cache):
     return dy * p * x ** (p - 1), (dy * y * np.log(x)).sum(0)
 
 
-PAIRS += Right("x to the p", power, power_backward, positive((5, 3), (3,))).with_slips(
+POWER = Right("x to the p", power, power_backward, positive((5, 3), (3,)))
+PAIRS += POWER.with_slips(
     ({"(p - 1)": "p"},         "dx", "power wrong",              "p xᵖ for p xᵖ⁻¹"),
     ({"dy * p * x": "dy * x"}, "dx", "factor p forgotten",       "p is forgotten"),
     ({" * np.log(x)": ""},     "dp", "inner derivative missing", "log x is forgotten"),
