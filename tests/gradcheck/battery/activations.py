@@ -250,11 +250,9 @@ def dropped_backward(dy, keep):
     return dy * keep / 0.6
 
 
-def dropout_inputs(rng):
-    return rng.standard_normal((4, 6)), rng.random((4, 6)) < 0.6
-
-
-PAIRS += Right("dropout", dropped, dropped_backward, dropout_inputs).with_slips(
+DROPPED = Right("dropout", dropped, dropped_backward,
+                lambda rng: (rng.standard_normal((4, 6)), rng.random((4, 6)) < 0.6))
+PAIRS += DROPPED.with_slips(
     ({" / 0.6": ""}, "dx", "factor", "not divided by 1 − p"),
     ({"keep /": "(np.random.default_rng(5).random(keep.shape) < 0.6) /"}, "dx", "mask drawn again",
      "another mask is drawn in backward"),

@@ -127,11 +127,8 @@ def embedding_backward(dy, cache):
     return dtable
 
 
-def embedding_inputs(rng):
-    return rng.standard_normal((7, 4)), np.array([[1, 3, 1], [6, 0, 3]])
-
-
-PAIRS += Right("embedding", embedding, embedding_backward, embedding_inputs).with_slips(
+TABLE = normal((7, 4), beside=[np.array([[1, 3, 1], [6, 0, 3]])])
+PAIRS += Right("embedding", embedding, embedding_backward, TABLE).with_slips(
     ({"np.add.at(dtable, ids, dy)": "dtable[ids] = dy"}, "dtable", "repeated index",
      "the last of repeated ids wins"),
     ({"np.add.at(dtable, ids, dy)": "dtable[ids] += dy"}, "dtable", "repeated index",
@@ -157,7 +154,7 @@ def tied_backward(dy, cache):
     return dtable
 
 
-PAIRS += Right("tied embedding", tied, tied_backward, embedding_inputs).with_slips(
+PAIRS += Right("tied embedding", tied, tied_backward, TABLE).with_slips(
     ({"np.add.at(dtable, ids, dmean[:, None])": "pass"}, "dtable", "second use forgotten",
      "only the output's use is there"),
     ({"dy.T @ mean": "0 * table"}, "dtable", "second use forgotten", "only the input's use"),

@@ -103,11 +103,8 @@ def padded_backward(dy, cache):
     return dlogits * real[..., None] / real.sum() * dy
 
 
-def padded_inputs(rng):
-    return rng.standard_normal((2, 4, 5)), np.array([[3, 1, 4, 0], [2, 0, 0, 0]])
-
-
-PAIRS += Right("cross-entropy with padding", padded, padded_backward, padded_inputs).with_slips(
+PADDED = normal((2, 4, 5), beside=[np.array([[3, 1, 4, 0], [2, 0, 0, 0]])])
+PAIRS += Right("cross-entropy with padding", padded, padded_backward, PADDED).with_slips(
     ({" * real[..., None]": ""}, "dlogits", "mask missing", "padding has a gradient"),
     ({"real.sum()": "real.size"}, "dlogits", "factor of a size",
      "divided by all positions, not by the real ones"),
@@ -126,11 +123,9 @@ def binary_backward(dy, cache):
     return (s - target) / x.size * dy, -x / x.size * dy
 
 
-def binary_inputs(rng):
-    return rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))
-
-
-PAIRS += Right("binary cross-entropy", binary, binary_backward, binary_inputs).with_slips(
+BINARY = Right("binary cross-entropy", binary, binary_backward,
+               lambda rng: (rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))))
+PAIRS += BINARY.with_slips(
     ({"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice", "σ′"),
     ({"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)"),
     ({"-x / x.size": "-s / x.size"}, "dtarget", "derivative at y", "σ(x) for x"),

@@ -163,11 +163,9 @@ def rms_norm_backward(dy, cache):
     return dx, (dy * x_hat).sum(0)
 
 
-def rms_inputs(rng):
-    return rng.standard_normal((4, 6)), rng.uniform(0.5, 1.5, 6)
-
-
-PAIRS += Right("rms norm", rms_norm, rms_norm_backward, rms_inputs).with_slips(
+RMS = Right("rms norm", rms_norm, rms_norm_backward,
+            lambda rng: (rng.standard_normal((4, 6)), rng.uniform(0.5, 1.5, 6)))
+PAIRS += RMS.with_slips(
     ({" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""}, "dx", "statistics as constants",
      "the root mean square is taken for a constant"),
     ({"x_hat).mean": "x_hat).sum"}, "dx", "term wrong", "a sum for the mean"),

@@ -122,11 +122,8 @@ def masked_mean_backward(dy, cache):
     return mask[..., None] * (dy / count)[:, None]
 
 
-def masked_inputs(rng):
-    return rng.standard_normal((3, 4, 2)), np.arange(4) < np.array([[4], [2], [3]])
-
-
-PAIRS += Right("mean of real steps", masked_mean, masked_mean_backward, masked_inputs).with_slips(
+REAL = normal((3, 4, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
+PAIRS += Right("mean of real steps", masked_mean, masked_mean_backward, REAL).with_slips(
     ({"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx", "mask missing",
      "padding has a gradient"),
     ({"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",

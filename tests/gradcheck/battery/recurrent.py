@@ -117,12 +117,8 @@ def masked_rnn_backward(dy, cache):
     return np.stack(dx, axis=1), du
 
 
-def masked_inputs(rng):
-    mask = np.arange(4) < np.array([[4], [2], [3]])
-    return rng.standard_normal((3, 4, 2)), rng.standard_normal((2, 2)), mask
-
-
-PAIRS += Right("rnn with padding", masked_rnn, masked_rnn_backward, masked_inputs).with_slips(
+PADDED = normal((3, 4, 2), (2, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
+PAIRS += Right("rnn with padding", masked_rnn, masked_rnn_backward, PADDED).with_slips(
     ({"dh * real *": "dh *"}, "dx du", "mask missing",  "padding is taken for words"),
     ({" + dh * ~real": ""},   "dx du", "path missing",  "the state that stays has no gradient"),
     ({"~real": "real"},       "dx du", "mask inverted", "the mask is inverted in one place"),

@@ -84,11 +84,8 @@ def gather_backward(dy, cache):
     return dx
 
 
-def gather_inputs(rng):
-    return rng.standard_normal((3, 5)), np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])
-
-
-PAIRS += Right("gathering", gather, gather_backward, gather_inputs).with_slips(
+GATHERED = normal((3, 5), beside=[np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])])
+PAIRS += Right("gathering", gather, gather_backward, GATHERED).with_slips(
     ({"np.add.at(dx, (": "dx[", "None], index), dy)": "None], index] = dy"}, "dx", "repeated index",
      "the last of repeated indices wins"),
     ({"index), dy": "index[:, ::-1]), dy"}, "dx", "order wrong", "indices are turned round"),

@@ -71,11 +71,8 @@ def tempered_backward(dw, cache):
     return dz / tau, -(dz * x).sum() / tau**2
 
 
-def tempered_inputs(rng):
-    return rng.standard_normal((4, 6)), np.array(1.7)
-
-
-TEMPERED = Right("softmax with a temperature", tempered, tempered_backward, tempered_inputs)
+TEMPERED = Right("softmax with a temperature", tempered, tempered_backward,
+                 normal((4, 6), beside=[np.array(1.7)]))
 PAIRS += TEMPERED.with_slips(
     ({"dz / tau": "dz"}, "dx",   "factor", "τ is forgotten in dx"),
     ({"tau**2": "tau"},  "dtau", "factor", "τ for τ²"),
@@ -92,11 +89,8 @@ def masked_softmax_backward(dw, cache):
     return softmax_backward(dw, w)
 
 
-def masked_inputs(rng):
-    return rng.standard_normal((3, 5)), np.arange(5) < np.array([[5], [3], [2]])
-
-
-PAIRS += Right("masked softmax", masked_softmax, masked_softmax_backward, masked_inputs).with_slips(
+MASKED = normal((3, 5), beside=[np.arange(5) < np.array([[5], [3], [2]])])
+PAIRS += Right("masked softmax", masked_softmax, masked_softmax_backward, MASKED).with_slips(
     ({"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "dx", "mask missing", "it leaks into padding"),
     ({"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "dx", "zero",
      "the mask is inverted, which leaves nothing"),

@@ -115,9 +115,9 @@ def slipped(function, changes):
     return defined[function.__name__]
 
 
-def normal(*shapes):
-    """Inputs of these shapes, normally distributed."""
-    return lambda rng: tuple(rng.standard_normal(shape) for shape in shapes)
+def normal(*shapes, beside=()):
+    """Inputs of these shapes, normally distributed, and others as they are, such as ids."""
+    return lambda rng: (*(rng.standard_normal(shape) for shape in shapes), *beside)
 
 
 def positive(*shapes):
