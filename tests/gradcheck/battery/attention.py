@@ -29,7 +29,8 @@ SQUARE = Right("attention, all sizes 4", attention, attention_backward, normal(*
 WIDE = Right("attention of width 16", attention, attention_backward, normal(*[(2, 4, 16)] * 3))
 PAIRS += SCALED.with_slips(
     ({" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root",
-     "the scores' scale is forgotten"),
+     "the scores' scale is forgotten",
+     "it is 2.44949 times too large: 2.44949 is √6, the root of the width d"),
     ({"softmax_backward(dp, p)": "dp"}, "dq dk", "derivative left out", "softmax is passed over"),
     ({"softmax_backward(dp, p)": "p * dp"}, "dq dk", "sum term missing", "softmax without its sum"),
     ({"dz @ k, dz.swapaxes(1, 2) @ q, dv": "dz @ k, dv, dz.swapaxes(1, 2) @ q"}, "dk dv",
@@ -37,11 +38,12 @@ PAIRS += SCALED.with_slips(
     ({"p.swapaxes(1, 2) @ dy": "(q @ k.swapaxes(1, 2)).swapaxes(1, 2) @ dy"}, "dv",
      "input before activation", "scores for weights in dv"),
     ({"dz.swapaxes(1, 2) @ q": "dz.swapaxes(1, 2) @ q / q.shape[1]"}, "dk", "factor of a size",
-     "dk by the number of queries"),
+     "dk by the number of queries", "it is 3 times too small: 3 is the length"),
     ({"dz @ k,": "0 * dz @ k,"}, "dq", "zero", "the query has no gradient"),
 )
 PAIRS += SQUARE.with_slips(
-    ({"p.swapaxes(1, 2) @ dy": "p @ dy"}, "dv", "transposed", "p is not transposed"),
+    ({"p.swapaxes(1, 2) @ dy": "p @ dy"}, "dv", "transposed", "p is not transposed",
+     "has to be transposed, or must not be"),
     ({"dz.swapaxes(1, 2) @ q": "dz @ q"}, "dk", "transposed", "dz is not transposed in dk"),
     ({"dz @ k,": "dz @ v,"}, "dq", "cache of the other", "v for k in dq"),
     ({" / math.sqrt(q.shape[-1])": ""}, "dq dk", "factor of a root", "no scale, with sizes of 4"),

@@ -26,16 +26,17 @@ def conv_backward(dy, cache):
 
 SQUARE_CONV = Right("convolution, all 4", conv, conv_backward, normal((4, 6, 4), (3, 4, 4), (4,)))
 PAIRS += Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,))).with_slips(
-    ({"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round"),
+    ({"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round",
+     "for w reversed along axis 0"),
     ({"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
     ({"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
     ({"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
-     "the first tap is left out"),
+     "the first tap is left out", "`x[:, k : k + steps] @ w[k]`"),
     ({"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
-     "the last tap is left out"),
+     "the last tap is left out", "is missing at the last of 3 times"),
     ({"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
     ({"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
-     "every tap meets the first's steps"),
+     "every tap meets the first's steps", "none of them at 0 on axis 0, the first"),
     ({"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
      "db is a mean over time"),
     ({"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
@@ -124,7 +125,8 @@ DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal
 PAIRS += DEPTHWISE.with_slips(
     ({"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
      "the padding is cut off at the end only"),
-    ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order", "the taps are turned round"),
+    ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order", "the taps are turned round",
+     "for w reversed along axis 0"),
     ({".sum((0, 1))": ".sum()"}, "dw", "sum over too much", "dw is summed over channels"),
     ({"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
      "all channels get the mean filter"),
@@ -157,13 +159,14 @@ def conv2d_backward(dy, cache):
 CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
 PAIRS += CONV2D.with_slips(
     ({"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
-     "filters are turned round in dx"),
+     "filters are turned round in dx",
+     "it is what it would be for w reversed along its last two axes"),
     ({"dx[window] += ": "dx[window] = "}, "dx", "overwritten", "= for += where windows overlap"),
     ({"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order", "dw is upside down"),
     ({"in range(3)": "in range(2)"}, "dx dw", "tap left out",
-     "the last column of taps is left out"),
+     "the last column of taps is left out", "all of them at 2 to 4 on axis 3"),
     ({"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
-     "dw by the batch size"),
+     "dw by the batch size", "2 times too small: 2 is the batch size"),
     ({'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw", "one row only",
      "dw of the first image"),
 )

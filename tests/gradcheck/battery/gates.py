@@ -25,7 +25,8 @@ def glu_backward(dy, cache):
 
 
 PAIRS += Right("glu", glu, glu_backward, normal((3, 8))).with_slips(
-    ({"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged"),
+    ({"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged",
+     "its halves along axis 1 are right and in another order, (1, 0)"),
     ({"[da, db]": "[da, 0 * db]"}, "dx", "gate left out", "nothing goes through the gate"),
     ({" * (1 - gate)": ""}, "dx", "term missing", "1 − gate is left out"),
     ({"dy * a *": "dy *"}, "dx", "gate left out", "a is forgotten in the gate's gradient"),
@@ -89,7 +90,8 @@ def residual_backward(dy, cache):
 
 
 PAIRS += Right("residual", residual, residual_backward, normal((3, 4), (4, 4))).with_slips(
-    ({"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing", "the residual is forgotten"),
+    ({"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing", "the residual is forgotten",
+     "dy itself is missing: the output also depends on this input directly,"),
     ({"dy + dz @ w.T": "dy"},       "dx", "path missing", "the sublayer is forgotten"),
     ({"dy + dz": "2 * dy + dz"},    "dx", "term twice",   "the residual counts twice"),
     ({"dy + dz": "dz + dz"},        "dx", "path missing", "dz for dy in the residual"),

@@ -24,7 +24,8 @@ PAIRS += LINEAR.with_slips(
     ({"x.T @ dy": "x.T @ dy / len(x)"}, "dw", "factor of the batch", "dw by the batch size"),
     ({"x.T @ dy": "np.outer(x[0], dy[0])"}, "dw", "one row only", "dw of the first row"),
     ({"dy.sum(0)": "dy.sum()"}, "db", "sum over too much", "db is summed to a number"),
-    ({"dy.sum(0)": "np.ones(4)"}, "db", "dy forgotten", "db is 1"),
+    ({"dy.sum(0)": "np.ones(4)"}, "db", "dy forgotten", "db is 1",
+     "dy is forgotten: it is the same for every dy, and has to be linear in"),
 )
 PAIRS += SQUARE.with_slips(
     ({"dy @ w.T": "dy @ w"}, "dx", "transposed", "w is not transposed"),
@@ -32,7 +33,7 @@ PAIRS += SQUARE.with_slips(
     ({"dy.sum(0)": "dy.sum(1)"}, "db", "axis wrong", "db is summed over features"),
     ({"x.T @ dy": "x.T @ dy / len(x)"}, "dw", "factor of the batch", "dw by the batch size"),
     ({"dy @ w.T, x.T @ dy": "x.T @ dy, dy @ w.T"}, "dx dw", "exchanged", "dx and dw are exchanged"),
-    ({"dy @ w.T": "dy * w"}, "dx", "product wrong", "∗ for @"),
+    ({"dy @ w.T": "dy * w"}, "dx", "product wrong", "∗ for @", "* where @ belongs"),
 )
 
 
@@ -108,11 +109,15 @@ def perceptron_backward(dy, cache):
 
 MLP = Right("two layers", perceptron, perceptron_backward, normal((3, 5), (5, 4), (4,), (4, 2)))
 PAIRS += MLP.with_slips(
-    ({"dh * (1 - h * h)": "dh"}, "dx dw1 db1", "derivative left out", "tanh is passed over"),
-    ({"h.T @ dy": "np.arctanh(h).T @ dy"}, "dw2", "input before activation", "z for h in dw2"),
+    ({"dh * (1 - h * h)": "dh"}, "dx dw1 db1", "derivative left out", "tanh is passed over",
+     "the derivative of `np.tanh(x @ w1 + b1)`"),
+    ({"h.T @ dy": "np.arctanh(h).T @ dy"}, "dw2", "input before activation", "z for h in dw2",
+     "in place of `h`"),
     ({"1 - h * h": "1 - h"}, "dx dw1 db1", "power wrong", "1 − h for 1 − h²"),
-    ({"1 - h * h": "1 - np.tanh(h) ** 2"}, "dx dw1 db1", "derivative at y", "tanh′ is taken at h"),
-    ({"x.T @ dz": "x.T @ dh"}, "dw1", "derivative left out", "dw1 is made with dh"),
+    ({"1 - h * h": "1 - np.tanh(h) ** 2"}, "dx dw1 db1", "derivative at y", "tanh′ is taken at h",
+     "is taken at `np.tanh(x @ w1 + b1)`"),
+    ({"x.T @ dz": "x.T @ dh"}, "dw1", "derivative left out", "dw1 is made with dh",
+     "the derivative of `np.tanh(x @ w1 + b1)`"),
 )
 
 
@@ -130,13 +135,13 @@ def embedding_backward(dy, cache):
 TABLE = normal((7, 4), beside=[np.array([[1, 3, 1], [6, 0, 3]])])
 PAIRS += Right("embedding", embedding, embedding_backward, TABLE).with_slips(
     ({"np.add.at(dtable, ids, dy)": "dtable[ids] = dy"}, "dtable", "repeated index",
-     "the last of repeated ids wins"),
+     "the last of repeated ids wins", "entries come more than once, and only one of them counts"),
     ({"np.add.at(dtable, ids, dy)": "dtable[ids] += dy"}, "dtable", "repeated index",
      "+= adds repeated ids once"),
     ({"ids, dy)": "ids + 1 - 7 * (ids == 6), dy)"}, "dtable", "order wrong",
-     "every id is one too large"),
+     "every id is one too large", "it is the right gradient shifted along axis 0, 1 too far"),
     ({"np.add.at(dtable, ids, dy)": "np.add.at(dtable, ids[:, -1], dy[:, -1])"}, "dtable",
-     "last step only", "the last position only"),
+     "last step only", "the last position only", "the last index of axis 1 of dy only"),
 )
 
 
@@ -156,8 +161,9 @@ def tied_backward(dy, cache):
 
 PAIRS += Right("tied embedding", tied, tied_backward, TABLE).with_slips(
     ({"np.add.at(dtable, ids, dmean[:, None])": "pass"}, "dtable", "second use forgotten",
-     "only the output's use is there"),
-    ({"dy.T @ mean": "0 * table"}, "dtable", "second use forgotten", "only the input's use"),
+     "only the output's use is there", "through `table[ids]`"),
+    ({"dy.T @ mean": "0 * table"}, "dtable", "second use forgotten", "only the input's use",
+     "the path through `table.T`"),
     ({" / ids.shape[1]": ""}, "dtable", "term wrong", "the mean's 1/T is forgotten"),
 )
 
@@ -172,7 +178,8 @@ def squared_matrix_backward(dy, w):
 
 SQUARED = Right("matrix times itself", squared_matrix, squared_matrix_backward, normal((4, 4)))
 PAIRS += SQUARED.with_slips(
-    ({" + w.T @ dy": ""}, "dw", "second use forgotten", "the right factor is forgotten"),
+    ({" + w.T @ dy": ""}, "dw", "second use forgotten", "the right factor is forgotten",
+     "the path through `w` in `w @ w`"),
     ({"dy @ w.T + w.T @ dy": "2 * dy @ w.T"}, "dw", "second use forgotten",
      "one use counts for both"),
 )
@@ -189,5 +196,6 @@ def low_rank_backward(dy, cache):
 
 
 PAIRS += Right("low rank", low_rank, low_rank_backward, normal((4, 5), (5, 2), (2, 3))).with_slips(
-    ({"x.T @ dxu": "(dxu.T @ x).reshape(5, 2)"}, "du", "transposed", "reshaped, not transposed"),
+    ({"x.T @ dxu": "(dxu.T @ x).reshape(5, 2)"}, "du", "transposed", "reshaped, not transposed",
+     "the right numbers in another order: is an axis moved"),
 )

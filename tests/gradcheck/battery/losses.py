@@ -26,8 +26,10 @@ def mse_backward(dy, error):
 
 
 PAIRS += Right("mean square error", mse, mse_backward, normal((3, 5), (3, 5))).with_slips(
-    ({" * dy": ""},                "dx dtarget", "dy forgotten",      "dy is forgotten"),
-    ({" / error.size": ""},        "dx dtarget", "factor of a size",  "not divided by the size"),
+    ({" * dy": ""},                "dx dtarget", "dy forgotten",      "dy is forgotten",
+     "dy is forgotten"),
+    ({" / error.size": ""},        "dx dtarget", "factor of a size",  "not divided by the size",
+     "15 times too large: 15 is the number of entries of x"),
     ({"error.size": "len(error)"}, "dx dtarget", "factor of a size",  "only by the batch"),
     ({"dx, -dx": "dx, None"},      "dtarget",    "gradient left out", "the target has none"),
 )
@@ -56,9 +58,12 @@ def labelled(shape):
 SQUARE_CE = Right("cross-entropy, 4 × 4", cross_entropy, cross_entropy_backward, labelled((4, 4)))
 PAIRS += Right("cross-entropy", cross_entropy, cross_entropy_backward, labelled((3, 5))).with_slips(
     ({" / len(labels)": ""}, "dlogits", "factor of the batch", "not divided by the batch"),
-    ({"-= 1": "-= 0"}, "dlogits", "label left out", "1 is not subtracted at the label"),
-    ({"-= 1": "+= 1"}, "dlogits", "sign of a term", "1 is added at the label"),
-    ({"np.exp(log_p)": "0 * log_p"}, "dlogits", "term missing", "p is left out"),
+    ({"-= 1": "-= 0"}, "dlogits", "label left out", "1 is not subtracted at the label",
+     "(softmax − one-hot(labels))"),
+    ({"-= 1": "+= 1"}, "dlogits", "sign of a term", "1 is added at the label",
+     "the term −0.66667 one-hot(labels), times dy, is missing or has a"),
+    ({"np.exp(log_p)": "0 * log_p"}, "dlogits", "term missing", "p is left out",
+     "it should be dy times 0.33333 (softmax − one-hot(labels))"),
     ({"np.exp(log_p)": "log_p.copy()"}, "dlogits", "term wrong", "log p for p"),
     ({"dlogits[np.arange(len(labels)), labels] -= 1": "dlogits[:, labels] -= 1"}, "dlogits",
      "index wrong", "[:, labels] takes the labels of all rows"),
@@ -85,7 +90,8 @@ PAIRS += SMOOTHED.with_slips(
     ({"- share": "- (share > 0.5)"}, "dlogits", "smoothing forgotten",
      "the gradient is that of the label alone"),
     ({"- share": "- (share - 0.1 / 6)"}, "dlogits", "smoothing forgotten", "0.9, no rest"),
-    ({"[:, None]": ".sum()"}, "dlogits", "sum over too much", "dy is summed"),
+    ({"[:, None]": ".sum()"}, "dlogits", "sum over too much", "dy is summed",
+     "it is what it would be for a dy that is summed over axis 0"),
 )
 
 
@@ -126,8 +132,10 @@ def binary_backward(dy, cache):
 BINARY = Right("binary cross-entropy", binary, binary_backward,
                lambda rng: (rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))))
 PAIRS += BINARY.with_slips(
-    ({"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice", "σ′"),
-    ({"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)"),
+    ({"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice", "σ′",
+     "the factor σ(x) (1 − σ(x)) is too many"),
+    ({"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)",
+     "it should be dy times 0.083333 (σ(x) − target)"),
     ({"-x / x.size": "-s / x.size"}, "dtarget", "derivative at y", "σ(x) for x"),
 )
 
@@ -154,7 +162,8 @@ def hinge_inputs(rng):
 
 PAIRS += Right("hinge", hinge, hinge_backward, hinge_inputs).with_slips(
     ({"-= dx.sum(-1)": "-= 0"}, "dx", "label left out", "the label's score has no gradient"),
-    ({"-= dx.sum(-1)": "= -dy"}, "dx", "label left out", "the label's counts once only"),
+    ({"-= dx.sum(-1)": "= -dy"}, "dx", "label left out", "the label's counts once only",
+     "all of them at 1, 2 on axis 1: there it is 2 times too"),
     ({"within * dy": "np.ones_like(within) * dy"}, "dx", "condition wrong", "all count"),
 )
 

@@ -64,22 +64,27 @@ LAYER = Right("layer norm", layer_norm, layer_norm_backward, gained((3, 5, 7), w
 SQUARE_LAYER = Right("layer norm, 4 × 4", layer_norm, layer_norm_backward, gained((4, 4), width=4))
 PAIRS += LAYER.with_slips(
     ({"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "dx", "gain misplaced",
-     "γ multiplies after the mean terms"),
+     "γ multiplies after the mean terms",
+     "a gain such as gamma is multiplied after the mean terms; it has to"),
     ({"dy * gamma": "dy"}, "dx", "gain missing", "γ is forgotten"),
-    ({"dy * gamma": "dy * gamma * gamma"}, "dx", "gain twice", "γ² for γ"),
-    ({"dy * gamma": "dy / gamma"}, "dx", "upside down", "divided by γ"),
+    ({"dy * gamma": "dy * gamma * gamma"}, "dx", "gain twice", "γ² for γ",
+     "the factor `gamma` comes twice"),
+    ({"dy * gamma": "dy / gamma"}, "dx", "upside down", "divided by γ",
+     "it multiplies where it has to divide"),
     ({" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
     ({" - x_hat * overlap": ""}, "dx", "sigma term missing", "no gradient through sigma"),
     ({" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
      "mean and sigma are taken for constants"),
     ({"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"}, "dgamma", "input not normalised",
      "dγ is made with x − μ, not with x̂"),
-    ({"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum", "dβ is a mean"),
+    ({"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum", "dβ is a mean",
+     "it is 15 times too small: 15 is N, the number of rows"),
     ({"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"},
      "dgamma dbeta", "exchanged", "dγ and dβ are exchanged"),
     ({"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"}, "dgamma", "gain twice",
      "dγ is made with dx̂, which has γ in it"),
-    ({"x_hat * overlap": "overlap"}, "dx", "term wrong", "x̂ before the overlap is lost"),
+    ({"x_hat * overlap": "overlap"}, "dx", "term wrong", "x̂ before the overlap is lost",
+     "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm, are missing or"),
 )
 PAIRS += SQUARE_LAYER.with_slips(
     ({"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"}, "dgamma", "axis wrong",
@@ -107,9 +112,11 @@ PAIRS += Right("batch norm", batch_norm, batch_norm_backward, gained((5, 3), wid
     ({" - dbeta / count - x_hat * dgamma / count": ""}, "dx", "statistics as constants",
      "as at test time, the statistics are constants"),
     ({" - x_hat * dgamma / count": ""}, "dx", "sigma term missing", "nothing through sigma"),
-    ({" - dbeta / count": ""}, "dx", "mean term missing", "nothing through the mean"),
+    ({" - dbeta / count": ""}, "dx", "mean term missing", "nothing through the mean",
+     "in `x.mean(0)`"),
     ({"count = len(dy)": "count = len(dy) - 1"}, "dx", "term wrong",
-     "N − 1 where forward divides by N"),
+     "N − 1 where forward divides by N",
+     "both mean(dx̂) and x̂ mean(dx̂ x̂), as in batch norm, are missing or"),
     ({"gamma / sigma": "1 / sigma"}, "dx", "gain missing", "γ is forgotten"),
     ({"(dy * x_hat).sum(0), dy.sum(0)": "(dy * x_hat).mean(0), dy.mean(0)", "len(dy)": "1"},
      "dgamma dbeta", "mean in place of sum", "dγ and dβ are means over the batch"),
@@ -144,7 +151,7 @@ PAIRS += IMAGE.with_slips(
     ({"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"}, "dgamma dbeta", "factor of a size",
      "divided by the size of an image"),
     ({"to_images(dx,": "to_images(dx / cache[2],"}, "dx", "gain missing",
-     "γ, one for each channel, is forgotten"),
+     "γ, one for each channel, is forgotten", "the factor `gamma` is forgotten"),
     ({"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"}, "dx", "order wrong",
      "channels last are taken for channels first"),
 )
@@ -170,13 +177,15 @@ PAIRS += RMS.with_slips(
      "the root mean square is taken for a constant"),
     ({"x_hat).mean": "x_hat).sum"}, "dx", "term wrong", "a sum for the mean"),
     ({"x_hat * (dx_hat": "x * (dx_hat"}, "dx", "input not normalised",
-     "x for x̂ in the second term"),
+     "x for x̂ in the second term",
+     "a multiple of x in each row, such as x mean(dy x) in RMSNorm, is"),
     ({"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("}, "dx", "gain misplaced",
      "the gain multiplies after the mean term"),
     ({"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "dgain", "input not normalised", "x for x̂"),
     ({"scale * (": "("}, "dx", "scale forgotten", "the division is forgotten"),
     ({"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"}, "dx", "term too many",
-     "the mean is subtracted as in LayerNorm"),
+     "the mean is subtracted as in LayerNorm",
+     "a constant in each row, such as mean(dx̂) in LayerNorm, is missing or"),
 )
 
 
@@ -225,7 +234,8 @@ def weight_norm_backward(dy, cache):
 WEIGHT = Right("weight norm", weight_norm, weight_norm_backward, normal((5, 3), (3, 4), (4,)))
 PAIRS += WEIGHT.with_slips(
     ({" - unit * dg": ""}, "dv", "statistics as constants", "‖v‖ is taken for a constant"),
-    ({"g / length *": "1 / length *"}, "dv", "gain missing", "g is forgotten in dv"),
+    ({"g / length *": "1 / length *"}, "dv", "gain missing", "g is forgotten in dv",
+     "each feature is off by a factor of its own: the factor g is missing"),
     ({"g / length *": "g *"}, "dv", "scale forgotten", "‖v‖ is forgotten in dv"),
     ({"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"}, "dg", "gain twice",
      "dg is made with w, which has g in it"),
@@ -245,7 +255,8 @@ def unit_rows_backward(dy, cache):
 PAIRS += Right("rows of length 1", unit_rows, unit_rows_backward, normal((4, 4))).with_slips(
     ({" - y * (dy * y).sum(-1, keepdims=True)": ""}, "dx", "statistics as constants",
      "the length is taken for a constant"),
-    ({"y).sum": "y).mean"}, "dx", "term wrong", "a mean for the sum"),
+    ({"y).sum": "y).mean"}, "dx", "term wrong", "a mean for the sum",
+     "is 2 times too small and of the wrong sign"),
     ({"sum(-1": "sum(0"}, "dx", "axis wrong", "the overlap is taken over the batch"),
 )
 
@@ -267,5 +278,5 @@ PAIRS += Right("cosine of rows", cosine, cosine_backward, normal((3, 5), (3, 5))
     ({"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"}, "dx dz", "zero",
      "each goes back along itself"),
     ({"(du, u_cache)": "(du, v_cache)"}, "dx", "cache of the other",
-     "the cache of z is used for x"),
+     "the cache of z is used for x", "it is zero everywhere, but for rounding"),
 )

@@ -27,9 +27,10 @@ PAIRS += Right("maximum over time", global_max, global_max_backward, apart((3, 5
      "always the first step"),
     ({"where[:, None]": "x.argmin(1)[:, None]"}, "dx", "index of the maximum", "the minimum"),
     ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "dx", "condition wrong",
-     "every step gets dy"),
+     "every step gets dy", "every entry gets it all"),
     ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"}, "dx",
-     "derivative of another function", "that of a mean"),
+     "derivative of another function", "that of a mean",
+     "every entry gets its share, and should go to the chosen one"),
 )
 
 
@@ -47,7 +48,8 @@ def max_pool_backward(dy, largest):
 PAIRS += Right("max-pooling", max_pool, max_pool_backward, apart((2, 6, 3))).with_slips(
     ({"largest *": "~largest *"}, "dx", "index of the maximum", "the smaller one"),
     ({"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum", "the other of the two"),
-    ({"largest *": "0.5 * largest *"}, "dx", "factor", "halved, as if it were a mean"),
+    ({"largest *": "0.5 * largest *"}, "dx", "factor", "halved, as if it were a mean",
+     "2 is the window, as this"),
     ({"largest *": "largest[:, :1] *"}, "dx", "index of the maximum", "the first window's for all"),
 )
 
@@ -70,7 +72,7 @@ MAX_POOL2D = Right("max-pooling of images", max_pool2d, max_pool2d_backward, apa
 PAIRS += MAX_POOL2D.with_slips(
     ({".swapaxes(3, 4)": ""}, "dx", "order wrong", "windows are not put back in rows"),
     ({"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "dx", "index of the maximum",
-     "columns first within a window"),
+     "columns first within a window", "is the index of the maximum wrong?"),
     ({"where[..., None]": "where[:1, :, :, :, None]"}, "dx", "index of the maximum",
      "the first image's maxima for all"),
 )
@@ -88,10 +90,11 @@ def average_pool_backward(dy, cache):
 AVERAGE = Right("average pooling, windows of 2", average_pool, average_pool_backward,
                 normal((2, 4, 3)))
 PAIRS += AVERAGE.with_slips(
-    ({" / 2": ""}, "dx", "factor of a window", "not divided by the window, with a batch of 2"),
+    ({" / 2": ""}, "dx", "factor of a window", "not divided by the window, with a batch of 2",
+     "several causes fit: 2 is the window"),
     ({" / 2": " / 4"}, "dx", "factor of a window", "divided twice"),
     ({"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "dx", "order wrong",
-     "tile for repeat"),
+     "tile for repeat", "its quarters along axis 1 are right and in another order"),
 )
 
 
@@ -106,7 +109,8 @@ def global_average_backward(dy, shape):
 GLOBAL_AVERAGE = Right("global average", global_average, global_average_backward,
                        normal((2, 3, 4, 5)))
 PAIRS += GLOBAL_AVERAGE.with_slips(
-    ({" / (shape[2] * shape[3])": ""},    "dx", "factor of a size", "not divided by the pixels"),
+    ({" / (shape[2] * shape[3])": ""},    "dx", "factor of a size", "not divided by the pixels",
+     "it is 20 times too large: 20 is the size of axis 2 of x times the"),
     ({"shape[2] * shape[3]": "shape[2]"}, "dx", "factor of a size", "divided by the height only"),
 )
 
@@ -125,9 +129,10 @@ def masked_mean_backward(dy, cache):
 REAL = normal((3, 4, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
 PAIRS += Right("mean of real steps", masked_mean, masked_mean_backward, REAL).with_slips(
     ({"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx", "mask missing",
-     "padding has a gradient"),
+     "padding has a gradient",
+     "a gradient leaks into padding: it is right elsewhere, but not zero at"),
     ({"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",
-     "divided by the length of the padded"),
+     "divided by the length of the padded", "each entry of axis 0 is off by a factor of its own"),
 )
 
 
@@ -150,7 +155,8 @@ PAIRS += ATTENTIVE.with_slips(
     ({" + dz[..., None] * q": ""}, "dx", "second use forgotten", "x in the scores is forgotten"),
     ({"p[..., None] * dy[:, None] + ": ""}, "dx", "second use forgotten",
      "x as value is forgotten"),
-    ({"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing", "softmax without its sum"),
+    ({"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing", "softmax without its sum",
+     "are taken for constants"),
     ({'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "dq", "one row only",
      "dq of the last sentence"),
 )

@@ -38,14 +38,16 @@ SQUARE_RNN = Right("rnn, all sizes 4", rnn, rnn_backward,
                    normal((4, 4, 4), (4, 4), (4, 4), (4, 4), (4,)))
 ALL = "dx dh dw du db"
 PAIRS += RNN.with_slips(
-    ({"dh = dz @ u.T": "dh = 0 * dh"}, ALL, "carry forgotten", "no gradient from step to step"),
+    ({"dh = dz @ u.T": "dh = 0 * dh"}, ALL, "carry forgotten", "no gradient from step to step",
+     "what is carried from step to step through `states[-1]` in `states[-1] @ u`"),
     ({"dh = dh + dy[:, t]": "dh = dy[:, t]"}, "dx dw du db dh", "carry forgotten",
      "dh is overwritten by dy"),
     ({"dh = dh + dy[:, t]": "dh = dh + dy[:, -1] * (t + 1 == x.shape[1])"}, ALL, "last step only",
      "dy of the last step only"),
     ({"reversed(range(x.shape[1]))": "reversed(range(1, x.shape[1]))"}, ALL, "first step left out",
-     "the loop ends at step 1"),
-    ({"dw += x": "dw = x"}, "dw", "first step only", "dw is overwritten at each step"),
+     "the loop ends at step 1", "is missing at the first of 5 times"),
+    ({"dw += x": "dw = x"}, "dw", "first step only", "dw is overwritten at each step",
+     "or overwritten, = for +="),
     ({"du += states[t]": "du += states[t + 1]"}, "du", "shifted",
      "the state after the step, not before"),
     ({"states[t + 1] ** 2": "states[t] ** 2"}, ALL, "shifted", "tanh′ of the state before"),
@@ -149,7 +151,8 @@ def gru_cell_backward(dy, cache):
 
 GRU = Right("gru cell", gru_cell, gru_cell_backward, normal((3, 5), (3, 4), (3, 5, 4), (3, 4, 4)))
 PAIRS += GRU.with_slips(
-    ({"dy * z + ": ""}, "dh", "path missing", "the path of z h is missing"),
+    ({"dy * z + ": ""}, "dh", "path missing", "the path of z h is missing",
+     "the path through `h` in `z * h`"),
     ({" + drh * r": ""}, "dh", "path missing", "the path through the candidate is missing"),
     ({" + dr @ u[1].T": ""}, "dh", "path missing", "the path through the reset gate is missing"),
     ({"(h - n)": "h"}, "dx dh dw du", "term missing", "−n is forgotten in dz"),
@@ -314,9 +317,11 @@ def decay_backward(dy, cache):
 
 
 PAIRS += Right("linear recurrence", decay, decay_backward, positive((2, 5, 3), (3,))).with_slips(
-    ({"a * ds": "ds"}, "dx da", "factor between steps", "a is forgotten on the way back"),
+    ({"a * ds": "ds"}, "dx da", "factor between steps", "a is forgotten on the way back",
+     "what is carried from step to step through `s` in `a * s` (line"),
     ({"(dx * before)": "(dy * before)"}, "da", "carry forgotten", "dy for ds in da"),
     ({"reversed(range(dy.shape[1]))": "range(dy.shape[1])"}, "dx da", "time order",
      "the loop runs forwards"),
-    ({".sum((0, 1))": "[:, -1].sum(0)"}, "da", "last step only", "da of the last step only"),
+    ({".sum((0, 1))": "[:, -1].sum(0)"}, "da", "last step only", "da of the last step only",
+     "at the last of 4 times only: are the others left out"),
 )

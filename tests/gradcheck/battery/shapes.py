@@ -17,7 +17,7 @@ def cumsum_backward(dy, cache):
 
 PAIRS += Right("cumulative sum", cumsum, cumsum_backward, normal((3, 5))).with_slips(
     ({"dy[:, ::-1], axis=1)[:, ::-1]": "dy, axis=1)"}, "dx", "time order",
-     "forwards, not backwards"),
+     "forwards, not backwards", "in the wrong order"),
     ({", axis=1)[:, ::-1]": ", axis=1)"}, "dx", "time order", "not turned round again"),
     ({"[:, ::-1]\n": "[:, ::-1] - dy\n"}, "dx", "shifted", "without the entry itself"),
     ({"np.cumsum(dy[:, ::-1], axis=1)[:, ::-1]": "dy"}, "dx", "derivative left out",
@@ -56,14 +56,17 @@ BROADCAST = Right("broadcasting", shifted, shifted_backward, normal((2, 3, 4), (
 SQUARE_BROADCAST = Right("broadcasting, 4 × 4", lambda x, b: (x + b, None),
                          lambda dy, cache: (dy, dy.sum(0)), normal((4, 4), (4,)))
 PAIRS += BROADCAST.with_slips(
-    ({"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten", "db is summed over one axis of two"),
+    ({"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten", "db is summed over one axis of two",
+     "still has to be summed"),
     ({"dy.sum((0, 1))": "dy[:, 1:].sum((0, 1))"}, "db", "first step left out",
-     "db without the first step"),
-    ({"(dy * x).sum(-1, keepdims=True)": "dy * x"}, "ds", "sum forgotten", "ds is not summed"),
+     "db without the first step", "the first index of axis 1 of dy is left out"),
+    ({"(dy * x).sum(-1, keepdims=True)": "dy * x"}, "ds", "sum forgotten", "ds is not summed",
+     "summed over axis 2 with keepdims=True"),
     ({"(dy * x).sum(-1, keepdims=True)": "(dy * x)[..., :1]"}, "ds", "sum forgotten",
      "ds of the first feature"),
     ({"(dy * x)": "dy"}, "ds", "factor x forgotten", "x is forgotten in ds"),
-    ({"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx"),
+    ({"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx",
+     "dy is handed on as it is, the derivative is left out"),
     ({"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "ds", "mean in place of sum", "ds is a mean"),
 )
 PAIRS += SQUARE_BROADCAST.with_slips(
@@ -87,8 +90,10 @@ def gather_backward(dy, cache):
 GATHERED = normal((3, 5), beside=[np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])])
 PAIRS += Right("gathering", gather, gather_backward, GATHERED).with_slips(
     ({"np.add.at(dx, (": "dx[", "None], index), dy)": "None], index] = dy"}, "dx", "repeated index",
-     "the last of repeated indices wins"),
-    ({"index), dy": "index[:, ::-1]), dy"}, "dx", "order wrong", "indices are turned round"),
+     "the last of repeated indices wins",
+     "give to the same entry only one is left, as if overwritten"),
+    ({"index), dy": "index[:, ::-1]), dy"}, "dx", "order wrong", "indices are turned round",
+     "it is what it would be for a dy that is reversed along axis 1"),
 )
 
 
@@ -124,7 +129,7 @@ PAIRS += Right("concatenation", join, join_backward, normal((3, 2), (3, 2))).wit
     ({"dy[:, :width], dy[:, width:]": "dy[:, width:], dy[:, :width]"}, "dx dz", "exchanged",
      "dx and dz are exchanged"),
     ({"dy[:, :width], dy[:, width:]": "dy[:, ::2], dy[:, 1::2]"}, "dx dz", "order wrong",
-     "every second column"),
+     "every second column", "all of them at 1 on axis 1, the last"),
 )
 
 
@@ -155,7 +160,8 @@ def variance_backward(dy, centred):
 
 
 PAIRS += Right("variance", variance, variance_backward, normal((4, 5))).with_slips(
-    ({"(centred.shape[1] - 1)": "centred.shape[1]"}, "dx", "factor", "N for N − 1"),
+    ({"(centred.shape[1] - 1)": "centred.shape[1]"}, "dx", "factor", "N for N − 1",
+     "it is 1.25 times too small: 1.25 is n / (n − 1) for n = 5, the width d"),
 )
 
 
@@ -190,7 +196,8 @@ def later_backward(dy, shape):
 
 PAIRS += Right("differences of steps", later, later_backward, normal((2, 5, 3))).with_slips(
     ({"-= dy": "-= 0"},  "dx", "second use forgotten", "the use as the step before"),
-    ({"-= dy": "= -dy"}, "dx", "overwritten",          "= for += where uses overlap"),
+    ({"-= dy": "= -dy"}, "dx", "overwritten",          "= for += where uses overlap",
+     "entries come more than once, and only one of them counts: is"),
     ({"-= dy": "+= dy"}, "dx", "sign of a term",       "added, not subtracted"),
 )
 
@@ -230,7 +237,8 @@ def larger_inputs(rng):
 PAIRS += Right("the larger of two", larger, larger_backward, larger_inputs).with_slips(
     ({"dy * first, dy * ~first": "dy * ~first, dy * first"}, "dx dz", "exchanged",
      "the smaller one gets dy"),
-    ({"dy * first, dy * ~first": "dy, dy"}, "dx dz", "condition wrong", "both get dy"),
+    ({"dy * first, dy * ~first": "dy, dy"}, "dx dz", "condition wrong", "both get dy",
+     "where z − x is negative it is not zero"),
 )
 
 

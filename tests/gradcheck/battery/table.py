@@ -86,6 +86,7 @@ class Wrong:
         wrong: the gradients that are wrong, in one string, and no others.
         tag: which kind of slip it is, a key of ``battery.says.SAYS``.
         truth: what was done wrong, in a few words.
+        says: what is said of one of them; empty where all that SAYS allows will do.
     """
 
     right: Right | RightModule
@@ -93,6 +94,7 @@ class Wrong:
     wrong: str
     tag: str
     truth: str
+    says: str = ""
 
     def check(self, seed=0):
         return self.right.with_slip(self.slip).check(seed)
