@@ -135,6 +135,7 @@ def test_a_gradient_for_an_input_without_influence_is_wrong():
     pair = (lambda x, w: (x * x, x), lambda dy, x: (2 * x * dy, dy))
     report = check_pair(*pair, (X, X + 1))
     assert [tensor.right for tensor in report.tensors] == [True, False]
+    assert report.max_error == report.tensors[1].error
     assert "should be zero everywhere" in report.tensors[1].diagnosis
 
 
@@ -185,6 +186,10 @@ def nothing(*arguments):
     pass
 
 
+def weight():
+    return {}["w"]
+
+
 NOISE = np.random.default_rng(0)
 W = [X + 1, X]
 
@@ -204,7 +209,8 @@ W = [X + 1, X]
     (writes_to_its_input, square_backward, X, "a pair must not write to its inputs or to dy"),
     (square, writes_to_its_upstream, X, "a pair must not write to its inputs or to dy"),
     (square, lambda dy, x: dy[9], X, "backward raised IndexError: index 9"),
-    (square, lambda dy, x: dy * {}["w"], X, r"backward raised KeyError: 'w' (test_check.py, line "),
+    (square, lambda dy, x: dy * weight(), X, "raised KeyError: 'w' (test_check.py, line "
+     f"{weight.__code__.co_firstlineno + 1})"),
     (square, lambda dy, x: sys.exit(0), X, "backward raised SystemExit"),
     (square, lambda dy, x: (dy, dy), X, "backward returned 2 gradients for 1 inputs"),
     (lambda x, w: (x * w, x), square_backward, (X, X), "returned 1 gradients for 2 inputs"),

@@ -17,6 +17,7 @@ rng = np.random.default_rng(3)
 ROWS = rng.standard_normal((4, 5))
 SEQUENCE = rng.standard_normal((3, 5, 4)) / 2
 SQUARE, OTHER = rng.standard_normal((2, 4, 4)) / 2
+BUFFER = np.empty((4, 4))
 ANGLES = np.linspace(0.2, 2.0, 5)[:, None] * np.array([1.0, 0.3])
 
 
@@ -48,6 +49,33 @@ def rotated_backward(dy, cache):
     c, s = cache
     da, db = dy[..., :2], dy[..., 2:]
     return np.concatenate([da * c + db * s, db * c - da * s], axis=-1)
+
+
+def total(x):
+    return x.sum(-1, keepdims=True)
+
+
+def shares(x):
+    return x / total(x) + x * x.mean(), x
+
+
+def shares_backward(dy, x):
+    t = total(x)
+    dx = dy / t - total(dy * x) / t**2
+    return dx + dy * x.mean() + (dy * x).mean()
+
+
+def buffered(x, w):
+    z = x @ w
+    h = np.tanh(z + 1, out=BUFFER)
+    return h * z, (x, w, z)
+
+
+def buffered_backward(dy, cache):
+    x, w, z = cache
+    h = np.tanh(z + 1)
+    dz = dy * h + dy * z * (1 - h * h)
+    return dz @ w.T, x.T @ dz
 
 
 def scaled(x, gain):
@@ -121,6 +149,8 @@ SCALED = scaled, scaled_backward, (SEQUENCE, np.array([1e-3, 1.0, 30.0, 2e4]))
 BY_ROWS = by_rows, by_rows_backward, (ROWS[:, :4], SQUARE)
 GATED = gated, gated_backward, (ROWS, ROWS + 1)
 RAISED = POWER.forward, POWER.backward, (np.array([[0.4, 1.2], [2.0, 2.5]]), np.array([3, 1.2]))
+BUFFERED = buffered, buffered_backward, (OTHER, SQUARE)
+SHARES = shares, shares_backward, (np.abs(ROWS) + 0.1,)
 WEIGHTED = weighted, weighted_backward, (ROWS, np.asarray(0.3))
 SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and what none is
     (COLUMNS, {"+= dwindows": "= dwindows"}, {"dx": "entries come more than once"}, "mask"),
@@ -128,13 +158,16 @@ SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and wh
     (RNN_PAIR, {"dh = dz @ u.T": "dh = dz @ u.T * (t != 2)"}, {}, "tanh′|derivative"),
     (SMOOTH, {"3 * 0.044715": "3 * 0.0447"}, {}, "Σ|is missing"),
     (GATED, {"dy * z * (1": "2 * dy * z * (1"}, {"dx": "`np.exp(x)`"}, "`y * z`"),  # the first
+    (BUFFERED, {"(1 - h * h)": "(1 - np.tanh(z) ** 2)"}, {"dx": "is taken at `x @ w`"}, "mask"),
+    (SHARES, {" - total(dy * x) / t**2": "", " + (dy * x).mean()": ""},
+     {"dx": "are taken for constants"}, "in place of"),
     (RAISED, {"(p - 1)": "p"}, {"dx": "lacks the exponent lowered by 1"}, "mask"),
     (SCALED, {"d * gain": "d * gain[::-1]"}, {}, "another order|exchanged"),
     (BY_ROWS, {"dh * z + da": "da"}, {"dx": "what is carried from step to step"}, "derivative"),
     (BY_ROWS, {"(h - n) * z": "(n - h) * z"}, {"dx": "has the wrong sign"}, "is missing"),
     (BY_ROWS, {"dh * (1 - z) * (1": "dh * z * (1"}, {"dx": "in place of `1 - z`"}, "missing"),
     (WEIGHTED, {"(x[t] - y[t - 1])": "x[t]"}, {"dalpha": "`alpha` in `1 - alpha`"}, "times too"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("pair", "changes", "says", "says_not"), SLIPS)

@@ -135,6 +135,8 @@ def test_what_rounding_hides_cannot_be_told_and_what_to_change_is_said(factor):
     assert report.verdict == "cannot be told"
     assert not report.right
     assert "far has entries up to 1e+15: subtract their mean" in str(report)
+    report = check_pair(lambda x: (1e15 + np.tanh(x), x), tanh_backward, (X,))
+    assert "choose inputs with which forward computes with smaller numbers" in str(report)
 
 
 def test_a_zero_that_is_but_the_rounding_of_backward_is_zero():

@@ -138,6 +138,8 @@ PAIRS += Right("embedding", embedding, embedding_backward, TABLE).with_slips(
      "the last of repeated ids wins", "entries come more than once, and only one of them counts"),
     ({"np.add.at(dtable, ids, dy)": "dtable[ids] += dy"}, "dtable", "repeated index",
      "+= adds repeated ids once"),
+    ({"return dtable": "dtable[[1, 3]] *= [2, 3, 4, 5]; return dtable"}, "dtable",
+     "repeated index", "other factors where ids come twice", "which occur more than once in ids"),
     ({"ids, dy)": "ids + 1 - 7 * (ids == 6), dy)"}, "dtable", "order wrong",
      "every id is one too large", "it is the right gradient shifted along axis 0, 1 too far"),
     ({"np.add.at(dtable, ids, dy)": "np.add.at(dtable, ids[:, -1], dy[:, -1])"}, "dtable",

@@ -252,6 +252,8 @@ def triplet_backward(dy, cache):
 
 PAIRS += Right("triplet", triplet, triplet_backward, away((2, 3), (2, 3), (2, 3))).with_slips(
     ({"(a - b)": "a"}, "dx", "second use forgotten", "x's second use is forgotten"),
+    ({"return 2 * (a - b) * dy, ": "return ", "2 * b * dy": "2 * b * dy, 2 * (a - b) * dy"},
+     "dx dnear dfar", "order wrong", "dx comes last", "are the gradients returned in another"),
 )
 
 

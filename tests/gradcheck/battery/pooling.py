@@ -34,6 +34,24 @@ PAIRS += Right("maximum over time", global_max, global_max_backward, apart((3, 5
 )
 
 
+def chosen(x):
+    return x[np.arange(len(x)), x.argmax(1)], x
+
+
+def chosen_backward(dy, x):
+    dx = np.zeros_like(x)
+    dx[np.arange(len(x)), x.argmax(1)] = dy
+    return dx
+
+
+PAIRS += Right("maximum by its index", chosen, chosen_backward, apart((4, 6))).with_slips(
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None] / 6, 6, axis=1)"}, "dx",
+     "sum over too much", "every entry gets its share", "spread over all, and should go to the"),
+    ({"argmax": "argmin"}, "dx", "index of the maximum", "the smallest",
+     "the right numbers stand in wrong places: is the index of the maximum wrong?"),
+)
+
+
 def max_pool(x):
     """The larger of each two steps."""
     pairs = x.reshape(len(x), -1, 2, x.shape[-1])  # (B, T / 2, 2, D)
