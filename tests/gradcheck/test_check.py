@@ -82,7 +82,7 @@ def test_the_report_prints_the_worst_entry_with_both_numbers():
     assert report.tensors[0].index == (1, 2)
     printed = re.search(r"worst at index \(1, 2\): yours 7, numeric (\S+)$", str(report))
     assert float(printed[1]) == pytest.approx(report.tensors[0].numeric)
-    assert "1 of its 12 entries are wrong, all of them at 1 on axis 0" in str(report)
+    assert "1 of its 12 entries are wrong, all of them at 1 on axis 0; what stands" in str(report)
 
 
 @pytest.mark.parametrize("count", [5, X.size])  # no entries, even if there are as many

@@ -205,7 +205,7 @@ PRODUCT = Right("product", product, product_backward, normal((4, 4), (4, 4)))
 PAIRS += PRODUCT.with_slips(
     ({"dy * z, dy * x": "dy * x, dy * z"}, "dx dz", "exchanged",  "x and z exchanged"),
     ({"dy * z, ": "dy * x, "},             "dx",    "own factor", "dx has x where z belongs",
-     "it is the gradient of z"),
+     "it is the gradient of z, not that of this input"),
     ({"dy * x": "dy.T * x"},               "dz",    "transposed", "dy is transposed in dz",
      "it is what it would be for a dy that is transposed"),
 )
