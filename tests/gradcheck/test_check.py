@@ -58,17 +58,15 @@ def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, deriv
     assert abs(found - derivative(x)) <= error <= 1e-8 * abs(derivative(x))
 
 
-def test_a_right_pair_is_right_entry_by_entry_and_along_directions():
-    for directions in (None, 2):
-        report = check_pair(square, square_backward, (X,), directions=directions)
-        assert report.right
-        assert report.max_error < 1e-9
-        assert str(report).startswith("  right  dx: relative error ")
-
-
-def test_a_wrong_pair_is_wrong_along_directions_too():
-    report = check_pair(square, lambda dy, x: 3 * x * dy, (X,), directions=2)
-    assert not report.right
+@pytest.mark.parametrize("directions", [None, 2])
+def test_a_pair_is_right_or_wrong_entry_by_entry_and_along_directions(directions):
+    report = check_pair(square, square_backward, (X,), directions=directions)
+    assert report  # so that ``assert check_pair(...)`` is a test
+    assert report.right
+    assert report.max_error < 1e-9
+    assert str(report).startswith("  right  dx: relative error ")
+    report = check_pair(square, lambda dy, x: 3 * x * dy, (X,), directions=directions)
+    assert not report
     assert report.tensors[0].diagnosis == "it is 1.5 times too large"
 
 

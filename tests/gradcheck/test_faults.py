@@ -152,9 +152,10 @@ class Scale(Module):
 
 @pytest.mark.parametrize(("changes", "verdict", "says"), [
     ({}, "right", ""),  # it may read its parameters
+    ({"return dy * self.x.data": "return [dy * self.x.data]"}, "right", ""),
     ({"return x *": "self.seen = x; return x *", "cache[0]": "self.seen"}, "wrong", STATE_READ),
     ({"cache[0]": "cache.pop()"}, "wrong", "or empties it"),
-], ids=["right", "on self", "pops"])  # fmt: skip
+], ids=["right", "a list", "on self", "pops"])  # fmt: skip
 def test_a_module_relies_on_its_cache_and_its_parameters_alone(changes, verdict, says):
     dx, dgain = check_module(slipped(Scale, changes)(), X).tensors
     assert (dx.name, dgain.name) == ("dx", "dx (2)")

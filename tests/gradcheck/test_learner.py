@@ -26,16 +26,9 @@ def file(tmp_path):
     return write
 
 
-def test_a_right_pair_is_right(file):
-    assert check_file(f"{file()}:cube").right
-
-
-def test_a_single_input_need_not_be_in_a_tuple(file):
-    assert check_file(f"{file(inputs='rng.standard_normal(5)')}:cube").right
-
-
-def test_inputs_may_be_a_list(file):
-    assert check_file(f"{file(inputs='[rng.standard_normal(5)]')}:cube").right
+@pytest.mark.parametrize("inputs", ["({},)", "{}", "[{}]"])
+def test_a_right_pair_is_right_its_inputs_in_a_tuple_alone_or_in_a_list(inputs, file):
+    assert check_file(f"{file(inputs=inputs.format('rng.standard_normal(5)'))}:cube").right
 
 
 def test_a_wrong_pair_is_wrong(file):

@@ -29,8 +29,7 @@ def offset_tanh_backward(dy, x):
 
 
 PAIRS += Right("tanh far above zero", offset_tanh, offset_tanh_backward, normal((3, 4))).with_slips(
-    ({"dy * (": "2 * dy * ("},                 "dx", "factor",       "twice too large",
-     "2 times too large"),
+    ({"dy * (": "2 * dy * ("}, "dx", "factor", "twice too large", "2 times too large"),
     ({"dy * (": "("},                          "dx", "dy forgotten", "dy is forgotten"),
     ({" ** 2": ""},                            "dx", "power wrong",  "1 − tanh for 1 − tanh²"),
     ({"dy * (1 - np.tanh(x) ** 2)": "0 * dy"}, "dx", "zero",         "zeros"),

@@ -83,8 +83,7 @@ def log_backward(dy, x):
 
 LOG = Right("log", log, log_backward, positive((4, 3)))
 PAIRS += LOG.with_slips(
-    ({"dy / x": "dy * x"},         "dx", "upside down",     "times x for divided by x",
-     "upside down"),
+    ({"dy / x": "dy * x"}, "dx", "upside down", "times x for divided by x", "upside down"),
     ({"dy / x": "x / dy"},         "dx", "upside down",     "x / dy for dy / x",
      "it is divided by dy; it has to be multiplied by it"),
     ({"dy / x": "dy / np.log(x)"}, "dx", "derivative at y", "1 / y for 1 / x"),

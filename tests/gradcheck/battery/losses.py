@@ -26,8 +26,7 @@ def mse_backward(dy, error):
 
 
 PAIRS += Right("mean square error", mse, mse_backward, normal((3, 5), (3, 5))).with_slips(
-    ({" * dy": ""},                "dx dtarget", "dy forgotten",      "dy is forgotten",
-     "dy is forgotten"),
+    ({" * dy": ""}, "dx dtarget", "dy forgotten", "dy is forgotten", "dy is forgotten"),
     ({" / error.size": ""},        "dx dtarget", "factor of a size",  "not divided by the size",
      "15 times too large: 15 is the number of entries of x"),
     ({"error.size": "len(error)"}, "dx dtarget", "factor of a size",  "only by the batch"),
