@@ -104,6 +104,6 @@ def _function(module, path, name, part):
     if not callable(function):
         of_this = f"{name}_" if part else ""  # another layer's backward is not meant
         functions = [n for n, f in vars(module).items() if callable(f) and n.startswith(of_this)]
-        hint = did_you_mean(name + part, {*functions} - {name})
+        hint = did_you_mean(name + part, functions)
         raise CheckError(f"{path} defines no function {name + part}{hint or PARTS[part]}")
     return function

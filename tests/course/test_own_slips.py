@@ -1,6 +1,7 @@
 """A slip in a function of ``own.py`` is blamed on that function alone; so it is in a training."""
 
 import ast
+from types import SimpleNamespace
 
 import pytest
 from attempts.own import WRONG
@@ -78,3 +79,13 @@ def test_with_a_slip_a_training_goes_on_or_says_why_it_does_not(tmp_path, functi
             error = str(raised)
     assert function in mine.used
     assert not error or f"on a wrong {mine.wrong[0]}:" in error
+
+
+@pytest.mark.parametrize(("wrong", "error", "raised"), [
+    ([], ValueError("shapes"), ValueError),
+    (["attention"], OSError("disk full"), OSError),  # the system's, whatever is wrong
+    (["attention"], ValueError("shapes"), CheckError),
+])  # fmt: skip
+def test_only_what_may_come_of_a_wrong_function_is_said_to(wrong, error, raised):
+    with pytest.raises(raised, match=str(error)), explained(SimpleNamespace(wrong=wrong)):
+        raise error

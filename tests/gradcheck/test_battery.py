@@ -16,7 +16,6 @@ from minitransformer.gradcheck import check_pair
 
 pytestmark = pytest.mark.slow
 found = functools.cache(verdict)
-TOLD = [pair for pair in RIGHT if pair.verdict == "right"]
 
 
 @functools.cache
@@ -58,7 +57,7 @@ def test_no_wrong_cause_is_named(pair):
     assert found(pair).judged(pair.tag) != "wrongly named", str(found(pair))
 
 
-@pytest.mark.parametrize("pair", TOLD, ids=str)
+@pytest.mark.parametrize("pair", RIGHT, ids=str)
 def test_every_slip_made_in_a_right_pair_is_rejected_and_no_wrong_cause_named(pair):
     for kind, tensor in found_in_made(pair):
         assert tensor.verdict == "wrong", (kind, tensor)
@@ -66,7 +65,7 @@ def test_every_slip_made_in_a_right_pair_is_rejected_and_no_wrong_cause_named(pa
 
 
 def test_nine_of_ten_slips_made_are_named():
-    each = [judged(kind, tensor) for pair in TOLD for kind, tensor in found_in_made(pair)]
+    each = [judged(kind, tensor) for pair in RIGHT for kind, tensor in found_in_made(pair)]
     assert each.count("named") > 0.9 * len(each)
 
 
@@ -75,18 +74,15 @@ def test_four_of_five_causes_are_named():
     assert len(silent) < len(WRONG) / 5, silent
 
 
-@pytest.mark.parametrize(
-    ("tag", "cause", "judged"),
-    [
-        ("sign", "its sign is wrong", "named"),
-        ("sign", "it is 2 times too large: 2 is the batch size", "wrongly named"),
-        ("sign", "5 of its 5 entries are wrong", "silence"),
-        ("factor", "it is 2 times too small", "named"),
-        ("factor", "it is 2 times too small: 2 is the batch size", "wrongly named"),
-        ("factor of the batch", "it is 2 times too small: 2 is the batch size", "named"),
-        ("factor of a root", "it is 2 times too large: 2 is √4, the root of d", "wrongly named"),
-        ("dy forgotten", "it is 1.52576 times too small", "silence"),
-    ],
-)
+@pytest.mark.parametrize(("tag", "cause", "judged"), [
+    ("sign", "its sign is wrong", "named"),
+    ("sign", "it is 2 times too large: 2 is the batch size", "wrongly named"),
+    ("sign", "5 of its 5 entries are wrong", "silence"),
+    ("factor", "it is 2 times too small", "named"),
+    ("factor", "it is 2 times too small: 2 is the batch size", "wrongly named"),
+    ("factor of the batch", "it is 2 times too small: 2 is the batch size", "named"),
+    ("factor of a root", "it is 2 times too large: 2 is √4, the root of d", "wrongly named"),
+    ("dy forgotten", "it is 1.52576 times too small", "silence"),
+])  # fmt: skip
 def test_what_is_said_is_judged(tag, cause, judged):
     assert Verdict("wrong", (("dx", cause),)).judged(tag) == judged

@@ -26,16 +26,9 @@ def file(tmp_path):
     return write
 
 
-def test_a_right_pair_is_right(file):
-    assert check_file(f"{file()}:cube").right
-
-
-def test_a_single_input_need_not_be_in_a_tuple(file):
-    assert check_file(f"{file(inputs='rng.standard_normal(5)')}:cube").right
-
-
-def test_inputs_may_be_a_list(file):
-    assert check_file(f"{file(inputs='[rng.standard_normal(5)]')}:cube").right
+@pytest.mark.parametrize("inputs", ["({},)", "{}", "[{}]"])
+def test_a_right_pair_is_right_its_inputs_in_a_tuple_alone_or_in_a_list(inputs, file):
+    assert check_file(f"{file(inputs=inputs.format('rng.standard_normal(5)'))}:cube").right
 
 
 def test_a_wrong_pair_is_wrong(file):
@@ -67,21 +60,18 @@ def test_the_file_may_import_its_neighbours(file, tmp_path):
     assert check_file(f"{file(text)}:cube").right
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "message"),
-    [
-        (CUBE, "square", "defines no function square$"),
-        (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
-        (CUBE.replace("cube_backward", "back"), "cube", "no function cube_backward; write one: "),
-        (CUBE.replace("cube_inputs", "inputs"), "cube", "no function cube_inputs; write one: "),
-        (CUBE + CUBE.replace("cube", "cub").replace("cub_inputs", "x"), "cub", "cub_inputs; write"),
-        (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
-        (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
-        (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
-        ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
-        ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
-    ],
-)
+@pytest.mark.parametrize(("text", "name", "message"), [
+    (CUBE, "square", "defines no function square$"),
+    (CUBE, "cub", "defines no function cub; did you mean cube[?]$"),
+    (CUBE.replace("cube_backward", "back"), "cube", "no function cube_backward; write one: "),
+    (CUBE.replace("cube_inputs", "inputs"), "cube", "no function cube_inputs; write one: "),
+    (CUBE + CUBE.replace("cube", "cub").replace("cub_inputs", "x"), "cub", "cub_inputs; write"),
+    (CUBE.replace("return {inputs}", "return 1 / 0"), "cube", "cube_inputs raised ZeroDiv"),
+    (CUBE.replace("return {inputs}", "{inputs}"), "cube", "None: is its `return` missing"),
+    (CUBE.replace("return {inputs}", "return dict(x=1)"), "cube", "dict: return a tuple"),
+    ("import sys; sys.exit(0)", "cube", "importing .* raised SystemExit"),
+    ("import a_module_that_is_not_there", "cube", "importing .* raised ModuleNotFoundError"),
+])  # fmt: skip
 def test_what_is_missing_in_the_file_is_said(file, text, name, message):
     with pytest.raises(CheckError, match=message):
         check_file(f"{file(text)}:{name}")

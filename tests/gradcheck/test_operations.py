@@ -3,18 +3,21 @@
 import numpy as np
 import pytest
 from battery.activations import GELU
+from battery.elementary import POWER
 from battery.linear import MLP
 from battery.recurrent import RNN
 from battery.table import slipped
 
 from minitransformer.core.module import Module, Parameter
 from minitransformer.gradcheck import check_module, check_pair
+from minitransformer.gradcheck.diagnosis import watched
 from minitransformer.layers.linear import linear
 
 rng = np.random.default_rng(3)
 ROWS = rng.standard_normal((4, 5))
 SEQUENCE = rng.standard_normal((3, 5, 4)) / 2
 SQUARE, OTHER = rng.standard_normal((2, 4, 4)) / 2
+BUFFER = np.empty((4, 4))
 ANGLES = np.linspace(0.2, 2.0, 5)[:, None] * np.array([1.0, 0.3])
 
 
@@ -46,6 +49,33 @@ def rotated_backward(dy, cache):
     c, s = cache
     da, db = dy[..., :2], dy[..., 2:]
     return np.concatenate([da * c + db * s, db * c - da * s], axis=-1)
+
+
+def total(x):
+    return x.sum(-1, keepdims=True)
+
+
+def shares(x):
+    return x / total(x) + x * x.mean(), x
+
+
+def shares_backward(dy, x):
+    t = total(x)
+    dx = dy / t - total(dy * x) / t**2
+    return dx + dy * x.mean() + (dy * x).mean()
+
+
+def buffered(x, w):
+    z = x @ w
+    h = np.tanh(z + 1, out=BUFFER)
+    return h * z, (x, w, z)
+
+
+def buffered_backward(dy, cache):
+    x, w, z = cache
+    h = np.tanh(z + 1)
+    dz = dy * h + dy * z * (1 - h * h)
+    return dz @ w.T, x.T @ dz
 
 
 def scaled(x, gain):
@@ -81,13 +111,14 @@ def by_rows_backward(dh, cache):
     return np.array(dx), du
 
 
-def raised(base, exponent):
-    return base**exponent, (base, exponent)
+def gated(x, z):
+    y = np.tanh(np.exp(x))
+    return y * z + x, (x, y, z)
 
 
-def raised_backward(dy, cache):
-    b, e = cache
-    return dy * e * b ** (e - 1), dy * b**e * np.log(b)
+def gated_backward(dy, cache):
+    x, y, z = cache
+    return dy * z * (1 - y * y) * np.exp(x) + dy, dy * y
 
 
 def weighted(x, alpha):
@@ -116,20 +147,27 @@ COLUMNS = columns, columns_backward, (ROWS, rng.standard_normal((3, 2)))
 ROTATED = rotated, rotated_backward, (SEQUENCE,)
 SCALED = scaled, scaled_backward, (SEQUENCE, np.array([1e-3, 1.0, 30.0, 2e4]))
 BY_ROWS = by_rows, by_rows_backward, (ROWS[:, :4], SQUARE)
-RAISED = raised, raised_backward, (np.linspace(0.4, 2.5, 5), np.linspace(3.0, 1.2, 5))
+GATED = gated, gated_backward, (ROWS, ROWS + 1)
+RAISED = POWER.forward, POWER.backward, (np.array([[0.4, 1.2], [2.0, 2.5]]), np.array([3, 1.2]))
+BUFFERED = buffered, buffered_backward, (OTHER, SQUARE)
+SHARES = shares, shares_backward, (np.abs(ROWS) + 0.1,)
 WEIGHTED = weighted, weighted_backward, (ROWS, np.asarray(0.3))
 SLIPS = [  # the pair, {was: is}, what each wrong gradient is said to be, and what none is
     (COLUMNS, {"+= dwindows": "= dwindows"}, {"dx": "entries come more than once"}, "mask"),
     (ROTATED, {"da * c + db * s": "da * c - db * s"}, {"dx": "wrong sign"}, "one entry gives"),
     (RNN_PAIR, {"dh = dz @ u.T": "dh = dz @ u.T * (t != 2)"}, {}, "tanh′|derivative"),
     (SMOOTH, {"3 * 0.044715": "3 * 0.0447"}, {}, "Σ|is missing"),
-    (RAISED, {"(e - 1)": "e"}, {"dbase": "lacks the exponent lowered by 1"}, "mask"),
+    (GATED, {"dy * z * (1": "2 * dy * z * (1"}, {"dx": "`np.exp(x)`"}, "`y * z`"),  # the first
+    (BUFFERED, {"(1 - h * h)": "(1 - np.tanh(z) ** 2)"}, {"dx": "is taken at `x @ w`"}, "mask"),
+    (SHARES, {" - total(dy * x) / t**2": "", " + (dy * x).mean()": ""},
+     {"dx": "are taken for constants"}, "in place of"),
+    (RAISED, {"(p - 1)": "p"}, {"dx": "lacks the exponent lowered by 1"}, "mask"),
     (SCALED, {"d * gain": "d * gain[::-1]"}, {}, "another order|exchanged"),
     (BY_ROWS, {"dh * z + da": "da"}, {"dx": "what is carried from step to step"}, "derivative"),
     (BY_ROWS, {"(h - n) * z": "(n - h) * z"}, {"dx": "has the wrong sign"}, "is missing"),
     (BY_ROWS, {"dh * (1 - z) * (1": "dh * z * (1"}, {"dx": "in place of `1 - z`"}, "missing"),
     (WEIGHTED, {"(x[t] - y[t - 1])": "x[t]"}, {"dalpha": "`alpha` in `1 - alpha`"}, "times too"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("pair", "changes", "says", "says_not"), SLIPS)
@@ -151,6 +189,12 @@ def test_numbers_of_any_size_do_not_make_a_function_of_single_entries_mix_them(s
         lambda x: (np.tanh(x / size), x), lambda dy, x: dy / size, (size * (ROWS + 0.1),)
     )
     assert "several entries" not in report.tensors[0].diagnosis
+
+
+def test_a_forward_of_too_many_entries_is_not_watched(monkeypatch):
+    wrong = slipped(MLP.backward, {" * (1 - h * h)": ""})
+    monkeypatch.setattr(watched, "MOST", 100)
+    assert "np.tanh" not in str(check_pair(MLP.forward, wrong, MLP.inputs(rng)))
 
 
 def test_the_line_and_the_expression_are_those_of_forward():

@@ -105,15 +105,11 @@ ASSIGNED = {"weight.grad += dweight": "weight.grad = dweight", "bias.grad += d":
 REBOUND = {"gamma.grad += dgamma": "gamma.grad = self.gamma.grad + dgamma"}
 
 
-@pytest.mark.parametrize(
-    ("module", "changes", "wrong"),
-    [
-        (Linear(7, 11, np.random.default_rng(0)), ASSIGNED, {"dweight", "dbias"}),
-        (flat_linear(), ASSIGNED, {"dweight", "dbias"}),
-        (LayerNorm(7), REBOUND, {"dgamma"}),  # adds, but not in place
-    ],
-    ids=["assigned", "assigned in a model", "a new array"],
-)
+@pytest.mark.parametrize(("module", "changes", "wrong"), [
+    (Linear(7, 11, np.random.default_rng(0)), ASSIGNED, {"dweight", "dbias"}),
+    (flat_linear(), ASSIGNED, {"dweight", "dbias"}),
+    (LayerNorm(7), REBOUND, {"dgamma"}),  # adds, but not in place
+], ids=["assigned", "assigned in a model", "a new array"])  # fmt: skip
 def test_a_gradient_that_is_replaced_and_not_added_to_is_wrong(module, changes, wrong, monkeypatch):
     write(type(module).backward, changes, monkeypatch)
     report = check_module(module, X)
@@ -135,17 +131,13 @@ def test_the_mask_of_one_dropout_at_two_places_that_overwrites_the_first_is_name
     assert "the factor `keep` is forgotten" in tensor.diagnosis
 
 
-@pytest.mark.parametrize(
-    ("case", "backward", "was", "now", "most"),
-    [
-        ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(dy", 5),
-        ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(2 * dy", 15),
-        ("model, language model", LayerNorm.backward, "(dy, ", "(dy + 0.1 * np.abs(dy), ", 15),
-        ("model, convolution", ConvolutionalTranslator.encode_backward,
-         "dx = dx * ROOT_HALF", "pass", 100),  # 2 times too large, as many sizes are
-    ],
-    ids=["right", "twice", "not linear", "the size of many axes"],
-)  # fmt: skip
+@pytest.mark.parametrize(("case", "backward", "was", "now", "most"), [
+    ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(dy", 5),
+    ("model, language model", LayerNorm.backward, "_backward(dy", "_backward(2 * dy", 15),
+    ("model, language model", LayerNorm.backward, "(dy, ", "(dy + 0.1 * np.abs(dy), ", 15),
+    ("model, convolution", ConvolutionalTranslator.encode_backward,
+     "dx = dx * ROOT_HALF", "pass", 100),  # 2 times too large, as many sizes are
+], ids=["right", "twice", "not linear", "the size of many axes"])  # fmt: skip
 def test_a_model_is_judged_after_few_calls_of_forward_a_gradient(
     case, backward, was, now, most, monkeypatch
 ):

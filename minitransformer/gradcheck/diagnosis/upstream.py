@@ -35,8 +35,7 @@ def _added(evidence):
         return ""
     if not same(evidence.analytic - added, evidence.numeric, evidence.noise):
         rest = added == 0
-        elsewhere = rest.any() and not evidence.slopes
-        if elsewhere and same(evidence.analytic[rest], evidence.numeric[rest]):
+        if rest.any() and same(evidence.analytic[rest], evidence.numeric[rest]):
             return f"{where(evidence)}; what stands there does not change with dy"
         return "a part of it does not change with dy: dy is forgotten in one of its terms"
     for name, x in {**arrays(evidence), "y": evidence.y}.items():

@@ -293,13 +293,10 @@ def _kept(value):
 
 
 def _entries(view, x):
-    """The numbers of the entries of x that a view of it has."""
-    numbers = np.arange(x.size).reshape(x.shape)
-    if x.flags.f_contiguous and not x.flags.c_contiguous:
-        numbers = np.asfortranarray(numbers)
+    """The numbers of the entries of x, in the order of its memory, that a view of it has."""
     offset = (view.ctypes.data - x.ctypes.data) // x.itemsize
-    flat = numbers.ravel(order="K")[offset:]
-    return np.lib.stride_tricks.as_strided(flat, view.shape, view.strides)
+    numbers = np.arange(x.size)[offset:]
+    return np.lib.stride_tricks.as_strided(numbers, view.shape, view.strides)
 
 
 def _key(array):

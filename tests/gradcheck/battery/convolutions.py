@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, Wrong, normal
+from battery.table import Right, normal
 
 PAIRS = []
 
@@ -24,26 +24,26 @@ def conv_backward(dy, cache):
     return dx, dw, dy.sum((0, 1))
 
 
-CONV = Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,)))
 SQUARE_CONV = Right("convolution, all 4", conv, conv_backward, normal((4, 6, 4), (3, 4, 4), (4,)))
-PAIRS += [
-    CONV,
-    SQUARE_CONV,
-    Wrong(CONV, {"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round"),
-    Wrong(CONV, {"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
-    Wrong(CONV, {"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
-    Wrong(CONV, {"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
-          "the first tap is left out"),
-    Wrong(CONV, {"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
-          "the last tap is left out"),
-    Wrong(CONV, {"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
-    Wrong(CONV, {"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
-          "every tap meets the first's steps"),
-    Wrong(CONV, {"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
-          "db is a mean over time"),
-    Wrong(CONV, {"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
-    Wrong(SQUARE_CONV, {"dy @ w[k].T": "dy @ w[k]"}, "dx", "transposed", "taps are not transposed"),
-]
+PAIRS += Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,))).with_slips(
+    ({"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round",
+     "for w reversed along axis 0"),
+    ({"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
+    ({"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
+    ({"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
+     "the first tap is left out", "`x[:, k : k + steps] @ w[k]`"),
+    ({"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
+     "the last tap is left out", "is missing at the last of 3 times"),
+    ({"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
+    ({"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
+     "every tap meets the first's steps", "none of them at 0 on axis 0, the first"),
+    ({"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
+     "db is a mean over time"),
+    ({"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
+)
+PAIRS += SQUARE_CONV.with_slips(
+    ({"dy @ w[k].T": "dy @ w[k]"}, "dx", "transposed", "taps are not transposed"),
+)
 
 
 def causal_conv(x, w):
@@ -66,17 +66,14 @@ def causal_conv_backward(dy, cache):
 
 CAUSAL = Right("causal convolution", causal_conv, causal_conv_backward,
                normal((2, 5, 3), (3, 3, 4)))
-PAIRS += [
-    CAUSAL,
-    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "dx", "time order",
-          "backward is causal, too"),
-    Wrong(CAUSAL, {"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "dw", "time order",
-          "dw looks ahead"),
-    Wrong(CAUSAL, {"dy @ w[0].T, np": "0 * x, np"}, "dx", "tap left out",
-          "the present step is left out"),
-    Wrong(CAUSAL, {"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "dx", "tap wrong",
-          "every tap reaches one step back"),
-]
+PAIRS += CAUSAL.with_slips(
+    ({"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "dx", "time order",
+     "backward is causal, too"),
+    ({"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "dw", "time order", "dw looks ahead"),
+    ({"dy @ w[0].T, np": "0 * x, np"}, "dx", "tap left out", "the present step is left out"),
+    ({"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "dx", "tap wrong",
+     "every tap reaches one step back"),
+)
 
 
 def dilated_conv(x, w):
@@ -98,14 +95,13 @@ def dilated_conv_backward(dy, cache):
 
 DILATED = Right("dilated convolution", dilated_conv, dilated_conv_backward,
                 normal((2, 6, 2), (3, 2, 3)))
-PAIRS += [
-    DILATED,
-    Wrong(DILATED, {"dpadded[:, -length:]": "dpadded[:, :length]"}, "dx", "shifted",
-          "the padding is cut off at the wrong end"),
-    Wrong(DILATED, {"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dx",
-          "dilation ignored", "backward is not dilated"),
-    Wrong(DILATED, {"w[-1 - k].T": "w[k].T"}, "dx", "tap order", "the taps are turned round"),
-]
+PAIRS += DILATED.with_slips(
+    ({"dpadded[:, -length:]": "dpadded[:, :length]"}, "dx", "shifted",
+     "the padding is cut off at the wrong end"),
+    ({"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dx", "dilation ignored",
+     "backward is not dilated"),
+    ({"w[-1 - k].T": "w[k].T"}, "dx", "tap order", "the taps are turned round"),
+)
 
 
 def depthwise(x, w):
@@ -126,17 +122,15 @@ def depthwise_backward(dy, cache):
 
 
 DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal((2, 5, 4), (3, 4)))
-PAIRS += [
-    DEPTHWISE,
-    Wrong(DEPTHWISE, {"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
-          "the padding is cut off at the end only"),
-    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order",
-          "the taps are turned round"),
-    Wrong(DEPTHWISE, {".sum((0, 1))": ".sum()"}, "dw", "sum over too much",
-          "dw is summed over channels"),
-    Wrong(DEPTHWISE, {"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
-          "all channels get the mean filter"),
-]
+PAIRS += DEPTHWISE.with_slips(
+    ({"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
+     "the padding is cut off at the end only"),
+    ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order", "the taps are turned round",
+     "for w reversed along axis 0"),
+    ({".sum((0, 1))": ".sum()"}, "dw", "sum over too much", "dw is summed over channels"),
+    ({"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
+     "all channels get the mean filter"),
+)
 
 
 def conv2d(x, w):
@@ -163,21 +157,19 @@ def conv2d_backward(dy, cache):
 
 
 CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
-PAIRS += [
-    CONV2D,
-    Wrong(CONV2D, {"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
-          "filters are turned round in dx"),
-    Wrong(CONV2D, {"dx[window] += ": "dx[window] = "}, "dx", "overwritten",
-          "= for += where windows overlap"),
-    Wrong(CONV2D, {"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order",
-          "dw is upside down"),
-    Wrong(CONV2D, {"in range(3)": "in range(2)"}, "dx dw", "tap left out",
-          "the last column of taps is left out"),
-    Wrong(CONV2D, {"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
-          "dw by the batch size"),
-    Wrong(CONV2D, {'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw",
-          "one row only", "dw of the first image"),
-]
+PAIRS += CONV2D.with_slips(
+    ({"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
+     "filters are turned round in dx",
+     "it is what it would be for w reversed along its last two axes"),
+    ({"dx[window] += ": "dx[window] = "}, "dx", "overwritten", "= for += where windows overlap"),
+    ({"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order", "dw is upside down"),
+    ({"in range(3)": "in range(2)"}, "dx dw", "tap left out",
+     "the last column of taps is left out", "all of them at 2 to 4 on axis 3"),
+    ({"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
+     "dw by the batch size", "2 times too small: 2 is the batch size"),
+    ({'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw", "one row only",
+     "dw of the first image"),
+)
 
 
 def strided_conv(x, w):
@@ -195,14 +187,13 @@ def strided_conv_backward(dy, cache):
 
 STRIDED = Right("strided convolution", strided_conv, strided_conv_backward,
                 normal((3, 6, 2), (2, 2, 4)))
-PAIRS += [
-    STRIDED,
-    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "dx", "tap order",
-          "the taps are exchanged in dx"),
-    Wrong(STRIDED, {"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "dx", "stride ignored",
-          "halves for every second step"),
-    Wrong(STRIDED, {"x[:, k::2]": "x[:, k : k + 3]"}, "dw", "stride ignored", "dw knows no stride"),
-]
+PAIRS += STRIDED.with_slips(
+    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "dx", "tap order",
+     "the taps are exchanged in dx"),
+    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "dx", "stride ignored",
+     "halves for every second step"),
+    ({"x[:, k::2]": "x[:, k : k + 3]"}, "dw", "stride ignored", "dw knows no stride"),
+)
 
 
 def transposed_conv(x, w):
@@ -220,12 +211,10 @@ def transposed_conv_backward(dy, cache):
 
 TRANSPOSED = Right("transposed convolution", transposed_conv, transposed_conv_backward,
                    normal((3, 4, 2), (2, 2, 5)))
-PAIRS += [
-    TRANSPOSED,
-    Wrong(TRANSPOSED, {" + dy[:, :, 1] @ w[1].T": ""}, "dx", "tap left out",
-          "the second tap is left out"),
-    Wrong(TRANSPOSED, {"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "dx",
-          "tap order", "the taps are exchanged"),
-    Wrong(TRANSPOSED, {"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "dx dw",
-          "order wrong", "the two steps are taken for halves"),
-]
+PAIRS += TRANSPOSED.with_slips(
+    ({" + dy[:, :, 1] @ w[1].T": ""}, "dx", "tap left out", "the second tap is left out"),
+    ({"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "dx", "tap order",
+     "the taps are exchanged"),
+    ({"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "dx dw", "order wrong",
+     "the two steps are taken for halves"),
+)

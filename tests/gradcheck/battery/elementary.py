@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, Wrong, away, normal, positive
+from battery.table import Right, away, normal, positive
 
 PAIRS = []
 
@@ -15,15 +15,15 @@ def square_backward(dy, x):
     return 2 * x * dy
 
 
-SQUARE = Right("square", square, square_backward, normal((2, 5)))
-PAIRS += [
-    SQUARE,
-    Wrong(SQUARE, {"* dy": "* dy * dy"}, "dx", "dy twice", "dy comes in twice"),
-    Wrong(SQUARE, {"2 * x": "x"}, "dx", "factor", "the 2 is forgotten, with a batch of 2"),
-    Wrong(SQUARE, {"2 * x": "2"}, "dx", "factor x forgotten", "x is forgotten"),
-    Wrong(SQUARE, {"2 * x": "2 * x * x"}, "dx", "derivative at y", "2 y for 2 x"),
-    Wrong(SQUARE, {"return ": ""}, "dx", "gradient left out", "the return is forgotten"),
-]
+PAIRS += Right("square", square, square_backward, normal((2, 5))).with_slips(
+    ({"* dy": "* dy * dy"},  "dx", "dy twice",           "dy comes in twice", "dy is used twice"),
+    ({"2 * x": "x"},         "dx", "factor",             "the 2 is forgotten, with a batch of 2",
+     "a factor of 2 is missing, as of a square"),
+    ({"2 * x": "2"},         "dx", "factor x forgotten", "x is forgotten",
+     "it should be dy times 2 x: the factor x is missing, a power is wrong"),
+    ({"2 * x": "2 * x * x"}, "dx", "derivative at y",    "2 y for 2 x"),
+    ({"return ": ""},        "dx", "gradient left out",  "the return is forgotten"),
+)
 
 
 def cube(x):
@@ -34,12 +34,12 @@ def cube_backward(dy, x):
     return 3 * x**2 * dy
 
 
-CUBE = Right("cube", cube, cube_backward, normal((4, 4)))
-PAIRS += [
-    CUBE,
-    Wrong(CUBE, {"x**2": "x"}, "dx", "power wrong", "3 x for 3 x²"),
-    Wrong(CUBE, {"x**2": "x**3"}, "dx", "power wrong", "3 x³ for 3 x²"),
-]
+PAIRS += Right("cube", cube, cube_backward, normal((4, 4))).with_slips(
+    ({"x**2": "x"},    "dx", "power wrong", "3 x for 3 x²",
+     "it is dy times 3 x; it should be dy times 3 x²: a square is missing"),
+    ({"x**2": "x**3"}, "dx", "power wrong", "3 x³ for 3 x²",
+     "it should be dy times 3 x²: the factor x is too many, a power is wrong"),
+)
 
 
 def fourth(x):
@@ -51,10 +51,9 @@ def fourth_backward(dy, x):
 
 
 FOURTH = Right("fourth power, batch of 4, width 16", fourth, fourth_backward, normal((4, 16)))
-PAIRS += [
-    FOURTH,
-    Wrong(FOURTH, {"4 * ": ""}, "dx", "factor", "the 4 is forgotten, with a batch of 4"),
-]
+PAIRS += FOURTH.with_slips(
+    ({"4 * ": ""}, "dx", "factor", "the 4 is forgotten, with a batch of 4", "4 times too small"),
+)
 
 
 def exp(x):
@@ -66,13 +65,12 @@ def exp_backward(dy, y):
     return dy * y
 
 
-EXP = Right("exp", exp, exp_backward, normal((3, 5)))
-PAIRS += [
-    EXP,
-    Wrong(EXP, {"* y": "* np.log(y)"}, "dx", "derivative at x", "x for y"),
-    Wrong(EXP, {"* y": "* np.exp(y)"}, "dx", "derivative at y", "exp is taken of y"),
-    Wrong(EXP, {" * y": ""}, "dx", "derivative left out", "dy is handed on as it is"),
-]
+PAIRS += Right("exp", exp, exp_backward, normal((3, 5))).with_slips(
+    ({"* y": "* np.log(y)"}, "dx", "derivative at x",     "x for y",
+     "it is dy times x; it should be dy times y"),
+    ({"* y": "* np.exp(y)"}, "dx", "derivative at y",     "exp is taken of y"),
+    ({" * y": ""},           "dx", "derivative left out", "dy is handed on as it is"),
+)
 
 
 def log(x):
@@ -84,12 +82,12 @@ def log_backward(dy, x):
 
 
 LOG = Right("log", log, log_backward, positive((4, 3)))
-PAIRS += [
-    LOG,
-    Wrong(LOG, {"dy / x": "dy * x"}, "dx", "upside down", "times x for divided by x"),
-    Wrong(LOG, {"dy / x": "x / dy"}, "dx", "upside down", "x / dy for dy / x"),
-    Wrong(LOG, {"dy / x": "dy / np.log(x)"}, "dx", "derivative at y", "1 / y for 1 / x"),
-]
+PAIRS += LOG.with_slips(
+    ({"dy / x": "dy * x"}, "dx", "upside down", "times x for divided by x", "upside down"),
+    ({"dy / x": "x / dy"},         "dx", "upside down",     "x / dy for dy / x",
+     "it is divided by dy; it has to be multiplied by it"),
+    ({"dy / x": "dy / np.log(x)"}, "dx", "derivative at y", "1 / y for 1 / x"),
+)
 
 
 def sqrt(x):
@@ -101,12 +99,11 @@ def sqrt_backward(dy, y):
     return dy / (2 * y)
 
 
-SQRT = Right("square root", sqrt, sqrt_backward, positive((4, 2)))
-PAIRS += [
-    SQRT,
-    Wrong(SQRT, {"dy / (2 * y)": "dy * y / 2"}, "dx", "upside down", "√x / 2 for 1 / 2√x"),
-    Wrong(SQRT, {"2 * y": "2 * y * y"}, "dx", "power wrong", "1 / 2x for 1 / 2√x"),
-]
+PAIRS += Right("square root", sqrt, sqrt_backward, positive((4, 2))).with_slips(
+    ({"dy / (2 * y)": "dy * y / 2"}, "dx", "upside down", "√x / 2 for 1 / 2√x",
+     "0.5 (1/y): it is upside down, multiplied where it has to be divided"),
+    ({"2 * y": "2 * y * y"},         "dx", "power wrong", "1 / 2x for 1 / 2√x"),
+)
 
 
 def reciprocal(x):
@@ -119,11 +116,10 @@ def reciprocal_backward(dy, y):
 
 
 RECIPROCAL = Right("reciprocal", reciprocal, reciprocal_backward, away((3, 4)))
-PAIRS += [
-    RECIPROCAL,
-    Wrong(RECIPROCAL, {"y * y": "y"}, "dx", "power wrong", "−1 / x for −1 / x²"),
-    Wrong(RECIPROCAL, {"-dy * y * y": "-dy / y**2"}, "dx", "upside down", "−x² for −1 / x²"),
-]
+PAIRS += RECIPROCAL.with_slips(
+    ({"y * y": "y"},                "dx", "power wrong", "−1 / x for −1 / x²"),
+    ({"-dy * y * y": "-dy / y**2"}, "dx", "upside down", "−x² for −1 / x²"),
+)
 
 
 def sine(x):
@@ -134,13 +130,11 @@ def sine_backward(dy, x):
     return 3 * np.cos(3 * x) * dy
 
 
-SINE = Right("sin 3x", sine, sine_backward, normal((3, 4)))
-PAIRS += [
-    SINE,
-    Wrong(SINE, {"3 * np": "np"}, "dx", "factor", "the inner 3 is forgotten, with a batch of 3"),
-    Wrong(SINE, {"3 * x": "x"}, "dx", "term wrong", "cos x for cos 3x"),
-    Wrong(SINE, {"np.cos": "np.sin"}, "dx", "derivative of another function", "sin for cos"),
-]
+PAIRS += Right("sin 3x", sine, sine_backward, normal((3, 4))).with_slips(
+    ({"3 * np": "np"}, "dx", "factor", "the inner 3 is forgotten, with a batch of 3"),
+    ({"3 * x": "x"}, "dx", "term wrong", "cos x for cos 3x"),
+    ({"np.cos": "np.sin"}, "dx", "derivative of another function", "sin for cos"),
+)
 
 
 def power(x, p):
@@ -154,12 +148,12 @@ def power_backward(dy, cache):
 
 
 POWER = Right("x to the p", power, power_backward, positive((5, 3), (3,)))
-PAIRS += [
-    POWER,
-    Wrong(POWER, {"(p - 1)": "p"}, "dx", "power wrong", "p xᵖ for p xᵖ⁻¹"),
-    Wrong(POWER, {"dy * p * x": "dy * x"}, "dx", "factor p forgotten", "p is forgotten"),
-    Wrong(POWER, {" * np.log(x)": ""}, "dp", "inner derivative missing", "log x is forgotten"),
-]
+PAIRS += POWER.with_slips(
+    ({"(p - 1)": "p"},         "dx", "power wrong",              "p xᵖ for p xᵖ⁻¹"),
+    ({"dy * p * x": "dy * x"}, "dx", "factor p forgotten",       "p is forgotten"),
+    ({" * np.log(x)": ""},     "dp", "inner derivative missing", "log x is forgotten",
+     "lacks the logarithm of its base"),
+)
 
 
 def absolute(x):
@@ -170,13 +164,13 @@ def absolute_backward(dy, x):
     return dy * np.sign(x)
 
 
-ABSOLUTE = Right("absolute value", absolute, absolute_backward, away((4, 5)))
-PAIRS += [
-    ABSOLUTE,
-    Wrong(ABSOLUTE, {" * np.sign(x)": ""}, "dx", "condition wrong", "the sign of x is forgotten"),
-    Wrong(ABSOLUTE, {"np.sign(x)": "x"}, "dx", "derivative of another function", "x for its sign"),
-    Wrong(ABSOLUTE, {"np.sign(x)": "np.sign(dy)"}, "dx", "condition wrong", "the sign of dy"),
-]
+PAIRS += Right("absolute value", absolute, absolute_backward, away((4, 5))).with_slips(
+    ({" * np.sign(x)": ""}, "dx", "condition wrong", "the sign of x is forgotten",
+     "where x is negative its sign is wrong; elsewhere it is right"),
+    ({"np.sign(x)": "x"}, "dx", "derivative of another function", "x for its sign"),
+    ({"np.sign(x)": "np.sign(dy)"}, "dx", "condition wrong", "the sign of dy",
+     "the sign of dy is lost: it is the same for −dy"),
+)
 
 
 def quotient(x, z):
@@ -188,14 +182,13 @@ def quotient_backward(dy, cache):
     return dy / z, -dy * x / (z * z)
 
 
-QUOTIENT = Right("quotient", quotient, quotient_backward, away((3, 5), (3, 5)))
-PAIRS += [
-    QUOTIENT,
-    Wrong(QUOTIENT, {"(z * z)": "z"}, "dz", "power wrong", "z for z² below"),
-    Wrong(QUOTIENT, {"-dy * x": "-dy"}, "dz", "factor x forgotten", "x is forgotten above"),
-    Wrong(QUOTIENT, {"dy / z, -dy * x / (z * z)": "-dy * x / (z * z), dy / z"}, "dx dz",
-          "exchanged", "dx and dz are exchanged"),
-]
+PAIRS += Right("quotient", quotient, quotient_backward, away((3, 5), (3, 5))).with_slips(
+    ({"(z * z)": "z"}, "dz", "power wrong", "z for z² below"),
+    ({"-dy * x": "-dy"}, "dz", "factor x forgotten", "x is forgotten above",
+     "it should be dy times −(y/z): the factor x is missing"),
+    ({"dy / z, -dy * x / (z * z)": "-dy * x / (z * z), dy / z"}, "dx dz", "exchanged",
+     "dx and dz are exchanged", "it is the gradient of x: were two gradients exchanged?"),
+)
 
 
 def product(x, z):
@@ -208,9 +201,10 @@ def product_backward(dy, cache):
 
 
 PRODUCT = Right("product", product, product_backward, normal((4, 4), (4, 4)))
-PAIRS += [
-    PRODUCT,
-    Wrong(PRODUCT, {"dy * z, dy * x": "dy * x, dy * z"}, "dx dz", "exchanged", "x and z exchanged"),
-    Wrong(PRODUCT, {"dy * z, ": "dy * x, "}, "dx", "own factor", "dx has x where z belongs"),
-    Wrong(PRODUCT, {"dy * x": "dy.T * x"}, "dz", "transposed", "dy is transposed in dz"),
-]
+PAIRS += PRODUCT.with_slips(
+    ({"dy * z, dy * x": "dy * x, dy * z"}, "dx dz", "exchanged",  "x and z exchanged"),
+    ({"dy * z, ": "dy * x, "},             "dx",    "own factor", "dx has x where z belongs",
+     "it is the gradient of z, not that of this input"),
+    ({"dy * x": "dy.T * x"},               "dz",    "transposed", "dy is transposed in dz",
+     "it is what it would be for a dy that is transposed"),
+)

@@ -5,7 +5,7 @@ import numpy as np
 from battery.activations import sigma
 from battery.norms import standardise, standardise_backward
 from battery.softmaxes import softmax, softmax_backward
-from battery.table import Right, Wrong, normal
+from battery.table import Right, normal
 
 PAIRS = []
 
@@ -24,18 +24,14 @@ def glu_backward(dy, cache):
     return np.concatenate([da, db], axis=-1)
 
 
-GLU = Right("glu", glu, glu_backward, normal((3, 8)))
-PAIRS += [
-    GLU,
-    Wrong(GLU, {"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged"),
-    Wrong(GLU, {"[da, db]": "[da, 0 * db]"}, "dx", "gate left out",
-          "nothing goes through the gate"),
-    Wrong(GLU, {" * (1 - gate)": ""}, "dx", "term missing", "1 − gate is left out"),
-    Wrong(GLU, {"dy * a *": "dy *"}, "dx", "gate left out",
-          "a is forgotten in the gate's gradient"),
-    Wrong(GLU, {"da = dy * gate": "da = dy"}, "dx", "gate left out",
-          "dy passes as if the gate were open"),
-]
+PAIRS += Right("glu", glu, glu_backward, normal((3, 8))).with_slips(
+    ({"[da, db]": "[db, da]"}, "dx", "halves exchanged", "the halves are exchanged",
+     "its halves along axis 1 are right and in another order, (1, 0)"),
+    ({"[da, db]": "[da, 0 * db]"}, "dx", "gate left out", "nothing goes through the gate"),
+    ({" * (1 - gate)": ""}, "dx", "term missing", "1 − gate is left out"),
+    ({"dy * a *": "dy *"}, "dx", "gate left out", "a is forgotten in the gate's gradient"),
+    ({"da = dy * gate": "da = dy"}, "dx", "gate left out", "dy passes as if the gate were open"),
+)
 
 
 def swiglu(x, w, v):
@@ -51,15 +47,13 @@ def swiglu_backward(dy, cache):
     return da @ w.T + db @ v.T, x.T @ da, x.T @ db
 
 
-SWIGLU = Right("swiglu", swiglu, swiglu_backward, normal((3, 4), (4, 5), (4, 5)))
-PAIRS += [
-    SWIGLU,
-    Wrong(SWIGLU, {" + db @ v.T": ""}, "dx", "path missing", "the second path to x is missing"),
-    Wrong(SWIGLU, {"da @ w.T + ": ""}, "dx", "path missing", "the first path to x is missing"),
-    Wrong(SWIGLU, {"dy * b *": "dy *"}, "dx dw", "gate left out", "b is forgotten in da"),
-    Wrong(SWIGLU, {"x.T @ da, x.T @ db": "x.T @ db, x.T @ da"}, "dw dv", "exchanged", "dw and dv"),
-    Wrong(SWIGLU, {"dy * a * s\n": "dy * a\n"}, "dx dv", "term missing", "σ is forgotten in db"),
-]
+PAIRS += Right("swiglu", swiglu, swiglu_backward, normal((3, 4), (4, 5), (4, 5))).with_slips(
+    ({" + db @ v.T": ""}, "dx", "path missing", "the second path to x is missing"),
+    ({"da @ w.T + ": ""}, "dx", "path missing", "the first path to x is missing"),
+    ({"dy * b *": "dy *"}, "dx dw", "gate left out", "b is forgotten in da"),
+    ({"x.T @ da, x.T @ db": "x.T @ db, x.T @ da"}, "dw dv", "exchanged", "dw and dv"),
+    ({"dy * a * s\n": "dy * a\n"}, "dx dv", "term missing", "σ is forgotten in db"),
+)
 
 
 def highway(x, w, u):
@@ -76,17 +70,13 @@ def highway_backward(dy, cache):
     return dx, x.T @ dh, x.T @ dt
 
 
-HIGHWAY = Right("highway", highway, highway_backward, normal((3, 4), (4, 4), (4, 4)))
-PAIRS += [
-    HIGHWAY,
-    Wrong(HIGHWAY, {"dy * (1 - t) + ": ""}, "dx", "path missing", "the path around is forgotten"),
-    Wrong(HIGHWAY, {" + dt @ u.T": ""}, "dx", "path missing",
-          "the path through the gate is forgotten"),
-    Wrong(HIGHWAY, {"dy * (h - x) *": "dy * h *"}, "dx du", "term missing",
-          "−x is forgotten in dt"),
-    Wrong(HIGHWAY, {"h - x": "h + x"}, "dx du", "sign of a term", "h + x for h − x"),
-    Wrong(HIGHWAY, {"dh @ w.T": "dh @ w"}, "dx", "transposed", "w is not transposed"),
-]
+PAIRS += Right("highway", highway, highway_backward, normal((3, 4), (4, 4), (4, 4))).with_slips(
+    ({"dy * (1 - t) + ": ""}, "dx", "path missing", "the path around is forgotten"),
+    ({" + dt @ u.T": ""}, "dx", "path missing", "the path through the gate is forgotten"),
+    ({"dy * (h - x) *": "dy * h *"}, "dx du", "term missing", "−x is forgotten in dt"),
+    ({"h - x": "h + x"}, "dx du", "sign of a term", "h + x for h − x"),
+    ({"dh @ w.T": "dh @ w"}, "dx", "transposed", "w is not transposed"),
+)
 
 
 def residual(x, w):
@@ -99,15 +89,13 @@ def residual_backward(dy, cache):
     return dy + dz @ w.T, x.T @ dz
 
 
-RESIDUAL = Right("residual", residual, residual_backward, normal((3, 4), (4, 4)))
-PAIRS += [
-    RESIDUAL,
-    Wrong(RESIDUAL, {"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing",
-          "the residual is forgotten"),
-    Wrong(RESIDUAL, {"dy + dz @ w.T": "dy"}, "dx", "path missing", "the sublayer is forgotten"),
-    Wrong(RESIDUAL, {"dy + dz": "2 * dy + dz"}, "dx", "term twice", "the residual counts twice"),
-    Wrong(RESIDUAL, {"dy + dz": "dz + dz"}, "dx", "path missing", "dz for dy in the residual"),
-]
+PAIRS += Right("residual", residual, residual_backward, normal((3, 4), (4, 4))).with_slips(
+    ({"dy + dz @ w.T": "dz @ w.T"}, "dx", "path missing", "the residual is forgotten",
+     "dy itself is missing: the output also depends on this input directly,"),
+    ({"dy + dz @ w.T": "dy"},       "dx", "path missing", "the sublayer is forgotten"),
+    ({"dy + dz": "2 * dy + dz"},    "dx", "term twice",   "the residual counts twice"),
+    ({"dy + dz": "dz + dz"},        "dx", "path missing", "dz for dy in the residual"),
+)
 
 
 def pre_norm(x, w):
@@ -122,14 +110,13 @@ def pre_norm_backward(dy, cache):
 
 
 PRE_NORM = Right("residual around a norm", pre_norm, pre_norm_backward, normal((4, 5), (5, 5)))
-PAIRS += [
-    PRE_NORM,
-    Wrong(PRE_NORM, {"dy + standardise": "standardise"}, "dx", "path missing", "no residual"),
-    Wrong(PRE_NORM, {"dy + standardise_backward(dh": "standardise_backward(dy + dh"}, "dx",
-          "order wrong", "the residual goes through the norm, too"),
-    Wrong(PRE_NORM, {"standardise_backward(dh, h_cache)": "dh"}, "dx", "derivative left out",
-          "the norm is passed over"),
-]
+PAIRS += PRE_NORM.with_slips(
+    ({"dy + standardise": "standardise"}, "dx", "path missing", "no residual"),
+    ({"dy + standardise_backward(dh": "standardise_backward(dy + dh"}, "dx", "order wrong",
+     "the residual goes through the norm, too"),
+    ({"standardise_backward(dh, h_cache)": "dh"}, "dx", "derivative left out",
+     "the norm is passed over"),
+)
 
 
 def mixture(x, g, w):
@@ -149,12 +136,10 @@ def mixture_backward(dy, cache):
 
 
 MIXTURE = Right("mixture of experts", mixture, mixture_backward, normal((4, 5), (5, 3), (3, 5, 2)))
-PAIRS += [
-    MIXTURE,
-    Wrong(MIXTURE, {"dz @ g.T + ": ""}, "dx", "path missing", "no path through the gates"),
-    Wrong(MIXTURE, {"softmax_backward(dp, p)": "dp"}, "dx dg", "derivative left out", "no softmax"),
-    Wrong(MIXTURE, {"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"}, "dx dw",
-          "gate left out", "experts are not weighted"),
-    Wrong(MIXTURE, {"softmax_backward(dp, p)": "p * dp"}, "dx dg", "sum term missing",
-          "softmax without its sum"),
-]
+PAIRS += MIXTURE.with_slips(
+    ({"dz @ g.T + ": ""}, "dx", "path missing", "no path through the gates"),
+    ({"softmax_backward(dp, p)": "dp"}, "dx dg", "derivative left out", "no softmax"),
+    ({"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"}, "dx dw", "gate left out",
+     "experts are not weighted"),
+    ({"softmax_backward(dp, p)": "p * dp"}, "dx dg", "sum term missing", "softmax without its sum"),
+)

@@ -5,7 +5,7 @@ import numpy as np
 from battery.activations import sigma
 from battery.norms import unit_rows, unit_rows_backward
 from battery.softmaxes import softmax
-from battery.table import Right, Wrong, away, normal
+from battery.table import Right, away, normal
 
 PAIRS = []
 
@@ -25,17 +25,16 @@ def mse_backward(dy, error):
     return dx, -dx
 
 
-MSE = Right("mean square error", mse, mse_backward, normal((3, 5), (3, 5)))
-SQUARE_MSE = Right("mean square error, 2 × 4", mse, mse_backward, normal((2, 4), (2, 4)))
-PAIRS += [
-    MSE,
-    SQUARE_MSE,
-    Wrong(MSE, {" * dy": ""}, "dx dtarget", "dy forgotten", "dy is forgotten"),
-    Wrong(MSE, {" / error.size": ""}, "dx dtarget", "factor of a size", "not divided by the size"),
-    Wrong(MSE, {"error.size": "len(error)"}, "dx dtarget", "factor of a size", "only by the batch"),
-    Wrong(MSE, {"dx, -dx": "dx, None"}, "dtarget", "gradient left out", "the target has none"),
-    Wrong(SQUARE_MSE, {"2 * error": "error"}, "dx dtarget", "factor", "the 2, with a batch of 2"),
-]
+PAIRS += Right("mean square error", mse, mse_backward, normal((3, 5), (3, 5))).with_slips(
+    ({" * dy": ""}, "dx dtarget", "dy forgotten", "dy is forgotten", "dy is forgotten"),
+    ({" / error.size": ""},        "dx dtarget", "factor of a size",  "not divided by the size",
+     "15 times too large: 15 is the number of entries of x"),
+    ({"error.size": "len(error)"}, "dx dtarget", "factor of a size",  "only by the batch"),
+    ({"dx, -dx": "dx, None"},      "dtarget",    "gradient left out", "the target has none"),
+)
+PAIRS += Right("mean square error, 2 × 4", mse, mse_backward, normal((2, 4), (2, 4))).with_slips(
+    ({"2 * error": "error"}, "dx dtarget", "factor", "the 2, with a batch of 2"),
+)
 
 
 def cross_entropy(logits, labels):
@@ -55,20 +54,22 @@ def labelled(shape):
     return lambda rng: (rng.standard_normal(shape), rng.integers(shape[-1], size=shape[:-1]))
 
 
-CE = Right("cross-entropy", cross_entropy, cross_entropy_backward, labelled((3, 5)))
 SQUARE_CE = Right("cross-entropy, 4 × 4", cross_entropy, cross_entropy_backward, labelled((4, 4)))
-PAIRS += [
-    CE,
-    SQUARE_CE,
-    Wrong(CE, {" / len(labels)": ""}, "dlogits", "factor of the batch", "not divided by the batch"),
-    Wrong(CE, {"-= 1": "-= 0"}, "dlogits", "label left out", "1 is not subtracted at the label"),
-    Wrong(CE, {"-= 1": "+= 1"}, "dlogits", "sign of a term", "1 is added at the label"),
-    Wrong(CE, {"np.exp(log_p)": "0 * log_p"}, "dlogits", "term missing", "p is left out"),
-    Wrong(CE, {"np.exp(log_p)": "log_p.copy()"}, "dlogits", "term wrong", "log p for p"),
-    Wrong(CE, {"dlogits[np.arange(len(labels)), labels] -= 1": "dlogits[:, labels] -= 1"},
-          "dlogits", "index wrong", "[:, labels] takes the labels of all rows"),
-    Wrong(SQUARE_CE, {" / len(labels)": ""}, "dlogits", "factor of the batch", "not by the batch"),
-]
+PAIRS += Right("cross-entropy", cross_entropy, cross_entropy_backward, labelled((3, 5))).with_slips(
+    ({" / len(labels)": ""}, "dlogits", "factor of the batch", "not divided by the batch"),
+    ({"-= 1": "-= 0"}, "dlogits", "label left out", "1 is not subtracted at the label",
+     "(softmax − one-hot(labels))"),
+    ({"-= 1": "+= 1"}, "dlogits", "sign of a term", "1 is added at the label",
+     "the term −0.66667 one-hot(labels), times dy, is missing or has a"),
+    ({"np.exp(log_p)": "0 * log_p"}, "dlogits", "term missing", "p is left out",
+     "it should be dy times 0.33333 (softmax − one-hot(labels))"),
+    ({"np.exp(log_p)": "log_p.copy()"}, "dlogits", "term wrong", "log p for p"),
+    ({"dlogits[np.arange(len(labels)), labels] -= 1": "dlogits[:, labels] -= 1"}, "dlogits",
+     "index wrong", "[:, labels] takes the labels of all rows"),
+)
+PAIRS += SQUARE_CE.with_slips(
+    ({" / len(labels)": ""}, "dlogits", "factor of the batch", "not by the batch"),
+)
 
 
 def smoothed(logits, labels):
@@ -84,14 +85,13 @@ def smoothed_backward(dy, cache):
 
 
 SMOOTHED = Right("cross-entropy with smoothing", smoothed, smoothed_backward, labelled((4, 6)))
-PAIRS += [
-    SMOOTHED,
-    Wrong(SMOOTHED, {"- share": "- (share > 0.5)"}, "dlogits", "smoothing forgotten",
-          "the gradient is that of the label alone"),
-    Wrong(SMOOTHED, {"- share": "- (share - 0.1 / 6)"}, "dlogits", "smoothing forgotten",
-          "0.9, no rest"),
-    Wrong(SMOOTHED, {"[:, None]": ".sum()"}, "dlogits", "sum over too much", "dy is summed"),
-]
+PAIRS += SMOOTHED.with_slips(
+    ({"- share": "- (share > 0.5)"}, "dlogits", "smoothing forgotten",
+     "the gradient is that of the label alone"),
+    ({"- share": "- (share - 0.1 / 6)"}, "dlogits", "smoothing forgotten", "0.9, no rest"),
+    ({"[:, None]": ".sum()"}, "dlogits", "sum over too much", "dy is summed",
+     "it is what it would be for a dy that is summed over axis 0"),
+)
 
 
 def padded(logits, labels):
@@ -108,18 +108,13 @@ def padded_backward(dy, cache):
     return dlogits * real[..., None] / real.sum() * dy
 
 
-def padded_inputs(rng):
-    return rng.standard_normal((2, 4, 5)), np.array([[3, 1, 4, 0], [2, 0, 0, 0]])
-
-
-PADDED = Right("cross-entropy with padding", padded, padded_backward, padded_inputs)
-PAIRS += [
-    PADDED,
-    Wrong(PADDED, {" * real[..., None]": ""}, "dlogits", "mask missing", "padding has a gradient"),
-    Wrong(PADDED, {"real.sum()": "real.size"}, "dlogits", "factor of a size",
-          "divided by all positions, not by the real ones"),
-    Wrong(PADDED, {"real[..., None]": "~real[..., None]"}, "dlogits", "mask inverted", "inverted"),
-]
+PADDED = normal((2, 4, 5), beside=[np.array([[3, 1, 4, 0], [2, 0, 0, 0]])])
+PAIRS += Right("cross-entropy with padding", padded, padded_backward, PADDED).with_slips(
+    ({" * real[..., None]": ""}, "dlogits", "mask missing", "padding has a gradient"),
+    ({"real.sum()": "real.size"}, "dlogits", "factor of a size",
+     "divided by all positions, not by the real ones"),
+    ({"real[..., None]": "~real[..., None]"}, "dlogits", "mask inverted", "inverted"),
+)
 
 
 def binary(x, target):
@@ -133,18 +128,15 @@ def binary_backward(dy, cache):
     return (s - target) / x.size * dy, -x / x.size * dy
 
 
-def binary_inputs(rng):
-    return rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))
-
-
-BINARY = Right("binary cross-entropy", binary, binary_backward, binary_inputs)
-PAIRS += [
-    BINARY,
-    Wrong(BINARY, {"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice",
-          "σ′"),
-    Wrong(BINARY, {"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)"),
-    Wrong(BINARY, {"-x / x.size": "-s / x.size"}, "dtarget", "derivative at y", "σ(x) for x"),
-]
+BINARY = Right("binary cross-entropy", binary, binary_backward,
+               lambda rng: (rng.standard_normal((3, 4)), rng.uniform(0, 1, (3, 4))))
+PAIRS += BINARY.with_slips(
+    ({"(s - target)": "(s - target) * s * (1 - s)"}, "dx", "differentiated twice", "σ′",
+     "the factor σ(x) (1 − σ(x)) is too many"),
+    ({"s - target": "x - target"}, "dx", "derivative at x", "x for σ(x)",
+     "it should be dy times 0.083333 (σ(x) − target)"),
+    ({"-x / x.size": "-s / x.size"}, "dtarget", "derivative at y", "σ(x) for x"),
+)
 
 
 def hinge(x, labels):
@@ -167,16 +159,12 @@ def hinge_inputs(rng):
     return grid + rng.uniform(0, 0.05, (3, 5)), grid.argmax(1)  # two of four come within 1
 
 
-HINGE = Right("hinge", hinge, hinge_backward, hinge_inputs)
-PAIRS += [
-    HINGE,
-    Wrong(HINGE, {"-= dx.sum(-1)": "-= 0"}, "dx", "label left out",
-          "the label's score has no gradient"),
-    Wrong(HINGE, {"-= dx.sum(-1)": "= -dy"}, "dx", "label left out",
-          "the label's counts once only"),
-    Wrong(HINGE, {"within * dy": "np.ones_like(within) * dy"}, "dx", "condition wrong",
-          "all count"),
-]
+PAIRS += Right("hinge", hinge, hinge_backward, hinge_inputs).with_slips(
+    ({"-= dx.sum(-1)": "-= 0"}, "dx", "label left out", "the label's score has no gradient"),
+    ({"-= dx.sum(-1)": "= -dy"}, "dx", "label left out", "the label's counts once only",
+     "all of them at 1, 2 on axis 1: there it is 2 times too"),
+    ({"within * dy": "np.ones_like(within) * dy"}, "dx", "condition wrong", "all count"),
+)
 
 
 def huber(x, target):
@@ -197,14 +185,12 @@ def huber_inputs(rng):
     return target + error + rng.uniform(-0.3, 0.3, (4, 6)), target
 
 
-HUBER = Right("Huber", huber, huber_backward, huber_inputs)
-PAIRS += [
-    HUBER,
-    Wrong(HUBER, {"np.sign(error))": "error)"}, "dx dtarget", "condition wrong", "never clipped"),
-    Wrong(HUBER, {"small, error,": "small, 2 * error,"}, "dx dtarget", "factor in a branch", "2 e"),
-    Wrong(HUBER, {"np.sign(error))": "1.0)"}, "dx dtarget", "condition wrong", "1 for the sign"),
-    Wrong(HUBER, {"where(small,": "where(~small,"}, "dx dtarget", "condition wrong", "exchanged"),
-]
+PAIRS += Right("Huber", huber, huber_backward, huber_inputs).with_slips(
+    ({"np.sign(error))": "error)"},          "dx dtarget", "condition wrong",    "never clipped"),
+    ({"small, error,": "small, 2 * error,"}, "dx dtarget", "factor in a branch", "2 e"),
+    ({"np.sign(error))": "1.0)"},            "dx dtarget", "condition wrong",    "1 for the sign"),
+    ({"where(small,": "where(~small,"},      "dx dtarget", "condition wrong",    "exchanged"),
+)
 
 
 def kl(x, z):
@@ -222,13 +208,11 @@ def kl_backward(dy, cache):
 
 
 KL = Right("KL divergence", kl, kl_backward, normal((3, 5), (3, 5)))
-PAIRS += [
-    KL,
-    Wrong(KL, {" - divergence[:, None]": ""}, "dx", "sum term missing",
-          "the divergence is left out"),
-    Wrong(KL, {"(q - p)": "(-p / q)"}, "dz", "derivative left out", "with respect to q, not to z"),
-    Wrong(KL, {"p * (log_p": "(log_p"}, "dx", "factor y forgotten", "p before the bracket is lost"),
-]
+PAIRS += KL.with_slips(
+    ({" - divergence[:, None]": ""}, "dx", "sum term missing",    "the divergence is left out"),
+    ({"(q - p)": "(-p / q)"},        "dz", "derivative left out", "with respect to q, not to z"),
+    ({"p * (log_p": "(log_p"},       "dx", "factor y forgotten",  "p before the bracket is lost"),
+)
 
 
 def contrastive(x, z):
@@ -244,16 +228,13 @@ def contrastive_backward(dy, cache):
     return unit_rows_backward(dscores @ v, u_cache), unit_rows_backward(dscores.T @ u, v_cache)
 
 
-CONTRASTIVE = Right("contrastive", contrastive, contrastive_backward, normal((4, 3), (4, 3)))
-PAIRS += [
-    CONTRASTIVE,
-    Wrong(CONTRASTIVE, {"dscores.T": "dscores"}, "dz", "transposed", "scores are not transposed"),
-    Wrong(CONTRASTIVE, {" / len(p)": ""}, "dx dz", "factor of the batch",
-          "not divided by the batch"),
-    Wrong(CONTRASTIVE, {"unit_rows_backward(dscores @ v, u_cache)": "dscores @ v"}, "dx",
-          "derivative left out", "the normalisation of x is passed over"),
-    Wrong(CONTRASTIVE, {"p - np.eye(len(p))": "p"}, "dx dz", "label left out", "no 1 at the pairs"),
-]
+PAIRS += Right("contrastive", contrastive, contrastive_backward, normal((4, 3), (4, 3))).with_slips(
+    ({"dscores.T": "dscores"}, "dz", "transposed", "scores are not transposed"),
+    ({" / len(p)": ""}, "dx dz", "factor of the batch", "not divided by the batch"),
+    ({"unit_rows_backward(dscores @ v, u_cache)": "dscores @ v"}, "dx", "derivative left out",
+     "the normalisation of x is passed over"),
+    ({"p - np.eye(len(p))": "p"}, "dx dz", "label left out", "no 1 at the pairs"),
+)
 
 
 def triplet(x, near, far):
@@ -268,11 +249,11 @@ def triplet_backward(dy, cache):
     return 2 * (a - b) * dy, -2 * a * dy, 2 * b * dy
 
 
-TRIPLET = Right("triplet", triplet, triplet_backward, away((2, 3), (2, 3), (2, 3)))
-PAIRS += [
-    TRIPLET,
-    Wrong(TRIPLET, {"(a - b)": "a"}, "dx", "second use forgotten", "x's second use is forgotten"),
-]
+PAIRS += Right("triplet", triplet, triplet_backward, away((2, 3), (2, 3), (2, 3))).with_slips(
+    ({"(a - b)": "a"}, "dx", "second use forgotten", "x's second use is forgotten"),
+    ({"return 2 * (a - b) * dy, ": "return ", "2 * b * dy": "2 * b * dy, 2 * (a - b) * dy"},
+     "dx dnear dfar", "order wrong", "dx comes last", "are the gradients returned in another"),
+)
 
 
 def gaussian(mean, log_variance, target):
@@ -289,10 +270,8 @@ def gaussian_backward(dy, cache):
 
 
 GAUSSIAN = Right("Gaussian likelihood", gaussian, gaussian_backward, normal((5,), (5,), (5,)))
-PAIRS += [
-    GAUSSIAN,
-    Wrong(GAUSSIAN, {"(1 - error": "(-error"}, "dlog_variance", "term missing", "the 1 is missing"),
-    Wrong(GAUSSIAN, {"(1 - error": "(1 + error"}, "dlog_variance", "sign of a term", "1 +"),
-    Wrong(GAUSSIAN, {"error * precision * dy": "error * dy"}, "dmean dtarget", "gain missing",
-          "1/σ²"),
-]
+PAIRS += GAUSSIAN.with_slips(
+    ({"(1 - error": "(-error"}, "dlog_variance", "term missing", "the 1 is missing"),
+    ({"(1 - error": "(1 + error"}, "dlog_variance", "sign of a term", "1 +"),
+    ({"error * precision * dy": "error * dy"}, "dmean dtarget", "gain missing", "1/σ²"),
+)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from battery.softmaxes import softmax, softmax_backward
-from battery.table import Right, Wrong, apart, normal
+from battery.table import Right, apart, normal
 
 PAIRS = []
 
@@ -20,20 +20,36 @@ def global_max_backward(dy, cache):
     return dx
 
 
-GLOBAL_MAX = Right("maximum over time", global_max, global_max_backward, apart((3, 5, 2)))
-PAIRS += [
-    GLOBAL_MAX,
-    Wrong(GLOBAL_MAX, {"where[:, None]": "(where[:, None] + 1) % 5"}, "dx", "index of the maximum",
-          "the step after the maximum"),
-    Wrong(GLOBAL_MAX, {"where[:, None]": "0 * where[:, None]"}, "dx", "index of the maximum",
-          "always the first step"),
-    Wrong(GLOBAL_MAX, {"where[:, None]": "x.argmin(1)[:, None]"}, "dx", "index of the maximum",
-          "the minimum"),
-    Wrong(GLOBAL_MAX, {"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "dx",
-          "condition wrong", "every step gets dy"),
-    Wrong(GLOBAL_MAX, {"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"},
-          "dx", "derivative of another function", "that of a mean"),
-]
+PAIRS += Right("maximum over time", global_max, global_max_backward, apart((3, 5, 2))).with_slips(
+    ({"where[:, None]": "(where[:, None] + 1) % 5"}, "dx", "index of the maximum",
+     "the step after the maximum"),
+    ({"where[:, None]": "0 * where[:, None]"}, "dx", "index of the maximum",
+     "always the first step"),
+    ({"where[:, None]": "x.argmin(1)[:, None]"}, "dx", "index of the maximum", "the minimum"),
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "dx", "condition wrong",
+     "every step gets dy", "every entry gets it all"),
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"}, "dx",
+     "derivative of another function", "that of a mean",
+     "every entry gets its share, and should go to the chosen one"),
+)
+
+
+def chosen(x):
+    return x[np.arange(len(x)), x.argmax(1)], x
+
+
+def chosen_backward(dy, x):
+    dx = np.zeros_like(x)
+    dx[np.arange(len(x)), x.argmax(1)] = dy
+    return dx
+
+
+PAIRS += Right("maximum by its index", chosen, chosen_backward, apart((4, 6))).with_slips(
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None] / 6, 6, axis=1)"}, "dx",
+     "sum over too much", "every entry gets its share", "spread over all, and should go to the"),
+    ({"argmax": "argmin"}, "dx", "index of the maximum", "the smallest",
+     "the right numbers stand in wrong places: is the index of the maximum wrong?"),
+)
 
 
 def max_pool(x):
@@ -47,17 +63,13 @@ def max_pool_backward(dy, largest):
     return dpairs.reshape(len(dy), -1, dy.shape[-1])
 
 
-MAX_POOL = Right("max-pooling", max_pool, max_pool_backward, apart((2, 6, 3)))
-PAIRS += [
-    MAX_POOL,
-    Wrong(MAX_POOL, {"largest *": "~largest *"}, "dx", "index of the maximum", "the smaller one"),
-    Wrong(MAX_POOL, {"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum",
-          "the other of the two"),
-    Wrong(MAX_POOL, {"largest *": "0.5 * largest *"}, "dx", "factor",
-          "halved, as if it were a mean"),
-    Wrong(MAX_POOL, {"largest *": "largest[:, :1] *"}, "dx", "index of the maximum",
-          "the first window's for all"),
-]
+PAIRS += Right("max-pooling", max_pool, max_pool_backward, apart((2, 6, 3))).with_slips(
+    ({"largest *": "~largest *"}, "dx", "index of the maximum", "the smaller one"),
+    ({"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum", "the other of the two"),
+    ({"largest *": "0.5 * largest *"}, "dx", "factor", "halved, as if it were a mean",
+     "2 is the window, as this"),
+    ({"largest *": "largest[:, :1] *"}, "dx", "index of the maximum", "the first window's for all"),
+)
 
 
 def max_pool2d(x):
@@ -75,15 +87,13 @@ def max_pool2d_backward(dy, cache):
 
 
 MAX_POOL2D = Right("max-pooling of images", max_pool2d, max_pool2d_backward, apart((2, 3, 4, 6)))
-PAIRS += [
-    MAX_POOL2D,
-    Wrong(MAX_POOL2D, {".swapaxes(3, 4)": ""}, "dx", "order wrong",
-          "windows are not put back in rows"),
-    Wrong(MAX_POOL2D, {"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "dx",
-          "index of the maximum", "columns first within a window"),
-    Wrong(MAX_POOL2D, {"where[..., None]": "where[:1, :, :, :, None]"}, "dx",
-          "index of the maximum", "the first image's maxima for all"),
-]
+PAIRS += MAX_POOL2D.with_slips(
+    ({".swapaxes(3, 4)": ""}, "dx", "order wrong", "windows are not put back in rows"),
+    ({"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "dx", "index of the maximum",
+     "columns first within a window", "is the index of the maximum wrong?"),
+    ({"where[..., None]": "where[:1, :, :, :, None]"}, "dx", "index of the maximum",
+     "the first image's maxima for all"),
+)
 
 
 def average_pool(x):
@@ -97,14 +107,13 @@ def average_pool_backward(dy, cache):
 
 AVERAGE = Right("average pooling, windows of 2", average_pool, average_pool_backward,
                 normal((2, 4, 3)))
-PAIRS += [
-    AVERAGE,
-    Wrong(AVERAGE, {" / 2": ""}, "dx", "factor of a window",
-          "not divided by the window, with a batch of 2"),
-    Wrong(AVERAGE, {" / 2": " / 4"}, "dx", "factor of a window", "divided twice"),
-    Wrong(AVERAGE, {"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "dx", "order wrong",
-          "tile for repeat"),
-]
+PAIRS += AVERAGE.with_slips(
+    ({" / 2": ""}, "dx", "factor of a window", "not divided by the window, with a batch of 2",
+     "several causes fit: 2 is the window"),
+    ({" / 2": " / 4"}, "dx", "factor of a window", "divided twice"),
+    ({"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "dx", "order wrong",
+     "tile for repeat", "its quarters along axis 1 are right and in another order"),
+)
 
 
 def global_average(x):
@@ -117,13 +126,11 @@ def global_average_backward(dy, shape):
 
 GLOBAL_AVERAGE = Right("global average", global_average, global_average_backward,
                        normal((2, 3, 4, 5)))
-PAIRS += [
-    GLOBAL_AVERAGE,
-    Wrong(GLOBAL_AVERAGE, {" / (shape[2] * shape[3])": ""}, "dx", "factor of a size",
-          "not divided by the pixels"),
-    Wrong(GLOBAL_AVERAGE, {"shape[2] * shape[3]": "shape[2]"}, "dx", "factor of a size",
-          "divided by the height only"),
-]
+PAIRS += GLOBAL_AVERAGE.with_slips(
+    ({" / (shape[2] * shape[3])": ""},    "dx", "factor of a size", "not divided by the pixels",
+     "it is 20 times too large: 20 is the size of axis 2 of x times the"),
+    ({"shape[2] * shape[3]": "shape[2]"}, "dx", "factor of a size", "divided by the height only"),
+)
 
 
 def masked_mean(x, mask):
@@ -137,18 +144,14 @@ def masked_mean_backward(dy, cache):
     return mask[..., None] * (dy / count)[:, None]
 
 
-def masked_inputs(rng):
-    return rng.standard_normal((3, 4, 2)), np.arange(4) < np.array([[4], [2], [3]])
-
-
-MASKED_MEAN = Right("mean of real steps", masked_mean, masked_mean_backward, masked_inputs)
-PAIRS += [
-    MASKED_MEAN,
-    Wrong(MASKED_MEAN, {"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx",
-          "mask missing", "padding has a gradient"),
-    Wrong(MASKED_MEAN, {"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",
-          "divided by the length of the padded"),
-]
+REAL = normal((3, 4, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
+PAIRS += Right("mean of real steps", masked_mean, masked_mean_backward, REAL).with_slips(
+    ({"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx", "mask missing",
+     "padding has a gradient",
+     "a gradient leaks into padding: it is right elsewhere, but not zero at"),
+    ({"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",
+     "divided by the length of the padded", "each entry of axis 0 is off by a factor of its own"),
+)
 
 
 def attentive(x, q):
@@ -166,14 +169,12 @@ def attentive_backward(dy, cache):
 
 
 ATTENTIVE = Right("attention pooling", attentive, attentive_backward, normal((3, 4, 5), (5,)))
-PAIRS += [
-    ATTENTIVE,
-    Wrong(ATTENTIVE, {" + dz[..., None] * q": ""}, "dx", "second use forgotten",
-          "x in the scores is forgotten"),
-    Wrong(ATTENTIVE, {"p[..., None] * dy[:, None] + ": ""}, "dx", "second use forgotten",
-          "x as value is forgotten"),
-    Wrong(ATTENTIVE, {"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing",
-          "softmax without its sum"),
-    Wrong(ATTENTIVE, {'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "dq", "one row only",
-          "dq of the last sentence"),
-]
+PAIRS += ATTENTIVE.with_slips(
+    ({" + dz[..., None] * q": ""}, "dx", "second use forgotten", "x in the scores is forgotten"),
+    ({"p[..., None] * dy[:, None] + ": ""}, "dx", "second use forgotten",
+     "x as value is forgotten"),
+    ({"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing", "softmax without its sum",
+     "are taken for constants"),
+    ({'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "dq", "one row only",
+     "dq of the last sentence"),
+)

@@ -6,7 +6,7 @@ x is (B, T, D), a state (B, H), and y the state after each step, (B, T, H).
 import numpy as np
 
 from battery.activations import sigma
-from battery.table import Right, Wrong, normal, positive, slipped
+from battery.table import Right, normal, positive, slipped
 
 PAIRS = []
 
@@ -37,35 +37,32 @@ RNN = Right("rnn", rnn, rnn_backward, normal((2, 5, 3), (2, 4), (3, 4), (4, 4), 
 SQUARE_RNN = Right("rnn, all sizes 4", rnn, rnn_backward,
                    normal((4, 4, 4), (4, 4), (4, 4), (4, 4), (4,)))
 ALL = "dx dh dw du db"
-PAIRS += [
-    RNN,
-    SQUARE_RNN,
-    Wrong(RNN, {"dh = dz @ u.T": "dh = 0 * dh"}, ALL, "carry forgotten",
-          "no gradient from step to step"),
-    Wrong(RNN, {"dh = dh + dy[:, t]": "dh = dy[:, t]"}, "dx dw du db dh", "carry forgotten",
-          "dh is overwritten by dy"),
-    Wrong(RNN, {"dh = dh + dy[:, t]": "dh = dh + dy[:, -1] * (t + 1 == x.shape[1])"}, ALL,
-          "last step only", "dy of the last step only"),
-    Wrong(RNN, {"reversed(range(x.shape[1]))": "reversed(range(1, x.shape[1]))"}, ALL,
-          "first step left out", "the loop ends at step 1"),
-    Wrong(RNN, {"dw += x": "dw = x"}, "dw", "first step only", "dw is overwritten at each step"),
-    Wrong(RNN, {"du += states[t]": "du += states[t + 1]"}, "du", "shifted",
-          "the state after the step, not before"),
-    Wrong(RNN, {"states[t + 1] ** 2": "states[t] ** 2"}, ALL, "shifted",
-          "tanh′ of the state before"),
-    Wrong(RNN, {" ** 2": ""}, ALL, "power wrong", "1 − h for 1 − h²"),
-    Wrong(RNN, {" * (1 - states[t + 1] ** 2)": ""}, ALL, "derivative left out",
-          "tanh is passed over"),
-    Wrong(RNN, {"return dx, dh,": "return dx, None,"}, "dh", "gradient left out",
-          "the first state has none"),
-    Wrong(RNN, {"reversed(range(x.shape[1]))": "range(x.shape[1])"}, ALL, "time order",
-          "the loop runs forwards"),
-    Wrong(RNN, {"db += dz.sum(0)": "db += dz[0]"}, "db", "one row only",
-          "db of the first sentence only"),
-    Wrong(SQUARE_RNN, {"dz @ u.T": "dz @ u"}, ALL, "transposed", "u is not transposed"),
-    Wrong(SQUARE_RNN, {"states[t].T @ dz": "states[t].T @ dz / 4"}, "du", "factor of the batch",
-          "du by the batch size"),
-]
+PAIRS += RNN.with_slips(
+    ({"dh = dz @ u.T": "dh = 0 * dh"}, ALL, "carry forgotten", "no gradient from step to step",
+     "what is carried from step to step through `states[-1]` in `states[-1] @ u`"),
+    ({"dh = dh + dy[:, t]": "dh = dy[:, t]"}, "dx dw du db dh", "carry forgotten",
+     "dh is overwritten by dy"),
+    ({"dh = dh + dy[:, t]": "dh = dh + dy[:, -1] * (t + 1 == x.shape[1])"}, ALL, "last step only",
+     "dy of the last step only"),
+    ({"reversed(range(x.shape[1]))": "reversed(range(1, x.shape[1]))"}, ALL, "first step left out",
+     "the loop ends at step 1", "is missing at the first of 5 times"),
+    ({"dw += x": "dw = x"}, "dw", "first step only", "dw is overwritten at each step",
+     "or overwritten, = for +="),
+    ({"du += states[t]": "du += states[t + 1]"}, "du", "shifted",
+     "the state after the step, not before"),
+    ({"states[t + 1] ** 2": "states[t] ** 2"}, ALL, "shifted", "tanh′ of the state before"),
+    ({" ** 2": ""}, ALL, "power wrong", "1 − h for 1 − h²"),
+    ({" * (1 - states[t + 1] ** 2)": ""}, ALL, "derivative left out", "tanh is passed over"),
+    ({"return dx, dh,": "return dx, None,"}, "dh", "gradient left out", "the first state has none"),
+    ({"reversed(range(x.shape[1]))": "range(x.shape[1])"}, ALL, "time order",
+     "the loop runs forwards"),
+    ({"db += dz.sum(0)": "db += dz[0]"}, "db", "one row only", "db of the first sentence only"),
+)
+PAIRS += SQUARE_RNN.with_slips(
+    ({"dz @ u.T": "dz @ u"}, ALL, "transposed", "u is not transposed"),
+    ({"states[t].T @ dz": "states[t].T @ dz / 4"}, "du", "factor of the batch",
+     "du by the batch size"),
+)
 
 
 def last_state(x, u):
@@ -90,17 +87,14 @@ def last_state_backward(dy, cache):
 
 
 LAST = Right("rnn, last state", last_state, last_state_backward, normal((3, 4, 2), (2, 2)))
-PAIRS += [
-    LAST,
-    Wrong(LAST, {"dx[::-1]": "dx"}, "dx", "time order", "dx is not turned round"),
-    Wrong(LAST, {"dh = dz @ u.T": "dh = dz"}, "dx du", "matrix forgotten",
-          "u is forgotten on the way back"),
-    Wrong(LAST, {"du = du + before": "du = before"}, "du", "first step only", "du is overwritten"),
-    Wrong(LAST, {"dx.append(dz)": "dx.append(dz * (len(dx) == 0))"}, "dx", "last step only",
-          "dx of the last step only"),
-    Wrong(LAST, {"dh = dz @ u.T": "dh = dy"}, "dx du", "carry wrong",
-          "each step starts from dy again"),
-]
+PAIRS += LAST.with_slips(
+    ({"dx[::-1]": "dx"}, "dx", "time order", "dx is not turned round"),
+    ({"dh = dz @ u.T": "dh = dz"}, "dx du", "matrix forgotten", "u is forgotten on the way back"),
+    ({"du = du + before": "du = before"}, "du", "first step only", "du is overwritten"),
+    ({"dx.append(dz)": "dx.append(dz * (len(dx) == 0))"}, "dx", "last step only",
+     "dx of the last step only"),
+    ({"dh = dz @ u.T": "dh = dy"}, "dx du", "carry wrong", "each step starts from dy again"),
+)
 
 
 def masked_rnn(x, u, mask):
@@ -125,19 +119,12 @@ def masked_rnn_backward(dy, cache):
     return np.stack(dx, axis=1), du
 
 
-def masked_inputs(rng):
-    mask = np.arange(4) < np.array([[4], [2], [3]])
-    return rng.standard_normal((3, 4, 2)), rng.standard_normal((2, 2)), mask
-
-
-MASKED = Right("rnn with padding", masked_rnn, masked_rnn_backward, masked_inputs)
-PAIRS += [
-    MASKED,
-    Wrong(MASKED, {"dh * real *": "dh *"}, "dx du", "mask missing", "padding is taken for words"),
-    Wrong(MASKED, {" + dh * ~real": ""}, "dx du", "path missing",
-          "the state that stays has no gradient"),
-    Wrong(MASKED, {"~real": "real"}, "dx du", "mask inverted", "the mask is inverted in one place"),
-]
+PADDED = normal((3, 4, 2), (2, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
+PAIRS += Right("rnn with padding", masked_rnn, masked_rnn_backward, PADDED).with_slips(
+    ({"dh * real *": "dh *"}, "dx du", "mask missing",  "padding is taken for words"),
+    ({" + dh * ~real": ""},   "dx du", "path missing",  "the state that stays has no gradient"),
+    ({"~real": "real"},       "dx du", "mask inverted", "the mask is inverted in one place"),
+)
 
 
 def gru_cell(x, h, w, u):
@@ -163,26 +150,23 @@ def gru_cell_backward(dy, cache):
 
 
 GRU = Right("gru cell", gru_cell, gru_cell_backward, normal((3, 5), (3, 4), (3, 5, 4), (3, 4, 4)))
-PAIRS += [
-    GRU,
-    Wrong(GRU, {"dy * z + ": ""}, "dh", "path missing", "the path of z h is missing"),
-    Wrong(GRU, {" + drh * r": ""}, "dh", "path missing",
-          "the path through the candidate is missing"),
-    Wrong(GRU, {" + dr @ u[1].T": ""}, "dh", "path missing",
-          "the path through the reset gate is missing"),
-    Wrong(GRU, {"(h - n)": "h"}, "dx dh dw du", "term missing", "−n is forgotten in dz"),
-    Wrong(GRU, {"(h - n)": "(n - h)"}, "dx dh dw du", "sign in a gate", "n − h in the update gate"),
-    Wrong(GRU, {"(r * h).T @ dn": "h.T @ dn"}, "du", "gate left out",
-          "r is forgotten in du of the candidate"),
-    Wrong(GRU, {"drh * r": "drh"}, "dh", "gate left out", "r is forgotten in dh"),
-    Wrong(GRU, {"dgates = dz, dr, dn": "dgates = dr, dz, dn"}, "dx dw", "gates exchanged",
-          "z and r are exchanged"),
-    Wrong(GRU, {" * z * (1 - z)": ""}, "dx dh dw du", "gate derivative",
-          "σ′ of the update gate is left out"),
-    Wrong(GRU, {"(1 - n * n)": "(1 - n)"}, "dx dh dw du", "gate derivative", "1 − n for 1 − n²"),
-    Wrong(GRU, {"dr = drh * h *": "dr = 0 * drh * h *"}, "dx dh dw du", "gate left out",
-          "the reset gate has no gradient"),
-]
+PAIRS += GRU.with_slips(
+    ({"dy * z + ": ""}, "dh", "path missing", "the path of z h is missing",
+     "the path through `h` in `z * h`"),
+    ({" + drh * r": ""}, "dh", "path missing", "the path through the candidate is missing"),
+    ({" + dr @ u[1].T": ""}, "dh", "path missing", "the path through the reset gate is missing"),
+    ({"(h - n)": "h"}, "dx dh dw du", "term missing", "−n is forgotten in dz"),
+    ({"(h - n)": "(n - h)"}, "dx dh dw du", "sign in a gate", "n − h in the update gate"),
+    ({"(r * h).T @ dn": "h.T @ dn"}, "du", "gate left out",
+     "r is forgotten in du of the candidate"),
+    ({"drh * r": "drh"}, "dh", "gate left out", "r is forgotten in dh"),
+    ({"dgates = dz, dr, dn": "dgates = dr, dz, dn"}, "dx dw", "gates exchanged",
+     "z and r are exchanged"),
+    ({" * z * (1 - z)": ""}, "dx dh dw du", "gate derivative", "σ′ of the update gate is left out"),
+    ({"(1 - n * n)": "(1 - n)"}, "dx dh dw du", "gate derivative", "1 − n for 1 − n²"),
+    ({"dr = drh * h *": "dr = 0 * drh * h *"}, "dx dh dw du", "gate left out",
+     "the reset gate has no gradient"),
+)
 
 
 def gru(x, h, w, u):
@@ -205,20 +189,16 @@ def gru_backward(dy, caches):
 
 
 GRU_TIME = Right("gru", gru, gru_backward, normal((2, 4, 3), (2, 2), (3, 3, 2), (3, 2, 2)))
-PAIRS += [
-    GRU_TIME,
-    Wrong(GRU_TIME, {"dy[:, t] + dh,": "dy[:, t],"}, "dx dh dw du", "carry forgotten",
-          "dh is not carried back"),
-    Wrong(GRU_TIME, {"dy[:, t] + dh,": "dh + (t == len(caches) - 1) * dy[:, t],"}, "dx dh dw du",
-          "last step only", "dy of the last step only"),
-    Wrong(GRU_TIME, {"dw, du = dw + dw_t, du + du_t": "dw, du = dw_t, du_t"}, "dw du",
-          "first step only", "dw and du are overwritten"),
-    Wrong(GRU_TIME,
-          {"dw, du = dw + dw_t, du + du_t": "dw, du = (dw + dw_t, du + du_t) if t else (dw, du)"},
-          "dw du", "first step left out", "dw and du without the first step"),
-    Wrong(GRU_TIME, {"caches[t]": "caches[-1]"}, "dx dh dw du", "stale cache",
-          "the last step's cache for all"),
-]
+PAIRS += GRU_TIME.with_slips(
+    ({"dy[:, t] + dh,": "dy[:, t],"}, "dx dh dw du", "carry forgotten", "dh is not carried back"),
+    ({"dy[:, t] + dh,": "dh + (t == len(caches) - 1) * dy[:, t],"}, "dx dh dw du", "last step only",
+     "dy of the last step only"),
+    ({"dw, du = dw + dw_t, du + du_t": "dw, du = dw_t, du_t"}, "dw du", "first step only",
+     "dw and du are overwritten"),
+    ({"dw, du = dw + dw_t, du + du_t": "dw, du = (dw + dw_t, du + du_t) if t else (dw, du)"},
+     "dw du", "first step left out", "dw and du without the first step"),
+    ({"caches[t]": "caches[-1]"}, "dx dh dw du", "stale cache", "the last step's cache for all"),
+)
 
 
 def lstm_cell(x, h, c, w, u, b):
@@ -263,31 +243,27 @@ def slipped_cell(changes):
 
 
 LSTM_SHAPES = (3, 5), (3, 2), (3, 2), (5, 8), (2, 8), (8,)
-STEP = Right("lstm cell", lstm_step, lstm_step_backward, normal(*LSTM_SHAPES))
 GATES = "dx dh dw du db"
-PAIRS += [
-    STEP,
-    Wrong(STEP, lstm_with({"dc = dc + dh": "dc = dh"}), "dc " + GATES, "carry forgotten",
-          "dc from above is forgotten"),
-    Wrong(STEP, lstm_with({" + dh * o * (1 - tanh_c**2)": ""}), "dc " + GATES, "path missing",
-          "h's path to c is missing"),
-    Wrong(STEP, lstm_with({"tanh_c**2": "new_c**2"}), "dc " + GATES, "derivative at x",
-          "1 − c² for 1 − tanh² c"),
-    Wrong(STEP, lstm_with({"dc * f,": "dc,"}), "dc", "gate left out",
-          "the forget gate is left out of dc"),
-    Wrong(STEP, lstm_with({"dh * tanh_c * o": "dh * new_c * o"}), GATES, "gate derivative",
-          "c for tanh c in the output gate"),
-    Wrong(STEP, lstm_with({"df = dc * c *": "df = dc * new_c *"}), GATES, "gate derivative",
-          "the new c for the old in the forget gate"),
-    Wrong(STEP, lstm_with({"[di, df, do, dg]": "[df, di, do, dg]"}), GATES, "gates exchanged",
-          "i and f are exchanged"),
-    Wrong(STEP, lstm_with({"(1 - g * g)": "g * (1 - g)"}), GATES, "gate derivative",
-          "σ′ for the candidate's tanh′"),
-    Wrong(STEP, lstm_with({"df = dc * c * f * (1 - f)": "df = 0 * dc"}), GATES, "gate left out",
-          "the forget gate has no gradient"),
-    Wrong(STEP, lstm_with({"* o * (1 - o)": "* (1 - o)"}), GATES, "gate derivative",
-          "o (1 − o) without o"),
-]
+PAIRS += Right("lstm cell", lstm_step, lstm_step_backward, normal(*LSTM_SHAPES)).with_slips(
+    (lstm_with({"dc = dc + dh": "dc = dh"}), "dc " + GATES, "carry forgotten",
+     "dc from above is forgotten"),
+    (lstm_with({" + dh * o * (1 - tanh_c**2)": ""}), "dc " + GATES, "path missing",
+     "h's path to c is missing"),
+    (lstm_with({"tanh_c**2": "new_c**2"}), "dc " + GATES, "derivative at x",
+     "1 − c² for 1 − tanh² c"),
+    (lstm_with({"dc * f,": "dc,"}), "dc", "gate left out", "the forget gate is left out of dc"),
+    (lstm_with({"dh * tanh_c * o": "dh * new_c * o"}), GATES, "gate derivative",
+     "c for tanh c in the output gate"),
+    (lstm_with({"df = dc * c *": "df = dc * new_c *"}), GATES, "gate derivative",
+     "the new c for the old in the forget gate"),
+    (lstm_with({"[di, df, do, dg]": "[df, di, do, dg]"}), GATES, "gates exchanged",
+     "i and f are exchanged"),
+    (lstm_with({"(1 - g * g)": "g * (1 - g)"}), GATES, "gate derivative",
+     "σ′ for the candidate's tanh′"),
+    (lstm_with({"df = dc * c * f * (1 - f)": "df = 0 * dc"}), GATES, "gate left out",
+     "the forget gate has no gradient"),
+    (lstm_with({"* o * (1 - o)": "* (1 - o)"}), GATES, "gate derivative", "o (1 − o) without o"),
+)
 
 
 def lstm(x, h, c, w, u, b):
@@ -311,19 +287,16 @@ def lstm_backward(dy, caches):
 
 LSTM = Right("lstm", lstm, lstm_backward, normal((2, 4, 3), (2, 2), (2, 2), (3, 8), (2, 8), (8,)))
 STATES = "dx dh dc dw du db"
-PAIRS += [
-    LSTM,
-    Wrong(LSTM, {"dy[:, t] + dh, dc,": "dy[:, t] + dh, 0 * dc,"}, STATES, "carry forgotten",
-          "dc is not carried back"),
-    Wrong(LSTM, {"dy[:, t] + dh,": "dy[:, t],"}, STATES, "carry forgotten",
-          "dh is not carried back"),
-    Wrong(LSTM, {"dh, dc, dw, du, db\n": "dc, dh, dw, du, db\n"}, "dh dc", "exchanged",
-          "dh and dc are exchanged"),
-    Wrong(LSTM,
-          {"range(len(caches))": "[3]", "np.stack(dx,": "np.stack([0 * dx[0]] * 3 + dx,"},
-          STATES, "last step only", "only the last step is gone back"),
-    Wrong(LSTM, {"db + db_t\n": "db_t\n"}, "db", "first step only", "db is overwritten"),
-]
+PAIRS += LSTM.with_slips(
+    ({"dy[:, t] + dh, dc,": "dy[:, t] + dh, 0 * dc,"}, STATES, "carry forgotten",
+     "dc is not carried back"),
+    ({"dy[:, t] + dh,": "dy[:, t],"}, STATES, "carry forgotten", "dh is not carried back"),
+    ({"dh, dc, dw, du, db\n": "dc, dh, dw, du, db\n"}, "dh dc", "exchanged",
+     "dh and dc are exchanged"),
+    ({"range(len(caches))": "[3]", "np.stack(dx,": "np.stack([0 * dx[0]] * 3 + dx,"}, STATES,
+     "last step only", "only the last step is gone back"),
+    ({"db + db_t\n": "db_t\n"}, "db", "first step only", "db is overwritten"),
+)
 
 
 def decay(x, a):
@@ -343,14 +316,12 @@ def decay_backward(dy, cache):
     return dx, (dx * before).sum((0, 1))
 
 
-DECAY = Right("linear recurrence", decay, decay_backward, positive((2, 5, 3), (3,)))
-PAIRS += [
-    DECAY,
-    Wrong(DECAY, {"a * ds": "ds"}, "dx da", "factor between steps",
-          "a is forgotten on the way back"),
-    Wrong(DECAY, {"(dx * before)": "(dy * before)"}, "da", "carry forgotten", "dy for ds in da"),
-    Wrong(DECAY, {"reversed(range(dy.shape[1]))": "range(dy.shape[1])"}, "dx da", "time order",
-          "the loop runs forwards"),
-    Wrong(DECAY, {".sum((0, 1))": "[:, -1].sum(0)"}, "da", "last step only",
-          "da of the last step only"),
-]
+PAIRS += Right("linear recurrence", decay, decay_backward, positive((2, 5, 3), (3,))).with_slips(
+    ({"a * ds": "ds"}, "dx da", "factor between steps", "a is forgotten on the way back",
+     "what is carried from step to step through `s` in `a * s` (line"),
+    ({"(dx * before)": "(dy * before)"}, "da", "carry forgotten", "dy for ds in da"),
+    ({"reversed(range(dy.shape[1]))": "range(dy.shape[1])"}, "dx da", "time order",
+     "the loop runs forwards"),
+    ({".sum((0, 1))": "[:, -1].sum(0)"}, "da", "last step only", "da of the last step only",
+     "at the last of 4 times only: are the others left out"),
+)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, Wrong, apart, away, normal
+from battery.table import Right, apart, away, normal
 
 PAIRS = []
 
@@ -15,17 +15,14 @@ def cumsum_backward(dy, cache):
     return np.cumsum(dy[:, ::-1], axis=1)[:, ::-1]
 
 
-CUMSUM = Right("cumulative sum", cumsum, cumsum_backward, normal((3, 5)))
-PAIRS += [
-    CUMSUM,
-    Wrong(CUMSUM, {"dy[:, ::-1], axis=1)[:, ::-1]": "dy, axis=1)"}, "dx", "time order",
-          "forwards, not backwards"),
-    Wrong(CUMSUM, {", axis=1)[:, ::-1]": ", axis=1)"}, "dx", "time order",
-          "not turned round again"),
-    Wrong(CUMSUM, {"[:, ::-1]\n": "[:, ::-1] - dy\n"}, "dx", "shifted", "without the entry itself"),
-    Wrong(CUMSUM, {"np.cumsum(dy[:, ::-1], axis=1)[:, ::-1]": "dy"}, "dx", "derivative left out",
-          "dy is handed on"),
-]
+PAIRS += Right("cumulative sum", cumsum, cumsum_backward, normal((3, 5))).with_slips(
+    ({"dy[:, ::-1], axis=1)[:, ::-1]": "dy, axis=1)"}, "dx", "time order",
+     "forwards, not backwards", "in the wrong order"),
+    ({", axis=1)[:, ::-1]": ", axis=1)"}, "dx", "time order", "not turned round again"),
+    ({"[:, ::-1]\n": "[:, ::-1] - dy\n"}, "dx", "shifted", "without the entry itself"),
+    ({"np.cumsum(dy[:, ::-1], axis=1)[:, ::-1]": "dy"}, "dx", "derivative left out",
+     "dy is handed on"),
+)
 
 
 def cumprod(x):
@@ -38,13 +35,11 @@ def cumprod_backward(dy, cache):
     return np.cumsum((dy * y)[::-1], axis=0)[::-1] / x
 
 
-CUMPROD = Right("cumulative product", cumprod, cumprod_backward, away((4, 3)))
-PAIRS += [
-    CUMPROD,
-    Wrong(CUMPROD, {" / x": ""}, "dx", "inner derivative missing", "not divided by x"),
-    Wrong(CUMPROD, {"np.cumsum((dy * y)[::-1], axis=0)[::-1]": "dy * y"}, "dx",
-          "later steps forgotten", "only its own product"),
-]
+PAIRS += Right("cumulative product", cumprod, cumprod_backward, away((4, 3))).with_slips(
+    ({" / x": ""}, "dx", "inner derivative missing", "not divided by x"),
+    ({"np.cumsum((dy * y)[::-1], axis=0)[::-1]": "dy * y"}, "dx", "later steps forgotten",
+     "only its own product"),
+)
 
 
 def shifted(x, b, s):
@@ -60,26 +55,24 @@ def shifted_backward(dy, cache):
 BROADCAST = Right("broadcasting", shifted, shifted_backward, normal((2, 3, 4), (4,), (2, 3, 1)))
 SQUARE_BROADCAST = Right("broadcasting, 4 × 4", lambda x, b: (x + b, None),
                          lambda dy, cache: (dy, dy.sum(0)), normal((4, 4), (4,)))
-PAIRS += [
-    BROADCAST,
-    SQUARE_BROADCAST,
-    Wrong(BROADCAST, {"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten",
-          "db is summed over one axis of two"),
-    Wrong(BROADCAST, {"dy.sum((0, 1))": "dy[:, 1:].sum((0, 1))"}, "db", "first step left out",
-          "db without the first step"),
-    Wrong(BROADCAST, {"(dy * x).sum(-1, keepdims=True)": "dy * x"}, "ds", "sum forgotten",
-          "ds is not summed"),
-    Wrong(BROADCAST, {"(dy * x).sum(-1, keepdims=True)": "(dy * x)[..., :1]"}, "ds",
-          "sum forgotten", "ds of the first feature"),
-    Wrong(BROADCAST, {"(dy * x)": "dy"}, "ds", "factor x forgotten", "x is forgotten in ds"),
-    Wrong(BROADCAST, {"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx"),
-    Wrong(BROADCAST, {"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "ds", "mean in place of sum",
-          "ds is a mean"),
-    Wrong(SQUARE_BROADCAST, lambda dy, cache: (dy, dy.sum(1)), "db", "axis wrong",
-          "db over features"),
-    Wrong(SQUARE_BROADCAST, lambda dy, cache: (dy, dy.mean(0)), "db", "mean in place of sum",
-          "db is a mean, of 4"),
-]
+PAIRS += BROADCAST.with_slips(
+    ({"dy.sum((0, 1))": "dy.sum(0)"}, "db", "sum forgotten", "db is summed over one axis of two",
+     "still has to be summed"),
+    ({"dy.sum((0, 1))": "dy[:, 1:].sum((0, 1))"}, "db", "first step left out",
+     "db without the first step", "the first index of axis 1 of dy is left out"),
+    ({"(dy * x).sum(-1, keepdims=True)": "dy * x"}, "ds", "sum forgotten", "ds is not summed",
+     "summed over axis 2 with keepdims=True"),
+    ({"(dy * x).sum(-1, keepdims=True)": "(dy * x)[..., :1]"}, "ds", "sum forgotten",
+     "ds of the first feature"),
+    ({"(dy * x)": "dy"}, "ds", "factor x forgotten", "x is forgotten in ds"),
+    ({"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx",
+     "dy is handed on as it is, the derivative is left out"),
+    ({"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "ds", "mean in place of sum", "ds is a mean"),
+)
+PAIRS += SQUARE_BROADCAST.with_slips(
+    (lambda dy, cache: (dy, dy.sum(1)),  "db", "axis wrong",           "db over features"),
+    (lambda dy, cache: (dy, dy.mean(0)), "db", "mean in place of sum", "db is a mean, of 4"),
+)
 
 
 def gather(x, index):
@@ -94,19 +87,14 @@ def gather_backward(dy, cache):
     return dx
 
 
-def gather_inputs(rng):
-    return rng.standard_normal((3, 5)), np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])
-
-
-GATHER = Right("gathering", gather, gather_backward, gather_inputs)
-PAIRS += [
-    GATHER,
-    Wrong(GATHER,
-          {"np.add.at(dx, (": "dx[", "None], index), dy)": "None], index] = dy"},
-          "dx", "repeated index", "the last of repeated indices wins"),
-    Wrong(GATHER, {"index), dy": "index[:, ::-1]), dy"}, "dx", "order wrong",
-          "indices are turned round"),
-]
+GATHERED = normal((3, 5), beside=[np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])])
+PAIRS += Right("gathering", gather, gather_backward, GATHERED).with_slips(
+    ({"np.add.at(dx, (": "dx[", "None], index), dy)": "None], index] = dy"}, "dx", "repeated index",
+     "the last of repeated indices wins",
+     "give to the same entry only one is left, as if overwritten"),
+    ({"index), dy": "index[:, ::-1]), dy"}, "dx", "order wrong", "indices are turned round",
+     "it is what it would be for a dy that is reversed along axis 1"),
+)
 
 
 def scatter(x, index):
@@ -122,12 +110,11 @@ def scatter_backward(dy, index):
 
 SCATTER = Right("scattering", scatter, scatter_backward,
                 lambda rng: (rng.standard_normal((6, 2)), np.array([3, 0, 3, 1, 0, 3])))
-PAIRS += [
-    SCATTER,
-    Wrong(SCATTER, {"dy[index]": "dy[index] / np.bincount(index)[index][:, None]"}, "dx",
-          "counts of rows", "divided by how many share a row"),
-    Wrong(SCATTER, {"dy[index]": "dy[np.sort(index)]"}, "dx", "order wrong", "indices are sorted"),
-]
+PAIRS += SCATTER.with_slips(
+    ({"dy[index]": "dy[index] / np.bincount(index)[index][:, None]"}, "dx", "counts of rows",
+     "divided by how many share a row"),
+    ({"dy[index]": "dy[np.sort(index)]"}, "dx", "order wrong", "indices are sorted"),
+)
 
 
 def join(x, z):
@@ -138,14 +125,12 @@ def join_backward(dy, width):
     return dy[:, :width], dy[:, width:]
 
 
-JOIN = Right("concatenation", join, join_backward, normal((3, 2), (3, 2)))
-PAIRS += [
-    JOIN,
-    Wrong(JOIN, {"dy[:, :width], dy[:, width:]": "dy[:, width:], dy[:, :width]"}, "dx dz",
-          "exchanged", "dx and dz are exchanged"),
-    Wrong(JOIN, {"dy[:, :width], dy[:, width:]": "dy[:, ::2], dy[:, 1::2]"}, "dx dz", "order wrong",
-          "every second column"),
-]
+PAIRS += Right("concatenation", join, join_backward, normal((3, 2), (3, 2))).with_slips(
+    ({"dy[:, :width], dy[:, width:]": "dy[:, width:], dy[:, :width]"}, "dx dz", "exchanged",
+     "dx and dz are exchanged"),
+    ({"dy[:, :width], dy[:, width:]": "dy[:, ::2], dy[:, 1::2]"}, "dx dz", "order wrong",
+     "every second column", "all of them at 1 on axis 1, the last"),
+)
 
 
 def turned(x):
@@ -159,11 +144,10 @@ def turned_backward(dy, shape):
 
 
 TURNED = Right("transpose and reshape", turned, turned_backward, normal((2, 3, 4)))
-PAIRS += [
-    TURNED,
-    Wrong(TURNED, {"dy.reshape(batch, width, length).swapaxes(1, 2)": "dy.reshape(shape)"}, "dx",
-          "order wrong", "reshape without the transpose"),
-]
+PAIRS += TURNED.with_slips(
+    ({"dy.reshape(batch, width, length).swapaxes(1, 2)": "dy.reshape(shape)"}, "dx", "order wrong",
+     "reshape without the transpose"),
+)
 
 
 def variance(x):
@@ -175,11 +159,10 @@ def variance_backward(dy, centred):
     return 2 * centred / (centred.shape[1] - 1) * dy[:, None]
 
 
-VARIANCE = Right("variance", variance, variance_backward, normal((4, 5)))
-PAIRS += [
-    VARIANCE,
-    Wrong(VARIANCE, {"(centred.shape[1] - 1)": "centred.shape[1]"}, "dx", "factor", "N for N − 1"),
-]
+PAIRS += Right("variance", variance, variance_backward, normal((4, 5))).with_slips(
+    ({"(centred.shape[1] - 1)": "centred.shape[1]"}, "dx", "factor", "N for N − 1",
+     "it is 1.25 times too small: 1.25 is n / (n − 1) for n = 5, the width d"),
+)
 
 
 def sort(x):
@@ -192,14 +175,11 @@ def sort_backward(dy, order):
     return dx
 
 
-SORT = Right("sorting", sort, sort_backward, apart((3, 6)))
-PAIRS += [
-    SORT,
-    Wrong(SORT, {"np.put_along_axis(dx, order, dy, 1)": "dx = np.take_along_axis(dy, order, 1)"},
-          "dx", "order wrong", "sorted again, not back"),
-    Wrong(SORT, {"return dx": "return dy"}, "dx",
-          "derivative left out", "dy is handed on"),
-]
+PAIRS += Right("sorting", sort, sort_backward, apart((3, 6))).with_slips(
+    ({"np.put_along_axis(dx, order, dy, 1)": "dx = np.take_along_axis(dy, order, 1)"}, "dx",
+     "order wrong", "sorted again, not back"),
+    ({"return dx": "return dy"}, "dx", "derivative left out", "dy is handed on"),
+)
 
 
 def later(x):
@@ -214,14 +194,12 @@ def later_backward(dy, shape):
     return dx
 
 
-LATER = Right("differences of steps", later, later_backward, normal((2, 5, 3)))
-PAIRS += [
-    LATER,
-    Wrong(LATER, {"-= dy": "-= 0"}, "dx", "second use forgotten",
-          "the use as the step before"),
-    Wrong(LATER, {"-= dy": "= -dy"}, "dx", "overwritten", "= for += where uses overlap"),
-    Wrong(LATER, {"-= dy": "+= dy"}, "dx", "sign of a term", "added, not subtracted"),
-]
+PAIRS += Right("differences of steps", later, later_backward, normal((2, 5, 3))).with_slips(
+    ({"-= dy": "-= 0"},  "dx", "second use forgotten", "the use as the step before"),
+    ({"-= dy": "= -dy"}, "dx", "overwritten",          "= for += where uses overlap",
+     "entries come more than once, and only one of them counts: is"),
+    ({"-= dy": "+= dy"}, "dx", "sign of a term",       "added, not subtracted"),
+)
 
 
 def distances(x, z):
@@ -236,14 +214,11 @@ def distances_backward(dy, gap):
 
 
 DISTANCES = Right("squared distances", distances, distances_backward, normal((2, 5), (3, 5)))
-PAIRS += [
-    DISTANCES,
-    Wrong(DISTANCES, {"2 * gap": "gap"}, "dx dz", "factor", "the 2, with a batch of 2"),
-    Wrong(DISTANCES, {"dgap.sum(1),": "dgap.mean(1),"}, "dx", "mean in place of sum",
-          "a mean over z"),
-    Wrong(DISTANCES, {"dgap.sum(1),": "dgap[:, 0],"}, "dx", "sum forgotten",
-          "only the first row of z"),
-]
+PAIRS += DISTANCES.with_slips(
+    ({"2 * gap": "gap"}, "dx dz", "factor", "the 2, with a batch of 2"),
+    ({"dgap.sum(1),": "dgap.mean(1),"}, "dx", "mean in place of sum", "a mean over z"),
+    ({"dgap.sum(1),": "dgap[:, 0],"}, "dx", "sum forgotten", "only the first row of z"),
+)
 
 
 def larger(x, z):
@@ -259,13 +234,12 @@ def larger_inputs(rng):
     return x, rng.permuted(x) + 0.1
 
 
-LARGER = Right("the larger of two", larger, larger_backward, larger_inputs)
-PAIRS += [
-    LARGER,
-    Wrong(LARGER, {"dy * first, dy * ~first": "dy * ~first, dy * first"}, "dx dz", "exchanged",
-          "the smaller one gets dy"),
-    Wrong(LARGER, {"dy * first, dy * ~first": "dy, dy"}, "dx dz", "condition wrong", "both get dy"),
-]
+PAIRS += Right("the larger of two", larger, larger_backward, larger_inputs).with_slips(
+    ({"dy * first, dy * ~first": "dy * ~first, dy * first"}, "dx dz", "exchanged",
+     "the smaller one gets dy"),
+    ({"dy * first, dy * ~first": "dy, dy"}, "dx dz", "condition wrong", "both get dy",
+     "where z − x is negative it is not zero"),
+)
 
 
 def total(x):
@@ -276,13 +250,10 @@ def total_backward(dy, shape):
     return np.full(shape, dy)
 
 
-TOTAL = Right("sum", total, total_backward, normal((4, 4)))
-PAIRS += [
-    TOTAL,
-    Wrong(TOTAL, {"np.full(shape, dy)": "np.full(shape, dy) / 16"}, "dx", "factor of a size",
-          "that of a mean"),
-    Wrong(TOTAL, {"np.full(shape, dy)": "dy"}, "dx", "shape wrong", "a number for an array"),
-]
+PAIRS += Right("sum", total, total_backward, normal((4, 4))).with_slips(
+    ({"np.full(shape, dy)": "np.full(shape, dy) / 16"}, "dx", "factor of a size", "that of a mean"),
+    ({"np.full(shape, dy)": "dy"}, "dx", "shape wrong", "a number for an array"),
+)
 
 
 def turned(x):
@@ -299,8 +270,7 @@ def turned_backward(dy, cache):
 
 
 TURNED = Right("points turned", turned, turned_backward, normal((4, 2)))
-PAIRS += [
-    TURNED,
-    Wrong(TURNED, {"a * c + b * s, b * c - a * s": "a * c - b * s, b * c + a * s"}, "dx",
-          "sign", "turned the same way as forward"),
-]
+PAIRS += TURNED.with_slips(
+    ({"a * c + b * s, b * c - a * s": "a * c - b * s, b * c + a * s"}, "dx", "sign",
+     "turned the same way as forward"),
+)

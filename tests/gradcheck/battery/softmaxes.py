@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, Wrong, normal
+from battery.table import Right, normal
 
 PAIRS = []
 
@@ -21,28 +21,26 @@ def whole_jacobian_diagonal(dw, w):
     return dw * w * (1 - w)
 
 
-SOFTMAX = Right("softmax", softmax, softmax_backward, normal((3, 4, 5)))
-SQUARE = Right("softmax, 4 × 4", softmax, softmax_backward, normal((4, 4)))
-PAIRS += [
-    SOFTMAX,
-    SQUARE,
-    Wrong(SOFTMAX, {" - (dw * w).sum(-1, keepdims=True)": ""}, "dx", "sum term missing",
-          "the sum is not subtracted"),
-    Wrong(SOFTMAX, whole_jacobian_diagonal, "dx", "diagonal only",
-          "w (1 − w), the Jacobian's diagonal alone"),
-    Wrong(SOFTMAX, {"w).sum": "w).mean"}, "dx", "term wrong", "a mean for the sum"),
-    Wrong(SOFTMAX, {"(dw * w).sum": "dw.sum"}, "dx", "term wrong", "dw is summed without w"),
-    Wrong(SOFTMAX, {"sum(-1": "sum((1, 2)"}, "dx", "axis wrong", "summed over two axes"),
-    Wrong(SOFTMAX, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch",
-          "divided by the batch"),
-    Wrong(SOFTMAX, {"dw - (": "dw + ("}, "dx", "sign of a term", "the sum is added"),
-    Wrong(SOFTMAX, {"w * (dw -": "(dw -"}, "dx", "factor y forgotten",
-          "w before the bracket is lost"),
-    Wrong(SOFTMAX, {"w * (dw": "0 * (dw"}, "dx", "zero", "zeros"),
-    Wrong(SQUARE, {"sum(-1": "sum(0"}, "dx", "axis wrong", "summed over the batch"),
-    Wrong(SQUARE, {"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch",
-          "divided by the batch"),
-]
+PAIRS += Right("softmax", softmax, softmax_backward, normal((3, 4, 5))).with_slips(
+    ({" - (dw * w).sum(-1, keepdims=True)": ""}, "dx", "sum term missing",
+     "the sum is not subtracted"),
+    (whole_jacobian_diagonal, "dx", "diagonal only", "w (1 − w), the Jacobian's diagonal alone",
+     "is taken to be h (1 − h), where z goes in and h comes out"),
+    ({"w).sum": "w).mean"}, "dx", "term wrong", "a mean for the sum",
+     "a multiple of y in each row, such as y Σ(dy y) in softmax, is missing"),
+    ({"(dw * w).sum": "dw.sum"}, "dx", "term wrong", "dw is summed without w"),
+    ({"sum(-1": "sum((1, 2)"}, "dx", "axis wrong", "summed over two axes",
+     "the sum Σ(dy y) runs over axes 1, 2; it has to run over axis 2"),
+    ({"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch", "divided by the batch"),
+    ({"dw - (": "dw + ("}, "dx", "sign of a term", "the sum is added"),
+    ({"w * (dw -": "(dw -"}, "dx", "factor y forgotten", "w before the bracket is lost"),
+    ({"w * (dw": "0 * (dw"}, "dx", "zero", "zeros"),
+)
+PAIRS += Right("softmax, 4 × 4", softmax, softmax_backward, normal((4, 4))).with_slips(
+    ({"sum(-1": "sum(0"},             "dx", "axis wrong",          "summed over the batch",
+     "runs over axis 0; it has to run over axis 1"),
+    ({"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch", "divided by the batch"),
+)
 
 
 def log_softmax(x):
@@ -55,17 +53,17 @@ def log_softmax_backward(dy, y):
     return dy - np.exp(y) * dy.sum(-1, keepdims=True)
 
 
-LOG_SOFTMAX = Right("log softmax", log_softmax, log_softmax_backward, normal((5, 3)))
-PAIRS += [
-    LOG_SOFTMAX,
-    Wrong(LOG_SOFTMAX, {" * dy.sum(-1, keepdims=True)": ""}, "dx", "term wrong",
-          "dy − p, which is right for one label only"),
-    Wrong(LOG_SOFTMAX, {"dy.sum(-1, keepdims=True)": "dy"}, "dx", "diagonal only", "no sum of dy"),
-    Wrong(LOG_SOFTMAX, {"np.exp(y)": "y"}, "dx", "term wrong", "log p for p"),
-    Wrong(LOG_SOFTMAX, {"dy.sum": "dy.mean"}, "dx", "term wrong", "a mean for the sum"),
-    Wrong(LOG_SOFTMAX, {" - np.exp(y) * dy.sum(-1, keepdims=True)": ""}, "dx", "term missing",
-          "the normaliser is taken for a constant"),
-]
+PAIRS += Right("log softmax", log_softmax, log_softmax_backward, normal((5, 3))).with_slips(
+    ({" * dy.sum(-1, keepdims=True)": ""}, "dx", "term wrong",
+     "dy − p, which is right for one label only",
+     "a part of it does not change with dy: dy is forgotten in one of its"),
+    ({"dy.sum(-1, keepdims=True)": "dy"}, "dx", "diagonal only", "no sum of dy",
+     "entry by entry, but each output depends"),
+    ({"np.exp(y)": "y"}, "dx", "term wrong", "log p for p"),
+    ({"dy.sum": "dy.mean"}, "dx", "term wrong", "a mean for the sum"),
+    ({" - np.exp(y) * dy.sum(-1, keepdims=True)": ""}, "dx", "term missing",
+     "the normaliser is taken for a constant"),
+)
 
 
 def tempered(x, tau):
@@ -79,16 +77,13 @@ def tempered_backward(dw, cache):
     return dz / tau, -(dz * x).sum() / tau**2
 
 
-def tempered_inputs(rng):
-    return rng.standard_normal((4, 6)), np.array(1.7)
-
-
-TEMPERED = Right("softmax with a temperature", tempered, tempered_backward, tempered_inputs)
-PAIRS += [
-    TEMPERED,
-    Wrong(TEMPERED, {"dz / tau": "dz"}, "dx", "factor", "τ is forgotten in dx"),
-    Wrong(TEMPERED, {"tau**2": "tau"}, "dtau", "factor", "τ for τ²"),
-]
+TEMPERED = Right("softmax with a temperature", tempered, tempered_backward,
+                 normal((4, 6), beside=[np.array(1.7)]))
+PAIRS += TEMPERED.with_slips(
+    ({"dz / tau": "dz"}, "dx",   "factor", "τ is forgotten in dx",
+     "it is 1.7 times too large: 1.7 is tau"),
+    ({"tau**2": "tau"},  "dtau", "factor", "τ for τ²"),
+)
 
 
 def masked_softmax(x, mask):
@@ -101,18 +96,13 @@ def masked_softmax_backward(dw, cache):
     return softmax_backward(dw, w)
 
 
-def masked_inputs(rng):
-    return rng.standard_normal((3, 5)), np.arange(5) < np.array([[5], [3], [2]])
-
-
-MASKED = Right("masked softmax", masked_softmax, masked_softmax_backward, masked_inputs)
-PAIRS += [
-    MASKED,
-    Wrong(MASKED, {"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "dx", "mask missing",
-          "it leaks into padding"),
-    Wrong(MASKED, {"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "dx", "zero",
-          "the mask is inverted, which leaves nothing"),
-]
+MASKED = normal((3, 5), beside=[np.arange(5) < np.array([[5], [3], [2]])])
+PAIRS += Right("masked softmax", masked_softmax, masked_softmax_backward, MASKED).with_slips(
+    ({"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "dx", "mask missing", "it leaks into padding",
+     "a term without dy leaks to where it should be zero"),
+    ({"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "dx", "zero",
+     "the mask is inverted, which leaves nothing"),
+)
 
 
 def log_sum_exp(x):
@@ -126,10 +116,9 @@ def log_sum_exp_backward(dy, x):
 
 LOG_SUM_EXP = Right("log of a sum of exponentials", log_sum_exp, log_sum_exp_backward,
                     normal((3, 4)))
-PAIRS += [
-    LOG_SUM_EXP,
-    Wrong(LOG_SUM_EXP, {"softmax(x)[0]": "np.exp(x)"}, "dx", "inner derivative missing",
-          "not divided by the sum"),
-    Wrong(LOG_SUM_EXP, {"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "dx",
-          "derivative of another function", "as if it were the maximum"),
-]
+PAIRS += LOG_SUM_EXP.with_slips(
+    ({"softmax(x)[0]": "np.exp(x)"}, "dx", "inner derivative missing", "not divided by the sum",
+     "the factor exp(y) is too many"),
+    ({"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "dx", "derivative of another function",
+     "as if it were the maximum"),
+)

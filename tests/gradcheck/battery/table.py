@@ -5,10 +5,11 @@ with that one change to its text. Where a slip is more than that, a whole backwa
 """
 
 import inspect
+import linecache
+import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,125 +25,101 @@ class Right:
         name: what it is, and what is special about it.
         forward, backward: as for ``check_pair``.
         inputs: from a NumPy generator, the tuple of inputs.
-        verdict: what may be said of it: "right", or "cannot be told" where the rounding noise of
-            forward hides the gradient and nobody could know.
-        names: of the inputs, where they are not those of ``forward``'s parameters.
     """
 
     name: str
     forward: Callable
     backward: Callable
     inputs: Callable
-    verdict: str = "right"
-    names: tuple | None = None
 
     def check(self, seed=0):
-        return _check(self.forward, self.backward, self.inputs, self.names, seed)
+        rng = np.random.default_rng((seed, 1))
+        return check_pair(self.forward, self.backward, self.inputs(rng), seed=seed)
 
     def pair(self, rng):
         """forward, backward, inputs and names, as ``check_pair`` takes them."""
-        return self.forward, self.backward, self.inputs(rng), self.names
+        return self.forward, self.backward, self.inputs(rng), None
+
+    def with_slip(self, slip):
+        """The same with the changed texts of its backward, or with another backward."""
+        wrong = slipped(self.backward, slip) if isinstance(slip, dict) else slip
+        return replace(self, backward=wrong)
+
+    def with_slips(self, *rows):
+        """The right one and those that slips make of it, each a row: all that a Wrong has."""
+        return [self, *(Wrong(self, *row) for row in rows)]
 
     def __str__(self):
         return self.name
 
 
 @dataclass(frozen=True, eq=False)
-class Wrong:
-    """A backward with a slip.
-
-    Attributes:
-        right: what it should have been.
-        slip: the changed texts of the right backward, {was: is}, or a whole backward.
-        wrong: the gradients that are wrong, in one string, and no others.
-        tag: which kind of slip it is, a key of ``battery.says.SAYS``.
-        truth: what was done wrong, in a few words.
-        forward, inputs: where they are not those of the right pair.
-    """
-
-    right: Right
-    slip: dict | Callable
-    wrong: str
-    tag: str
-    truth: str
-    forward: Callable | None = None
-    inputs: Callable | None = None
-
-    @cached_property
-    def backward(self):
-        return slipped(self.right.backward, self.slip) if isinstance(self.slip, dict) else self.slip
-
-    def check(self, seed=0):
-        forward, inputs = self.forward or self.right.forward, self.inputs or self.right.inputs
-        return _check(forward, self.backward, inputs, self.right.names, seed)
-
-    def __str__(self):
-        return f"{self.right}: {self.truth}"
-
-
-@dataclass(frozen=True, eq=False)
 class RightModule:
-    """As Right; ``module`` makes a Module from a NumPy generator."""
+    """As Right; ``module`` makes a Module from a NumPy generator, and a slip is in its class."""
 
     name: str
     module: Callable
     inputs: Callable
-    verdict: str = "right"
 
     def check(self, seed=0):
-        return _check_module(self.module, self.inputs, seed)
+        rng = np.random.default_rng((seed, 1))
+        return check_module(self.module(rng), *self.inputs(rng), seed=seed)
 
     def pair(self, rng):
         """As that of Right, of the module as it was made."""
         return module_pair(self.module(rng), self.inputs(rng))
 
-    def __str__(self):
-        return self.name
+    def with_slip(self, slip):
+        return replace(self, module=slipped(self.module, slip))
+
+    with_slips = Right.with_slips
+    __str__ = Right.__str__
 
 
 @dataclass(frozen=True, eq=False)
-class WrongModule:
-    """As Wrong; ``module`` makes a Module from a NumPy generator."""
+class Wrong:
+    """A pair or a module with a slip.
 
-    right: RightModule
-    module: Callable
+    Attributes:
+        right: what it should have been.
+        slip: the changed texts of the right one, {was: is}, or a whole backward.
+        wrong: the gradients that are wrong, in one string, and no others.
+        tag: which kind of slip it is, a key of ``battery.says.SAYS``.
+        truth: what was done wrong, in a few words.
+        says: what is said of one of them; empty where all that SAYS allows will do.
+    """
+
+    right: Right | RightModule
+    slip: dict | Callable
     wrong: str
     tag: str
     truth: str
+    says: str = ""
 
     def check(self, seed=0):
-        return _check_module(self.module, self.right.inputs, seed)
+        return self.right.with_slip(self.slip).check(seed)
 
     def __str__(self):
         return f"{self.right}: {self.truth}"
 
 
-def _check(forward, backward, inputs, names, seed):
-    values = inputs(np.random.default_rng((seed, 1)))
-    return check_pair(forward, backward, values, names=names, seed=seed)
-
-
-def _check_module(module, inputs, seed):
-    rng = np.random.default_rng((seed, 1))
-    return check_module(module(rng), *inputs(rng), seed=seed)
-
-
 def slipped(function, changes):
-    """The function with some of its text changed, {was: is}; each was must stand there once."""
+    """A function or class with some of its text changed, {was: is}; each was must be there once."""
     source = textwrap.dedent(inspect.getsource(function))
     for was, now in changes.items():
         if source.count(was) != 1:
             raise ValueError(f"{was!r} stands {source.count(was)} times in\n{source}")
         source = source.replace(was, now)
-    defined = {}
-    code = compile(source, f"<{function.__name__} with a slip>", "exec")
-    exec(code, function.__globals__, defined)
+    defined, name = {}, f"<{function.__name__} with {changes}>"
+    linecache.cache[name] = len(source), None, source.splitlines(True), name  # as in doctest
+    code = compile(source, name, "exec")
+    exec(code, vars(sys.modules[function.__module__]), defined)
     return defined[function.__name__]
 
 
-def normal(*shapes):
-    """Inputs of these shapes, normally distributed."""
-    return lambda rng: tuple(rng.standard_normal(shape) for shape in shapes)
+def normal(*shapes, beside=()):
+    """Inputs of these shapes, normally distributed, and others as they are, such as ids."""
+    return lambda rng: (*(rng.standard_normal(shape) for shape in shapes), *beside)
 
 
 def positive(*shapes):
@@ -157,15 +134,11 @@ def away(*shapes):
     )
 
 
-def apart(*shapes):
-    """Inputs of these shapes whose entries differ from each other by 0.05 at least."""
+def apart(shape):
+    """An input of that shape whose entries differ from each other by 0.05 at least."""
 
     def inputs(rng):
-        return tuple(_apart(shape, rng) for shape in shapes)
+        ranks = rng.permutation(np.prod(shape)).reshape(shape)
+        return ((ranks + rng.uniform(0, 0.5, shape)) * 0.1 - 0.05 * np.prod(shape),)
 
     return inputs
-
-
-def _apart(shape, rng):
-    ranks = rng.permutation(np.prod(shape)).reshape(shape)
-    return (ranks + rng.uniform(0, 0.5, shape)) * 0.1 - 0.05 * np.prod(shape)

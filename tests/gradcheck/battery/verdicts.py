@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from battery.says import CANNOT_BE_CHECKED, FORMULAS, NEVER, PLACES, SAYS, SILENT
+from battery.says import FORMULAS, NEVER, PLACES, SAYS, SILENT
 from minitransformer.gradcheck import CheckError
 
 
@@ -49,9 +49,7 @@ def fault(pair, found):
     """In what a verdict falls short of the truth about a pair; empty where it does not."""
     truly = getattr(pair, "wrong", "").split()
     if not truly:
-        return "" if found.word in ("right", pair.verdict) else f"{found.word}: {found}"
-    if found.word == "could not be checked" and pair.tag in CANNOT_BE_CHECKED:
-        return ""
+        return "" if found.word == "right" else f"{found.word}: {found}"
     if found.word != "wrong":
         return f"{found.word}: {found}".removesuffix(": ")
     named = {name for name, _ in found.causes}
