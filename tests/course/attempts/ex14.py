@@ -44,19 +44,17 @@ def mean_of_chrf(hypotheses, references):
     return np.mean([chrf([h], [r]) for h, r in zip(hypotheses, references, strict=True)])
 
 
-WRONG = {
-    "alpha_of_a_tie": [
-        ({"(5 + length) / (5 + other_length)": "length / other_length"}, "(5 + length) / 6"),
-    ],
-    "nucleus": [
-        ({"before < p": "np.cumsum(falling) <= p", "kept.sum()": "max(kept.sum(), 1e-9)"},
-         "the last one kept"),
-        ({" / kept.sum()": ""}, "sum to 1"),
-    ],
-    "exact_search": [
-        (greedy, "log-probability"),
-        (beam_of_five, "likelier"),
-        (tries_all, "times; only"),
-    ],
-    "chrf": [(mean_of_chrf, "summed over the corpus")],
-}
+WRONG = """
+alpha_of_a_tie
+    (5 + length) / (5 + other_length) -> length / other_length || (5 + length) / 6
+nucleus
+    before < p -> np.cumsum(falling) <= p && kept.sum() -> max(kept.sum(), 1e-9)
+        || the last one kept
+    / kept.sum() -> || sum to 1
+exact_search
+    greedy || log-probability
+    beam_of_five || likelier
+    tries_all || times; only
+chrf
+    mean_of_chrf || summed over the corpus
+"""
