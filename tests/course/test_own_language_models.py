@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with
+from own_files import FUNCTIONS, SOLUTION, command, losses, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from tiny_run import resize_toy_corpus
 from training_in_miniature import LETTERS, MODELS, OF_TRANSLATORS
 
-from minitransformer.commands.cli import main
 from minitransformer.course.own import own
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.decoding.states import text_decoder_for
@@ -25,10 +24,6 @@ SMALL = [str(x) for name, value in OPTIONS.items() for x in (f"--{name}", value)
 RUN = Path("runs/own")
 MIRRORED = text_with(encoder_layer={"    attention_caches": "    x = -x\n    attention_caches"})
 TEXT = "".join(f"{a} sees {b}.\n" for a in ("a dog", "a cat") for b in ("me", "you", "us")) * 6
-
-
-def command(*arguments):
-    return main([*map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +93,7 @@ def test_the_certificate_has_the_scores_of_the_validation(run, capsys):
 
 
 def test_its_first_losses_are_those_of_the_packages_readable_functions(run):
-    mine, packages = (
-        {e["step"]: e["loss"] for e in log.entries() if e["kind"] == "train"}
-        for log in (run.log, run.package_log)
-    )
+    mine, packages = losses(run.log), losses(run.package_log)
     assert len(packages) > 5
     assert {step: mine[step] for step in packages} == pytest.approx(packages, rel=1e-5)
 
