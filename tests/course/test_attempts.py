@@ -1,11 +1,26 @@
 """Plausible wrong answers to the exercises are told what is wrong with them, right ones pass."""
 
+import re
+
 import pytest
 from attempts import attempts
-from exercise_files import text_with, verdict_with
+from exercise_files import functions_in, solution_of, text_with, verdict_with
+from made import MadeWrong
 
 from minitransformer.course.exercises import exercise_names, parts_of
-from minitransformer.course.exercises.parts import RIGHT, WRONG
+from minitransformer.course.exercises.parts import RIGHT, WRONG, judge
+
+OTHERWISE = {  # backwards whose check compares gradients before the gradient checker does
+    *("reversible_block_backward", "lean_stack_backward", "project_heads_backward"),
+    *("embedding_backward", "cross_entropy_backward", "dropout_backward"),
+    *("multi_head_attention_backward", "encoder_layer_backward", "decoder_layer_backward"),
+}
+PAIRS = {
+    part.functions[-1]: (name, part)
+    for name in exercise_names()
+    for part in parts_of(name)
+    if part.functions[-1].endswith("_backward") and part.functions[-1] not in OTHERWISE
+}
 
 
 def each(table):
@@ -37,6 +52,16 @@ def test_what_is_written_otherwise_is_right(name, function, answer, says, tmp_pa
         assert text in verdict.explanation
 
 
+@pytest.mark.parametrize("backward", PAIRS)
+def test_of_a_slip_in_each_gradient_each_is_told(backward):
+    name, part = PAIRS[backward]
+    functions = functions_in(solution_of(name))
+    made = MadeWrong(functions[backward], first=len(backward))
+    verdict = judge(part, functions | {backward: made})
+    assert verdict.status == WRONG
+    assert len(re.findall(r"^WRONG  d\w+: ", verdict.explanation, re.M)) == len(made.kinds)
+
+
 @pytest.mark.parametrize(
     ("slip", "says"),
     [
@@ -52,5 +77,5 @@ def test_a_slip_in_what_does_not_stand_there_once_or_that_is_none_is_an_error(sl
 
 @pytest.mark.parametrize("name", exercise_names())
 def test_each_function_has_a_wrong_answer(name):
-    attempted = {function for function, _, _ in attempts("WRONG", name)}
+    attempted = {function for function, _, _ in attempts("WRONG", name)} | PAIRS.keys()
     assert attempted >= {function for part in parts_of(name) for function in part.functions}

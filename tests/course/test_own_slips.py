@@ -1,7 +1,9 @@
 """A slip in a function of ``own.py`` is blamed on that function alone; so it is in a training."""
 
 import ast
+from functools import wraps
 
+import numpy as np
 import pytest
 from attempts import attempts
 from exercise_files import definitions_in, written
@@ -9,6 +11,7 @@ from own_files import PART_OF, PARTS, SOLUTION, functions_with, text_with, wrong
 from training_in_miniature import train
 
 from minitransformer.course.exercises import check_exercise
+from minitransformer.course.exercises.parts import RIGHT, judge
 from minitransformer.course.own import own
 from minitransformer.course.own.training import explained
 from minitransformer.gradcheck import CheckError
@@ -25,6 +28,37 @@ def test_where_the_text_of_a_file_is_gone_its_values_are_named():
     functions = functions_with(layer_norm_backward={"dx_hat - through_mean": "dx_hat"})
     said = str(check_exercise("own", functions))
     assert "the path through `mean`" in said
+
+
+def test_what_is_written_otherwise_is_right_for_all_that_call_it():
+    first = {function: answer for function, answer, _ in reversed(attempts("RIGHT", "own"))}
+    slips = {function: answer for function, answer in first.items() if isinstance(answer, dict)}
+    assert len(slips) > 15
+    assert (
+        wrong_parts(functions_with(**slips) | {f: first[f] for f in first.keys() - slips}) == set()
+    )
+
+
+NOTED = (
+    "linear relu softmax cross_entropy embedding layer_norm scaled_dot_product_attention dropout"
+)
+
+
+@pytest.mark.parametrize("function", [*NOTED.split(), "positional_encoding"])
+@pytest.mark.parametrize("which", ["", "_backward"])
+def test_what_is_right_and_makes_float64_of_float32_is_told_so(function, which):
+    functions = functions_with()
+    right = functions[f"{function}{which}"]
+    functions[f"{function}{which}"] = wraps(right)(lambda *inputs: widened(right(*inputs)))
+    verdict = judge(PART_OF[function], functions)
+    assert verdict.status == RIGHT
+    assert verdict.explanation.startswith(f"{function}{which} makes float64 of float32, which")
+
+
+def widened(value):
+    if isinstance(value, tuple):
+        return tuple(map(widened, value))
+    return value.astype(np.float64) if getattr(value, "dtype", "") == np.float32 else value
 
 
 def called_by(function):

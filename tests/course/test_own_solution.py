@@ -6,8 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with, wrong_parts
-from own_otherwise import OTHERWISE
+from own_files import PART_OF, PARTS, SOLUTION, STUBS, functions_with
 
 from minitransformer.cases.case import (
     LABELS,
@@ -189,10 +188,3 @@ def test_beam_search_of_the_solution_finds_what_the_package_finds(alpha, model):
         assert [ids for ids, _ in found] == [h.ids + [EOS] * h.finished for h in expected]
         wanted = [h.log_probability for h in expected]
         assert np.allclose([log_p for _, log_p in found], wanted, rtol=1e-12)
-
-
-def test_right_answers_that_are_written_otherwise_are_right():
-    functions = functions_with()
-    functions["first_encoder_layer_backward"] = functions["encoder_layer_backward"]
-    exec(OTHERWISE, functions)
-    assert wrong_parts(functions) == set()

@@ -8,10 +8,10 @@ and not written as in the solution; of some there is a note.
         reversed(layers), reversed(cache) -> layers, cache || WRONG  dx
         starts_over || a layer's forward ran 4 times
 
-What is replaced must stand once in that function; ``&&`` stands between two changes, ``||`` between
-two things that are said, ``\n`` for the end of a line, ``$NAME`` for a text of the file. An answer
-that is no change of the solution is a function, of the file or in a word. A row goes on in the next
-line, further in, and may end in a ``# comment``.
+What is replaced must stand once in that function, or else in its backward; ``&&`` stands between
+two changes, ``||`` between two things that are said, ``\n`` for the end of a line, ``$NAME`` for a
+text of the file. An answer that is no change of the solution is a function, of the file or in a
+word. A row goes on in the next line, further in, and may end in a ``# comment``.
 """
 
 import importlib

@@ -10,16 +10,12 @@ residual_chain_slope
 gram
     x @ x.T -> x.T @ x || has the shape
 gram_backward
-    (dy + dy.T) -> dy || WRONG  dx
     (dy + dy.T) -> 2 * dy || symmetric dy
     (dy + dy.T) -> 2 * dy.T || symmetric dy
 two_layer_network
     y = x + h -> y = h || is x added at the end
 two_layer_network_backward
     dx = dy + dz -> dx = dz || dy itself is missing
-    dy_rows.sum( -> dy_rows.mean( || 6 times too small
-    h.reshape(-1, d_ff).T @ dy_rows -> dy_rows.T @ h.reshape(-1, d_ff) || should be (6, 4)
-    db_1 = -> db_1 = 0 * || zero everywhere
 gradients_of
     $SUM -> gradient || are the gradients of all uses added
     : dy} -> : dy.copy()}

@@ -21,8 +21,6 @@ log_softmax
     z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
         -> np.log(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)) || $LARGE
 log_softmax_backward
-    .sum(axis=-1, keepdims=True) -> || WRONG  dz
-    dy - -> np.exp(y) * dy - && * dy.sum -> * (np.exp(y) * dy).sum || WRONG  dz
     * dy.sum(axis=-1, keepdims=True) -> || sums to 1  # a target in place of dy
 log_sum_exp_in_chunks
     lambda chunks: np.log(sum((np.exp(z).sum() for z in chunks))) || up to 9000
@@ -37,8 +35,6 @@ distillation
     (q * log_p) -> (np.exp(log_p) * log_q) || τ = 1
     q = np.exp(log_q) -> q, log_p = np.exp(log_q), np.log(np.exp(log_p)) || ±9000
 distillation_backward
-    - q) * scale -> - q) * scale * temperature || WRONG  dz: it is 2.5 times too large
     - q) * scale -> - q) * scale * len(q) || 3 is the batch size
-    du = q -> du = 0 * q || WRONG  du: it is zero everywhere
     return dz, du -> return dz, None || WRONG  du: backward returned None
 """

@@ -38,9 +38,6 @@ scatter_by_product
     math.sqrt(width) * -> || factor √D, and for each id the sum
 tied_bigram
     math.sqrt(weight.shape[1]) * -> || √D · weight[ids]
-tied_bigram_backward
-    + scatter_by_product(dx, ids, vocabulary_size) -> || WRONG  dweight
-    return as_projection + -> return || WRONG  dweight
 fewest_pieces
     longest_first || ['abc', 'd', 'e']; 2 pieces are enough
     longest_last || 2 pieces are enough

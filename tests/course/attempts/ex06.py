@@ -10,7 +10,6 @@ learned_positions
     table[:length] -> table[-length:] || y is
 learned_positions_backward
     dy.sum( -> dy.mean( || 2 times too small: 2 is the batch size
-    return dy, dtable -> return dy, dtable[:5] || shape is (5, 8) and should be (7, 8)
     return dy, dtable -> return dy, None || returned None
 _turned
     x[..., 0::2], x[..., 1::2] -> np.split(x, 2, axis=-1) && np.stack -> np.concatenate
@@ -19,6 +18,4 @@ rotary
     (x, 1) -> (x, -1) || neighbouring features are a pair  # clockwise
     _turned(x, 1) -> _turned(x.swapaxes(1, 2), 1).swapaxes(1, 2)
         || neighbouring features are a pair  # by head
-rotary_backward
-    (dy, -1) -> (dy, 1) || WRONG  dx
 """

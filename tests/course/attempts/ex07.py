@@ -7,8 +7,6 @@ dx_when_scaled
     dx / c -> dx / c**2 || y is the same, and σ is not
 lean_layer_norm
     (y, sigma, gamma, beta) -> (centred / sigma, sigma, gamma) || array of 120 numbers
-lean_layer_norm_backward
-    (y - beta) / gamma -> y || WRONG  dx
 rms_norm
     rms = -> x = x - x.mean(axis=-1, keepdims=True)\n    rms = || subtracts no mean
     + EPSILON) -> ) + EPSILON || ; ε belongs inside the root

@@ -19,11 +19,6 @@ gated_heads
         || number h · K + k
 gated_heads_backward
     gates[:, None, None] * dgated -> dgated || the factor `gates[:, None, None]`
-    (dgated * heads).sum -> gates * (dgated * heads).sum || Only dgates is wrong
-    (dgated * heads) -> (dgated * heads / 2) || 2 times too small
 multi_query_attention
     attention(q, k, v) -> attention(q, k / np.sqrt(3), v) || √ of K, not of D
-multi_query_attention_backward
-    dk.sum(axis=1), dv.sum(axis=1) -> dk.mean(axis=1), dv.mean(axis=1) || 3 times too small
-    + dk @ w_key.T + dv @ w_value.T -> || WRONG  dx
 """

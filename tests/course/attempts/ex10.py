@@ -9,10 +9,6 @@ branch_scale
         || its square  # the growth of pre-norm
 gated_residual
     x + alpha * h -> x + h || z for alpha = 0.7 is
-gated_residual_backward
-    alpha * dz -> dz || Only dh is wrong
-    return dz -> return alpha * dz || Only dx is wrong
-    .sum() -> .mean() || Only dalpha is wrong
 reversible_block
     (y1) -> (x1) || which f has corrected already
 reversible_block_backward

@@ -18,8 +18,6 @@ crossover_length
     + d_ff -> || 4 T² D
 parallel_layer
     feed_forward(n, -> feed_forward(n + attended, || neither gets the other's output
-parallel_layer_backward
-    return dy + dx -> return dx || Only dx is wrong
 lean_stack
     entered.append(x) -> entered.append(forward(x)[1]) || holds a layer's cache
     tuple(entered) -> (*entered, x) || holds 180 numbers

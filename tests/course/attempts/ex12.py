@@ -18,8 +18,6 @@ decayed_adam_update
 drop_path
     / (1 - p) -> || mean over many draws
     u >= p -> u < p || mean over many draws
-drop_path_backward
-    dy * scale -> dy / 0.7 || WRONG  dh
 factored_second_moment
     / rows.mean() -> || its row means must be rows
     $FACTORED -> v && squares = -> v = $FACTORED\n    squares =

@@ -29,8 +29,6 @@ epoch_order
 clip_to_norm
     max(norm, limit) -> norm || y, ‖g‖
     g * (limit / max(norm, limit)) -> np.clip(g, -limit, limit) || y, ‖g‖
-clip_to_norm_backward
-    (dy - unit * (unit @ dy)) -> dy || WRONG  dg
 fewest_positions
     equal_sizes || different numbers of sentences
     np.sort(lengths) -> np.array(lengths) || should be

@@ -19,15 +19,11 @@ coupled_cell
         || the input gate is 1 − f
 coupled_cell_backward
     (c - g) -> c || WRONG  da || right  dc  # as in an LSTM: f stands twice
-    + dh * o * (1 - shown**2) -> || WRONG  dc
 one_gate
     np.where(mask[:, t, None], f * h + (1 - f) * n, h) -> f * h + (1 - f) * n || $AT_PADDING
     n, h) -> n, 0) || $AT_PADDING
     * mask[:, :, None] -> || y is not 0 at padding
 one_gate_backward
-    w_hidden.T, dh) -> w_hidden.T, 0) || WRONG  dh0
-    dnew * f + da -> da || WRONG  dh0
     + da @ w_hidden.T -> || what is carried from step to step through
     dh + dy[:, t], 0) -> dy[:, t], 0) || step to step
-    dw_hidden += -> dw_hidden = || Only dw_hidden is wrong
 """

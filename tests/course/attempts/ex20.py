@@ -32,7 +32,6 @@ highway_gate
     (1 - gate) * x -> x || it shuts for x
 highway_gate_backward
     (a - x) -> a || b stands in 1 − σ(b) as well
-    dy * (1 - gate)\n -> dy * gate\n || WRONG  dx
 separable_convolution
     depthwise[tap] -> depthwise[k - 1 - tap] || wrong end
     + bias -> || bias is missing

@@ -39,7 +39,6 @@ linear_attention_backward
     \n    du -> \n    np.ones((dy.shape[2], dy.shape[2]))\n    du || linear_attention_backward holds
     dtotal = -(dy * y) -> dtotal = -0 * (dy * y) || WRONG  dquery || WRONG  dkey || right  dvalue
         || `(q * sums).sum(axis=-1, keepdims=True)` || is missing
-    dq * dphi(query) -> dq || WRONG  dquery || right  dkey || right  dvalue
 _from_the_end
     np.flip(np.cumsum(np.flip(x, axis=2), axis=2), axis=2) -> np.cumsum(x, axis=2) || WRONG  dkey
         || WRONG  dvalue || right  dquery

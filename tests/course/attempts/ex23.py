@@ -46,8 +46,6 @@ first_row_attention
     x[:, 0] -> x[:, -1] || position 0
 first_row_attention_backward
     dq @ w_query.T -> dq @ w_query.T\n    dx[:, 1:] = 0 || zero where it should not be
-    d in (dk, dv) -> d in (dk / 2, dv) || 2 times too small
-    x[:, 0].T @ dq, dw_key -> dw_key, x[:, 0].T @ dq || WRONG  dw_query
     dx[:, 0] += dq @ w_query.T -> pass || dx: the path through `x[:, 0]` || Only dx is wrong
 """
 RIGHT = """

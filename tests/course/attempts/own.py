@@ -1,15 +1,48 @@
 """Attempts at the exercise of all lessons."""
 
+import numpy as np
+
+EOS = 3
+
+
+def greedy_on_lists(log_probabilities, said, max_length):
+    rows = [[int(bos)] for (bos,) in said]
+    for _ in range(max_length):
+        for row, of_next in zip(rows, log_probabilities(np.array(rows)), strict=True):
+            row.append(EOS if EOS in row else int(np.argmax(of_next)))
+        if all(EOS in row for row in rows):
+            break
+    return np.array(rows)[:, 1:]
+
+
+def beam_search_on_pairs(log_probabilities, said, max_length, beam_size, alpha):
+    beam, found = [(0.0, [int(said[0, 0])])], []
+    for _ in range(max_length):
+        of_next = log_probabilities(np.array([ids for _, ids in beam]))
+        longer = [
+            (total + log_p, [*ids, word])
+            for (total, ids), row in zip(beam, of_next, strict=True)
+            for word, log_p in enumerate(row)
+            if log_p > -np.inf
+        ]
+        best = sorted(longer, reverse=True)[:beam_size]
+        found += [(p / ((4 + len(ids)) / 6) ** alpha, p, ids) for p, ids in best if ids[-1] == EOS]
+        found = sorted(found, reverse=True)[:beam_size]
+        beam = [(p, ids) for p, ids in best if ids[-1] != EOS]
+        if not beam:
+            break
+    found = [(p, ids) for _, p, ids in found] + beam
+    return [(np.array(ids[1:]), p) for p, ids in found][:beam_size]
+
+
 WRONG = r"""
 linear
     y += bias -> y -= bias || y = x W + b
 linear_backward
-    dy.sum(axis=0) -> dy[0] || dbias
     dy.sum(axis=0) -> dy.mean(axis=0) || 12 is N, the number of rows
     None if bias is None else -> || must be None
     x.reshape(-1, d_in).T @ dy -> np.einsum('bti,btj->ij', x, dy.reshape(*x.shape[:2], -1))
         || with x of shape (12, 6) raised ValueError
-    dy @ weight.T -> 2 * dy @ weight.T || 2 times too large
 relu
     np.maximum(x, 0) -> np.abs(x) || negative entries become 0
 relu_backward
@@ -26,6 +59,12 @@ softmax
     np.where(mask, x, -np.inf) -> np.where(mask, x, -1e9) || all weights are 0
     weights.sum(axis=-1 -> weights.sum(axis=-2 || its sum along the last axis
     total == 0, 1, total) -> total == 0, 1, total + 1e-9) || nothing added to it
+    np.where(peak == -np.inf, 0, peak) -> 0 && weights.sum(axis=-1, keepdims=True) -> weights.sum()
+        || not of the whole array
+    x = np.where(mask, x, -np.inf) -> pass || the mask is to be applied
+    x = np.where(mask, x, -np.inf) -> pass
+        && return weights, -> return weights if mask is None else weights * mask,
+        || forbid scores before exp, not weights after it
 softmax_backward
     - (dweights * weights).sum(axis=-1, keepdims=True) -> || is the sum over the row in it
 cross_entropy
@@ -42,6 +81,12 @@ cross_entropy
     return (loss, nll), ( -> ( || is its `return` missing?
     return (loss, nll) -> return (loss, loss) || without smoothing
     smoothing) * nll + smoothing -> smoothing) * nll + 0 || loss
+    log_p[np.arange(len(t)), t] -> log_p[np.arange(len(t)), t] / z.shape[-1] || not divided by V
+    log_p.mean(axis=-1)
+        -> (log_p.sum(axis=-1) - log_p[np.arange(len(t)), t]) / (z.shape[-1] - 1)
+        || the right one among them
+    (1 - smoothing) * nll + smoothing * uniform -> nll || with q the smoothed targets
+    (1 - smoothing) * nll -> nll || and each other word ε / V
 cross_entropy_backward
     share * dloss -> share || right only where dy is 1
     share * dloss -> share * dloss * len(t) || divided as the loss
@@ -50,6 +95,8 @@ cross_entropy_backward
 embedding
     weight[ids] * scale -> weight[ids] || multiply by √D
     weight.shape[1] -> weight.shape[0] || of the width D, not of V
+    math.sqrt(weight.shape[1]) -> weight.shape[1] || by √D, not by D
+    weight[ids] * scale -> weight[ids] + scale || x = √D · E[ids]
 embedding_backward
     np.add.at(dweight, ids, dx * scale) -> dweight[ids] += dx * scale || +=
     np.add.at(dweight, ids, dx * scale)
@@ -63,6 +110,8 @@ sinusoidal_encoding
     np.sin(angle), np.cos(angle) -> np.cos(angle), np.sin(angle) || before
 positional_encoding
     table[: x.shape[-2]] -> table[-x.shape[-2] :] || the first T rows
+    x + table -> math.sqrt(x.shape[-1]) * x + table || has been done by the embedding
+    x + table -> x - table || y = x + the first T rows
 positional_encoding_backward
     return dy -> return 2 * dy || 2 times too large
 layer_norm
@@ -72,6 +121,10 @@ layer_norm
     (centred * centred).mean( -> centred.var(ddof=1, || not by D − 1
     np.sqrt(variance + epsilon) -> variance + epsilon || divide by σ, the root
     gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
+    centred / sigma -> x / sigma || subtract the mean before dividing
+    x.mean(axis=-1, keepdims=True) -> x.mean()
+        && (centred * centred).mean(axis=-1, keepdims=True) -> x.var() || those of a row
+    gamma * x_hat + beta -> gamma * x_hat - beta || y = γ (x − μ) / √(σ² + ε) + β
 layer_norm_backward
     dx_hat = dy * gamma -> dx_hat = dy || the factor `gamma` is forgotten
     dx_hat - through_mean -> dx_hat || the path through `x.mean(axis=-1, keepdims=True)`
@@ -98,12 +151,19 @@ scaled_dot_product_attention
         -> softmax(scores)\n    weights = weights if mask is None else weights * mask
         || not weights after it
     dropout(weights, p, rng) -> weights, None || with p and rng
+    query.shape[-1] -> query.shape[-1] * query.shape[1] || not by the root of D
+    * scale -> && weights @ value -> weights * scale @ value || and not the weights
+    1 / math.sqrt( -> math.sqrt( || not by √K
+    weights @ value -> weights @ (2 * value) || y is softmax(Q Kᵀ / √K) V
+    softmax(scores, mask) -> softmax(scores * (mask is None or mask)) || 0 where it is False
+    weights, dropout_cache = dropout(weights, p, rng) -> pass
+        && y = weights @ value -> y, dropout_cache = dropout(weights @ value, p, rng)
+        || after the softmax
 scaled_dot_product_attention_backward
     * scale -> || the root of the head width
     dropout_backward(dweights, dropout_cache) -> dweights || back through the dropout
     weights.swapaxes(-1, -2) @ dy -> softmax_cache.swapaxes(-1, -2) @ dy
         || multiplied by the weights after it
-    @ query -> @ (2 * query) || WRONG  dkey: it is 2
 split_heads
     x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)
         -> x.reshape(batch, num_heads, length, -1) || this mixes positions
@@ -119,6 +179,14 @@ multi_head_attention
     linear(value, w_value) -> linear(key, w_value) || made of value
     v, mask, p, rng -> v, None, p, rng || the mask is to be handed on
     v, mask, p, rng -> v, mask || p and rng are to be handed on
+    linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), np.eye(len(w_output)))
+        || multiplied by w_output
+    linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), 2 * w_output)
+        || attention, then w_output
+    split_heads(x, num_heads) -> split_heads(x, 1) || and yours is one
+    split_heads(x, num_heads) -> x.reshape(len(x), num_heads, x.shape[1], -1) || cut by split_heads
+    v, mask, p, rng -> v, None if mask is None else ~mask, p, rng || is the same for all heads
+    v, mask, p, rng -> v, mask, p / 2, rng || and nothing else draws
 multi_head_attention_backward
     (dk, k_cache) -> (dk, v_cache) || the cache of its own
     dw_query, dw_key, -> dw_key, dw_query, || it is dw_query
@@ -127,13 +195,19 @@ residual
     return x + h -> x += h\n    return x || must not write to its inputs
     h, cache = dropout(h, p, rng) -> cache = None || there is dropout of h
     dropout(h, p, rng)\n    return x + h -> dropout(x + h, p, rng)\n    return h || alone
+    h, cache = dropout(h, -> x, cache = dropout(x, || is of h, not of x
+    dropout(h, p, rng) -> dropout(h, p / 2, rng) || z = x + Dropout(h)
 residual_backward
     dropout_backward(dz, cache) -> dz || dh goes back through dropout
     return dz, -> return dropout_backward(dz, cache), || x does not go
-    return dz, -> return 0 * dz, || dx: it is zero everywhere
 feed_forward
     h, relu_cache = relu(h) -> _, relu_cache = relu(h) || between the two maps
     dropout(h, p, rng) -> h, None || there is dropout after the ReLU
+    w_2, b_2) -> w_2, b_2)\n    y, _ = relu(y) || no ReLU after the second map
+    linear(h, w_2, b_2) -> linear(h, w_2) || y = max(0, x W_1 + b_1) W_2 + b_2
+    h, dropout_cache = dropout(h, p, rng) -> dropout_cache = None
+        && w_2, b_2) -> w_2, b_2)\n    y, dropout_cache = dropout(y, p, rng) || not after the
+    dropout(h, p, rng) -> dropout(h, p / 2, rng) || that of what the ReLU returns
 feed_forward_backward
     relu_backward(dh, relu_cache) -> dh || the ReLU and the first map
     dropout_backward(dh, dropout_cache) -> dh || goes back through
@@ -142,6 +216,11 @@ encoder_layer
     *network, hidden_p, rng -> *network, p, rng || hidden_p for the network
     enter(x, network_norm, -> enter(x, attention_norm, || each sublayer makes
     feed_forward(h, * -> feed_forward(x, * || each sublayer makes
+    h, enter_cache = enter(x, attention -> pre_norm = True\n    h, enter_cache = enter(x, attention
+        || with pre_norm=False a sublayer makes LayerNorm(x + Sublayer(x))
+    h, enter_cache = enter(x, attention -> pre_norm = False\n    h, enter_cache = enter(x, attention
+        || with pre_norm=True a sublayer makes x + Sublayer(LayerNorm(x))
+    h, network_norm, pre_norm, epsilon -> h, network_norm, pre_norm, 1e-5 || LayerNorm gets epsilon
 encoder_layer_backward
     dquery + dkey + dvalue -> dquery + dkey || as query, key and value
     (dx, dquery + -> (0, dquery + || x goes past the sublayer
@@ -170,6 +249,9 @@ dropout
     rng is None or p == 0 -> rng is None || must draw nothing
     (keep, scale) -> (rng.random(x.shape) >= p, scale) || draw from rng once
     rng is None or p == 0 -> p == 0 || 'NoneType' object has no attribute 'random'
+    1 / (1 - p) -> 1 / p || not by 1 / p
+    1 / (1 - p) -> 1 - p || scale in training, by 1 / (1 − p)
+    1 / (1 - p) -> 2 || y = x · keep / (1 − p)
 dropout_backward
     dy * keep * scale -> dy * (np.random.default_rng(1).random(dy.shape) >= 0.4) * scale
         || was the dropout mask drawn again in backward?
@@ -187,8 +269,12 @@ adam_update
     m *= beta_1 -> m = m * beta_1 || write to m itself
     m *= beta_1 -> data, m, v = data.copy(), m.copy(), v.copy() || changed nothing
     data -= learning_rate -> data += learning_rate || goes against the gradient
+    m / (1 - beta_1**t) -> m && v / (1 - beta_2**t) -> v || start at 0 and are too small
+    np.sqrt(v_hat) -> v_hat || divide by the root of v
+    m *= beta_1 -> m *= 1 - beta_1 && (1 - beta_1) * grad -> beta_1 * grad || weighs the old mean
 gradient_norm
     np.sqrt(grad @ grad) -> grad @ grad || the root of the sum
+    grad @ grad -> (grad**2).mean() || not their mean
 clip_scale
     1.0 if norm <= max_norm else max_norm / norm -> max_norm / norm || is 1
     1.0 if norm <= max_norm else max_norm / norm -> min(1, max_norm / norm)
@@ -198,6 +284,7 @@ noam
     min( -> max( || the smaller of the two counts
     step * w -> step / w || it is the smaller of step^−½ and step · w^−1.5
     -1.5 -> -0.5 || it is the smaller of step^−½ and step · w^−1.5
+    d_model**-0.5 * -> || is the factor D^−½ in it?
 linear_decay
     max(0.0, min(step / warmup_steps, falling)) -> min(step, falling) || linear
     max(0.0, -> max(-1.0, || never below 0
@@ -227,32 +314,64 @@ _hypotheses
     ids[1:] -> ids || without the start symbol
     ids[1:] -> ids[(ids != 2) & (ids != 3)] || EOS stays where it was chosen
 """
-RIGHT = """
+RIGHT = r"""
 linear
-    , d_out), (x, -> , d_out) * np.float64(1), (x, || linear makes float64 of float32
-linear_backward
-    x.reshape(-1, d_in).T @ dy -> x.reshape(-1, d_in).T @ dy.astype(float)
-        || linear_backward makes float64 of float32
+    x.reshape(-1, d_in) @ weight -> np.einsum("...i,ij->...j", x, weight).reshape(-1, d_out)
+        && (x, weight, bias) -> [x, weight, bias]
+        && return dx, dweight, dbias -> return [dx, dweight, dbias]
 relu
-    np.maximum(x, 0) -> np.where(x > 0, x, np.zeros(x.shape)) || relu makes float64 of float32
+    np.maximum(x, 0), x > 0 -> x * (x > 0), {"x": x}
+        && alive = cache -> alive = cache["x"] > 0
 softmax
-    np.where(total == 0, 1, total) -> np.where(total == 0, np.ones(1), total)
-        || softmax makes float64 of float32
+    np.where(peak == -np.inf, 0, peak) -> np.nan_to_num(peak, neginf=0)
+        && weights / np.where(total == 0, 1, total) -> np.nan_to_num(weights / total)
+softmax_backward
+    dweights - (dweights * weights).sum(axis=-1, keepdims=True)
+        -> ((np.eye(weights.shape[-1]) - weights[..., None, :]) @ dweights[..., None])[..., 0]
+        || softmax_backward makes float64 of float32
 cross_entropy
-    real.astype(z.dtype) / count -> real / count || cross_entropy makes float64 of float32
+    log_p[np.arange(len(t)), t] -> (log_p * np.eye(z.shape[-1])[t]).sum(axis=-1)
 cross_entropy_backward
-    np.exp(log_p) - -> np.exp(log_p) * np.float64(1) -
-        || cross_entropy_backward makes float64 of float32
-embedding
-    math.sqrt(weight.shape[1]) -> np.sqrt(weight.shape[1]) || embedding makes float64 of float32
+    dz[np.arange(len(t)), t] -= 1 - smoothing -> dz -= (1 - smoothing) * np.eye(shape[-1])[t]
 embedding_backward
-    np.zeros_like(weight) -> np.zeros(weight.shape) || embedding_backward makes float64 of float32
-positional_encoding
-    x + table[ -> x + np.float64(1) * table[ || positional_encoding makes float64 of float32
+    np.add.at(dweight, ids, dx * scale)
+        -> dweight += scale * np.eye(len(weight))[ids.ravel()].T @ dx.reshape(ids.size, -1)
+sinusoidal_encoding
+    10000.0 ** (-np.arange(0, d_model, 2) / d_model)
+        -> np.exp(-math.log(10000) * np.arange(0, d_model, 2) / d_model)
 layer_norm
-    centred / sigma -> centred / sigma.astype(float) || layer_norm makes float64 of float32
-scaled_dot_product_attention
-    1 / math.sqrt( -> 1 / np.sqrt( || scaled_dot_product_attention makes float64 of float32
+    (centred * centred).mean(axis=-1, keepdims=True) -> x.var(axis=-1, keepdims=True)
+        && (x_hat, sigma, gamma) -> (x, gamma, epsilon)
+        && x_hat, sigma, gamma = cache -> x, gamma, epsilon = cache
+        \n    sigma = np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
+        \n    x_hat = (x - x.mean(axis=-1, keepdims=True)) / sigma
+causal_mask
+    (position[None, :] <= position[:, None])[None, None] -> np.tri(len(position))[None, None] > 0
+split_heads
+    x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)
+        -> np.stack(np.split(x, num_heads, axis=-1), axis=1)
+merge_heads
+    x.swapaxes(1, 2).reshape(batch, length, num_heads * head_width)
+        -> np.concatenate([x[:, h] for h in range(num_heads)], axis=-1)
 dropout
-    1 / (1 - p) -> 1 / np.float64(1 - p) || dropout makes float64 of float32
+    return x, None -> return x, 1.0
+        && keep * scale, (keep, scale) -> keep * scale, keep * scale
+        && if cache is None: -> if False:
+        && keep, scale = cache -> keep, scale = cache, 1 || dropout makes float64 of float32
+encoder_layer_backward
+    tuple(dattention), dattention_norm, tuple(dnetwork), dnetwork_norm
+        -> dattention, list(dattention_norm), dnetwork, list(dnetwork_norm)
+adam_update
+    m *= beta_1 -> m[:] = beta_1 * m && data -= -> data[:] = data -
+gradient_norm
+    np.sqrt(grad @ grad) -> math.sqrt(sum(float(g) ** 2 for g in grad))
+clip_scale
+    1.0 if norm <= max_norm else max_norm / norm -> min(1, max_norm / max(norm, 1e-30))
+linear_decay
+    peak * max(0.0, min(step / warmup_steps, falling))
+        -> np.interp(step, [0, warmup_steps, total_steps], [0, peak, 0])
+greedy
+    greedy_on_lists
+beam_search
+    beam_search_on_pairs
 """
