@@ -26,11 +26,8 @@ from minitransformer.cases.case import (
 from minitransformer.cases.models import small_config
 from minitransformer.course.own.package import CALLED_ALIKE
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
-from minitransformer.decoding import beam_search, greedy
-from minitransformer.decoding.hypothesis import word_scores
 from minitransformer.gradcheck.learner import load_file
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.models.transformer import Transformer
 
 MINE = functions_with()
 
@@ -144,47 +141,3 @@ def test_a_layer_of_the_solution_computes_the_same_bits_as_the_module(
     for array, expected in zip(mine, theirs, strict=True):
         assert array.dtype == np.float32
         assert np.array_equal(array, expected)
-
-
-@pytest.fixture(scope="module")
-def model():
-    """A model sure enough of itself to end its sentences at different lengths."""
-    model = Transformer(small_config(), seed=6, dtype=np.float64)
-    for _, parameter in model.named_parameters():
-        parameter.data *= 2
-    return model
-
-
-def log_probabilities_of(model, source):
-    """What a search of one's own is given for a batch of sources, or for the only one of them."""
-
-    def log_probabilities(said):
-        sources = np.broadcast_to(source, (len(said), source.shape[1]))
-        logits, _ = model.forward(sources, said)
-        scores, log_total = word_scores(logits[:, -1])
-        return scores - log_total
-
-    return log_probabilities
-
-
-def test_greedy_of_the_solution_finds_what_the_package_finds(model):
-    expected = greedy(model, SOURCE, max_length=7)
-    start = np.full((len(SOURCE), 1), BOS)
-    found = MINE["greedy"](log_probabilities_of(model, SOURCE), start, 7)
-    for ids, hypothesis in zip(found.tolist(), expected, strict=True):
-        ids = ids[: ids.index(EOS)] if hypothesis.finished else ids
-        assert ids == hypothesis.ids
-    assert len({len(hypothesis.ids) for hypothesis in expected}) > 1
-
-
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
-def test_beam_search_of_the_solution_finds_what_the_package_finds(alpha, model):
-    options = {"beam_size": 4, "alpha": alpha, "n_best": 4, "max_length": 6}
-    for source, expected in zip(
-        SOURCE[:, None], beam_search(model, SOURCE, **options), strict=True
-    ):
-        log_probabilities = log_probabilities_of(model, source)
-        found = MINE["beam_search"](log_probabilities, np.array([[BOS]]), 6, 4, alpha)
-        assert [ids for ids, _ in found] == [h.ids + [EOS] * h.finished for h in expected]
-        wanted = [h.log_probability for h in expected]
-        assert np.allclose([log_p for _, log_p in found], wanted, rtol=1e-12)
