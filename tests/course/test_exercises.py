@@ -133,6 +133,7 @@ def test_what_is_as_expected_within_the_tolerance_passes():
     [
         (lambda x: x, "f must return its result and the cache; it returned ndarray"),
         (lambda x: (x, x, x), "f must return its result and the cache; it returned a tuple of 3"),
+        (lambda x: [x, x], "f must return its result and the cache; it returned list"),
         (lambda x: None, "f must return .* None: is its `return` missing?"),
         (lambda x: (x, x), "the cache of f must be a tuple"),
         (lambda x: (x.sort(), ()), "read-only"),

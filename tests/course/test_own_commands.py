@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from attempts import attempts
 from exercise_files import written
 from own_files import FUNCTIONS, STUBS, TEXT, command, losses, solution_of_only, text_with
 from tiny_translator import write_recipe
@@ -16,7 +17,6 @@ from minitransformer.training.trainer import Trainer
 
 SLIP = dict(layer_norm_backward={" - through_mean": ""})
 NOT_WRITTEN = {"alive = cache\n    return dy * alive": "raise NotImplementedError"}
-HALF_AND_WRONG = dict(relu={"np.maximum": "np.minimum"}, relu_backward=NOT_WRITTEN)
 RUN = Path("runs/own")
 SMALL = ("--d-model", 8, "--d-ff", 8, "--batch-tokens", 500, "--epochs", 1)  # five steps
 
@@ -258,7 +258,7 @@ def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys
 
 def test_what_is_not_written_or_half_is_the_packages_and_the_certificate_says_so(recipe, capsys):
     """A wrong forward without its backward stops no training: the package's pair stands there."""
-    text = text_with(**HALF_AND_WRONG)
+    text = text_with(relu={"np.maximum": "np.minimum"}, relu_backward=NOT_WRITTEN)
     mine = solution_of_only(Path("mine.py"), "relu", "layer_norm", "dropout", text=text)
     assert train(recipe, "--own", mine, *SMALL) == 0
     said = capsys.readouterr()
@@ -343,81 +343,30 @@ def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypa
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))
 
 
-ENDLESS = """
-    import signal
-    left, _ = signal.setitimer(signal.ITIMER_REAL, 0.01)  # or else the test would take a minute
-    while left > 0:
-        pass
-    return"""
-
-
-@pytest.mark.parametrize(
-    ("slips", "marked", "following"),
-    [
-        (SLIP, "WRONG  layer_norm", "mend layer_norm, see lesson 07"),
-        (dict(noam={"\n    return": ENDLESS}), "WRONG  noam", "mend noam, see lesson 12"),
-        (
-            dict(relu_backward={"    return": "    raise NotImplementedError\n    return"}),
-            "to do  relu",
-            "write relu, see lesson 02",
-        ),
-        (
-            dict(dropout_backward={"    if": "    raise NotImplementedError\n    if"}),
-            "to do  dropout",
-            "write dropout, see lesson 12",  # attention, which calls it, stands before
-        ),
-    ],
-)
+@pytest.mark.parametrize(("function", "slip", "says"), attempts("CHECKED", "own"))
 def test_what_is_wrong_or_half_written_is_named_where_it_is_and_nowhere_else(
-    tmp_path, capsys, slips, marked, following
+    tmp_path, capsys, function, slip, says
 ):
     """What calls it is right."""
-    assert command("check", written(tmp_path / "own.py", text_with(**slips))) == 1
+    marked, following = says
+    assert command("check", written(tmp_path / "own.py", text_with(**{function: slip}))) == 1
     said = capsys.readouterr().out
     assert re.findall(r"^ +((?:WRONG|to do) +\w+) +\d+ min", said, re.M) == [marked]
     assert said.endswith(f"22 of 23 right\nnext: {following}\n")
 
 
-LAST = dict(
-    relu={"return np": "LAST[:] = [x > 0]\n    return np"},
-    relu_backward={"alive = cache": "alive = LAST[0]"},
-)
-
-
-@pytest.mark.parametrize(
-    ("slips", "says"),
-    [
-        (
-            dict(relu_backward=NOT_WRITTEN),
-            "to do  relu +10 min\n.*no mistake found so far; still to do: relu_backward",
-        ),
-        (
-            dict(relu_backward={"def relu_backward": "def relu_backwards"}),
-            r"to do  relu +10 min\n.*still to do: relu_backward; did you mean relu_backwards\?",
-        ),
-        (
-            dict(split_heads={"def split_heads": "def splitheads"}),
-            r"to do  split_heads +\d+ min\n.*did you mean splitheads\?",
-        ),
-        (HALF_AND_WRONG, r"WRONG  relu .*\n.*negative entries become 0"),
-        (dict(noam={"\n    return": ENDLESS}), r"WRONG  noam .*\n.*a loop that never ends"),
-        (LAST, r"WRONG  relu .*\n(.*\n)*.*no global"),
-        (
-            dict(layer_norm={"    centred =": "    x += 0\n    centred ="}),
-            r"WRONG  layer_norm .*\n.*must not write to its inputs",
-        ),
-        (SLIP, r"\A  WRONG  layer_norm [^\0]*(?<!relu)\Z"),
-    ],
-)
-def test_one_function_can_be_asked_for(tmp_path, capsys, slips, says):
-    path = written(tmp_path / "own.py", text_with(**slips) + "\n\nLAST = []\n")
-    assert command("check", path, next(iter(slips))) == 1
-    assert re.search(says, capsys.readouterr().out, re.M)
+@pytest.mark.parametrize(("function", "slip", "says"), attempts("ASKED", "own"))
+def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
+    text = text_with(**{function: slip})
+    assert command("check", written(tmp_path / "own.py", f"{text}\n\nLAST = []\n"), function) == 1
+    said = capsys.readouterr().out
+    assert all(text in said for text in says)
 
 
 def test_of_one_function_no_more_is_said(tmp_path, capsys):
-    path = written(tmp_path / "own.py", text_with(**SLIP))
+    path, before = written(tmp_path / "own.py", text_with(**SLIP)), signal.getsignal(signal.SIGALRM)
     assert command("check", path, "relu") == 0
+    assert signal.getsignal(signal.SIGALRM) == before
     assert capsys.readouterr().out == "  right  relu                            10 min\n"
     assert command("check", path, "rellu") == 2
     assert "own has no function rellu; did you mean relu?" in capsys.readouterr().err

@@ -46,14 +46,12 @@ def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, kind, 
 
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_whole_file_trains_as_the_package_does_none_of_whose_functions_runs(kind, norm):
+def test_a_whole_file_trains_as_the_package_does_to_the_last_bit(kind, norm):
     losses, grads, found = train(3, norm, kind)
     with own(SOLUTION) as mine:
         own_losses, own_grads, own_found = train(3, norm, kind)
-    np.testing.assert_allclose(own_losses, losses, rtol=1e-6)
-    model, _ = MODELS[kind](norm)
-    assert_but_for_rounding(own_losses[0], losses[0], additions_of(model))
-    assert_but_for_rounding(own_grads[0], grads[0], 2 * additions_of(model))  # there and back
+    assert own_losses == losses
+    assert np.array_equal(own_grads, grads)
     assert own_found == found
     assert mine.used == PART_OF.keys() - UNUSED[kind]
     assert mine.others == set()

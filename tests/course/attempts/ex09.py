@@ -11,6 +11,7 @@ reordered_heads
     w_output[places] -> w_output[:, places] || a head owns rows
     w_query[:, places], w_key[:, places], w_value[:, places]
         -> w_query[places], w_key[places], w_value[places] || what was head order[h]
+    w_query[:, places], w_key -> w_query[:, :1], w_key || w_query has the shape (12, 1)
     [np.asarray(order)] -> || what was head order[h]
     np.asarray(order) -> np.argsort(order) || order[h]
 gated_heads

@@ -1,6 +1,6 @@
 """Attempts at exercise 13."""
 
-from itertools import combinations
+from itertools import combinations, cycle
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def all_cuts_tried(lengths, count):
     return min(sum(len(part) * part[-1] for part in np.split(lengths, cut)) for cut in cuts)
 
 
-of_those_before = np.random.default_rng(0)
+calls = cycle(range(9))  # for as many seeds and epochs as are asked for
 
 WRONG = """
 joined_perplexity
@@ -23,7 +23,7 @@ joined_perplexity
     , weights=counts -> || sum of NLL
 epoch_order
     ((seed, epoch)) -> (seed + epoch) || have the same order
-    lambda seed, epoch, count: of_those_before.permutation(count)
+    lambda seed, epoch, count: np.random.default_rng(next(calls)).permutation(count)
         || a resumed run has to get the same
     permutation(count) -> integers(0, count, count) || each pair comes once
 clip_to_norm

@@ -8,6 +8,7 @@ rows_to_be_busy
     if gain > 0 else math.inf -> || should be inf
 relu_dropout
     (y, scale) -> (y, scale, keep) || no x and no mask
+    (y, scale) -> (y, scale, keep[0, 0]) || no x and no mask
 streamed_average
     np.exp(peak - reference) -> 1 || earlier sums brought to the new peak
     $PEAK -> 0.0 && np.exp(peak - reference) -> 1 || rising scores is nan

@@ -42,10 +42,13 @@ separable_convolution_backward
 convolution_step
     + bias -> || the bias is missing
     taps, weight) -> taps, weight[::-1]) || from the wrong end
+    ::dilation] -> [max(0, p - 1) for p in range(0, inputs.shape[1], dilation)]]
+        || must end at x itself
     ::dilation] -> -len(weight) :] || positions apart
     inputs[:, 1:] -> inputs || holds an input too many
     inputs[:, 1:] -> inputs[:, :0:-1] || the last input comes last
     inputs[:, 1:] -> state || drop the earliest input
+    inputs[:, 1:] -> inputs[:, 1:] if state.size else None || one tap needs no past
     inputs[:, 1:] -> inputs[:, 1:] if state.size else inputs || holds an input too many
     return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state
         || must not write to its inputs

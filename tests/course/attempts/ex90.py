@@ -13,6 +13,7 @@ clip_without_waiting
     $NORM -> float($NORM) && $CLIPPED -> gradient * (limit / norm) if norm > limit else gradient
         || it waits 1 times
     limit / xp.maximum(norm, limit) -> xp.minimum(1.0, limit / norm) || divide by zero
+    limit = float(limit) -> limit = xp.asarray(limit, gradient.dtype) || and uploads 1 arrays
     limit = float(limit) -> pass || float64 scalar among the factors
     xp = array_namespace(gradient) -> import numpy as xp || FarArray
     limit = float(limit) -> gradient *= 0.5 || read-only

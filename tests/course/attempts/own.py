@@ -375,3 +375,36 @@ greedy
 beam_search
     beam_search_on_pairs
 """
+
+LOOP = r"while left > 0:\n        pass"
+ENDLESS = (  # the limit is short, or else the test would take a minute
+    r"\n    import signal\n    left, _ = signal.setitimer(signal.ITIMER_REAL, 0.01)\n    " + LOOP
+)
+UNWRITTEN = "alive = cache\\n    return dy * alive -> raise NotImplementedError"
+
+# What is said of a whole file with a slip, and what to do next; and of the one function alone.
+CHECKED = r"""
+layer_norm_backward
+    - through_mean -> || WRONG  layer_norm || mend layer_norm, see lesson 07
+noam
+    \n    return -> $ENDLESS\n    return || WRONG  noam || mend noam, see lesson 12
+relu_backward
+    return -> raise NotImplementedError\n    return || to do  relu || write relu, see lesson 02
+dropout_backward
+    if -> raise NotImplementedError\n    if || to do  dropout || write dropout, see lesson 12
+"""
+ASKED = r"""
+relu
+    def relu_backward -> def relu_backwards || relu_backward; did you mean relu_backwards?
+    $UNWRITTEN || to do  relu || no mistake found so far; still to do: relu_backward
+    np.maximum -> np.minimum && $UNWRITTEN || WRONG  relu || negative entries become 0
+    return np -> LAST[:] = [x > 0]\n    return np && alive = cache -> alive = LAST[0] || no global
+split_heads
+    def split_heads -> def splitheads || to do  split_heads || did you mean splitheads?
+layer_norm
+    centred = -> x += 0\n    centred = || WRONG  layer_norm || must not write to its inputs
+layer_norm_backward
+    - through_mean -> || WRONG  layer_norm
+noam
+    \n    return -> $ENDLESS\n    return || WRONG  noam || is there a loop that never ends
+"""
