@@ -372,6 +372,12 @@ def test_of_one_function_no_more_is_said(tmp_path, capsys):
     assert "own has no function rellu; did you mean relu?" in capsys.readouterr().err
 
 
+def test_to_mend_comes_before_to_write(wrong, capsys):
+    assert command("check", "own", "--file", wrong) == 1
+    said = capsys.readouterr().out
+    assert said.endswith("0 of 23 right\nnext: mend layer_norm, see lesson 07\n")
+
+
 def test_prints_are_counted(tmp_path, capsys):
     loud = written(tmp_path / "own.py", text_with(relu={"return": "print('x:', 2)\n    return"}))
     assert command("check", loud) == 0

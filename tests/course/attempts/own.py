@@ -130,6 +130,7 @@ layer_norm_backward
     dx_hat - through_mean -> dx_hat || the path through `x.mean(axis=-1, keepdims=True)`
     - through_sigma -> || `(centred * centred).mean(axis=-1, keepdims=True)`
     dy.sum(axis=rows) -> dy.sum(axis=0) || over the leading axes
+    tuple(range(dy.ndim - 1)) -> (0, 1)[: dy.ndim - 1] || with x of shape (3, 1, 4, 6) dgamma
     tuple(range(dy.ndim - 1)) -> (0, 1) || with x of shape (12, 6) dgamma has the shape
 padding_mask
     ids != pad_id -> ids == pad_id || yours is the other way round
