@@ -19,7 +19,9 @@ def solution_of(name):
     return LESSONS / "solutions" / f"{name}.py"
 
 
+@cache
 def functions_in(path):
+    """The functions of a file that stays as it is, and whatever else it has, by their names."""
     return vars(load_file(path))
 
 

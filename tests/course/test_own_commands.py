@@ -158,20 +158,16 @@ def test_a_training_cut_off_goes_on_to_the_same_end(run, monkeypatch, capsys):
     assert losses(RunFolder("cut off").log) == losses(run.log)
 
 
-def test_started_over_it_keeps_what_it_was_begun_with(run):
-    assert train("--resume", RUN, "--own", run.own, "--start-over") == 0
-    assert "--anyway" not in run.resume_command()
-    before = RunFolder(RUN / "before-1")
-    assert before.own.read_bytes() == run.own.read_bytes()
-    assert losses(before.log) == losses(run.log)
-    assert before.package_log.path.exists()
-    assert before.certificate.exists()
-
-
-def test_started_over_it_takes_what_the_file_holds_now_be_it_wrong(run, wrong):
+def test_started_over_it_takes_what_the_file_holds_now_and_keeps_what_it_was_begun_with(run, wrong):
+    """Be it wrong."""
+    before, logged = run.own.read_bytes(), losses(run.log)
     assert train("--resume", RUN, "--own", wrong, "--start-over", "--anyway") == 0
     assert run.own.read_bytes() == wrong.read_bytes()
     assert "--anyway" in run.resume_command()
+    kept = RunFolder(RUN / "before-1")
+    assert (kept.own.read_bytes(), losses(kept.log)) == (before, logged)
+    assert kept.package_log.path.exists()
+    assert kept.certificate.exists()
 
 
 def test_the_end_of_a_training_may_be_interrupted_and_made_up_for(run, capsys, monkeypatch):

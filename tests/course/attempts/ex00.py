@@ -1,5 +1,3 @@
-"""Attempts at exercise 00."""
-
 WRONG = """
 most_attended
     weights.mean(axis=0) -> weights[0] || first head

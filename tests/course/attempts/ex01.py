@@ -1,5 +1,3 @@
-"""Attempts at exercise 01."""
-
 WRONG = """
 shapes_in_the_model
     (B, H, T, S) -> (B, H, S, T) || cross_weights:  || another order; target

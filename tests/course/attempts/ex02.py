@@ -1,5 +1,3 @@
-"""Attempts at exercise 02."""
-
 SUM = "gradients[name] + gradient if name in gradients else gradient"
 
 WRONG = """

@@ -1,5 +1,3 @@
-"""Attempts at exercise 03."""
-
 DRAWN = "np.random.default_rng(0).standard_normal(y.shape)"
 
 WRONG = r"""

@@ -1,5 +1,3 @@
-"""Attempts at exercise 04."""
-
 import numpy as np
 
 

@@ -1,5 +1,3 @@
-"""Attempts at exercise 05."""
-
 import numpy as np
 
 

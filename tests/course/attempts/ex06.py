@@ -1,5 +1,3 @@
-"""Attempts at exercise 06."""
-
 WRONG = """
 pairs_that_turn
     int( -> 2 * int( || T − 1 steps  # features

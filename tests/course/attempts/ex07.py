@@ -1,5 +1,3 @@
-"""Attempts at exercise 07."""
-
 WRONG = r"""
 dx_when_scaled
     dx / c -> dx || y is the same, and σ is not

@@ -1,5 +1,3 @@
-"""Attempts at exercise 08."""
-
 LARGE = "y for scores of ±4000 || subtract the largest score of a row"
 
 WRONG = """

@@ -1,5 +1,3 @@
-"""Attempts at exercise 09."""
-
 PRODUCTS = "scores and average T · S · K a head"
 
 WRONG = """

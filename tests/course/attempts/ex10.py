@@ -1,5 +1,3 @@
-"""Attempts at exercise 10."""
-
 WRONG = """
 branch_scale
     (growth ** (1 / num_blocks) - 1) / v -> np.log(growth) / (num_blocks * v)

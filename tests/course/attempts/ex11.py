@@ -1,6 +1,3 @@
-"""Attempts at exercise 11."""
-
-
 def starts_over(layers, dy, cache):
     """Keeps the first input alone, and runs up to each layer again."""
     for depth in reversed(range(len(layers))):

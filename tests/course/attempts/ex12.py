@@ -1,5 +1,3 @@
-"""Attempts at exercise 12."""
-
 ROOT = "(np.sqrt(v_hat) + EPSILON)"
 FACTORED = "np.outer(rows, columns) / rows.mean()"
 

@@ -1,5 +1,3 @@
-"""Attempts at exercise 13."""
-
 from itertools import combinations, cycle
 
 import numpy as np

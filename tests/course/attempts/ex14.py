@@ -1,5 +1,3 @@
-"""Attempts at exercise 14."""
-
 import math
 
 import numpy as np

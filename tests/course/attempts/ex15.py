@@ -1,5 +1,3 @@
-"""Attempts at exercise 15."""
-
 HALVES = "(weights.mean(axis=0) + np.eye(len(share))) / 2"
 ONCE = "how often is that left over"
 

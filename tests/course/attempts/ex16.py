@@ -1,5 +1,3 @@
-"""Attempts at exercise 16."""
-
 import numpy as np
 
 

@@ -1,5 +1,3 @@
-"""Attempts at exercise 17."""
-
 PEAK = "new_peak if new_peak > -np.inf else 0.0"
 
 WRONG = """

@@ -1,5 +1,3 @@
-"""Attempts at exercise 19."""
-
 AT_PADDING = "at padding the state stays what it was"
 VALUES = "np.abs(z + (1 - z) * np.asarray(eigenvalues))"
 

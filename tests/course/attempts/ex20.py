@@ -1,5 +1,3 @@
-"""Attempts at exercise 20."""
-
 import numpy as np
 from exercise_files import functions_in, solution_of
 

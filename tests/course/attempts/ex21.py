@@ -1,5 +1,3 @@
-"""Attempts at exercise 21."""
-
 LENGTH = "max(0, (gates - 2) * d)"
 MATRICES = "return w_query, w_key, w_value"
 PAIRS = "k[..., :, None] * value[..., None, :]"

@@ -1,5 +1,3 @@
-"""Attempts at exercise 23."""
-
 import numpy as np
 
 

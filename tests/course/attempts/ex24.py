@@ -1,5 +1,3 @@
-"""Attempts at exercise 24."""
-
 import numpy as np
 
 

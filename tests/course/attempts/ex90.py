@@ -1,5 +1,3 @@
-"""Attempts at exercise 90."""
-
 NORM = "xp.sqrt((gradient * gradient).sum())"
 CLIPPED = "gradient * (limit / xp.maximum(norm, limit))"
 

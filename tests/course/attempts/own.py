@@ -1,5 +1,3 @@
-"""Attempts at the exercise of all lessons."""
-
 import numpy as np
 
 EOS = 3
