@@ -223,6 +223,10 @@ def positive(x):
 not_a_function = relu
 """
 )
+IMPORTED = """
+from minitransformer.layers.relu import relu, relu_backward
+UNTWINNED = relu.__wrapped__, relu_backward.__wrapped__
+"""
 HANDS_OVER = """
 import minitransformer.layers.relu as layers
 def relu(x):
@@ -237,7 +241,8 @@ def relu_backward(dy, cache):
     [
         (WITH_HELPERS, (["relu"], {"relu"}, set())),
         (HANDS_OVER, (["relu"], {"relu"}, {"relu"})),
-        ("from minitransformer.layers.relu import relu, relu_backward\n", ([], set(), {"relu"})),
+        (IMPORTED, ([], set(), {"relu"})),
+        (IMPORTED + "relu, relu_backward = UNTWINNED\n", ([], set(), {"relu"})),
         (NUMPY_ALONE.partition("def relu_backward")[0], ([], set(), {"relu"})),  # half a pair
         (STUB_TEXT + NUMPY_ALONE, (["relu"], {"relu"}, set())),  # of two the last counts
         (NUMPY_ALONE + STUB_TEXT, ([], set(), {"relu"})),

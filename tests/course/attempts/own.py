@@ -187,6 +187,7 @@ multi_head_attention
     v, mask, p, rng -> v, None if mask is None else ~mask, p, rng || is the same for all heads
     v, mask, p, rng -> v, mask, p / 2, rng || and nothing else draws
 multi_head_attention_backward
+    (dq, q_cache) -> (dk, k_cache) || each line goes back with the cache of its own
     (dk, k_cache) -> (dk, v_cache) || the cache of its own
     dw_query, dw_key, -> dw_key, dw_query, || it is dw_query
 residual
@@ -319,7 +320,7 @@ linear
         && (x, weight, bias) -> [x, weight, bias]
         && return dx, dweight, dbias -> return [dx, dweight, dbias]
 relu
-    np.maximum(x, 0), x > 0 -> x * (x > 0), {"x": x}
+    np.maximum(x, 0), x > 0 -> x * (x > 0), {"x": x, "no array": np.array(1.0)}
         && alive = cache -> alive = cache["x"] > 0
 softmax
     np.where(peak == -np.inf, 0, peak) -> np.nan_to_num(peak, neginf=0)
