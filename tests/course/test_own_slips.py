@@ -24,6 +24,14 @@ def test_nothing_is_said_of_the_solution():
     assert not any(v.explanation for v in check_exercise("own", functions_with()).verdicts)
 
 
+def test_of_a_gradient_that_is_right_nothing_is_hinted():
+    no_dropout = {"dropout_backward(dweights, dropout_cache)": "dweights"}
+    functions = functions_with(scaled_dot_product_attention_backward=no_dropout)
+    said = judge(PART_OF["scaled_dot_product_attention"], functions).explanation
+    assert "back through the dropout" in said.replace("\n", " ")
+    assert "the values are multiplied" not in said
+
+
 def test_where_the_text_of_a_file_is_gone_its_values_are_named():
     functions = functions_with(layer_norm_backward={"dx_hat - through_mean": "dx_hat"})
     said = str(check_exercise("own", functions))

@@ -55,11 +55,10 @@ UNUSED = {
 
 
 def train(steps, norm="pre", kind="transformer"):
-    """The losses, their gradients, and what two searches of a translator find."""
+    """The losses, their gradients, which add up, and what two searches of a translator find."""
     model, data = MODELS[kind](norm)
     adam, losses, grads = Adam(model.flat), [], []
     for step in range(1, steps + 1):
-        model.zero_grad()
         (loss, _), cache = model.loss(data, np.random.default_rng(step), smoothing=0.1)
         model.loss_backward(1.0, cache)
         losses.append(float(loss))

@@ -37,6 +37,7 @@ WRONG = r"""
 linear
     y += bias -> y -= bias || y = x W + b
 linear_backward
+    .T @ dy -> .T @ dy * (bias is not None) || WRONG  dweight
     dy.sum(axis=0) -> dy.mean(axis=0) || 12 is N, the number of rows
     None if bias is None else -> || must be None
     x.reshape(-1, d_in).T @ dy -> np.einsum('bti,btj->ij', x, dy.reshape(*x.shape[:2], -1))
@@ -118,6 +119,7 @@ layer_norm
     variance + epsilon -> variance + 1e-5 || the epsilon that is given
     (centred * centred).mean( -> centred.var(ddof=1, || not by D − 1
     np.sqrt(variance + epsilon) -> variance + epsilon || divide by σ, the root
+    sigma, gamma) -> np.sqrt(variance + 1e-5), gamma) || WRONG  dx  # right for the default alone
     gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
     centred / sigma -> x / sigma || subtract the mean before dividing
     x.mean(axis=-1, keepdims=True) -> x.mean()
@@ -215,7 +217,8 @@ encoder_layer
     num_heads, mask, -> num_heads, None, || each attention gets its own mask
     *network, hidden_p, rng -> *network, p, rng || hidden_p for the network
     enter(x, network_norm, -> enter(x, attention_norm, || each sublayer makes
-    feed_forward(h, * -> feed_forward(x, * || each sublayer makes
+    feed_forward(h, * -> feed_forward(x, * || each sublayer makes x
+    leave(x, h, network_norm -> leave(h, h, network_norm || each sublayer makes LayerNorm(
     h, enter_cache = enter(x, attention -> pre_norm = True\n    h, enter_cache = enter(x, attention
         || with pre_norm=False a sublayer makes LayerNorm(x + Sublayer(x))
     h, enter_cache = enter(x, attention -> pre_norm = False\n    h, enter_cache = enter(x, attention
