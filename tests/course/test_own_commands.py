@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attempts import attempts
 from exercise_files import written
-from own_files import FUNCTIONS, STUBS, TEXT, command, losses, solution_of_only, text_with
+from own_files import FUNCTIONS, PART_OF, STUBS, TEXT, command, losses, solution_of_only, text_with
 from tiny_translator import write_recipe
 
 from minitransformer.runs.run_folder import RunFolder
@@ -231,25 +231,16 @@ def test_anyway_goes_with_ones_own(recipe):
         train(recipe, "--anyway")
 
 
-@pytest.mark.parametrize(
-    ("name", "slip", "says"),
-    [
-        ("layer_norm", {"dx, dgamma, dbeta": "dx, dgamma"}, "on a wrong layer_norm"),
-        (
-            "encoder_layer",
-            {"tuple(dnetwork), ": "(*dnetwork[:3], dnetwork[3][None]), "},
-            "encoder_layer_backward returned a gradient of shape (1, 8)",
-        ),
-        ("relu", {"= cache": "= cash"}, "relu_backward raised NameError"),
-    ],
-)
-def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(recipe, capsys, name, slip, says):
-    text = text_with(**{f"{name}_backward": slip})
-    wrong = solution_of_only(Path("mine.py"), name, text=text)
+@pytest.mark.parametrize(("function", "slip", "says"), attempts("STOPS", "own"))
+def test_anyway_it_stops_with_a_clear_error_where_it_cannot_go_on(
+    recipe, capsys, function, slip, says
+):
+    text, part = text_with(**{function: slip}), PART_OF[function].functions[0]
+    wrong = solution_of_only(Path("mine.py"), part, text=text)
     assert train(recipe, "--own", wrong, "--anyway", *SMALL) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("minitransformer: ")
-    assert says in last
+    assert says[0] in last
 
 
 def test_what_is_not_written_or_half_is_the_packages_and_the_certificate_says_so(recipe, capsys):
@@ -303,23 +294,12 @@ def test_who_begins_anew_is_told_how_to_go_on_with_what_was_cut_off(run, relu, m
     assert f"{run.path} is not finished; go on: {run.resume_command()}\n" in said
 
 
-@pytest.mark.parametrize(
-    ("slip", "beam_size", "says"),
-    [
-        (dict(greedy={"said[:, 1:]": "said[0, 1:]"}), 1, "greedy must return ids"),
-        (dict(greedy={"said[:, 1:]": "said[:, 1:] * 1.0"}), 1, "greedy must return ids"),
-        (
-            dict(beam_search={"return (rank": "return [0] or (rank"}),
-            4,
-            "beam_search must return a list of pairs",
-        ),
-    ],
-)
-def test_a_search_that_returns_something_else_is_said_to(run, capsys, slip, beam_size, says):
-    wrong = written(Path("wrong.py"), text_with(**slip))
-    options = "--own", wrong, "--beam-size", beam_size
+@pytest.mark.parametrize(("search", "slip", "says"), attempts("RETURNS", "own"))
+def test_a_search_that_returns_something_else_is_said_to(run, capsys, search, slip, says):
+    wrong = written(Path("wrong.py"), text_with(**{search: slip}))
+    options = "--own", wrong, "--beam-size", 1 if search == "greedy" else 4
     assert command("translate", RUN, "ein Hund", *options) == 1
-    assert says in capsys.readouterr().err
+    assert says[0] in capsys.readouterr().err
 
 
 def test_what_a_file_prints_is_not_mixed_with_what_a_command_prints(run, capsys):

@@ -178,6 +178,12 @@ def test_a_search_that_asks_for_other_rows_than_there_are_is_told(asked, tmp_pat
         greedy(tiny_model(), batch().source[:2])
 
 
+@pytest.mark.parametrize("search", [greedy, beam_search])
+def test_a_length_penalty_that_makes_no_sense_is_refused(search):
+    with own(SOLUTION), pytest.raises(ValueError, match="alpha"):
+        search(tiny_model(), batch().source[:2], alpha=np.nan)
+
+
 def test_attention_can_be_looked_at():
     model, source = tiny_model(), batch().source[:2]
     expected = greedy(model, source, attention=True)

@@ -17,6 +17,8 @@ word. A row goes on in the next line, further in, and may end in a ``# comment``
 import importlib
 from string import Template
 
+from exercise_files import definitions_in, solution_of
+
 
 def attempts(table, name):
     """The function, the answer and what is said of it, for each row of a table on an exercise.
@@ -31,10 +33,17 @@ def attempts(table, name):
         if not line.startswith(" "):
             function = answer
         elif " ->" in answer:
-            rows.append((function, dict(map(_change, answer.split("&&"))), says))
+            slip = dict(map(_change, answer.split("&&")))
+            rows.append((_changed(function, slip, definitions_in(solution_of(name))), slip, says))
         else:
             rows.append((function, eval(answer, names), says))
     return rows
+
+
+def _changed(function, slip, texts):
+    """Which of a pair says what is replaced first."""
+    backward = f"{function}_backward"
+    return backward if next(iter(slip)) not in texts[function] and backward in texts else function
 
 
 def _change(text):

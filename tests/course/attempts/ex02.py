@@ -7,12 +7,10 @@ residual_chain_slope
     np.prod([1 + slope for slope in slopes]) -> 1 + sum(slopes) || 1 plus something
 gram
     x @ x.T -> x.T @ x || has the shape
-gram_backward
     (dy + dy.T) -> 2 * dy || symmetric dy
     (dy + dy.T) -> 2 * dy.T || symmetric dy
 two_layer_network
     y = x + h -> y = h || is x added at the end
-two_layer_network_backward
     dx = dy + dz -> dx = dz || dy itself is missing
 gradients_of
     $SUM -> gradient || are the gradients of all uses added

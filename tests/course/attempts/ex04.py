@@ -18,7 +18,6 @@ log_softmax
     z = z - z.max(axis=-1, keepdims=True) -> pass || $LARGE
     z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
         -> np.log(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)) || $LARGE
-log_softmax_backward
     * dy.sum(axis=-1, keepdims=True) -> || sums to 1  # a target in place of dy
 log_sum_exp_in_chunks
     lambda chunks: np.log(sum((np.exp(z).sum() for z in chunks))) || up to 9000
@@ -32,7 +31,6 @@ distillation
     u / temperature -> u || τ = 2.5
     (q * log_p) -> (np.exp(log_p) * log_q) || τ = 1
     q = np.exp(log_q) -> q, log_p = np.exp(log_q), np.log(np.exp(log_p)) || ±9000
-distillation_backward
     - q) * scale -> - q) * scale * len(q) || 3 is the batch size
     return dz, du -> return dz, None || WRONG  du: backward returned None
 """

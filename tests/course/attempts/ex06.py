@@ -6,7 +6,6 @@ pairs_that_turn
     (length - 1) -> length && 0, d_model, 2 -> d_model // 2 || T − 1 steps  # i for 2i
 learned_positions
     table[:length] -> table[-length:] || y is
-learned_positions_backward
     dy.sum( -> dy.mean( || 2 times too small: 2 is the batch size
     return dy, dtable -> return dy, None || returned None
 _turned

@@ -17,13 +17,11 @@ packed_mask
 biased_attention
     * scale + bias -> * scale + bias * scale || after the division
     z - z.max(axis=-1, keepdims=True) -> z || $LARGE
-biased_attention_backward
     dz.sum(axis=0) -> dz.mean(axis=0) || 2 times too small: 2 is the batch size
     dz.sum(axis=0) -> dz || summed over the leading axes
 lean_attention
     y, log_sum) -> y, log_sum, z) || array of 378 numbers
     z.max(axis=-1, keepdims=True) -> 0 || $LARGE
-lean_attention_backward
     keepdims=True)) * scale -> keepdims=True)) || 2.23607 is √5, the root of the head width d_k
     scale - log_sum) -> scale) / np.exp(log_sum) || dquery for scores of ±4000
 """

@@ -16,7 +16,6 @@ gated_heads
     merge_heads(gates[:, None, None] * heads)
         -> (gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1)
         || number h · K + k
-gated_heads_backward
     gates[:, None, None] * dgated -> dgated || the factor `gates[:, None, None]`
 multi_query_attention
     attention(q, k, v) -> attention(q, k / np.sqrt(3), v) || √ of K, not of D

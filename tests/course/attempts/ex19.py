@@ -15,13 +15,11 @@ coupled_cell
     [o * shown, f * c + (1 - f) * g] -> [f * c + (1 - f) * g, o * shown] || with h first
     tanh(f * c + (1 - f) * g) -> tanh(f * c + g) && f * c + (1 - f) * g] -> f * c + g]
         || the input gate is 1 − f
-coupled_cell_backward
     (c - g) -> c || WRONG  da || right  dc  # as in an LSTM: f stands twice
 one_gate
     np.where(mask[:, t, None], f * h + (1 - f) * n, h) -> f * h + (1 - f) * n || $AT_PADDING
     n, h) -> n, 0) || $AT_PADDING
     * mask[:, :, None] -> || y is not 0 at padding
-one_gate_backward
     + da @ w_hidden.T -> || what is carried from step to step through
     dh + dy[:, t], 0) -> dy[:, t], 0) || step to step
 """

@@ -28,7 +28,6 @@ highway_gate
     gate * a + (1 - gate) * x -> gate * x + (1 - gate) * a || lets the new through and not x
     a, b = -> b, a = || a is the first half of h
     (1 - gate) * x -> x || it shuts for x
-highway_gate_backward
     (a - x) -> a || b stands in 1 − σ(b) as well
 separable_convolution
     depthwise[tap] -> depthwise[k - 1 - tap] || wrong end

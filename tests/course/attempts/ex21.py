@@ -33,7 +33,6 @@ linear_attention
     (q[..., None, :] @ pairs)[..., 0, :] -> np.tril(q @ k.swapaxes(-1, -2)) @ value
         || as much as T² numbers
     / total -> / total / np.sqrt(query.shape[-1]) || there is no √K here
-linear_attention_backward
     \n    du -> \n    np.ones((dy.shape[2], dy.shape[2]))\n    du || linear_attention_backward holds
     dtotal = -(dy * y) -> dtotal = -0 * (dy * y) || WRONG  dquery || WRONG  dkey || right  dvalue
         || `(q * sums).sum(axis=-1, keepdims=True)` || is missing

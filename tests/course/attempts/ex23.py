@@ -42,7 +42,6 @@ first_row_attention
     / np.sqrt(x.shape[-1]) -> || by √D
     np.sqrt(x.shape[-1]) -> x.shape[-1] || by √D
     x[:, 0] -> x[:, -1] || position 0
-first_row_attention_backward
     dq @ w_query.T -> dq @ w_query.T\n    dx[:, 1:] = 0 || zero where it should not be
     dx[:, 0] += dq @ w_query.T -> pass || dx: the path through `x[:, 0]` || Only dx is wrong
 """

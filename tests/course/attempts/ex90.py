@@ -20,7 +20,6 @@ project_heads
     (rows @ weight).reshape(batch, length, d_model) -> (heads @ w_output).sum(axis=1)
         || makes 6 GEMMs and should make 1
     rows = heads.swapaxes(1, 2) -> rows = heads || head h belongs to
-project_heads_backward
     drows.reshape(batch, length, num_heads, head_width).swapaxes(1, 2)
         -> drows.reshape(batch, num_heads, length, head_width) || WRONG  dheads
 """

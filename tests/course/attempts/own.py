@@ -36,7 +36,6 @@ def beam_search_on_pairs(log_probabilities, said, max_length, beam_size, alpha):
 WRONG = r"""
 linear
     y += bias -> y -= bias || y = x W + b
-linear_backward
     .T @ dy -> .T @ dy * (bias is not None) || WRONG  dweight
     dy.sum(axis=0) -> dy.mean(axis=0) || 12 is N, the number of rows
     None if bias is None else -> || must be None
@@ -44,7 +43,6 @@ linear_backward
         || with x of shape (12, 6) raised ValueError
 relu
     np.maximum(x, 0) -> np.abs(x) || negative entries become 0
-relu_backward
     dy * alive -> dy || the slope is 1 where x is positive
     dy * alive -> dy * (dy > 0) || whatever dy is
 softmax
@@ -64,7 +62,6 @@ softmax
     x = np.where(mask, x, -np.inf) -> pass
         && return weights, -> return weights if mask is None else weights * mask,
         || forbid scores before exp, not weights after it
-softmax_backward
     - (dweights * weights).sum(axis=-1, keepdims=True) -> || is the sum over the row in it
 cross_entropy
     t != pad_id -> t == t || target is padding does not count
@@ -86,7 +83,6 @@ cross_entropy
         || the right one among them
     (1 - smoothing) * nll + smoothing * uniform -> nll || with q the smoothed targets
     (1 - smoothing) * nll -> nll || and each other word ε / V
-cross_entropy_backward
     share * dloss -> share || right only where dy is 1
     share * dloss -> share * dloss * len(t) || divided as the loss
     - smoothing / shape[-1] -> || with the smoothed q
@@ -96,7 +92,6 @@ embedding
     weight.shape[1] -> weight.shape[0] || of the width D, not of V
     math.sqrt(weight.shape[1]) -> weight.shape[1] || by √D, not by D
     weight[ids] * scale -> weight[ids] + scale || x = √D · E[ids]
-embedding_backward
     np.add.at(dweight, ids, dx * scale) -> dweight[ids] += dx * scale || +=
     np.add.at(dweight, ids, dx * scale)
         -> for b, t in np.ndindex(*ids.shape):\n        dweight[ids[b, t]] += dx[b, t] * scale
@@ -111,7 +106,6 @@ positional_encoding
     table[: x.shape[-2]] -> table[-x.shape[-2] :] || the first T rows
     x + table -> math.sqrt(x.shape[-1]) * x + table || has been done by the embedding
     x + table -> x - table || y = x + the first T rows
-positional_encoding_backward
     return dy -> return 2 * dy || 2 times too large
 layer_norm
     np.sqrt(variance + epsilon) -> np.sqrt(variance) + epsilon || under the root
@@ -125,7 +119,6 @@ layer_norm
     x.mean(axis=-1, keepdims=True) -> x.mean()
         && (centred * centred).mean(axis=-1, keepdims=True) -> x.var() || those of a row
     gamma * x_hat + beta -> gamma * x_hat - beta || y = γ (x − μ) / √(σ² + ε) + β
-layer_norm_backward
     dx_hat = dy * gamma -> dx_hat = dy || the factor `gamma` is forgotten
     dx_hat - through_mean -> dx_hat || the path through `x.mean(axis=-1, keepdims=True)`
     - through_sigma -> || `(centred * centred).mean(axis=-1, keepdims=True)`
@@ -188,7 +181,6 @@ multi_head_attention
     split_heads(x, num_heads) -> x.reshape(len(x), num_heads, x.shape[1], -1) || cut by split_heads
     v, mask, p, rng -> v, None if mask is None else ~mask, p, rng || is the same for all heads
     v, mask, p, rng -> v, mask, p / 2, rng || and nothing else draws
-multi_head_attention_backward
     (dq, q_cache) -> (dk, k_cache) || each line goes back with the cache of its own
     (dk, k_cache) -> (dk, v_cache) || the cache of its own
     dw_query, dw_key, -> dw_key, dw_query, || it is dw_query
@@ -199,7 +191,6 @@ residual
     dropout(h, p, rng)\n    return x + h -> dropout(x + h, p, rng)\n    return h || alone
     h, cache = dropout(h, -> x, cache = dropout(x, || is of h, not of x
     dropout(h, p, rng) -> dropout(h, p / 2, rng) || z = x + Dropout(h)
-residual_backward
     dropout_backward(dz, cache) -> dz || dh goes back through dropout
     return dz, -> return dropout_backward(dz, cache), || x does not go
 feed_forward
@@ -210,7 +201,6 @@ feed_forward
     h, dropout_cache = dropout(h, p, rng) -> dropout_cache = None
         && w_2, b_2) -> w_2, b_2)\n    y, dropout_cache = dropout(y, p, rng) || not after the
     dropout(h, p, rng) -> dropout(h, p / 2, rng) || that of what the ReLU returns
-feed_forward_backward
     relu_backward(dh, relu_cache) -> dh || the ReLU and the first map
     dropout_backward(dh, dropout_cache) -> dh || goes back through
 encoder_layer
@@ -224,7 +214,6 @@ encoder_layer
     h, enter_cache = enter(x, attention -> pre_norm = False\n    h, enter_cache = enter(x, attention
         || with pre_norm=True a sublayer makes x + Sublayer(LayerNorm(x))
     h, network_norm, pre_norm, epsilon -> h, network_norm, pre_norm, 1e-5 || LayerNorm gets epsilon
-encoder_layer_backward
     dquery + dkey + dvalue -> dquery + dkey || as query, key and value
     (dx, dquery + -> (0, dquery + || x goes past the sublayer
     attention_caches, network_caches = cache
@@ -239,7 +228,6 @@ decoder_layer
     num_heads, mask, -> num_heads, None, || gets its own mask
     h, memory, memory, -> h, h, h, || the memory is key and value
     h, memory, memory, -> memory, h, h, || raised ValueError
-decoder_layer_backward
     dkey + dvalue\n    dx -> dkey\n    dx || dmemory is the sum of both
     enter_backward(dx, dh, enter_cache)\n    dcross
         -> enter_backward(0, dh, enter_cache)\n    dcross
@@ -255,7 +243,6 @@ dropout
     1 / (1 - p) -> 1 / p || not by 1 / p
     1 / (1 - p) -> 1 - p || scale in training, by 1 / (1 − p)
     1 / (1 - p) -> 2 || y = x · keep / (1 − p)
-dropout_backward
     dy * keep * scale -> dy * (np.random.default_rng(1).random(dy.shape) >= 0.4) * scale
         || was the dropout mask drawn again in backward?
     dy * keep * scale -> dy * keep || 1.66667 is 1 / (1 − p)
@@ -279,6 +266,8 @@ gradient_norm
     np.sqrt(grad @ grad) -> grad @ grad || the root of the sum
     grad @ grad -> (grad**2).mean() || not their mean
 clip_scale
+    1.0 if norm <= max_norm else max_norm / norm -> max_norm / max(norm, max_norm)
+        || clip_scale(2, inf) is nan
     1.0 if norm <= max_norm else max_norm / norm -> max_norm / norm || is 1
     1.0 if norm <= max_norm else max_norm / norm -> min(1, max_norm / norm)
         || clip_scale(0, 2) raised ZeroDivisionError
@@ -328,13 +317,11 @@ relu
 softmax
     np.where(peak == -np.inf, 0, peak) -> np.nan_to_num(peak, neginf=0)
         && weights / np.where(total == 0, 1, total) -> np.nan_to_num(weights / total)
-softmax_backward
     dweights - (dweights * weights).sum(axis=-1, keepdims=True)
         -> ((np.eye(weights.shape[-1]) - weights[..., None, :]) @ dweights[..., None])[..., 0]
         || softmax_backward makes float64 of float32
 cross_entropy
     log_p[np.arange(len(t)), t] -> (log_p * np.eye(z.shape[-1])[t]).sum(axis=-1)
-cross_entropy_backward
     dz[np.arange(len(t)), t] -= 1 - smoothing -> dz -= (1 - smoothing) * np.eye(shape[-1])[t]
 embedding_backward
     np.add.at(dweight, ids, dx * scale)
@@ -410,4 +397,22 @@ layer_norm_backward
     - through_mean -> || WRONG  layer_norm
 noam
     \n    return -> $ENDLESS\n    return || WRONG  noam || is there a loop that never ends
+"""
+
+# Where a training on it stops, and what a command says of a search.
+STOPS = """
+layer_norm
+    dx, dgamma, dbeta -> dx, dgamma || on a wrong layer_norm
+encoder_layer
+    tuple(dnetwork), -> (*dnetwork[:3], dnetwork[3][None]), || returned a gradient of shape (1, 8)
+relu
+    = cache -> = cash || relu_backward raised NameError
+"""
+RETURNS = """
+greedy
+    said[:, 1:] -> said[0, 1:] || greedy must return ids
+    said[:, 1:] -> said[:, 1:] * 1.0 || greedy must return ids
+    said[:, 1:] -> said[:, :0] || greedy must return ids
+beam_search
+    return (rank -> return [0] or (rank || beam_search must return a list of pairs
 """
