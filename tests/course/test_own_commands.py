@@ -12,7 +12,9 @@ from exercise_files import written
 from own_files import FUNCTIONS, PART_OF, STUBS, TEXT, command, losses, solution_of_only, text_with
 from tiny_translator import write_recipe
 
+from minitransformer.course.own import training as own_training
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Trainer
 
 SLIP = dict(layer_norm_backward={" - through_mean": ""})
@@ -178,7 +180,7 @@ def test_the_end_of_a_training_may_be_interrupted_and_made_up_for(run, capsys, m
     for path in (run.certificate, *run.pictures):
         path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("minitransformer.course.own.training.certify", interrupt)
+        patch.setattr(own_training, "certify", interrupt)
         assert train("--resume", RUN, "--own", "mine.py") == 130
     said = capsys.readouterr().err
     assert f"the training is whole; its certificate: {run.resume_command()}\n" in said
@@ -186,6 +188,22 @@ def test_the_end_of_a_training_may_be_interrupted_and_made_up_for(run, capsys, m
     assert command(*shlex.split(run.resume_command())[1:]) == 0
     assert run.certificate.read_text() == before
     assert capsys.readouterr().out == before
+
+
+def test_a_few_steps_are_compared_and_an_epoch_of_the_readable_functions_is_kept(run, monkeypatch):
+    accelerated = []
+
+    def prepared(job):
+        accelerated.append(job.recipe.training.accelerate)
+        return prepare(job)
+
+    monkeypatch.setattr(own_training, "prepare", prepared)
+    monkeypatch.setattr(own_training, "FIRST", 2)
+    run.certificate.unlink()
+    assert train("--resume", RUN, "--own", "mine.py") == 0
+    assert "the losses of the first 2 steps differ" in run.certificate.read_text()
+    assert losses(run.package_log).keys() == losses(run.log).keys()
+    assert accelerated == [True, False]
 
 
 REFUSED = [  # options, what is written, what is said

@@ -2,6 +2,7 @@
 
 import ast
 from functools import wraps
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from exercise_files import definitions_in, written
 from own_files import PART_OF, PARTS, SOLUTION, functions_with, text_with, wrong_parts
 from training_in_miniature import train
 
+from minitransformer.core.interrupts import Stopped
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.exercises.parts import RIGHT, judge
 from minitransformer.course.own import own
@@ -104,6 +106,12 @@ def test_slips_in_many_functions_at_once_make_no_other_part_wrong():
     assert len(nobody_calls) > 10
     slips = {function: SLIPS[function] for function in nobody_calls}
     assert wrong_parts(functions_with(**slips)) == set(nobody_calls.values())
+
+
+@pytest.mark.parametrize("error", [Stopped(2), OSError(), MemoryError()])
+def test_no_function_is_blamed_for_what_the_user_or_the_system_does(error):
+    with pytest.raises(type(error)), explained(SimpleNamespace(wrong=["relu"])):
+        raise error
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is wrong may overflow

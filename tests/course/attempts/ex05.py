@@ -30,7 +30,7 @@ def longest_anywhere(word, vocabulary):
 
 
 
-WRONG = """
+WRONG = r"""
 scatter_by_product
     last_one_wins || factor √D, and for each id the sum
     math.sqrt(width) * -> || factor √D, and for each id the sum
@@ -49,6 +49,9 @@ segmentation_probabilities
     lambda word, order, p: {tuple(word): p, (word,): 1 - p} || tried in their order
     lambda word, order, p: {' '.join(word): 1.0} || keys are tuples
     lambda word, order, p: {('no',): 1.0} || does not make up the word
+    return after(tuple(word)) -> p *= 1.1 if len(word) > 4 else 1\n    return after(tuple(word))
+        || of 20,000 draws it came
+    return after(tuple(word)) -> return after(tuple(word)) if len(word) > 1 else {} || their order
     return after(tuple(word)) -> return after(tuple(word)) if len(word) < 5 else {tuple(word): 1.0}
         || of 20,000 draws it came
 """

@@ -139,6 +139,8 @@ scaled_dot_product_attention
     1 / math.sqrt(query.shape[-1]) -> 1.0 || divided by √K
     math.sqrt(query.shape[-1]) -> query.shape[-1] || not by K
     softmax(scores, mask) -> softmax(scores) || given to the
+    softmax(scores, mask) -> softmax(scores if mask is None else np.where(mask, scores, -1e9))
+        || which gives 0 where it is False
     softmax(scores, mask) -> softmax(scores, None if mask is None else ~mask)
         || yours is the other way round
     softmax(scores, mask)
@@ -285,6 +287,8 @@ greedy
     ended.all() -> ended.any() || go on until all rows have ended
     and not ended.all() -> || at 9 all had ended
     said.shape[1] <= max_length and -> || more than max_length=3
+    return said[:, 1:] -> return said[:2, 1:] || a row for each sentence
+    log_probabilities(said) -> log_probabilities(said[:2]) || said has 2 rows for 3 sentences
     return said[:, 1:] -> return said || without the start symbol
     argmax -> argmin || the one of the highest log P
     log_probabilities(said) -> log_probabilities(said[:, -1]) || said must be integers
