@@ -17,6 +17,7 @@ from minitransformer.course.exercises.own.common import (
 )
 from minitransformer.course.exercises.parts import (
     Answer,
+    check_gradients,
     expect,
     likely,
     normal,
@@ -227,6 +228,7 @@ def check_residual(forward, backward):
     hint = f"{of_right}dh goes back through dropout"
     expect("dh with dropout", dh, residual_backward(dz, wanted_cache)[1], hint)
     expect_any_axes(forward, backward, (x, h), (B, T))
+    return check_gradients(seeded, backward, (x, h))
 
 
 @part(25, "11")
