@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, SOLUTION, command, losses, solution_of_only, text_with
+from own_files import FUNCTIONS, SOLUTION, command, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from tiny_run import resize_toy_corpus
 from training_in_miniature import LETTERS, MODELS, OF_TRANSLATORS
@@ -85,12 +85,6 @@ def test_the_certificate_has_the_scores_of_the_validation(run):
         f"bits per character {best['bits_per_character']:.4f}\n"
     )
     assert stated in run.certificate.read_text()
-
-
-def test_its_first_losses_are_those_of_the_packages_readable_functions(run):
-    mine, packages = losses(run.log), losses(run.package_log)
-    assert len(packages) > 5
-    assert {step: mine[step] for step in packages} == pytest.approx(packages, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from training_in_miniature import train
 
 from minitransformer.core.interrupts import Stopped
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.exercises.parts import RIGHT, judge
+from minitransformer.course.exercises.parts import RIGHT, WRONG, judge
 from minitransformer.course.own import own
 from minitransformer.course.own.training import explained
 from minitransformer.gradcheck import CheckError
@@ -32,6 +32,11 @@ def test_of_a_gradient_that_is_right_nothing_is_hinted():
     said = judge(PART_OF["scaled_dot_product_attention"], functions).explanation
     assert "back through the dropout" in said.replace("\n", " ")
     assert "the values are multiplied" not in said
+
+
+def test_weights_that_sum_to_0_are_wrong_and_nobody_is_warned_of_0_by_0():
+    functions = functions_with(softmax={"x.max(axis=-1, keepdims=True)": "x.max()"})
+    assert judge(PART_OF["softmax"], functions).status == WRONG
 
 
 def test_where_the_text_of_a_file_is_gone_its_values_are_named():

@@ -10,8 +10,7 @@ gradient_by_differences
     (2 * h) -> h || Σ sin
     * dy) -> ) || Σ sin
     ((function(ahead) - function(behind)) * dy).sum()
-        -> ((function(ahead) * dy).sum() - (function(behind) * dy).sum())
-        || subtract the two outputs before you sum them
+        -> ((function(ahead) * dy).sum() - (function(behind) * dy).sum()) || before you sum them
     ahead, behind = x.copy() -> ahead, behind = x || read-only
 complex_step
     f(x + 1j * h).imag / h -> (f(x + 1e-5) - f(x - 1e-5)) / 2e-5 || nothing is subtracted
@@ -26,8 +25,7 @@ backward_is_right
     $DRAWN -> inputs[0] || does dy differ from x?
     (inputs, gradients, strict=True) -> (inputs[:1], gradients, strict=False)
         || does dy differ from x?
-    (inputs, gradients, strict=True) -> (inputs[:2], gradients, strict=False)
-        || is every gradient compared?
+    (inputs, gradients, strict=True) -> (inputs[:2], gradients, strict=False) || gradient compared?
     1e-7 -> 1e-2 || what is your tolerance
     output, x, dy) -> output, x, dy, 1e-13) || which is right
     lambda forward, backward, inputs: None || expected True or False

@@ -13,6 +13,5 @@ _turned
         || neighbouring features are a pair  # as some other codes have them
 rotary
     (x, 1) -> (x, -1) || neighbouring features are a pair  # clockwise
-    _turned(x, 1) -> _turned(x.swapaxes(1, 2), 1).swapaxes(1, 2)
-        || neighbouring features are a pair  # by head
+    _turned(x, 1) -> _turned(x.swapaxes(1, 2), 1).swapaxes(1, 2) || features are a pair  # by head
 """

@@ -14,8 +14,7 @@ reordered_heads
     np.asarray(order) -> np.argsort(order) || order[h]
 gated_heads
     merge_heads(gates[:, None, None] * heads)
-        -> (gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1)
-        || number h · K + k
+        -> (gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1) || h · K + k
     gates[:, None, None] * dgated -> dgated || the factor `gates[:, None, None]`
 multi_query_attention
     attention(q, k, v) -> attention(q, k / np.sqrt(3), v) || √ of K, not of D

@@ -29,8 +29,7 @@ WRONG = r"""
 alpha_of_a_tie
     (5 + length) / (5 + other_length) -> length / other_length || (5 + length) / 6
 nucleus
-    before < p -> np.cumsum(falling) <= p && kept.sum() -> max(kept.sum(), 1e-9)
-        || the last one kept
+    before < p -> np.cumsum(falling) <= p && kept.sum() -> max(kept.sum(), 1e-9) || last one kept
     / kept.sum() -> || sum to 1
 exact_search
     prefix[-1] == 0 -> prefix[-1] * (len(prefix) < max_length) == 0

@@ -23,8 +23,7 @@ OF_THE_MEASURED = "middle = (r + c / 2) / (1 + c) -> middle = r && + c**2 / 4) /
 WRONG = r"""
 plausible_shares
     $OF_THE_MEASURED || standard error of the measured share r
-    $OF_THE_MEASURED && $BOTH -> np.clip([middle - half, middle + half], 0, 1)
-        || standard error of the measured share r
+    $OF_THE_MEASURED && $BOTH -> np.clip([middle - half, middle + half], 0, 1) || measured share r
     $BOTH -> middle + half, middle - half || ends swapped
     z**2 / n\n -> 4 / n\n || (11, 30, 1.5)
     $BOTH -> middle || should have (2,)

@@ -22,8 +22,7 @@ receptive_field
     * apart -> * apart * stride || own stride does not widen
     * apart -> || the strides of all layers below multiply
     apart *= -> apart = || all layers below multiply
-    return seen -> return seen - sum(d > 1 for _, d, _ in layers[:1])
-        || dilation and the strides below both count
+    return seen -> return seen - sum(d > 1 for _, d, _ in layers[:1]) || strides below both count
 highway_gate
     gate * a + (1 - gate) * x -> gate * x + (1 - gate) * a || lets the new through and not x
     a, b = -> b, a = || a is the first half of h
@@ -39,14 +38,12 @@ separable_convolution_backward
 convolution_step
     + bias -> || the bias is missing
     taps, weight) -> taps, weight[::-1]) || from the wrong end
-    ::dilation] -> [max(0, p - 1) for p in range(0, inputs.shape[1], dilation)]]
-        || must end at x itself
+    ::dilation] -> [max(0, p - 1) for p in range(0, inputs.shape[1], dilation)]] || end at x itself
     ::dilation] -> -len(weight) :] || positions apart
     inputs[:, 1:] -> inputs || holds an input too many
     inputs[:, 1:] -> inputs[:, :0:-1] || the last input comes last
     inputs[:, 1:] -> state || drop the earliest input
     inputs[:, 1:] -> inputs[:, 1:] if state.size else None || one tap needs no past
     inputs[:, 1:] -> inputs[:, 1:] if state.size else inputs || holds an input too many
-    return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state
-        || must not write to its inputs
+    return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state || write to its inputs
 """

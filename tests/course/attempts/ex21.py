@@ -10,8 +10,7 @@ crossing_length
     $LENGTH -> d || count multiply-adds
 distances_seen
     [tap * dilation for tap in range(width) if tap * dilation < n]
-        -> range(min(n, (width - 1) * dilation + 1))
-        || distance 2 is not seen: a stack may have holes
+        -> range(min(n, (width - 1) * dilation + 1)) || 2 is not seen: a stack may have holes
     in layers -> in layers[-1:] || add one of the distances of each layer
     range(width) -> range(width + 1) || for [(3, 1)] distance 3 is not seen: it is too far away
     np.arange(n) == 0 -> np.arange(n) < 0 || each layer sees its own position

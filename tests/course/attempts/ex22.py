@@ -30,8 +30,7 @@ induction_attention
     k=-1 -> k=0 || must not look ahead
     $SHARED -> weights || sum to 1
     np.maximum(total, 1) -> total || not 0 / 0
-    $SHARED -> 1.0 * (weights > 0) * (np.cumsum(weights, axis=-1) == total)
-        || share the weight  # the last one
+    $SHARED -> 1.0 * (weights > 0) * (np.cumsum(weights, axis=-1) == total) || share the weight
     $SHARED -> ($SHARED)[0] || should have (2, 7, 7)
 attention_step
     if kept is not None -> if False || may be looked at, too

@@ -51,21 +51,17 @@ shared_statistics
     return mean, -> return || must return mean and variance
     $SQUARES -> (x**2).sum(axis=0) && shards]) / rows -> shards]) / rows - mean**2
         || small difference of large numbers
-    rows, *sums = $COUNTED -> rows, sums = sum(len(x) for x in shards), $SUMMED
-        || cannot count the rows of the others
+    rows, *sums = $COUNTED -> rows, sums = sum(len(x) for x in shards), $SUMMED || of the others
     rows, *sums = $COUNTED -> rows, sums = all_reduce([np.array([len(x)]) for x in shards]), $SUMMED
         || was called 3 times
     x.sum(axis=0)) for -> [*x.sum(axis=0), *(x**2).sum(axis=0)]) for
         && $MEAN -> np.array(sums[:5]) / rows || arrays of 11 numbers
     $COUNTED -> [len(rows := np.concatenate(shards)), *rows.sum(axis=0)]
         && all_reduce([$SQUARES for x in shards]) -> 1 || was not called
-    lambda shards, all_reduce: (all_reduce(shards[0]), all_reduce(shards[0]))
-        || needs 3 arrays of one shape
+    lambda shards, all_reduce: (all_reduce(shards[0]), all_reduce(shards[0])) || arrays of one shape
 ring_round
-    lambda p, r, P: ((p + 1) % P, (p - r) % P, (p - 1) % P, (p - 1 - r) % P)
-        || as in the lesson; here it sends to 2
-    (p + r + 1) -> (p + r) && (p + r + 2) -> (p + r + 1)
-        || process 0 has chunk 2 of the sum and should have chunk 0
+    lambda p, r, P: ((p + 1) % P, (p - r) % P, (p - 1) % P, (p - 1 - r) % P) || here it sends to 2
+    (p + r + 1) -> (p + r) && (p + r + 2) -> (p + r + 1) || 2 of the sum and should have chunk 0
     (p + r + 2) -> (p + r + 3) && (p + r + 1) -> (p + r + 2) || process 0 has chunk 1 of the sum
     (p + r + 2) -> (p + r) || expects chunk
     (p + r + 1) -> (p - r) && (p + r + 2) -> (p + 1 - r) || process 0 has no chunk of the sum
@@ -82,8 +78,7 @@ halving_doubling
     in distances: -> in []: || 12 of 24 entries are not the sum
     lambda gradients, send: [gradient.copy() for gradient in gradients] || its own gradient
     lambda gradients, send: [sum(gradients)] * len(gradients) || has sent nothing
-    lambda gradients, send: [send(p, p, g) for p, g in enumerate(gradients)]
-        || process 0 cannot send to 0
+    lambda gradients, send: [send(p, p, g) for p, g in enumerate(gradients)] || cannot send to 0
     $WHOLE && received[p ^ distance] = send(p, p ^ distance, $TAKES)
         -> held[p ^ distance] += send(p, p ^ distance, held[p])
         && held[p][keeps[p] : keeps[p] + length] += received[p] -> pass || in the same round

@@ -79,8 +79,7 @@ cross_entropy
     smoothing) * nll + smoothing -> smoothing) * nll + 0 || loss
     log_p[np.arange(len(t)), t] -> log_p[np.arange(len(t)), t] / z.shape[-1] || not divided by V
     log_p.mean(axis=-1)
-        -> (log_p.sum(axis=-1) - log_p[np.arange(len(t)), t]) / (z.shape[-1] - 1)
-        || the right one among them
+        -> (log_p.sum(axis=-1) - log_p[np.arange(len(t)), t]) / (z.shape[-1] - 1) || one among them
     (1 - smoothing) * nll + smoothing * uniform -> nll || with q the smoothed targets
     (1 - smoothing) * nll -> nll || and each other word ε / V
     share * dloss -> share || right only where dy is 1
@@ -141,8 +140,7 @@ scaled_dot_product_attention
     softmax(scores, mask) -> softmax(scores) || given to the
     softmax(scores, mask) -> softmax(scores if mask is None else np.where(mask, scores, -1e9))
         || which gives 0 where it is False
-    softmax(scores, mask) -> softmax(scores, None if mask is None else ~mask)
-        || yours is the other way round
+    softmax(scores, mask) -> softmax(scores, None if mask is None else ~mask) || the other way round
     softmax(scores, mask)
         -> softmax(scores)\n    weights = weights if mask is None else weights * mask
         || not weights after it
@@ -158,8 +156,7 @@ scaled_dot_product_attention
 scaled_dot_product_attention_backward
     * scale -> || the root of the head width
     dropout_backward(dweights, dropout_cache) -> dweights || back through the dropout
-    weights.swapaxes(-1, -2) @ dy -> softmax_cache.swapaxes(-1, -2) @ dy
-        || multiplied by the weights after it
+    weights.swapaxes(-1, -2) @ dy -> softmax_cache.swapaxes(-1, -2) @ dy || by the weights after it
 split_heads
     x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)
         -> x.reshape(batch, num_heads, length, -1) || this mixes positions
@@ -220,8 +217,7 @@ encoder_layer
     (dx, dquery + -> (0, dquery + || x goes past the sublayer
     attention_caches, network_caches = cache
         -> (a, b, (r, n)), (c, d, (s, m)) = cache
-        \n    attention_caches, network_caches = (a, b, (s, n)), (c, d, (r, m))
-        || goes back with the cache of its own
+        \n    attention_caches, network_caches = (a, b, (s, n)), (c, d, (r, m)) || cache of its own
     (dx, dh, -> (0, dh, || last right one is dnetwork.w_1
     tuple(dnetwork), -> *dnetwork, || it returned a tuple of 8
     tuple(dnetwork), -> dnetwork[0], || must be a tuple, (dw_1, db_1
@@ -232,8 +228,7 @@ decoder_layer
     h, memory, memory, -> memory, h, h, || raised ValueError
     dkey + dvalue\n    dx -> dkey\n    dx || dmemory is the sum of both
     enter_backward(dx, dh, enter_cache)\n    dcross
-        -> enter_backward(0, dh, enter_cache)\n    dcross
-        || last right one is dcross_attention.w_query
+        -> enter_backward(0, dh, enter_cache)\n    dcross || right one is dcross_attention.w_query
     dself, dself_norm, dcross, -> dcross, dself_norm, dself, || it is d
 dropout
     return x * keep * scale -> return x * keep || scaled by 1 / (1 − p)
@@ -271,8 +266,7 @@ clip_scale
     1.0 if norm <= max_norm else max_norm / norm -> max_norm / max(norm, max_norm)
         || clip_scale(2, inf) is nan
     1.0 if norm <= max_norm else max_norm / norm -> max_norm / norm || is 1
-    1.0 if norm <= max_norm else max_norm / norm -> min(1, max_norm / norm)
-        || clip_scale(0, 2) raised ZeroDivisionError
+    1.0 if norm <= max_norm else max_norm / norm -> min(1, max_norm / norm) || ZeroDivisionError
     max_norm / norm -> norm / max_norm || it makes the norm max_norm
 noam
     min( -> max( || the smaller of the two counts
