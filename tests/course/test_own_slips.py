@@ -48,18 +48,14 @@ def test_where_the_text_of_a_file_is_gone_its_values_are_named():
 def test_what_is_written_otherwise_is_right_for_all_that_call_it():
     first = {function: answer for function, answer, _ in reversed(attempts("RIGHT", "own"))}
     slips = {function: answer for function, answer in first.items() if isinstance(answer, dict)}
-    assert len(slips) > 15
-    assert (
-        wrong_parts(functions_with(**slips) | {f: first[f] for f in first.keys() - slips}) == set()
-    )
+    functions = functions_with(**slips) | {name: first[name] for name in first.keys() - slips}
+    assert wrong_parts(functions) == set()
 
 
-NOTED = (
-    "linear relu softmax cross_entropy embedding layer_norm scaled_dot_product_attention dropout"
-)
+NOTED = "linear relu softmax cross_entropy embedding positional_encoding layer_norm dropout"
 
 
-@pytest.mark.parametrize("function", [*NOTED.split(), "positional_encoding"])
+@pytest.mark.parametrize("function", [*NOTED.split(), "scaled_dot_product_attention"])
 @pytest.mark.parametrize("which", ["", "_backward"])
 def test_what_is_right_and_makes_float64_of_float32_is_told_so(function, which):
     functions = functions_with()
