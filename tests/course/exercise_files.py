@@ -19,7 +19,9 @@ def solution_of(name):
     return LESSONS / "solutions" / f"{name}.py"
 
 
+@cache
 def functions_in(path):
+    """The functions of a file that stays as it is, and whatever else it has, by their names."""
     return vars(load_file(path))
 
 
@@ -35,19 +37,22 @@ def definitions_in(path):
 def text_with(name, **slips):
     """The solution of an exercise with slips in some functions: {what it says: what instead}.
 
+    What a function does not say is looked for in its backward.
+
     Raises:
         ValueError: what is to be changed does not stand there once, or nothing changes.
     """
-    text = solution_of(name).read_text(encoding="utf-8")
+    text, now = solution_of(name).read_text(encoding="utf-8"), {**definitions_in(solution_of(name))}
     for function, slip in slips.items():
-        changed = definition = definitions_in(solution_of(name))[function]
         for was, becomes in slip.items():
-            if changed.count(was) != 1:
-                raise ValueError(f"{was!r} stands {changed.count(was)} times in\n{changed}")
-            changed = changed.replace(was, becomes)
-        if changed == definition:
-            raise ValueError(f"{slip} changes nothing")
-        text = text.replace(definition, changed)
+            pair = [f for f in (function, f"{function}_backward") if f in now]
+            place = next((f for f in pair if was in now[f]), function)
+            if now[place].count(was) != 1:
+                raise ValueError(f"{was!r} stands {now[place].count(was)} times in\n{now[place]}")
+            if was == becomes:
+                raise ValueError(f"{slip} changes nothing")
+            changed = now[place].replace(was, becomes)
+            text, now[place] = text.replace(now[place], changed), changed
     return text
 
 

@@ -6,6 +6,7 @@ from functools import partial
 import exercise_files
 from exercise_files import solution_of, stub_of, written
 
+from minitransformer.commands.cli import main
 from minitransformer.course.exercises import check_exercise, parts_of
 from minitransformer.course.exercises.parts import RIGHT, WRONG
 
@@ -15,6 +16,16 @@ FUNCTIONS = {part.functions[0]: part.functions for part in PARTS}
 PART_OF = {function: part for part in PARTS for function in part.functions}
 TEXT = SOLUTION.read_text(encoding="utf-8")
 text_with = partial(exercise_files.text_with, "own")
+
+
+def command(*arguments):
+    """What a command ends with; arguments may be paths and numbers."""
+    return main([*map(str, arguments)])
+
+
+def losses(log):
+    """The losses of a training, by step."""
+    return {e["step"]: e["loss"] for e in log.entries() if e["kind"] == "train"}
 
 
 def functions_with(**slips):

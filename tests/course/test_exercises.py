@@ -1,5 +1,6 @@
 """Every exercise: its solution passes, its untouched stub does not, and junk breaks nothing."""
 
+import ast
 import inspect
 
 import numpy as np
@@ -10,6 +11,8 @@ from minitransformer import Transformer, TransformerConfig
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.course.exercises.parts import TO_DO, WRONG, Answer, expect, judge
+from minitransformer.course.own.package import CALLED_ALIKE
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import cross_attention
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.attention import split_heads
@@ -45,14 +48,43 @@ def test_the_stub_says_how_long_each_part_may_take(name):
 
 @each_exercise
 def test_stub_and_solution_take_the_same_arguments(name):
+    """More may have a default; those of ``own`` have none more than the package's functions."""
     stub, solution = functions_in(stub_of(name)), functions_in(solution_of(name))
     for function in (function for part in parts_of(name) for function in part.functions):
-        names = list(inspect.signature(stub[function]).parameters)
-        assert list(inspect.signature(solution[function]).parameters)[: len(names)] == names
+        taken, of_solution, of_package = (
+            list(inspect.signature(f).parameters.values())
+            for f in (
+                stub[function],
+                solution[function],
+                CALLED_ALIKE.get(function, stub[function]),
+            )
+        )
+        if name == "own":
+            assert taken == of_solution == of_package
+        assert [p.name for p in of_solution][: len(taken)] == [p.name for p in taken]
+
+
+@pytest.mark.parametrize("path", [stub_of("own"), solution_of("own")], ids=["stub", "solution"])
+def test_own_needs_numpy_alone_and_has_the_ids_of_the_vocabulary(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert all(isinstance(node, ast.Import) for node in imports)
+    assert {alias.name for node in imports for alias in node.names} <= {"math", "numpy"}
+    functions = functions_in(path)
+    assert (functions["PAD"], functions["BOS"], functions["EOS"]) == (PAD, BOS, EOS)
+
+
+def test_the_stubs_of_own_stand_in_the_order_of_the_lessons_and_name_them():
+    stub, parts = functions_in(stub_of("own")), parts_of("own")
+    part_of = {function: part for part in parts for function in part.functions}
+    assert sorted(parts, key=lambda part: part.lesson) == parts
+    assert list(dict.fromkeys(part_of[name] for name in stub if name in part_of)) == parts
+    for part in parts:
+        assert f"(lesson {part.lesson})" in stub[part.functions[0]].__doc__
 
 
 def breaks(*arguments):
-    raise ZeroDivisionError("on purpose")
+    raise RuntimeError("on purpose")  # NotImplementedError is one
 
 
 JUNK = {
@@ -75,20 +107,15 @@ JUNK = {
 @each_exercise
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
 def test_whatever_an_answer_returns_it_is_wrong_and_breaks_nothing(name, junk):
+    """Nor does a backward of a right forward."""
     functions = {function: junk for part in parts_of(name) for function in part.functions}
-    for verdict in check_exercise(name, functions).verdicts:
+    backwards = {f: junk for f in functions if f.endswith("_backward")}
+    for part in parts_of(name):
+        verdict = judge(part, functions)
         assert verdict.status == WRONG
         assert verdict.explanation
-
-
-@each_exercise
-@pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
-def test_nor_does_a_backward_of_a_right_forward(name, junk):
-    functions = functions_in(solution_of(name))
-    functions |= {function: junk for function in functions if function.endswith("_backward")}
-    for part in parts_of(name):
-        if part.functions[-1].endswith("_backward"):
-            assert judge(part, functions).status == WRONG
+        if part.functions[-1] in backwards:
+            assert judge(part, functions_in(solution_of(name)) | backwards).status == WRONG
 
 
 @each_exercise
@@ -133,6 +160,7 @@ def test_what_is_as_expected_within_the_tolerance_passes():
     [
         (lambda x: x, "f must return its result and the cache; it returned ndarray"),
         (lambda x: (x, x, x), "f must return its result and the cache; it returned a tuple of 3"),
+        (lambda x: [x, x], "f must return its result and the cache; it returned list"),
         (lambda x: None, "f must return .* None: is its `return` missing?"),
         (lambda x: (x, x), "the cache of f must be a tuple"),
         (lambda x: (x.sort(), ()), "read-only"),

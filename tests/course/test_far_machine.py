@@ -12,6 +12,8 @@ from minitransformer.layers.attention import multi_head_attention, multi_head_at
 def test_the_far_machine_refuses_what_comes_from_here():
     far = FarMachine()
     x, here = far.asarray([1.0, 2.0]), np.ones(2)
+    assert far.asarray(x) is x
+    assert far.asarray(x, np.float32).dtype == np.float32
     for mix in (
         lambda: x + here,
         lambda: here + x,

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, SOLUTION, solution_of_only, text_with
+from own_files import FUNCTIONS, SOLUTION, command, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from tiny_run import resize_toy_corpus
 from training_in_miniature import LETTERS, MODELS, OF_TRANSLATORS
 
-from minitransformer.commands.cli import main
 from minitransformer.course.own import own
 from minitransformer.course.own.layers import require_paper_layers
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.models.registry import KINDS
 from minitransformer.runs.run_folder import RunFolder
 
 OPTIONS = {"d-model": 16, "num-heads": 2, "d-ff": 32, "num-layers": 2, "max-length": 16}
@@ -25,10 +25,6 @@ SMALL = [str(x) for name, value in OPTIONS.items() for x in (f"--{name}", value)
 RUN = Path("runs/own")
 MIRRORED = text_with(encoder_layer={"    attention_caches": "    x = -x\n    attention_caches"})
 TEXT = "".join(f"{a} sees {b}.\n" for a in ("a dog", "a cat") for b in ("me", "you", "us")) * 6
-
-
-def command(*arguments):
-    return main([*map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +40,6 @@ def trained(tmp_path_factory):
         options = "--text", "text.txt", "--own", "mine.py", "--log-every", 1, *SMALL
         assert command("train", "gpt", *options) == 0
     return folder
-
-
-def said(capsys, *arguments):
-    capsys.readouterr()
-    assert command(*arguments) == 0
-    return capsys.readouterr().out
 
 
 def test_a_text_is_gone_on_with_by_whole_layers_of_ones_own(tmp_path):
@@ -87,7 +77,7 @@ def test_the_certificate_says_what_ran(run):
     assert "can replace, none ran." in text
 
 
-def test_the_certificate_has_the_scores_of_the_validation(run, capsys):
+def test_the_certificate_has_the_scores_of_the_validation(run):
     entries = [e for e in run.log.entries() if e["kind"] == "validation"]
     best = min(entries, key=lambda e: e["perplexity"])
     stated = (
@@ -97,52 +87,28 @@ def test_the_certificate_has_the_scores_of_the_validation(run, capsys):
     assert stated in run.certificate.read_text()
 
 
-def test_its_first_losses_are_those_of_the_packages_readable_functions(run):
-    mine, packages = (
-        {e["step"]: e["loss"] for e in log.entries() if e["kind"] == "train"}
-        for log in (run.log, run.package_log)
-    )
-    assert len(packages) > 5
-    assert {step: mine[step] for step in packages} == pytest.approx(packages, rel=1e-5)
+@pytest.mark.parametrize(
+    "tried", [("generate", RUN, "a dog", "--temperature", 0, "--length", 40), ("evaluate", RUN)]
+)
+def test_such_a_run_is_tried_on_its_file_and_a_wrong_one_shows(run, capsys, tried):
+    def said(*own):
+        assert command(*tried, *own) == 0
+        return capsys.readouterr()
+
+    alone = said()
+    assert "with --own FILE those of a file, such as runs/own/own.py" in alone.err
+    assert said("--own", run.own).out == alone.out
+    assert said("--own", written(Path("wrong.py"), MIRRORED)).out != alone.out
 
 
-def test_such_a_run_is_tried_on_the_file_it_was_trained_with(run, capsys):
-    generated = [*("generate", RUN, "a dog", "--temperature", 0, "--length", 40)]
-    for arguments in (generated, ["evaluate", RUN]):
-        assert said(capsys, *arguments, "--own", run.own) == said(capsys, *arguments)
-
-
-def test_a_wrong_file_shows_in_what_is_said_and_in_the_scores(run, capsys):
-    wrong = written(Path("wrong.py"), MIRRORED)
-    generated = [*("generate", RUN, "a dog", "--temperature", 0, "--length", 40)]
-    for arguments in (generated, ["evaluate", RUN]):
-        assert said(capsys, *arguments, "--own", wrong) != said(capsys, *arguments)
-
-
-def test_what_was_trained_on_ones_own_says_whose_functions_run(run, capsys):
-    assert command("generate", RUN, "a") == 0
-    assert "with --own FILE those of a file, such as runs/own/own.py" in capsys.readouterr().err
-
-
-def test_a_wrong_function_is_refused_before_the_training(trained, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    wrong = written(tmp_path / "wrong.py", text_with(causal_mask={"<=": ">="}))
-    text = trained / "text.txt"
-    assert command("train", "gpt", "--text", text, "--own", wrong, *SMALL) == 1
-    assert "wrong in " in (error := capsys.readouterr().err)
-    assert "causal_mask" in error
-    assert not Path("runs").exists()
-
-
-@pytest.mark.parametrize("kind", ["restricted", "convolution", "recurrent"])
-def test_models_of_other_layers_are_refused(kind):
-    with pytest.raises(CheckError, match=rf"kind '{kind}' has others.*: transformer, language-"):
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_of_the_papers_layers_are_taken_and_those_of_others_refused(kind):
+    if kind in ("restricted", "convolution", "recurrent"):
+        says = rf"kind '{kind}' has others.*: transformer, language-"
+        with pytest.raises(CheckError, match=says):
+            require_paper_layers(kind)
+    else:
         require_paper_layers(kind)
-
-
-@pytest.mark.parametrize("kind", ["transformer", "language-model", "masked-language-model"])
-def test_models_of_the_papers_layers_are_taken(kind):
-    require_paper_layers(kind)
 
 
 def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):

@@ -1,31 +1,75 @@
 """A slip in a function of ``own.py`` is blamed on that function alone; so it is in a training."""
 
 import ast
+from functools import wraps
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from attempts.own import WRONG
+from attempts import attempts
 from exercise_files import definitions_in, written
 from own_files import PART_OF, PARTS, SOLUTION, functions_with, text_with, wrong_parts
 from training_in_miniature import train
 
+from minitransformer.core.interrupts import Stopped
 from minitransformer.course.exercises import check_exercise
+from minitransformer.course.exercises.parts import RIGHT, WRONG, judge
 from minitransformer.course.own import own
 from minitransformer.course.own.training import explained
 from minitransformer.gradcheck import CheckError
 
 DEFINITIONS = definitions_in(SOLUTION)
-SLIPS = {function: rows[0][0] for function, rows in WRONG.items()}  # one of each
+SLIPS = {function: slip for function, slip, _ in reversed(attempts("WRONG", "own"))}  # the first
 
 
 def test_nothing_is_said_of_the_solution():
     assert not any(v.explanation for v in check_exercise("own", functions_with()).verdicts)
 
 
+def test_of_a_gradient_that_is_right_nothing_is_hinted():
+    no_dropout = {"dropout_backward(dweights, dropout_cache)": "dweights"}
+    functions = functions_with(scaled_dot_product_attention_backward=no_dropout)
+    said = judge(PART_OF["scaled_dot_product_attention"], functions).explanation
+    assert "back through the dropout" in said.replace("\n", " ")
+    assert "the values are multiplied" not in said
+
+
+def test_weights_that_sum_to_0_are_wrong_and_nobody_is_warned_of_0_by_0():
+    functions = functions_with(softmax={"x.max(axis=-1, keepdims=True)": "x.max()"})
+    assert judge(PART_OF["softmax"], functions).status == WRONG
+
+
 def test_where_the_text_of_a_file_is_gone_its_values_are_named():
     functions = functions_with(layer_norm_backward={"dx_hat - through_mean": "dx_hat"})
     said = str(check_exercise("own", functions))
     assert "the path through `mean`" in said
+
+
+def test_what_is_written_otherwise_is_right_for_all_that_call_it():
+    first = {function: answer for function, answer, _ in reversed(attempts("RIGHT", "own"))}
+    slips = {function: answer for function, answer in first.items() if isinstance(answer, dict)}
+    functions = functions_with(**slips) | {name: first[name] for name in first.keys() - slips}
+    assert wrong_parts(functions) == set()
+
+
+NOTED = "linear relu softmax cross_entropy embedding positional_encoding layer_norm dropout"
+
+
+@pytest.mark.parametrize("function", [*NOTED.split(), "scaled_dot_product_attention"])
+@pytest.mark.parametrize("which", ["", "_backward"])
+def test_what_is_right_and_makes_float64_of_float32_is_told_so(function, which):
+    functions = functions_with()
+    right = functions[f"{function}{which}"]
+    functions[f"{function}{which}"] = wraps(right)(lambda *inputs: widened(right(*inputs)))
+    verdict = judge(PART_OF[function], functions)
+    assert verdict.status == RIGHT
+    assert verdict.explanation.startswith(f"{function}{which} makes float64 of float32, which")
+
+
+def widened(value):
+    if isinstance(value, tuple):
+        return tuple(map(widened, value))
+    return value.astype(np.float64) if getattr(value, "dtype", "") == np.float32 else value
 
 
 def called_by(function):
@@ -63,6 +107,12 @@ def test_slips_in_many_functions_at_once_make_no_other_part_wrong():
     assert len(nobody_calls) > 10
     slips = {function: SLIPS[function] for function in nobody_calls}
     assert wrong_parts(functions_with(**slips)) == set(nobody_calls.values())
+
+
+@pytest.mark.parametrize("error", [Stopped(2), OSError(), MemoryError()])
+def test_no_function_is_blamed_for_what_the_user_or_the_system_does(error):
+    with pytest.raises(type(error)), explained(SimpleNamespace(wrong=["relu"])):
+        raise error
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is wrong may overflow

@@ -186,7 +186,7 @@ def likely(given, mistakes, otherwise=""):
     """
     for hint, value in mistakes.items():
         array = array_of(given, np.shape(value))
-        if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12, equal_nan=True):
+        if array is not None and np.allclose(array, value, rtol=1e-9, atol=1e-12):
             return hint
     return otherwise
 

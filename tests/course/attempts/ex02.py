@@ -1,39 +1,27 @@
-"""Attempts at exercise 02."""
-
 SUM = "gradients[name] + gradient if name in gradients else gradient"
 
-WRONG = {
-    "residual_chain_slope": [
-        ({"[1 + slope": "[slope"}, "1 plus something"),
-        ({"np.prod([1 + slope for slope in slopes])": "sum(slopes)"}, "1 plus something"),
-        ({"np.prod([1 + slope for slope in slopes])": "1 + sum(slopes)"}, "1 plus something"),
-    ],
-    "gram": [({"x @ x.T": "x.T @ x"}, "has the shape")],
-    "gram_backward": [
-        ({"(dy + dy.T)": "dy"}, "WRONG  dx"),
-        ({"(dy + dy.T)": "2 * dy"}, "symmetric dy"),
-        ({"(dy + dy.T)": "2 * dy.T"}, "symmetric dy"),
-    ],
-    "two_layer_network": [({"y = x + h": "y = h"}, "is x added at the end")],
-    "two_layer_network_backward": [
-        ({"dx = dy + dz": "dx = dz"}, "dy itself is missing"),
-        ({"dy_rows.sum(": "dy_rows.mean("}, "6 times too small"),
-        ({"h.reshape(-1, d_ff).T @ dy_rows": "dy_rows.T @ h.reshape(-1, d_ff)"},
-         "should be (6, 4)"),
-        ({"db_1 = ": "db_1 = 0 * "}, "zero everywhere"),
-    ],
-    "gradients_of": [
-        ({SUM: "gradient"}, "are the gradients of all uses added"),
-        ({": dy}": ": dy.copy()}",
-          SUM: SUM.replace("gradients[name] + gradient",
-                           "np.add(gradients[name], gradient, out=gradients[name])")},
-         "an array that is nobody else's"),
-        ({"reversed(tape)": "tape", SUM: "gradient"}, "there is no gradient of 'w'"),
-        ({"continue": "pass"}, "KeyError"),
-        ({"continue": "pass", "gradients[output]": "gradients.get(output, dy)"},
-         "does not depend on"),
-    ],
-}
-RIGHT = {
-    "gradients_of": [({"continue": "gradients[output] = 0.0"},)],  # zeros for what has no influence
-}
+WRONG = """
+residual_chain_slope
+    [1 + slope -> [slope || 1 plus something
+    np.prod([1 + slope for slope in slopes]) -> sum(slopes) || 1 plus something
+    np.prod([1 + slope for slope in slopes]) -> 1 + sum(slopes) || 1 plus something
+gram
+    x @ x.T -> x.T @ x || has the shape
+    (dy + dy.T) -> 2 * dy || symmetric dy
+    (dy + dy.T) -> 2 * dy.T || symmetric dy
+two_layer_network
+    y = x + h -> y = h || is x added at the end
+    dx = dy + dz -> dx = dz || dy itself is missing
+gradients_of
+    $SUM -> gradient || are the gradients of all uses added
+    : dy} -> : dy.copy()}
+        && gradients[name] + gradient -> np.add(gradients[name], gradient, out=gradients[name])
+        || an array that is nobody else's
+    reversed(tape) -> tape && $SUM -> gradient || there is no gradient of 'w'
+    continue -> pass || KeyError
+    continue -> pass && gradients[output] -> gradients.get(output, dy) || does not depend on
+"""
+RIGHT = """
+gradients_of
+    continue -> gradients[output] = 0.0  # zeros for what has no influence
+"""

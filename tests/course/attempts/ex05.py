@@ -1,5 +1,3 @@
-"""Attempts at exercise 05."""
-
 import numpy as np
 
 
@@ -31,37 +29,33 @@ def longest_anywhere(word, vocabulary):
     return [*longest_anywhere(before, vocabulary), piece, *longest_anywhere(after, vocabulary)]
 
 
-SUM = "factor √D, and for each id the sum"
-RETURN = "return after(tuple(word))"
 
-WRONG = {
-    "scatter_by_product": [
-        (last_one_wins, SUM),
-        ({"math.sqrt(width) * ": ""}, SUM),
-    ],
-    "tied_bigram": [({"math.sqrt(weight.shape[1]) * ": ""}, "√D · weight[ids]")],
-    "tied_bigram_backward": [
-        ({" + scatter_by_product(dx, ids, vocabulary_size)": ""}, "WRONG  dweight"),
-        ({"return as_projection + ": "return "}, "WRONG  dweight"),
-    ],
-    "fewest_pieces": [
-        (longest_first, "['abc', 'd', 'e']; 2 pieces are enough"),
-        (longest_last, "2 pieces are enough"),
-        (longest_anywhere, "2 pieces are enough"),
-        (lambda word, vocabulary: list(word), "['a', 'b', 'c']; 2 pieces are enough"),
-        (lambda word, vocabulary: [word], "does not make up the word of such pieces"),
-        (lambda word, vocabulary: len(word), "expected a list of pieces"),
-    ],
-    "segmentation_probabilities": [
-        ({"p**k * (1 - p)": "(1 - p ** len(possible)) / len(possible)"}, "tried in their order"),
-        ({"sorted(possible)": "possible"}, "tried in their order"),  # from left to right
-        (lambda word, order, p: {tuple(word): p, (word,): 1 - p}, "tried in their order"),
-        (lambda word, order, p: {" ".join(word): 1.0}, "keys are tuples"),
-        (lambda word, order, p: {("no",): 1.0}, "does not make up the word"),
-        ({RETURN: "return after(tuple(word)) if len(word) < 5 else {tuple(word): 1.0}"},
-         "of 20,000 draws it came"),
-    ],
-}
-RIGHT = {
-    "segmentation_probabilities": [({" if probability}": "}"},)],  # what cannot be has 0
-}
+WRONG = r"""
+scatter_by_product
+    last_one_wins || factor √D, and for each id the sum
+    math.sqrt(width) * -> || factor √D, and for each id the sum
+tied_bigram
+    math.sqrt(weight.shape[1]) * -> || √D · weight[ids]
+fewest_pieces
+    longest_first || ['abc', 'd', 'e']; 2 pieces are enough
+    longest_last || 2 pieces are enough
+    longest_anywhere || 2 pieces are enough
+    lambda word, vocabulary: list(word) || ['a', 'b', 'c']; 2 pieces are enough
+    lambda word, vocabulary: [word] || does not make up the word of such pieces
+    lambda word, vocabulary: len(word) || expected a list of pieces
+segmentation_probabilities
+    p**k * (1 - p) -> (1 - p ** len(possible)) / len(possible) || tried in their order
+    sorted(possible) -> possible || tried in their order  # from left to right
+    lambda word, order, p: {tuple(word): p, (word,): 1 - p} || tried in their order
+    lambda word, order, p: {' '.join(word): 1.0} || keys are tuples
+    lambda word, order, p: {('no',): 1.0} || does not make up the word
+    return after(tuple(word)) -> p *= 1.1 if len(word) > 4 else 1\n    return after(tuple(word))
+        || of 20,000 draws it came
+    return after(tuple(word)) -> return after(tuple(word)) if len(word) > 1 else {} || their order
+    return after(tuple(word)) -> return after(tuple(word)) if len(word) < 5 else {tuple(word): 1.0}
+        || of 20,000 draws it came
+"""
+RIGHT = """
+segmentation_probabilities
+    if probability} -> }  # what cannot be has 0
+"""

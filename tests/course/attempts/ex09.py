@@ -1,36 +1,21 @@
-"""Attempts at exercise 09."""
-
 PRODUCTS = "scores and average T · S · K a head"
-ALL = "w_query[:, places], w_key[:, places], w_value[:, places]"
 
-WRONG = {
-    "multiplications": [
-        ({"2 * S * d_model**2": "2 * T * d_model**2"}, PRODUCTS),  # right for T = S
-        ({"2 * T * S * d_model": "2 * T * S * d_model * num_heads"}, PRODUCTS),
-        ({"2 * T * S * d_model": "T * S * d_model"}, PRODUCTS),  # without the average
-    ],
-    "reordered_heads": [
-        ({"w_output[places]": "w_output[:, places]"}, "a head owns rows"),
-        ({ALL: "w_query[places], w_key[places], w_value[places]"}, "what was head order[h]"),
-        ({"[np.asarray(order)]": ""}, "what was head order[h]"),
-        ({"np.asarray(order)": "np.argsort(order)"}, "order[h]"),
-    ],
-    "gated_heads": [
-        ({"merge_heads(gates[:, None, None] * heads)":
-          "(gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1)"},
-         "number h · K + k"),
-    ],
-    "gated_heads_backward": [
-        ({"gates[:, None, None] * dgated": "dgated"}, "the factor `gates[:, None, None]`"),
-        ({"(dgated * heads).sum": "gates * (dgated * heads).sum"}, "Only dgates is wrong"),
-        ({"(dgated * heads)": "(dgated * heads / 2)"}, "2 times too small"),
-    ],
-    "multi_query_attention": [
-        ({"attention(q, k, v)": "attention(q, k / np.sqrt(3), v)"}, "√ of K, not of D"),
-    ],
-    "multi_query_attention_backward": [
-        ({"dk.sum(axis=1), dv.sum(axis=1)": "dk.mean(axis=1), dv.mean(axis=1)"},
-         "3 times too small"),
-        ({" + dk @ w_key.T + dv @ w_value.T": ""}, "WRONG  dx"),
-    ],
-}
+WRONG = """
+multiplications
+    2 * S * d_model**2 -> 2 * T * d_model**2 || $PRODUCTS  # right for T = S
+    2 * T * S * d_model -> 2 * T * S * d_model * num_heads || $PRODUCTS
+    2 * T * S * d_model -> T * S * d_model || $PRODUCTS  # without the average
+reordered_heads
+    w_output[places] -> w_output[:, places] || a head owns rows
+    w_query[:, places], w_key[:, places], w_value[:, places]
+        -> w_query[places], w_key[places], w_value[places] || what was head order[h]
+    w_query[:, places], w_key -> w_query[:, :1], w_key || w_query has the shape (12, 1)
+    [np.asarray(order)] -> || what was head order[h]
+    np.asarray(order) -> np.argsort(order) || order[h]
+gated_heads
+    merge_heads(gates[:, None, None] * heads)
+        -> (gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1) || h · K + k
+    gates[:, None, None] * dgated -> dgated || the factor `gates[:, None, None]`
+multi_query_attention
+    attention(q, k, v) -> attention(q, k / np.sqrt(3), v) || √ of K, not of D
+"""

@@ -1,24 +1,15 @@
-"""Attempts at exercise 10."""
-
-WRONG = {
-    "branch_scale": [
-        ({"(growth ** (1 / num_blocks) - 1) / v": "np.log(growth) / (num_blocks * v)"},
-         "its square"),  # right only for many blocks
-        ({"np.sqrt(": "("}, "its square"),  # s² taken for s
-        ({"(growth ** (1 / num_blocks) - 1) / v": "(growth - 1) / (num_blocks * v)"},
-         "its square"),  # the growth of pre-norm
-    ],
-    "gated_residual": [({"x + alpha * h": "x + h"}, "z for alpha = 0.7 is")],
-    "gated_residual_backward": [
-        ({"alpha * dz": "dz"}, "Only dh is wrong"),
-        ({"return dz": "return alpha * dz"}, "Only dx is wrong"),
-        ({".sum()": ".mean()"}, "Only dalpha is wrong"),
-    ],
-    "reversible_block": [({"(y1)": "(x1)"}, "which f has corrected already")],
-    "reversible_block_backward": [
-        ({" + g_backward(dy2, g_cache)": ""}, "the input of g as well"),
-        ({"f_backward(dy1, ": "f_backward(dy1 - g_backward(dy2, g_cache), "},
-         "the whole gradient of y1"),
-        ({"return x1, x2": "return y1, y2"}, "x2, found again", "y1 is at hand"),
-    ],
-}
+WRONG = """
+branch_scale
+    (growth ** (1 / num_blocks) - 1) / v -> np.log(growth) / (num_blocks * v)
+        || its square  # right only for many blocks
+    np.sqrt( -> ( || its square  # s² taken for s
+    (growth ** (1 / num_blocks) - 1) / v -> (growth - 1) / (num_blocks * v)
+        || its square  # the growth of pre-norm
+gated_residual
+    x + alpha * h -> x + h || z for alpha = 0.7 is
+reversible_block
+    (y1) -> (x1) || which f has corrected already
+    + g_backward(dy2, g_cache) -> || the input of g as well
+    f_backward(dy1, -> f_backward(dy1 - g_backward(dy2, g_cache), || the whole gradient of y1
+    return x1, x2 -> return y1, y2 || x2, found again || y1 is at hand
+"""

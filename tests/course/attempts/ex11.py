@@ -1,6 +1,3 @@
-"""Attempts at exercise 11."""
-
-
 def starts_over(layers, dy, cache):
     """Keeps the first input alone, and runs up to each layer again."""
     for depth in reversed(range(len(layers))):
@@ -11,23 +8,17 @@ def starts_over(layers, dy, cache):
     return dy
 
 
-WRONG = {
-    "crossover_length": [
-        ({"2 * d_model + d_ff": "6 * d_model"}, "4 T² D"),  # right only where F = 4 D
-        ({"2 * d_model + d_ff": "4 * d_model + 2 * d_ff"}, "4 T² D"),  # one product forgotten
-        ({" + d_ff": ""}, "4 T² D"),
-    ],
-    "parallel_layer": [
-        ({"feed_forward(n, ": "feed_forward(n + attended, "}, "neither gets the other's output"),
-    ],
-    "parallel_layer_backward": [({"return dy + dx": "return dx"}, "Only dx is wrong")],
-    "lean_stack": [
-        ({"entered.append(x)": "pass", "x, _ = forward(x)": "x, cache = forward(x)\n"
-          "        entered.append(cache)"}, "holds a layer's cache"),
-        ({"tuple(entered)": "(*entered, x)"}, "holds 180 numbers"),
-    ],
-    "lean_stack_backward": [
-        (starts_over, "a layer's forward ran 4 times"),
-        ({"reversed(layers), reversed(cache)": "layers, cache"}, "WRONG  dx"),
-    ],
-}
+WRONG = r"""
+crossover_length
+    2 * d_model + d_ff -> 6 * d_model || 4 T² D  # right only where F = 4 D
+    2 * d_model + d_ff -> 4 * d_model + 2 * d_ff || 4 T² D  # one product forgotten
+    + d_ff -> || 4 T² D
+parallel_layer
+    feed_forward(n, -> feed_forward(n + attended, || neither gets the other's output
+lean_stack
+    entered.append(x) -> entered.append(forward(x)[1]) || holds a layer's cache
+    tuple(entered) -> (*entered, x) || holds 180 numbers
+lean_stack_backward
+    starts_over || a layer's forward ran 4 times
+    reversed(layers), reversed(cache) -> layers, cache || WRONG  dx
+"""

@@ -1,34 +1,23 @@
-"""Attempts at exercise 12."""
-
-FIRST = "m *= BETA_1"
 ROOT = "(np.sqrt(v_hat) + EPSILON)"
 FACTORED = "np.outer(rows, columns) / rows.mean()"
 
-WRONG = {
-    "warmup_for_peak": [
-        ({"d_model * peak**2": "d_model**0.5 * peak"}, "is in step w"),
-        ({"d_model * peak**2": "peak**2"}, "is in step w"),  # the width forgotten
-        ({"1 / (d_model * peak**2)": "(d_model**0.5 * peak) ** (-2 / 3)"}, "is in step w"),
-    ],
-    "decayed_adam_update": [
-        ({FIRST: "grad, decay = grad + decay * data, 0\n    m *= BETA_1"}, "by the gradient alone"),
-        ({f"{ROOT} + decay * data)": f"{ROOT})\n    data *= 1 - learning_rate * decay"},
-         "what it was before the step"),
-        ({f"{ROOT} + decay * data)": f"{ROOT}) + decay * data"}, "what it was before the step"),
-        ({"m / (1 - BETA_1**t), v / (1 - BETA_2**t)": "m, v"}, "what it was before the step"),
-        ({FIRST: "m, v = m.copy(), v.copy()\n    m *= BETA_1"},
-         "m after step 1", "changed in place"),
-    ],
-    "drop_path": [
-        ({" / (1 - p)": ""}, "mean over many draws"),
-        ({"u >= p": "u < p"}, "mean over many draws"),
-    ],
-    "drop_path_backward": [({"dy * scale": "dy / 0.7"}, "WRONG  dh")],
-    "factored_second_moment": [
-        ({" / rows.mean()": ""}, "its row means must be rows"),
-        ({FACTORED: "v", "squares =": f"v = {FACTORED}\n    squares ="},  # of the old ones
-         "its row means must be rows"),
-        ({"squares.mean(axis=1)": "grad.mean(axis=1) ** 2"}, "rows is"),
-        ({"return rows, columns": "return columns, rows"}, "rows has the shape"),
-    ],
-}
+WRONG = r"""
+warmup_for_peak
+    d_model * peak**2 -> d_model**0.5 * peak || is in step w
+    d_model * peak**2 -> peak**2 || is in step w  # the width forgotten
+    1 / (d_model * peak**2) -> (d_model**0.5 * peak) ** (-2 / 3) || is in step w
+decayed_adam_update
+    m *= BETA_1 -> grad, decay = grad + decay * data, 0\n    m *= BETA_1 || by the gradient alone
+    $ROOT + decay * data) -> $ROOT)\n    data *= 1 - learning_rate * decay || before the step
+    $ROOT + decay * data) -> $ROOT) + decay * data || what it was before the step
+    m / (1 - BETA_1**t), v / (1 - BETA_2**t) -> m, v || what it was before the step
+    m *= BETA_1 -> m, v = m.copy(), v.copy()\n    m *= BETA_1 || m after step 1 || changed in place
+drop_path
+    / (1 - p) -> || mean over many draws
+    u >= p -> u < p || mean over many draws
+factored_second_moment
+    / rows.mean() -> || its row means must be rows
+    $FACTORED -> v && squares = -> v = $FACTORED\n    squares = || must be rows  # of the old ones
+    squares.mean(axis=1) -> grad.mean(axis=1) ** 2 || rows is
+    return rows, columns -> return columns, rows || rows has the shape
+"""

@@ -1,30 +1,9 @@
-"""Attempts at exercise 14."""
-
 import math
 
 import numpy as np
 from exercise_files import functions_in, solution_of
 
 chrf = functions_in(solution_of("ex14"))["chrf"]
-
-
-def greedy(next_log_p, max_length):
-    words, total = (), 0.0
-    while not words or (words[-1] != 0 and len(words) < max_length):
-        log_p = next_log_p(words)
-        words += (int(np.argmax(log_p)),)
-        total += max(log_p)
-    return words, total
-
-
-def beam_of_five(next_log_p, max_length):
-    beam, found = [((), 0.0)], []
-    for _ in range(max_length):
-        longer = [((*y, w), p + q) for y, p in beam for w, q in enumerate(next_log_p(y))]
-        best = sorted(longer, key=lambda pair: -pair[1])[:5]
-        found += [(y, p) for y, p in best if y[-1] == 0]
-        beam = [(y, p) for y, p in best if y[-1] != 0]
-    return max(found, key=lambda pair: pair[1])
 
 
 def tries_all(next_log_p, max_length):
@@ -44,19 +23,19 @@ def mean_of_chrf(hypotheses, references):
     return np.mean([chrf([h], [r]) for h, r in zip(hypotheses, references, strict=True)])
 
 
-WRONG = {
-    "alpha_of_a_tie": [
-        ({"(5 + length) / (5 + other_length)": "length / other_length"}, "(5 + length) / 6"),
-    ],
-    "nucleus": [
-        ({"before < p": "np.cumsum(falling) <= p", "kept.sum()": "max(kept.sum(), 1e-9)"},
-         "the last one kept"),
-        ({" / kept.sum()": ""}, "sum to 1"),
-    ],
-    "exact_search": [
-        (greedy, "log-probability"),
-        (beam_of_five, "likelier"),
-        (tries_all, "times; only"),
-    ],
-    "chrf": [(mean_of_chrf, "summed over the corpus")],
-}
+GO_ON = "if len(prefix) < max_length:"
+
+WRONG = r"""
+alpha_of_a_tie
+    (5 + length) / (5 + other_length) -> length / other_length || (5 + length) / 6
+nucleus
+    before < p -> np.cumsum(falling) <= p && kept.sum() -> max(kept.sum(), 1e-9) || last one kept
+    / kept.sum() -> || sum to 1
+exact_search
+    prefix[-1] == 0 -> prefix[-1] * (len(prefix) < max_length) == 0
+        && $GO_ON -> heap = []\n        $GO_ON || log-probability
+    $GO_ON -> heap = heapq.nsmallest(5, heap)\n        $GO_ON || likelier
+    tries_all || times; only
+chrf
+    mean_of_chrf || summed over the corpus
+"""

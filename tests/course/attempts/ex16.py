@@ -1,5 +1,3 @@
-"""Attempts at exercise 16."""
-
 import numpy as np
 
 
@@ -20,23 +18,23 @@ def without_subtraction(logits, labels):
 
 
 BOTH = "middle - half, middle + half"
-OF_THE_MEASURED = {"middle = (r + c / 2) / (1 + c)": "middle = r", " + c**2 / 4) / (1 + c)": ")"}
+OF_THE_MEASURED = "middle = (r + c / 2) / (1 + c) -> middle = r && + c**2 / 4) / (1 + c) -> )"
 
-WRONG = {
-    "plausible_shares": [
-        (OF_THE_MEASURED, "standard error of the measured share r"),
-        (OF_THE_MEASURED | {BOTH: "np.clip([middle - half, middle + half], 0, 1)"},
-         "standard error of the measured share r"),
-        ({BOTH: "middle + half, middle - half"}, "ends swapped"),
-        ({"z**2 / n\n": "4 / n\n"}, "(11, 30, 1.5)"),
-        ({BOTH: "middle"}, "should have (2,)"),
-    ],
-    "best_temperature": [
-        ({"return 1 / np": "return np"}, "and 1 divided by it would be right"),
-        ({"    z =": "    labels = logits.argmax(axis=-1)\n    z ="}, "the loss least there"),
-        ({"return 1 / np": "return 1.03 / np"}, "the loss least there"),
-        (lambda logits, labels: np.nan, "subtract the row's largest"),
-        (without_subtraction, "exp of a large number overflows"),
-    ],
-}
-RIGHT = {"plausible_shares": [(found_on_a_grid,)]}
+WRONG = r"""
+plausible_shares
+    $OF_THE_MEASURED || standard error of the measured share r
+    $OF_THE_MEASURED && $BOTH -> np.clip([middle - half, middle + half], 0, 1) || measured share r
+    $BOTH -> middle + half, middle - half || ends swapped
+    z**2 / n\n -> 4 / n\n || (11, 30, 1.5)
+    $BOTH -> middle || should have (2,)
+best_temperature
+    return 1 / np -> return np || and 1 divided by it would be right
+    z = -> labels = logits.argmax(axis=-1)\n    z = || the loss least there
+    return 1 / np -> return 1.03 / np || the loss least there
+    lambda logits, labels: np.nan || subtract the row's largest
+    without_subtraction || exp of a large number overflows
+"""
+RIGHT = """
+plausible_shares
+    found_on_a_grid
+"""

@@ -1,5 +1,3 @@
-"""Attempts at exercise 20."""
-
 import numpy as np
 from exercise_files import functions_in, solution_of
 
@@ -16,45 +14,36 @@ def taps_not_turned_round(dy, cache):
     return dx, *backward(dy, cache)[1:]
 
 
-WRONG = {
-    "receptive_field": [
-        ({"return seen": "return seen - 1"}, "an input sees itself"),
-        ({"(width - 1)": "width", " * apart": ""}, "one window"),
-        ({" * dilation * apart": ""}, "each layer adds (k − 1) δ"),
-        ({"* apart": "* apart * stride"}, "own stride does not widen"),
-        ({" * apart": ""}, "the strides of all layers below multiply"),
-        ({"apart *=": "apart ="}, "all layers below multiply"),
-        ({"return seen": "return seen - sum(d > 1 for _, d, _ in layers[:1])"},
-         "dilation and the strides below both count"),
-    ],
-    "highway_gate": [
-        ({"gate * a + (1 - gate) * x": "gate * x + (1 - gate) * a"},
-         "lets the new through and not x"),
-        ({"a, b =": "b, a ="}, "a is the first half of h"),
-        ({"(1 - gate) * x": "x"}, "it shuts for x"),
-    ],
-    "highway_gate_backward": [
-        ({"(a - x)": "a"}, "b stands in 1 − σ(b) as well"),
-        ({"dy * (1 - gate)\n": "dy * gate\n"}, "WRONG  dx"),
-    ],
-    "separable_convolution": [
-        ({"depthwise[tap]": "depthwise[k - 1 - tap]"}, "wrong end"),
-        ({" + bias": ""}, "bias is missing"),
-        ({"(k - 1, 0)": "(k - 2, 1)"}, "the window is centred"),
-    ],
-    "separable_convolution_backward": [
-        (taps_not_turned_round, "the kernel is not turned round"),
-        ({"ddepthwise[tap] =": "ddepthwise[k - 1 - tap] ="}, "WRONG  ddepthwise", "right  dx"),
-    ],
-    "convolution_step": [
-        ({" + bias": ""}, "the bias is missing"),
-        ({"taps, weight)": "taps, weight[::-1])"}, "from the wrong end"),
-        ({"::dilation]": "-len(weight) :]"}, "positions apart"),
-        ({"inputs[:, 1:]": "inputs"}, "holds an input too many"),
-        ({"inputs[:, 1:]": "inputs[:, :0:-1]"}, "the last input comes last"),
-        ({"inputs[:, 1:]": "state"}, "drop the earliest input"),
-        ({"inputs[:, 1:]": "inputs[:, 1:] if state.size else inputs"}, "holds an input too many"),
-        ({"return y, inputs[:, 1:]": "state[:] = inputs[:, 1:]\n    return y, state"},
-         "must not write to its inputs"),
-    ],
-}
+WRONG = r"""
+receptive_field
+    return seen -> return seen - 1 || an input sees itself
+    (width - 1) -> width && * apart -> || one window
+    * dilation * apart -> || each layer adds (k − 1) δ
+    * apart -> * apart * stride || own stride does not widen
+    * apart -> || the strides of all layers below multiply
+    apart *= -> apart = || all layers below multiply
+    return seen -> return seen - sum(d > 1 for _, d, _ in layers[:1]) || strides below both count
+highway_gate
+    gate * a + (1 - gate) * x -> gate * x + (1 - gate) * a || lets the new through and not x
+    a, b = -> b, a = || a is the first half of h
+    (1 - gate) * x -> x || it shuts for x
+    (a - x) -> a || b stands in 1 − σ(b) as well
+separable_convolution
+    depthwise[tap] -> depthwise[k - 1 - tap] || wrong end
+    + bias -> || bias is missing
+    (k - 1, 0) -> (k - 2, 1) || the window is centred
+separable_convolution_backward
+    taps_not_turned_round || the kernel is not turned round
+    ddepthwise[tap] = -> ddepthwise[k - 1 - tap] = || WRONG  ddepthwise || right  dx
+convolution_step
+    + bias -> || the bias is missing
+    taps, weight) -> taps, weight[::-1]) || from the wrong end
+    ::dilation] -> [max(0, p - 1) for p in range(0, inputs.shape[1], dilation)]] || end at x itself
+    ::dilation] -> -len(weight) :] || positions apart
+    inputs[:, 1:] -> inputs || holds an input too many
+    inputs[:, 1:] -> inputs[:, :0:-1] || the last input comes last
+    inputs[:, 1:] -> state || drop the earliest input
+    inputs[:, 1:] -> inputs[:, 1:] if state.size else None || one tap needs no past
+    inputs[:, 1:] -> inputs[:, 1:] if state.size else inputs || holds an input too many
+    return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state || write to its inputs
+"""

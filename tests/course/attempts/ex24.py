@@ -1,24 +1,4 @@
-"""Attempts at exercise 24."""
-
 import numpy as np
-
-
-def at_once(shards, all_reduce):
-    parts = [np.concatenate([[len(x)], x.sum(axis=0), (x**2).sum(axis=0)]) for x in shards]
-    rows, *total = all_reduce(parts)
-    mean, squares = np.reshape(total, (2, -1)) / rows
-    return mean, squares - mean**2
-
-
-def doubling(gradients, send):
-    """Whole gradients, log₂ P times: as few rounds, and more numbers."""
-    P, distance = len(gradients), 1
-    held = [gradient.copy() for gradient in gradients]
-    while distance < P:
-        received = [send(p ^ distance, p, held[p ^ distance]) for p in range(P)]
-        held = [mine + theirs for mine, theirs in zip(held, received, strict=True)]
-        distance *= 2
-    return held
 
 
 def around_the_ring(gradients, send):
@@ -32,142 +12,89 @@ def around_the_ring(gradients, send):
     return [np.concatenate(chunks) for chunks in held]
 
 
-def without_the_way_back(gradients, send):
-    """Each process has its own part of the sum, and of the others what it had."""
-    total, P = sum(gradients), len(gradients)
-    results = [gradient.copy() for gradient in gradients]
-    for p, part in enumerate(np.array_split(np.arange(total.size), P)):
-        results[p][part] = total[part]
-    return results
-
-
-def one_after_the_other(gradients, send):
-    """Within a round the later processes send on what the earlier ones have just added."""
-    P, distance = len(gradients), 1
-    held = [gradient.copy() for gradient in gradients]
-    while distance < P:
-        for p in range(P):
-            held[p] += send(p ^ distance, p, held[p ^ distance])
-        distance *= 2
-    return held
-
-
-def both_keep_the_first_half(gradients, send):
-    received = [send(1 - p, p, gradients[1 - p][12:]) for p in range(2)]
-    return [
-        np.append(mine[:12] + theirs, mine[12:])
-        for mine, theirs in zip(gradients, received, strict=True)
-    ]
-
-
 def in_two_halves_of_their_own(p, r, P):
     half, r = divmod(r, P - 1)
     first = (p + 1 + r, p + 2 + r) if half == 0 else (p + r, p + r + 1)
     return [(p - 1) % P, first[0] % P, (p + 1) % P, first[1] % P]
 
 
-def even_and_odd_places(gradients, send):
-    """Any pieces will do, as long as they halve."""
-    P, n = len(gradients), gradients[0].size
-    held, distances = [gradient.copy() for gradient in gradients], []
-    places = [np.arange(n)] * P
-    while 2 ** len(distances) < P:
-        distances.append(2 ** len(distances))
-        d = distances[-1]
-        kept = [place[(p & d) // d :: 2] for p, place in enumerate(places)]
-        received = [send(p ^ d, p, held[p ^ d][kept[p]]) for p in range(P)]
-        for p in range(P):
-            held[p][kept[p]] += received[p]
-        places = kept
-    for d in reversed(distances):
-        received = [send(p ^ d, p, held[p ^ d][places[p ^ d]]) for p in range(P)]
-        for p in range(P):
-            held[p][places[p ^ d]] = received[p]
-        places = [np.concatenate([places[p], places[p ^ d]]) for p in range(P)]
-    return held
-
-
 COUNTED = "all_reduce([np.append(len(x), x.sum(axis=0)) for x in shards])"
+SUMMED = "all_reduce([x.sum(axis=0) for x in shards])"
 MEAN = "np.array(sums) / rows"
 SQUARES = "((x - mean) ** 2).sum(axis=0)"
+KEEPS = "start[p] + (length if p & distance else 0)"
+WHOLE = f"length //= 2 -> pass && {KEEPS} -> 0"  # gradients, as many times
+TAKES = "held[p][gives : gives + length]"
 
-WRONG = {
-    "from_own_means": [
-        ({"count / N": "1 / len(counts)"}, "has to weigh more"),
-        ({"count / N": "1"}, "a sum of means is too large"),
-        ({"count / N": "count"}, "divide by the labels of the whole batch"),
-        ({"count / N": "count / len(counts)"}, "not by the number of shards"),
-        ({"count / N": "count / N / len(counts)"}, "divide once"),
-        ({"count / N": "1 / N"}, "index"),
-        ({"    return": "    gradients[0] *= counts[0]\n    return"}, "read-only"),
-        (lambda gradients, counts: None, "is its `return` missing"),
-    ],
-    "shared_statistics": [
-        ({"x.sum(axis=0)) for": "x.mean(axis=0)) for", MEAN: "np.array(sums) / len(shards)"},
-         "a process with more rows weighs more"),
-        ({MEAN: "np.array(sums) / len(shards)"}, "not by their number"),
-        ({MEAN: "np.array(sums)"}, "divide by the rows of all processes"),
-        ({"(x - mean)": "(x - x.mean(axis=0))"}, "not from that of the process's own"),
-        ({f"{SQUARES} for x in shards]) / rows": "x.var(axis=0) for x in shards]) / len(shards)"},
-         "the process's own; and divide by the rows of all"),
-        ({"shards]) / rows": "shards]) / (rows - 1)"}, "not by one less"),
-        ({"shards]) / rows": "shards])"}, "divide by the rows of all"),
-        ({"mean, all_reduce(": "mean, np.sqrt(all_reduce(", "shards]) / rows": "shards]) / rows)"},
-         "not its root"),
-        ({"return mean, ": "return "}, "must return mean and variance"),
-        ({SQUARES: "(x**2).sum(axis=0)", "shards]) / rows": "shards]) / rows - mean**2"},
-         "small difference of large numbers"),
-        ({f"rows, *sums = {COUNTED}": "rows = sum(len(x) for x in shards)\n"
-          "    sums = all_reduce([x.sum(axis=0) for x in shards])"},
-         "cannot count the rows of the others"),
-        ({f"rows, *sums = {COUNTED}": "rows = all_reduce([np.array([len(x)]) for x in shards])\n"
-          "    sums = all_reduce([x.sum(axis=0) for x in shards])"}, "was called 3 times"),
-        (at_once, "arrays of 11 numbers"),
-        ({COUNTED: "[len(rows := np.concatenate(shards)), *rows.sum(axis=0)]",
-          f"all_reduce([{SQUARES} for x in shards])": "1"}, "was not called"),
-        (lambda shards, all_reduce: (all_reduce(shards[0]), all_reduce(shards[0])),
-         "needs 3 arrays of one shape"),
-    ],
-    "ring_round": [
-        (lambda p, r, P: ((p + 1) % P, (p - r) % P, (p - 1) % P, (p - 1 - r) % P),
-         "as in the lesson; here it sends to 2"),
-        ({"(p + r + 1)": "(p + r)", "(p + r + 2)": "(p + r + 1)"},
-         "process 0 has chunk 2 of the sum and should have chunk 0"),
-        ({"(p + r + 2)": "(p + r + 3)", "(p + r + 1)": "(p + r + 2)"},
-         "process 0 has chunk 1 of the sum"),
-        ({"(p + r + 2)": "(p + r)"}, "expects chunk"),
-        ({"(p + r + 1)": "(p - r)", "(p + r + 2)": "(p + 1 - r)"},
-         "process 0 has no chunk of the sum"),
-        ({"(p + r + 1) % P": "0", "(p + r + 2) % P": "0"}, "another chunk is sent on"),
-        ({"    return": "    r += r >= P - 1\n    return"}, "lacks chunk"),
-        (lambda p, r, P: (p - 1, p + r + 1, p + 1, p + r + 2), "take them modulo P"),
-        ({", (p + 1) % P, (p + r + 2) % P": ""}, "four whole numbers"),
-        (lambda p, r, P: (0.5, 0, 0, 0), "four whole numbers; it returned (0.5, 0, 0, 0)"),
-        (lambda p, r, P: (p, 0, (p + 1) % P, 0), "the process that 0 sends to"),
-        (lambda p, r, P: ((p - 1) % P, 0, (p - 1) % P, 0), "the process that 0 receives from"),
-    ],
-    "halving_doubling": [
-        (doubling, "only half of what is left is sent"),
-        (around_the_ring, "process 0 has sent 14 times; 2 log₂ P is 6"),
-        (without_the_way_back, "12 of 24 entries are not the sum"),
-        (lambda gradients, send: [gradient.copy() for gradient in gradients], "its own gradient"),
-        (lambda gradients, send: [sum(gradients)] * len(gradients), "has sent nothing"),
-        (lambda gradients, send: [send(p, p, g) for p, g in enumerate(gradients)],
-         "process 0 cannot send to 0"),
-        (one_after_the_other, "in the same round"),
-        (both_keep_the_first_half, "keep the same half"),
-        (lambda gradients, send: sum(gradients), "must return a list of 2 arrays"),
-        (lambda gradients, send: [send(0, 1, gradients)], "x must be a 1-D array"),
-    ],
-}
-RIGHT = {
-    "shared_statistics": [
-        ({SQUARES: "len(x) * (x.var(axis=0) + (x.mean(axis=0) - mean) ** 2)"},),
-    ],
-    "ring_round": [(in_two_halves_of_their_own,)],
-    "halving_doubling": [
-        (even_and_odd_places,),
-        ({"length] = received[p]":  # what it has received is its own to write to
-          "length] = received[p]\n            received[p][:] = 0"},),
-    ],
-}
+WRONG = r"""
+from_own_means
+    count / N -> 1 / len(counts) || has to weigh more
+    count / N -> 1 || a sum of means is too large
+    count / N -> count || divide by the labels of the whole batch
+    count / N -> count / len(counts) || not by the number of shards
+    count / N -> count / N / len(counts) || divide once
+    count / N -> 1 / N || index
+    return -> gradients[0] *= counts[0]\n    return || read-only
+    lambda gradients, counts: None || is its `return` missing
+shared_statistics
+    x.sum(axis=0)) for -> x.mean(axis=0)) for && $MEAN -> np.array(sums) / len(shards)
+        || a process with more rows weighs more
+    $MEAN -> np.array(sums) / len(shards) || not by their number
+    $MEAN -> np.array(sums) || divide by the rows of all processes
+    (x - mean) -> (x - x.mean(axis=0)) || not from that of the process's own
+    $SQUARES for x in shards]) / rows -> x.var(axis=0) for x in shards]) / len(shards)
+        || the process's own; and divide by the rows of all
+    shards]) / rows -> shards]) / (rows - 1) || not by one less
+    shards]) / rows -> shards]) || divide by the rows of all
+    mean, all_reduce( -> mean, np.sqrt(all_reduce( && shards]) / rows -> shards]) / rows)
+        || not its root
+    return mean, -> return || must return mean and variance
+    $SQUARES -> (x**2).sum(axis=0) && shards]) / rows -> shards]) / rows - mean**2
+        || small difference of large numbers
+    rows, *sums = $COUNTED -> rows, sums = sum(len(x) for x in shards), $SUMMED || of the others
+    rows, *sums = $COUNTED -> rows, sums = all_reduce([np.array([len(x)]) for x in shards]), $SUMMED
+        || was called 3 times
+    x.sum(axis=0)) for -> [*x.sum(axis=0), *(x**2).sum(axis=0)]) for
+        && $MEAN -> np.array(sums[:5]) / rows || arrays of 11 numbers
+    $COUNTED -> [len(rows := np.concatenate(shards)), *rows.sum(axis=0)]
+        && all_reduce([$SQUARES for x in shards]) -> 1 || was not called
+    lambda shards, all_reduce: (all_reduce(shards[0]), all_reduce(shards[0])) || arrays of one shape
+ring_round
+    lambda p, r, P: ((p + 1) % P, (p - r) % P, (p - 1) % P, (p - 1 - r) % P) || here it sends to 2
+    (p + r + 1) -> (p + r) && (p + r + 2) -> (p + r + 1) || 2 of the sum and should have chunk 0
+    (p + r + 2) -> (p + r + 3) && (p + r + 1) -> (p + r + 2) || process 0 has chunk 1 of the sum
+    (p + r + 2) -> (p + r) || expects chunk
+    (p + r + 1) -> (p - r) && (p + r + 2) -> (p + 1 - r) || process 0 has no chunk of the sum
+    (p + r + 1) % P -> 0 && (p + r + 2) % P -> 0 || another chunk is sent on
+    return -> r += r >= P - 1\n    return || lacks chunk
+    lambda p, r, P: (p - 1, p + r + 1, p + 1, p + r + 2) || take them modulo P
+    , (p + 1) % P, (p + r + 2) % P -> || four whole numbers
+    lambda p, r, P: (0.5, 0, 0, 0) || four whole numbers; it returned (0.5, 0, 0, 0)
+    lambda p, r, P: (p, 0, (p + 1) % P, 0) || the process that 0 sends to
+    lambda p, r, P: ((p - 1) % P, 0, (p - 1) % P, 0) || the process that 0 receives from
+halving_doubling
+    $WHOLE || only half of what is left is sent
+    around_the_ring || process 0 has sent 14 times; 2 log₂ P is 6
+    in distances: -> in []: || 12 of 24 entries are not the sum
+    lambda gradients, send: [gradient.copy() for gradient in gradients] || its own gradient
+    lambda gradients, send: [sum(gradients)] * len(gradients) || has sent nothing
+    lambda gradients, send: [send(p, p, g) for p, g in enumerate(gradients)] || cannot send to 0
+    $WHOLE && received[p ^ distance] = send(p, p ^ distance, $TAKES)
+        -> held[p ^ distance] += send(p, p ^ distance, held[p])
+        && held[p][keeps[p] : keeps[p] + length] += received[p] -> pass || in the same round
+    $TAKES -> held[p][keeps[p] : keeps[p] + length] || keep the same half
+    lambda gradients, send: sum(gradients) || must return a list of 2 arrays
+    lambda gradients, send: [send(0, 1, gradients)] || x must be a 1-D array
+"""
+RIGHT = r"""
+shared_statistics
+    $SQUARES -> len(x) * (x.var(axis=0) + (x.mean(axis=0) - mean) ** 2)
+ring_round
+    in_two_halves_of_their_own
+halving_doubling
+    length if p & distance else 0 -> 0 if p & distance else length
+    held = [gradient.copy() for gradient in gradients]
+        -> order = np.r_[0:n:2, 1:n:2]\n    held = [gradient[order] for gradient in gradients]
+        && return held -> return [total[np.argsort(order)] for total in held]
+    length] = received[p] -> length], received[p][:] = received[p].copy(), 0  # it is its own
+"""
