@@ -15,7 +15,9 @@ import nbformat
 import pytest
 
 import minitransformer.layers
-from minitransformer.course.exercises import exercise_names, parts_of
+from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.course.notebooks import show, source_of
+from minitransformer.layers.relu import relu
 
 LESSONS = Path(__file__).parents[2] / "lessons"
 _spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
@@ -242,6 +244,40 @@ def test_a_changed_source_is_out_of_step(tiny, change):
     nbformat.write(build.notebook_from(tiny), tiny.with_suffix(".ipynb"))
     assert build.in_step(tiny)
     tiny.write_text(TINY.replace(*change))
+    assert not build.in_step(tiny)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            "from minitransformer.course.exercises import check_exercise\n"
+            'print(check_exercise("ex07", globals()))',
+            {"text": f"{check_exercise('ex07', {})}\n"},
+        ),
+        (
+            "from minitransformer.course.notebooks import source_of\n"
+            "from minitransformer.layers.relu import relu\nsource_of(relu)",
+            {"data": {"text/markdown": source_of(relu).markdown}},
+        ),
+        (
+            'from minitransformer.course.notebooks import show\nshow("relu")',
+            {"data": {"text/markdown": show("relu", anyway=True).markdown}},
+        ),
+    ],
+    ids=["an exercise", "source", "a part of own.py"],
+)
+def test_a_notebook_that_shows_what_has_changed_is_out_of_step(code, shown, tiny):
+    tiny.write_text(f"{TINY}\n# %%\n{code}\n")
+    notebook = build.notebook_from(tiny)
+    kind = "stream" if "text" in shown else "execute_result"
+    notebook.cells[-1].outputs = [nbformat.v4.new_output(kind, **shown)]
+    nbformat.write(notebook, tiny.with_suffix(".ipynb"))
+    assert build.in_step(tiny)
+    text = tiny.with_suffix(".ipynb").read_text(encoding="utf-8")
+    old, new = (" min", " hours") if "text" in shown else ("def relu(x)", "def relu(z)")
+    assert old in text
+    tiny.with_suffix(".ipynb").write_text(text.replace(old, new), encoding="utf-8")
     assert not build.in_step(tiny)
 
 
