@@ -313,7 +313,7 @@ def test_a_mistake_is_named_where_it_is_and_nowhere_else(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("part", "before", "lesson"),
-    [("relu", "    return", "02"), ("dropout", "    if", "12")],  # which attention stands before
+    [("relu", "    return", "02"), ("softmax", "    return", "04")],
 )
 def test_what_is_half_written_is_to_do_and_what_calls_it_is_right(
     part, before, lesson, tmp_path, capsys
