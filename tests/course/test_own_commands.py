@@ -246,7 +246,7 @@ def test_what_is_not_written_is_the_packages_and_the_certificate_says_so(recipe,
     mine = solution_of_only(Path("mine.py"), "relu", "layer_norm")
     assert train(recipe, "--own", mine, *SMALL) == 0
     said = capsys.readouterr()
-    assert "yours: relu, layer_norm\nthe package's: linear, softmax," in said.err
+    assert "yours: relu, layer_norm\nthe package's: linear, dropout, feed_forward," in said.err
     assert "2 of 23 functions are yours.\n" in said.out
     called = {f for name in FUNCTIONS for f in FUNCTIONS[name]} - {"noam"}
     assert f"that yours can replace, {len(called) - 4} ran." in said.out
