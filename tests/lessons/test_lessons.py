@@ -17,6 +17,7 @@ import pytest
 import minitransformer.layers
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
 from minitransformer.course.notebooks import show, source_of
+from minitransformer.course.own.package import FUNCTIONS
 from minitransformer.layers.relu import relu
 
 LESSONS = Path(__file__).parents[2] / "lessons"
@@ -26,6 +27,7 @@ _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
 COURSE = [source for source in SOURCES if source.stem < "90"]  # what follows are appendices
+PARTS = parts_of("own")
 SECONDS = 90  # that a lesson may take
 TINY = """# %% [markdown]
 # # A title
@@ -175,7 +177,7 @@ def test_a_lesson_tells_of_each_exercise_and_its_time(source):
 
 def functions_of_own_from(source):
     """Those of own.py that a lesson derives; that a backward comes along goes without saying."""
-    parts = [part for part in parts_of("own") if part.lesson == source.stem[:2]]
+    parts = [part for part in PARTS if part.lesson == source.stem[:2]]
     names = {name for part in parts for name in part.functions}
     return {name for name in names if not name.endswith("_backward")}
 
@@ -185,6 +187,51 @@ def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
     end = source.read_text(encoding="utf-8").partition("# ## On one card\n")[2]
     assert "`minitransformer check own`" in end
     assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
+
+
+def without_indents(text):
+    return re.sub(r"\n +", "\n", text)
+
+
+SHOWN = {name: without_indents(inspect.getsource(f)).strip() for name, f in FUNCTIONS.items()}
+
+
+def written_and_shown(source):
+    """For each cell of code the functions of own.py that readers write there, and that it shows."""
+    for cell in nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells:
+        if cell.cell_type == "code":
+            facts = re.findall(r"^def facts\(([^)]*)\)", cell.source, re.MULTILINE)
+            outputs = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+            text = without_indents("".join(outputs))
+            yield (
+                {name for names in facts for name in re.findall(r"\w+", names)},
+                {name for name, code in SHOWN.items() if code in text},
+            )
+
+
+@each_lesson
+def test_what_a_lesson_shows_of_own_readers_have_written_before(source):
+    """There, or in a lesson that comes before it."""
+    so_far = set()
+    for lesson in SOURCES[: SOURCES.index(source) + 1]:
+        for written, shown in written_and_shown(lesson):
+            so_far |= written
+            assert lesson != source or shown <= so_far, shown - so_far
+
+
+@each_lesson
+def test_a_lesson_stops_for_each_function_of_own_that_it_enables(source):
+    written, shown = (set().union(*sets) for sets in zip(*written_and_shown(source), strict=True))
+    assert functions_of_own_from(source) <= written & shown
+
+
+@each_lesson
+def test_the_notebook_is_that_of_a_reader_whose_functions_satisfy_all_facts(source):
+    cells = nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells
+    for cell in cells:
+        if "\ntry_yours(" in cell.source:
+            (said,) = cell.outputs
+            assert all(line.startswith("✓ ") for line in said.text.splitlines()), said.text
 
 
 @pytest.mark.parametrize(("source", "following"), list(pairwise(COURSE)))
