@@ -27,7 +27,6 @@ _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
 COURSE = [source for source in SOURCES if source.stem < "90"]  # what follows are appendices
-PARTS = parts_of("own")
 SECONDS = 90  # that a lesson may take
 TINY = """# %% [markdown]
 # # A title
@@ -177,7 +176,7 @@ def test_a_lesson_tells_of_each_exercise_and_its_time(source):
 
 def functions_of_own_from(source):
     """Those of own.py that a lesson derives; that a backward comes along goes without saying."""
-    parts = [part for part in PARTS if part.lesson == source.stem[:2]]
+    parts = [part for part in parts_of("own") if part.lesson == source.stem[:2]]
     names = {name for part in parts for name in part.functions}
     return {name for name in names if not name.endswith("_backward")}
 
@@ -187,6 +186,31 @@ def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
     end = source.read_text(encoding="utf-8").partition("# ## On one card\n")[2]
     assert "`minitransformer check own`" in end
     assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
+
+
+@pytest.mark.parametrize(("source", "following"), list(pairwise(COURSE)))
+def test_a_lesson_leads_to_the_one_after_it(source, following):
+    first_link = re.compile(r"# \*\*Next:\*\*[^(]*?\]\((\w+\.ipynb)\)")
+    assert first_link.findall(source.read_text(encoding="utf-8")) == [f"{following.stem}.ipynb"]
+
+
+@each_lesson
+def test_the_list_of_lessons_names_the_functions_of_own_that_each_enables(source):
+    rows = (LESSONS / "README.md").read_text(encoding="utf-8").splitlines()
+    start = f"| [{source.stem[:2]}]({source.stem}.ipynb) |"
+    (row,) = [row for row in rows if row.startswith(start)]
+    assert set(re.findall(r"`(\w+)`", row)) == functions_of_own_from(source)
+
+
+@each_lesson
+def test_a_lesson_defines_no_function_of_the_layers_again(source):
+    layers = pkgutil.iter_modules(minitransformer.layers.__path__, "minitransformer.layers.")
+    modules = [importlib.import_module(layer.name) for layer in layers]
+    ours = {name for module in modules for name, _ in inspect.getmembers(module, callable)}
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert "layer_norm" in ours
+    assert not defined & ours
 
 
 def without_indents(text):
@@ -232,31 +256,6 @@ def test_the_notebook_is_that_of_a_reader_whose_functions_satisfy_all_facts(sour
         if "\ntry_yours(" in cell.source:
             (said,) = cell.outputs
             assert all(line.startswith("✓ ") for line in said.text.splitlines()), said.text
-
-
-@pytest.mark.parametrize(("source", "following"), list(pairwise(COURSE)))
-def test_a_lesson_leads_to_the_one_after_it(source, following):
-    first_link = re.compile(r"# \*\*Next:\*\*[^(]*?\]\((\w+\.ipynb)\)")
-    assert first_link.findall(source.read_text(encoding="utf-8")) == [f"{following.stem}.ipynb"]
-
-
-@each_lesson
-def test_the_list_of_lessons_names_the_functions_of_own_that_each_enables(source):
-    rows = (LESSONS / "README.md").read_text(encoding="utf-8").splitlines()
-    start = f"| [{source.stem[:2]}]({source.stem}.ipynb) |"
-    (row,) = [row for row in rows if row.startswith(start)]
-    assert set(re.findall(r"`(\w+)`", row)) == functions_of_own_from(source)
-
-
-@each_lesson
-def test_a_lesson_defines_no_function_of_the_layers_again(source):
-    layers = pkgutil.iter_modules(minitransformer.layers.__path__, "minitransformer.layers.")
-    modules = [importlib.import_module(layer.name) for layer in layers]
-    ours = {name for module in modules for name, _ in inspect.getmembers(module, callable)}
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    assert "layer_norm" in ours
-    assert not defined & ours
 
 
 def test_every_exercise_belongs_to_a_lesson():
