@@ -328,8 +328,7 @@ def facts(layer_norm, layer_norm_backward):
 try_yours("layer_norm", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said about it. The package's, for comparison, once yours
-# is right:
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
 show("layer_norm")
