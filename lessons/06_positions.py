@@ -211,20 +211,21 @@ def facts(sinusoidal_encoding, positional_encoding, positional_encoding_backward
     table = sinusoidal_encoding(50, 8)
     yield "position 0 is 0, 1, 0, 1, …", np.array_equal(table[0], [0, 1] * 4)
     yield "every position has the length √(D/2) = 2", np.allclose((table**2).sum(axis=1), 4)
+    yield "the last pair turns by 1/1000 at a time", np.isclose(table[1, 6], 0.001, rtol=1e-3)
     yield (
         "1 and 4 are as alike as 11 and 14",
         np.isclose(table[1] @ table[4], table[11] @ table[14]),
     )
     x = np.random.default_rng(6).standard_normal((2, 6, 8))
     y, cache = positional_encoding(x, table)
-    yield "each sentence gets the same", np.allclose(y[0] - x[0], y[1] - x[1])
+    yield "both sentences get the first rows", np.allclose(y - x, table[:6])
     yield "a change of x moves y as much", np.array_equal(positional_encoding_backward(x, cache), x)
 
 
 try_yours("positional_encoding", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said about it. The package's, once yours is right:
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
 show("positional_encoding")
