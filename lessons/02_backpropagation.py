@@ -398,9 +398,9 @@ print(f"W, which says the same:        {d_model * d_ff:.1e}")
 
 # %% [markdown]
 # **A backward is the product of $dy$ with the Jacobian, worked out on paper so that the Jacobian is never
-# built.** That holds for every layer of this course.
+# built.**
 #
-# ## 5 · ReLU
+# ## 5 · ReLU and dropout
 #
 # $y = \max(0, x)$, entry by entry. The slope is 1 where $x \gt 0$ and 0 where $x \lt 0$. Every entry moves its
 # own output alone, so the Jacobian is diagonal, and
@@ -433,8 +433,8 @@ print(f"W, which says the same:        {d_model * d_ff:.1e}")
 # | `relu(x)`, `dropout(x, p=0.0, rng=None)` | any shape | $y$ of that shape, `cache` |
 # | `relu_backward(dy, cache)`, `dropout_backward(dy, cache)` | that shape | $dx$ |
 #
-# What the cache holds is yours to decide. The cells try on yours what is true of any right one, each time they
-# run:
+# How $b$ is drawn, the stub says; what the cache holds, you decide. The cells try on yours what is true of any
+# right one:
 
 
 # %%
@@ -484,7 +484,8 @@ def facts(dropout, dropout_backward):
 try_yours("dropout", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said. The package's, for comparison, once yours are right (`@twinned` lets a faster body stand in where one is asked for):
+# The package's, once `minitransformer check own` finds yours right (`@twinned` lets a faster body stand in where one
+# is asked for):
 
 # %%
 show("linear")
@@ -773,6 +774,7 @@ print(check_exercise("ex02", globals()))
 # | move a matrix | $\langle A, B C \rangle = \langle B^\top A, C \rangle = \langle A C^\top, B \rangle$ |
 # | linear | $dx = dy \, W^\top, \quad dW = x^\top dy, \quad db = \sum_{\text{rows}} dy$ |
 # | ReLU | $dx = dy \cdot [x \gt 0]$ |
+# | dropout | $dx = dy \cdot b / (1 - p)$, the same $b$ |
 # | cost | backward about two forwards, for all gradients; no Jacobian is ever built |
 # | traps | a transpose that square shapes hide; a mean where a sum belongs; `=` for `+=`; no `zero_grad` |
 #

@@ -308,7 +308,7 @@ show("split_heads")
 show("merge_heads")
 
 # %% [markdown]
-# ## 3 · The backward# ## 3 · The backward
+# ## 3 · The backward
 #
 # From the output back to the input there are four kinds of steps.
 #
