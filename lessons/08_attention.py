@@ -400,21 +400,22 @@ def facts(scaled_dot_product_attention, scaled_dot_product_attention_backward):
     dq, dk, dv = scaled_dot_product_attention_backward(dy, cache)
     yield "⟨dV, V⟩ is ⟨dY, Y⟩", np.isclose((dv * v).sum(), (dy * ours).sum())
     yield "⟨dQ, Q⟩ is ⟨dK, K⟩", np.isclose((dq * q).sum(), (dk * k).sum())
+    ahead, behind = (attend((1 + s) * q, k, v)[0] for s in (1e-5, -1e-5))
+    moved = ((ahead - behind) * dy).sum() / 2e-5
+    yield "longer queries move L as dQ says", np.isclose(moved, (dq * q).sum(), rtol=1e-4)
     yield "the dK of a head sum to 0", np.allclose(dk.sum(axis=2), 0)
 
 
 try_yours("scaled_dot_product_attention", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said about it. The package's, once yours is right; it divides
-# $dQ$ and $dK$ by $\sqrt{d_k}$ at once, in `dscores`:
+# The package's, once `minitransformer check own` finds yours right. It divides by $\sqrt{d_k}$ once, in `dscores`:
 
 # %%
 show("scaled_dot_product_attention")
 
 # %% [markdown]
-# `check_pair` compares a backward pass with the quotients of small differences, for which nothing has to be
-# derived ([lesson 03](03_gradient_checking.ipynb)):
+# `check_pair` compares it with the quotients of small differences ([lesson 03](03_gradient_checking.ipynb)):
 
 # %%
 report = check_pair(scaled_dot_product_attention, scaled_dot_product_attention_backward, (q, k, v))
@@ -464,8 +465,7 @@ for mistake in ("no scale", "a (1 − a)"):
     print(f"{mistake}\n{report}\n")
 
 # %% [markdown]
-# $a (1 - a)$ is the derivative of a weight by *its own* score, and looks like that of the sigmoid. But every
-# score moves every weight.
+# $a (1 - a)$ is the derivative of a weight by *its own* score. But every score moves every weight.
 #
 # ## 5 · Why $\sqrt{d_k}$
 #
