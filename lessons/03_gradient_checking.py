@@ -363,8 +363,8 @@ def softmax_over_batch(dy, weights):
 
 def norm_gamma_last(dy, cache):
     x_hat, sigma, gamma = cache
-    mean, overlap = dy.mean(-1, keepdims=True), (dy * x_hat).mean(-1, keepdims=True)
-    return gamma * (dy - mean - x_hat * overlap) / sigma, (dy * x_hat).sum(0), dy.sum(0)
+    dx, dgamma, dbeta = layer_norm_backward(dy, (x_hat, sigma, np.ones_like(gamma)))
+    return gamma * dx, dgamma, dbeta
 
 
 def linear_transposed(dy, cache):
