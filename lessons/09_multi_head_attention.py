@@ -229,7 +229,7 @@ shape_table(
 # = \sum_h \text{head}_h \, W_h^O .
 # $$
 #
-# **Nothing is really concatenated: each head adds its part to the output.** (Section 3 tries it.)
+# **Nothing is really concatenated: each head adds its part to the output.**
 #
 # Written out, a head is $A_h \, M \, W_h^V W_h^O$ with scores $X \, W_h^Q (W_h^K)^\top M^\top / \sqrt{d_k}$. The four
 # matrices occur as two pairs only:
@@ -290,13 +290,11 @@ plt.show()
 
 # %%
 def facts(split_heads, merge_heads):
-    heads = split_heads(numbered, 3)
+    heads, features = split_heads(numbered, 3), np.arange(12.0)[None, None]
     yield "row t of a head is of token t", (heads == np.arange(4)[:, None]).all()
-    yield (
-        "head 2 has the features 4 to 7",
-        (split_heads(np.arange(12.0)[None, None], 3)[0, 1] // 4 == 1).all(),
-    )
-    yield "merged, they are what they were", np.array_equal(merge_heads(heads), numbered)
+    one = split_heads(features, 3)
+    yield "head 2 has the features 4 to 7", (one[0, 1] // 4 == 1).all()
+    yield "merged, they are what they were", np.array_equal(merge_heads(one), features)
 
 
 try_yours("split_heads", facts)  # and merge_heads
@@ -345,9 +343,8 @@ show("merge_heads")
 # | `multi_head_attention_backward(dy, cache)` | (B, T, D) | the gradients of the first seven |
 
 # %%
-inputs = X, M, _, WQ, WK, WV, WO = [
-    to_host(a) for a in (x, memory, memory, w_query, w_key, w_value, w_output)
-]
+X, M, WQ, WK, WV, WO = (to_host(a) for a in (x, memory, w_query, w_key, w_value, w_output))
+inputs = X, M, M + 1, WQ, WK, WV, WO  # other values than keys, to see each
 dy = rng.standard_normal((B, T, D))
 
 
@@ -358,15 +355,12 @@ def facts(multi_head_attention, multi_head_attention_backward):
     yield "⟨dX, X⟩ is ⟨dW^Q, W^Q⟩; so for keys, values", np.allclose(along[:3], along[3:6])
     yield "⟨dW^O, W^O⟩ is ⟨dY, Y⟩", np.isclose(along[6], (dy * y).sum())
     seen = np.arange(S) < 3
-    few = multi_head_attention(X, M[:, :3], M[:, :3], WQ, WK, WV, WO, H)[0]
-    yield (
-        "masked positions might as well be missing",
-        np.allclose(multi_head_attention(*inputs, H, seen)[0], few),
-    )
-    alone = np.arange(D) < K  # the first head's features
-    one, _ = multi_head_attention(X, M, M, WQ * alone, WK * alone, WV * alone, WO, H)
-    other, _ = multi_head_attention(X, M, M, WQ * ~alone, WK * ~alone, WV * ~alone, WO, H)
-    yield "heads add up", np.allclose(one + other, y)
+    few, _ = multi_head_attention(X, M[:, :3], M[:, :3] + 1, WQ, WK, WV, WO, H)
+    masked, _ = multi_head_attention(*inputs, H, seen)
+    yield "masked positions might as well be missing", np.allclose(masked, few)
+    first = np.arange(D) < K  # the features of the first head
+    nothing, _ = multi_head_attention(X, M, M, WQ, WK, WV * first, WO * ~first[:, None], H)
+    yield "a head meets its own rows of W^O alone", not nothing.any()
 
 
 try_yours("multi_head_attention", facts)
