@@ -458,15 +458,16 @@ def facts(embedding, embedding_backward):
         np.isclose(np.linalg.norm(x[0, 1]), np.sqrt(6) * np.linalg.norm(weight[2])),
     )
     yield (
-        "id 7 stands three times: its gradient is three times that of 2",
+        "id 7, there three times, gets three times as much",
         np.allclose(dweight[7], 3 * dweight[2]),
     )
+    yield "⟨dE, E⟩ is ⟨dx, x⟩", np.isclose((dweight * weight).sum(), x.sum())
 
 
 try_yours("embedding", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said about it. The package's, once yours is right:
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
 show("embedding")
