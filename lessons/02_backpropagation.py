@@ -617,7 +617,8 @@ for forward, backward, values in (
 source_of(Linear.backward, Module.zero_grad)
 
 # %% [markdown]
-# The reason is rule 2. Here one `Linear` is used twice in a row. Each use has its own cache, and each call of `backward` adds the gradient of one use:
+# The reason is rule 2. Here one `Linear` is used twice in a row. Each use has its own cache, and each call of
+# `backward` adds the gradient of one use:
 
 
 # %%

@@ -278,8 +278,8 @@ left.legend(loc=(0.32, 0.62))
 plt.show()
 
 # %% [markdown]
-# On the left, all three curves fall steeply from the left edge, and differ at the right one. Without smoothing the loss goes on falling
-# to 0. With it, the curve is lowest at the diamond, $p_t = q_t$, and *rises* behind it.
+# On the left, all three curves fall steeply from the left edge, and differ at the right one. Without smoothing
+# the loss goes on falling to 0. With it, the curve is lowest at the diamond, $p_t = q_t$, and *rises* behind it.
 #
 # A model sets scores, and so margins. Without smoothing, more margin is always better. With smoothing there
 # is a best margin, where $e^{\text{margin}} = q_t / (\varepsilon / V)$.
@@ -375,9 +375,9 @@ plt.show()
 # dz_u = \sum_v dp_v \, p_v \big( [u = v] - p_u \big) = p_u \Big( dp_u - \sum_v dp_v \, p_v \Big) .
 # $$
 #
-# Attention needs this, because it uses the weights and not their logarithm. Put
-# $dp_v = -q_v / p_v$ into it: $dz_u = p_u \big( -q_u / p_u + \sum_v q_v \big) = p_u - q_u$. On paper that is the
-# same. In float32, with a model that is sure and wrong, it is not:
+# Attention needs this, because it uses the weights and not their logarithm. Put $dp_v = -q_v / p_v$ into it:
+# $dz_u = p_u \big( -q_u / p_u + \sum_v q_v \big) = p_u - q_u$. On paper that is the same. In float32, with a
+# model that is sure and wrong, it is not:
 
 # %%
 print("margin   step by step    p − q")

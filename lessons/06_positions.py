@@ -428,8 +428,8 @@ plt.show()
 
 # %% [markdown]
 # The likeness does not vanish with the distance: at $D = 512$, two positions a thousand tokens apart still share
-# almost a fifth. The left picture is constant along each diagonal, and brightest in the middle. So a head whose $W^Q$ and $W^K$ do
-# nothing with positions already prefers its neighbourhood.
+# almost a fifth. The left picture is constant along each diagonal, and brightest in the middle. So a head whose
+# $W^Q$ and $W^K$ do nothing with positions already prefers its neighbourhood.
 #
 # ## 5 · Added, not appended: who is louder?
 #

@@ -78,8 +78,8 @@ print(
 print(f"with LayerNorm:    {standard_deviation_after(12, normalise=True):5.1f}")
 
 # %% [markdown]
-# LayerNorm brings each token back to a standard scale. It takes
-# **one row** of $D$ numbers, the vector of one token, and looks at nothing else:
+# LayerNorm brings each token back to a standard scale. It takes **one row** of $D$ numbers, the vector of one
+# token, and looks at nothing else:
 #
 # $$
 # \mu = \frac1D \sum_{i=1}^{D} x_i
@@ -505,11 +505,10 @@ panels[1].legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
-# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal
-# lines, one for each of its six tokens: they depend on the token alone. BatchNorm's
-# over all positions follow the formula down to wrong values. Over real tokens they are right on average, and
-# narrow down as the batch has more of them. But they are still the batch's, and so different each
-# time.
+# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal lines, one
+# for each of its six tokens: they depend on the token alone. BatchNorm's over all positions follow the formula
+# down to wrong values. Over real tokens they are right on average, and narrow down as the batch has more of them.
+# But they are still the batch's, and so different each time.
 #
 # So masking the padding mends the bias, and not the principle. Which token's output depends on
 # which token's input? We move each row of a batch a little and look which outputs follow:
@@ -587,10 +586,9 @@ print(f"  under BatchNorm by {changed[0]:.3f}, under LayerNorm by {changed[1]:.3
 assert changed[1] == 0
 
 # %% [markdown]
-# After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is
-# a fixed affine map, and the three consequences are gone. But it is another function than the one that was
-# trained. LayerNorm is the same function in training and in
-# use.
+# After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is a
+# fixed affine map, and the three consequences are gone. But it is another function than the one that was trained.
+# LayerNorm is the same function in training and in use.
 #
 # ## 7 · Two numerical details
 #

@@ -729,7 +729,7 @@ print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 
 # not see, the future too.
 #
 # The package **defines** it: a query that may see nothing gets nothing, weights 0 and output 0. Since
-# $dz = a \, (\dots)$, its gradient is 0 as well. Its softmax has two `where` for that ([lesson 04](04_softmax_cross_entropy.ipynb)).
+# $dz = a \, (\dots)$, its gradient is 0 as well.
 #
 # ### Masking in the wrong place
 #

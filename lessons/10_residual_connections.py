@@ -255,8 +255,9 @@ shape_table(
 # ## 3 · The derivation
 #
 # We write $dx$ for $\partial L / \partial x$. From $z_i = x_i + h_i$ follows $\partial z_i / \partial h_i = 1$,
-# so $dh = dz$: **a sum hands its gradient to both terms unchanged.** (With dropout, $dh$ is $dz$ times the mask of $h$.) $x$ is used twice, by the sum and by the sublayer, and the
-# gradients of its uses add up. With $J$ the matrix of the derivatives of $f$:
+# so $dh = dz$: **a sum hands its gradient to both terms unchanged.** (With dropout, $dh$ is $dz$ times the mask
+# of $h$.) $x$ is used twice, by the sum and by the sublayer, and the gradients of its uses add up. With $J$ the
+# matrix of the derivatives of $f$:
 #
 # $$
 # dx = dz + J^\top dz = (I + J)^\top dz .
@@ -291,7 +292,7 @@ def facts(residual, residual_backward):
     z, cache = residual(x, h, 0.5, np.random.default_rng(10))
     dx, dh = residual_backward(dz, cache)
     dropped = np.isclose(z, x)
-    yield "with it, z − x is 0 or 2 h", dropped.any() and np.allclose((z - x - 2 * h)[~dropped], 0)
+    yield "p = ½: z − x is 0 or 2 h", dropped.any() and np.allclose((z - x - 2 * h)[~dropped], 0)
     yield "dx is dz, whatever is dropped", np.array_equal(dx, dz)
     yield "dh is 0 or 2 dz at the same places", np.allclose(dh, 2 * dz * ~dropped)
 

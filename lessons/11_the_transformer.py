@@ -425,8 +425,8 @@ show("decoder_layer")
 # %% [markdown]
 # The backward has the forward's lines from the last to the first, and a sum wherever the forward uses something
 # twice. The explorer draws
-# [how much flows along each way](../README.md#look-inside "#example=4&view=gradients&step=3"). PyTorch agrees on an
-# encoder layer, to six digits and more:
+# [how much flows along each way](../README.md#look-inside "#example=4&view=gradients&step=3"). PyTorch agrees on
+# an encoder layer, to six digits and more:
 
 # %%
 if find_spec("torch"):
