@@ -13,17 +13,19 @@
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -37,7 +39,9 @@ from minitransformer.course.notebooks import (
     BLUE,
     VERMILION,
     shape_table,
+    show,
     source_of,
+    try_yours,
     use_style,
 )
 from minitransformer.gradcheck import check_module, check_pair
@@ -248,7 +252,6 @@ assert total == gradient["x"]
 # block or past it: 12 blocks make $2^{12} = 4096$ paths, and 30 blocks a billion. The arrows are few,
 # five to a block, as in the picture.
 #
-# The paper's model has 12 such blocks in its encoder, two in each of six layers, and 18 in its decoder.
 # The loop of section 2 visits each *arrow* once. It adds up all that arrives at a node before it goes on
 # from there, so one multiplication serves all paths along an arrow. That needs an order: a gradient must be
 # complete before it is passed on. The reverse of the program's order will do, since whatever uses a value
@@ -269,10 +272,7 @@ assert total == gradient["x"]
 # $$
 #
 # From the left there is always a single row, because **the loss is a single number**: that row is the
-# gradient. Backward has no other advantage: for a function of one input and many outputs, forward is
-# better. (Here the gradient is a row. [Lesson 11](11_the_transformer.ipynb) writes it as a column,
-# $J_1^\top ( J_2^\top J_3^\top )$. That is the same product transposed, and "from the left" becomes "from the
-# right".)
+# gradient. For a function of one input and many outputs, forward would be better.
 #
 # ## 4 · The linear map
 #
@@ -378,82 +378,17 @@ shape_table(
 # \end{aligned}
 # $$
 #
-# What stands beside each $\Delta$ is its gradient: three results from one line. The same method works for
-# longer formulas, such as attention. The claim itself can be tested: the smaller the step, the better
-# $\langle dx, \Delta x \rangle + \langle dW, \Delta W \rangle + \langle db, \Delta b \rangle$ predicts $\Delta L$.
-
-# %%
-inputs = [to_host(array) for array in (x, weight, bias)]
-gradients = [to_host(array) for array in (dx, dweight, dbias)]
-moves = [rng.standard_normal(array.shape) for array in inputs]
-
-
-def loss_of(arrays):
-    """The simplest loss whose gradient with respect to y is dy."""
-    return (linear(*arrays)[0] * to_host(dy)).sum()
-
-
-print("   step    ΔL measured    predicted      difference / step²")
-for step in (1e-1, 1e-2, 1e-3):
-    moved = [array + step * move for array, move in zip(inputs, moves, strict=True)]
-    measured = loss_of(moved) - loss_of(inputs)
-    predicted = sum((g * step * m).sum() for g, m in zip(gradients, moves, strict=True))
-    print(f"{step:7g} {measured:14.8f} {predicted:12.8f} {(measured - predicted) / step**2:15.4f}")
-left_out = (to_host(dy) * (moves[0] @ moves[1])).sum()
-print(f"⟨dy, Δx ΔW⟩ for a step of 1, what we dropped: {left_out:25.4f}")
-assert np.isclose((measured - predicted) / step**2, left_out, rtol=1e-4)
-
-# %% [markdown]
-# The difference is the term we dropped, to the last digit, and it falls with the square of the step.
+# What stands beside each $\Delta$ is its gradient: three results from one line.
 #
 # ### What it is not
 #
-# It is **not the inverse**. Backward does not compute $x$ from $y$; it does not even know $y$. $W^\top$ is not
-# $W^{-1}$, and $W$ need not be square. $W_{kj}$ says how strongly input $k$ moves output $j$. Forward
-# asks what reaches output $j$, and sums over $k$. Backward asks what input $k$ has moved, and sums over $j$.
-# It reads the same table along its other axis.
+# It is **not the inverse**: $W^\top$ is not $W^{-1}$, and $W$ need not be square. $W_{kj}$ says how strongly
+# input $k$ moves output $j$. Forward asks what reaches output $j$, and sums over $k$. Backward asks what input
+# $k$ has moved, and sums over $j$.
 #
 # And it is **not a product with a Jacobian**, though it could be one. $y$ has $NF$ entries and $x$ has
-# $ND$. The matrix of all slopes between them, with the entries in the order of memory, is mostly zeros. The
-# picture shows it at the left, and a ReLU's at the right:
-
-
-# %%
-def jacobian(function, x):
-    """The slope of each output entry (rows) by each input entry (columns), by differences."""
-    columns = []
-    for place in np.ndindex(x.shape):
-        step = np.zeros_like(x)
-        step[place] = 1e-6
-        columns.append((function(x + step) - function(x - step)).ravel() / 2e-6)
-    return np.stack(columns, axis=1)
-
-
-of_linear = jacobian(lambda x: linear(x, inputs[1])[0], inputs[0])  # (N F, N D)
-of_relu = jacobian(lambda x: relu(x)[0], to_host(y))  # (N F, N F)
-assert np.allclose(of_linear, np.kron(np.eye(N), inputs[1].T), atol=1e-8)
-assert np.allclose(to_host(dy).ravel() @ of_linear, to_host(dx).ravel(), atol=1e-7)
-
-# %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), width_ratios=[1, 1.35])
-for axes, matrix, title, axis in (
-    (panels[0], of_linear, f"linear: {N} times $W^\\top$, else 0", "entry of $x$"),
-    (panels[1], of_relu, "ReLU: 0 or 1 on the diagonal, else 0", "entry of the ReLU's input"),
-):
-    largest = abs(of_linear).max()
-    image = axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="equal")
-    axes.set(title=title, xlabel=axis, ylabel="entry of the output")
-    axes.set_yticks(range(0, 20, 5))
-    axes.grid(False)
-for k in range(1, N):
-    panels[0].axhline(F * k - 0.5, color="0.6", lw=0.7)
-    panels[0].axvline(D * k - 0.5, color="0.6", lw=0.7)
-figure.colorbar(image, ax=panels, label="slope", shrink=0.85)
-plt.show()
-
-# %% [markdown]
-# Each row of $x$ moves only its own row of $y$: hence the blocks, all the same. $dy$ times this matrix is
-# $dx$ (the last assertion). But $dy \, W^\top$ is $dx$ too, without the zeros and the copies. For the
+# $ND$. The matrix of all slopes between them holds $N$ copies of $W^\top$, one for each row, and zeros
+# elsewhere. $dy$ times it is $dx$; but so is $dy \, W^\top$, without the zeros and the copies. For the
 # feed-forward layer of the paper and a batch of 4096 tokens:
 
 # %%
@@ -463,48 +398,135 @@ print(f"W, which says the same:        {d_model * d_ff:.1e}")
 
 # %% [markdown]
 # **A backward is the product of $dy$ with the Jacobian, worked out on paper so that the Jacobian is never
-# built.** That holds for every layer of this course.
+# built.**
 #
-# ## 5 · ReLU
+# ## 5 · ReLU and dropout
 #
 # $y = \max(0, x)$, entry by entry. The slope is 1 where $x \gt 0$ and 0 where $x \lt 0$. Every entry moves its
-# own output alone, so the Jacobian is diagonal (the right picture), and
+# own output alone, so the Jacobian is diagonal, and
 #
 # $$
 # dx = dy \cdot [x \gt 0] .
 # $$
 #
 # ReLU is a gate. What it let through forward it lets through backward, unchanged; the rest is stopped. At
-# $x = 0$ there is no slope, and we take 0. In training a number is hardly ever exactly 0.
+# $x = 0$ there is no slope, and we take 0.
 #
-# The gate depends on the sign of $x$, not on that of $dy$. Gradients of both signs pass an open gate, and
-# none passes a closed one:
+# The gate depends on the sign of $x$, not on that of $dy$: gradients of both signs pass an open gate.
+#
+# **Dropout** is a gate that chance opens. In training $b$ is drawn anew for each entry, 0 with the probability
+# $p$ and 1 otherwise, and with $1 / (1 - p)$ the mean stays ([lesson 12](12_learning.ipynb) says what it is for):
+#
+# $$
+# y = x \cdot \frac{b}{1 - p} \qquad\Longrightarrow\qquad dx = dy \cdot \frac{b}{1 - p} \quad \text{with the same } b .
+# $$
+#
+# ## 6 · Now write them
+#
+# `answers/own.py` (`cp -r lessons/exercises answers` makes it, once) has a stub for each function of a
+# Transformer. Write the first three pairs there:
+#
+# | function | takes | returns |
+# |---|---|---|
+# | `linear(x, weight, bias=None)` | (..., $D$), ($D$, $F$), ($F$,) or None | $y$ (..., $F$), `cache` |
+# | `linear_backward(dy, cache)` | (..., $F$) | $dx$, $dW$, $db$ (None without $b$) |
+# | `relu(x)`, `dropout(x, p=0.0, rng=None)` | any shape | $y$ of that shape, `cache` |
+# | `relu_backward(dy, cache)`, `dropout_backward(dy, cache)` | that shape | $dx$ |
+#
+# How $b$ is drawn, the stub says; what the cache holds, you decide. The cells try on yours what is true of any
+# right one:
+
 
 # %%
-numbers = device.asarray([-2.0, -0.5, 0.0, 0.5, 2.0])
-upstream = device.asarray([1.0, -1.0, 3.0, -1.0, 1.0])
-_, alive = relu(numbers)
-print("x ", to_host(numbers))
-print("dy", to_host(upstream))
-print("dx", to_host(relu_backward(upstream, alive)) + 0.0)  # + 0.0 turns −0 into 0
+def facts(linear, linear_backward):
+    rng = np.random.default_rng(2)
+    x, weight, bias = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), np.arange(5.0)
+    y, cache = linear(x, weight, bias)
+    yield "where x is 0, y is b", np.array_equal(linear(0 * x, weight, bias)[0], 0 * y + bias)
+    dx, dweight, dbias = linear_backward(y, cache)
+    twice, cache = linear(np.concatenate([x, x]), weight, bias)
+    doubled = linear_backward(twice, cache)
+    yield "a batch twice in a row doubles db", np.allclose(doubled[2], 2 * dbias)
+    yield (
+        "⟨dx, x⟩ and ⟨dW, W⟩ are both ⟨dy, y − b⟩",
+        np.allclose([(dx * x).sum(), (dweight * weight).sum()], (y * (y - bias)).sum()),
+    )
+
+
+try_yours("linear", facts)
+
+
+# %%
+def facts(relu, relu_backward):
+    x, dy = np.random.default_rng(2).standard_normal((2, 100))
+    y, cache = relu(x)
+    dx = relu_backward(dy, cache)
+    yield "what x and −x leave is x again", np.allclose(y - relu(-x)[0], x)
+    yield "gradients of both signs pass", (dx > 0).any() and (dx < 0).any()
+    yield "⟨dx, x⟩ is ⟨dy, y⟩", np.isclose(dx @ x, dy @ y)
+
+
+try_yours("relu", facts)
+
+
+# %%
+def facts(dropout, dropout_backward):
+    ones = np.ones(100_000)
+    y, cache = dropout(ones, 0.2, np.random.default_rng(2))
+    yield "without rng, nothing changes", np.array_equal(dropout(ones, 0.2, None)[0], ones)
+    yield (
+        "a fifth is dropped, the mean stays",
+        abs((y == 0).mean() - 0.2) + abs(y.mean() - 1) < 0.02,
+    )
+    yield "gradients of 1 become y", np.allclose(dropout_backward(ones, cache), y)
+
+
+try_yours("dropout", facts)
 
 # %% [markdown]
-# ## 6 · The code of the package
-#
-# The pairs as they are installed. `linear` takes any number of leading axes and flattens them, `(B, T, D)`
-# to `(B T, D)`, so that each line is one large matrix product. `cache` holds what the backward
-# needs: for the linear map $x$ and $W$, for ReLU the gates.
+# The package's, once `minitransformer check own` finds yours right (`@twinned` lets a faster body stand in where one
+# is asked for):
 
 # %%
-source_of(linear, linear_backward, relu, relu_backward)
+show("linear")
+
+# %%
+show("relu")
+
+# %%
+show("dropout")
 
 # %% [markdown]
-# Pairs compose. The feed-forward network of the paper is a linear map, a ReLU and a linear map (and a
-# dropout, which is off here). Its backward calls theirs in reverse, and each line hands $dh$ on.
-# (`@twinned` lets a faster body stand in when it is asked for; here nobody asks.)
+# ### Pairs compose
+#
+# The feed-forward network of the paper is a linear map, a ReLU, a dropout and a linear map. Its backward calls
+# theirs in reverse:
+#
+# | function | takes | returns |
+# |---|---|---|
+# | `feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None)` | (..., $D$), ($D$, $F$), ($F$,), ($F$, $D$), ($D$,) | $y$ (..., $D$), `cache` |
+# | `feed_forward_backward(dy, cache)` | (..., $D$) | $dx, dW_1, db_1, dW_2, db_2$ |
+
 
 # %%
-source_of(feed_forward, feed_forward_backward)
+def facts(feed_forward, feed_forward_backward):
+    x, w_1, w_2 = np.random.default_rng(2).standard_normal((3, 4, 4))
+    y, _ = feed_forward(x, w_1, 0, w_2, 1.0)
+    yield (
+        "without b_1, 3 x gives 3 times y − b_2",
+        np.allclose(feed_forward(3 * x, w_1, 0, w_2, 1.0)[0] - 1, 3 * (y - 1)),
+    )
+    far_below = np.full(4, -100.0)
+    y, cache = feed_forward(x, w_1, far_below, w_2, np.ones(4))
+    dx, dw_1, _, dw_2, db_2 = feed_forward_backward(x, cache)
+    yield "with every gate closed, y is b_2", np.array_equal(y, np.ones((4, 4)))
+    yield "and only b_2 has a gradient", db_2.any() and not (dx.any() or dw_1.any() or dw_2.any())
+
+
+try_yours("feed_forward", facts)
+
+# %%
+show("feed_forward")
 
 # %% [markdown]
 # The proof, for each and for the chain, is a comparison with measured slopes, as in section 2.
@@ -520,13 +542,30 @@ network = (
     rng.standard_normal(D),
 )
 for forward, backward, values in (
-    (linear, linear_backward, inputs),
+    (linear, linear_backward, [to_host(array) for array in (x, weight, bias)]),
     (relu, relu_backward, (network[0],)),
     (feed_forward, feed_forward_backward, network),
 ):
     report = check_pair(forward, backward, values)
     assert report.right
     print(f"{forward.__name__}\n{report}")
+
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(array, requires_grad=True) for array in network]
+    x, w_1, b_1, w_2, b_2 = tensors
+    theirs = torch.relu(x @ w_1 + b_1) @ w_2 + b_2
+    theirs.backward(torch.ones_like(theirs))
+    ours, cache = feed_forward(*network)
+    gradients = feed_forward_backward(np.ones_like(ours), cache)
+    print("largest difference of y:", abs(ours - theirs.detach().numpy()).max())
+    for gradient, tensor in zip(gradients, tensors, strict=True):
+        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
 
 
 # %% [markdown]
@@ -578,8 +617,8 @@ for forward, backward, values in (
 source_of(Linear.backward, Module.zero_grad)
 
 # %% [markdown]
-# The reason is rule 2. Here one `Linear` is used twice in a row. (A Transformer uses its embedding matrix in
-# three places.) Each use has its own cache, and each call of `backward` adds the gradient of one use:
+# The reason is rule 2. Here one `Linear` is used twice in a row. Each use has its own cache, and each call of
+# `backward` adds the gradient of one use:
 
 
 # %%
@@ -643,8 +682,7 @@ print(f"largest difference {abs(at_once - in_portions).max():.1e}")
 assert np.allclose(at_once, in_portions, rtol=1e-5, atol=1e-6)
 
 # %% [markdown]
-# For that, $dy$ must not depend on the cutting. If the loss is a mean over tokens, it is the mean over the
-# *whole* batch. The mean of the portions' means is another loss, as soon as portions differ in length.
+# If the loss is a mean over tokens, it must be the mean over the *whole* batch, however that is cut.
 #
 # ## 8 · A network learns
 #
@@ -704,7 +742,7 @@ plt.show()
 # ## 9 · Exercises
 #
 # Fill in `answers/ex02.py`, your copy of [lessons/exercises/ex02.py](exercises/ex02.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+# signatures, shapes and hints, and run
 #
 # ```sh
 # minitransformer check ex02
@@ -737,12 +775,12 @@ print(check_exercise("ex02", globals()))
 # | move a matrix | $\langle A, B C \rangle = \langle B^\top A, C \rangle = \langle A C^\top, B \rangle$ |
 # | linear | $dx = dy \, W^\top, \quad dW = x^\top dy, \quad db = \sum_{\text{rows}} dy$ |
 # | ReLU | $dx = dy \cdot [x \gt 0]$ |
+# | dropout | $dx = dy \cdot b / (1 - p)$, the same $b$ |
 # | cost | backward about two forwards, for all gradients; no Jacobian is ever built |
 # | traps | a transpose that square shapes hide; a mean where a sum belongs; `=` for `+=`; no `zero_grad` |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `linear` and `relu`, with their
-# backwards; `minitransformer check own` says whether they are right.
+# **Your own Transformer.** `linear`, `relu`, `dropout` and `feed_forward`, with their backwards:
+# `minitransformer check own`.
 #
 # **Next:** central differences, which every report here relied on, and what they can miss, in
 # [lesson 03](03_gradient_checking.ipynb).

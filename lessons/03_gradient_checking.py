@@ -13,15 +13,16 @@
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt
@@ -362,8 +363,8 @@ def softmax_over_batch(dy, weights):
 
 def norm_gamma_last(dy, cache):
     x_hat, sigma, gamma = cache
-    mean, overlap = dy.mean(-1, keepdims=True), (dy * x_hat).mean(-1, keepdims=True)
-    return gamma * (dy - mean - x_hat * overlap) / sigma, (dy * x_hat).sum(0), dy.sum(0)
+    dx, dgamma, dbeta = layer_norm_backward(dy, (x_hat, sigma, np.ones_like(gamma)))
+    return gamma * dx, dgamma, dbeta
 
 
 def linear_transposed(dy, cache):

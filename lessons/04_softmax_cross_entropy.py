@@ -13,17 +13,20 @@
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +39,8 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.gradcheck import check_pair
@@ -82,8 +86,7 @@ with np.errstate(over="ignore", invalid="ignore"):
 # \frac{p_u}{p_v} = e^{z_u - z_v} .
 # $$
 #
-# A score higher by 1 means a probability $e \approx 2.7$ times as large. So a constant $c$ added to all scores
-# changes nothing:
+# So a constant $c$ added to all scores changes nothing:
 #
 # $$
 # \frac{e^{z_v + c}}{\sum_u e^{z_u + c}} = \frac{e^c \, e^{z_v}}{e^c \sum_u e^{z_u}} = p_v .
@@ -115,8 +118,7 @@ assert np.isinf(naive)
 assert nll == 200
 
 # %% [markdown]
-# The naive way ends in infinity where a loss is needed most: where the model is sure and wrong. (At the
-# margin 100 it is wrong already: $e^{-100}$ is at the very end of float32, where only a few bits are left.)
+# The naive way ends in infinity where a loss is needed most: where the model is sure and wrong.
 # A tempting repair, $\log(p + 10^{-9})$, cuts off the loss at $9 \log 10 = 20.7$, and the gradient too.
 #
 # ## 3 · The loss
@@ -276,14 +278,11 @@ left.legend(loc=(0.32, 0.62))
 plt.show()
 
 # %% [markdown]
-# On the left, all three curves fall steeply from the left edge: to give the right word next to nothing is
-# expensive, with or without smoothing. They differ at the right edge. Without smoothing the loss goes on falling
-# to 0. With it, the curve is lowest at the diamond, $p_t = q_t$, and *rises* behind it.
+# On the left, all three curves fall steeply from the left edge, and differ at the right one. Without smoothing
+# the loss goes on falling to 0. With it, the curve is lowest at the diamond, $p_t = q_t$, and *rises* behind it.
 #
 # A model sets scores, and so margins. Without smoothing, more margin is always better. With smoothing there
-# is a best margin, where $e^{\text{margin}} = q_t / (\varepsilon / V)$. Beyond it the curve is a straight line
-# upwards: $p_t$ is nearly 1, and the others' $\log p_v$ is minus the margin, so the slope is $1 - q_t$, what $q$
-# gives to them all.
+# is a best margin, where $e^{\text{margin}} = q_t / (\varepsilon / V)$.
 #
 # Is a model bad at its task if it may not be surer than 90 %? The order of its words need not change at all. The
 # paper says: "This hurts perplexity, as the model learns to be more unsure, but improves accuracy and BLEU score"
@@ -358,9 +357,7 @@ plt.show()
 
 # %% [markdown]
 # A step *against* the gradient, $q - p$, raises the right word as much as it lowers all others together. Each of
-# those is lowered by what it has too much, "cat" the most. A loss such as $(1 - p_t)^2$ does not do that. Its
-# slope by $z_t$ is $-2 (1 - p_t) \cdot p_t (1 - p_t)$, by the chain rule and a derivative that comes below. Where
-# $p_t$ is near 0, a slope is needed most, and this one is near 0 too.
+# those is lowered by what it has too much, "cat" the most.
 #
 # ### Step by step, and why not
 #
@@ -378,9 +375,9 @@ plt.show()
 # dz_u = \sum_v dp_v \, p_v \big( [u = v] - p_u \big) = p_u \Big( dp_u - \sum_v dp_v \, p_v \Big) .
 # $$
 #
-# This is `softmax_backward`. Attention needs it, because it uses the weights and not their logarithm. Put
-# $dp_v = -q_v / p_v$ into it: $dz_u = p_u \big( -q_u / p_u + \sum_v q_v \big) = p_u - q_u$. On paper that is the
-# same. In float32, with a model that is sure and wrong, it is not:
+# Attention needs this, because it uses the weights and not their logarithm. Put $dp_v = -q_v / p_v$ into it:
+# $dz_u = p_u \big( -q_u / p_u + \sum_v q_v \big) = p_u - q_u$. On paper that is the same. In float32, with a
+# model that is sure and wrong, it is not:
 
 # %%
 print("margin   step by step    p − q")
@@ -410,18 +407,7 @@ print(
 )
 print(f"p − q of the same batch:                  {tokens * V * 4 / 1e9:.2f} GB")
 
-row, _ = softmax(rng.standard_normal(6))
-J = np.diag(row) - np.outer(row, row)
-upstream = rng.standard_normal(6)
-assert np.allclose(J @ upstream, softmax_backward(upstream, row))
-assert np.linalg.eigvalsh(J).max() <= row.max()
-print("eigenvalues of J for six words:", np.linalg.eigvalsh(J).round(4) + 0.0)
-
 # %% [markdown]
-# The eigenvalue 0 belongs to the direction $(1, \dots, 1)$. None is above $\max_v p_v$, since $J$ is
-# $\text{diag}(p)$ minus something that is never negative, $p \, p^\top$. Lesson 08 shows what becomes of them
-# when a softmax saturates.
-#
 # ## 5 · The mean over real tokens
 #
 # A batch is padded, and what the model says at padding does not matter. The loss is the mean over the $N$
@@ -457,18 +443,64 @@ print(f"whole {whole:.6f}, sum of parts {sum(parts):.6f}, mean of means {np.mean
 assert np.isclose(whole, sum(parts))
 
 # %% [markdown]
-# ## 6 · The code of the package
+# ## 6 · Now write them
 #
-# `log_p` is computed once, and the backward makes $p$ from it. `share` is $1/N$ at real tokens and 0 at
-# padding. In the backward, $p - q$ is written in place: $\varepsilon / V$ comes off everywhere, $1 - \varepsilon$
-# off the target. (`@twinned` lets a faster body stand in when it is asked for; here nobody asks.)
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `softmax(x, mask=None)` | (..., $S$), booleans that broadcast to it | weights (..., $S$), `cache` |
+# | `softmax_backward(dweights, cache)` | (..., $S$) | $dx$ (..., $S$) |
+# | `cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None)` | (..., $V$), (...) | (loss, NLL), `cache` |
+# | `cross_entropy_backward(dloss, cache)` | a number | $dz$ (..., $V$) |
+#
+# The mask is for [lesson 08](08_attention.ipynb): where it is False the weight is 0. A row of which nothing is
+# allowed has weights 0, not NaN: think of $0 / 0$ and of $-\infty - (-\infty)$.
+
 
 # %%
-source_of(softmax, softmax_backward, cross_entropy, cross_entropy_backward)
+def facts(softmax, softmax_backward):
+    z, dp = np.random.default_rng(4).standard_normal((2, 3, 6))
+    p, cache = softmax(z)
+    yield "scores of 9000 are no trouble", np.allclose(softmax(z + 9000)[0], p, rtol=1e-6)
+    mask = np.array([[True] * 6, [True, False] * 3, [False] * 6])
+    p, cache = softmax(z, mask)
+    yield "what is left shares 1, nothing shares 0", np.allclose(p.sum(axis=-1), [1, 1, 0])
+    dz = softmax_backward(dp, cache)
+    yield "a row of gradients sums to 0", np.allclose(dz.sum(axis=-1), 0)
 
+
+try_yours("softmax", facts)
+
+
+# %%
+def facts(cross_entropy, cross_entropy_backward):
+    z, t = np.full((3, 7), 9000.0), np.array([1, 2, 0])  # 0: padding
+    (loss, nll), cache = cross_entropy(z, t, 0.1)
+    dz = cross_entropy_backward(1.0, cache)
+    yield "all scores alike: loss and NLL are log V", np.allclose([loss, nll], np.log(7))
+    yield "padding has no gradient", not dz[2].any()
+    yield (
+        "the right words are pulled by (q − p) / 2",
+        np.allclose(dz[[0, 1], [1, 2]], (1 / 7 - q.max()) / 2),
+    )
+    yield "2 dloss is twice the gradient", np.allclose(cross_entropy_backward(2.0, cache), 2 * dz)
+    (least, nll), _ = cross_entropy(np.log(q)[None], np.array([4]), 0.1)
+    yield "where p = q, the loss is the floor", np.isclose(least, floor_of(7, 0.1))
+    yield "the NLL is less", 0.08 < nll < 0.1
+
+
+try_yours("cross_entropy", facts)
 
 # %% [markdown]
-# The proof, with smoothing and padding. Measured slopes must agree with both backwards:
+# The package's, once `minitransformer check own` finds yours right:
+
+# %%
+show("softmax")
+
+# %%
+show("cross_entropy")
+
+# %% [markdown]
+# The proof: measured slopes must agree with both backwards, with smoothing and padding:
 
 
 # %%
@@ -483,9 +515,21 @@ for report in (
 ):
     assert report.right
     print(report)
-assert np.allclose(
-    to_host(dlogits), cross_entropy_backward(1.0, smoothed(host_logits, host_targets)[1])
-)
+
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    z = torch.tensor(host_logits, requires_grad=True)
+    theirs = torch.nn.functional.cross_entropy(
+        z.flatten(0, 1), torch.tensor(host_targets.ravel()), ignore_index=0, label_smoothing=0.1
+    )
+    theirs.backward()
+    print("difference of the loss:", abs(float(loss) - theirs.item()))
+    assert np.allclose(to_host(dlogits), z.grad.numpy(), atol=1e-6)
 
 # %% [markdown]
 # ### Three slips
@@ -515,9 +559,8 @@ for backward in (of_the_sum, without_smoothing, with_padding):
     print(f"{backward.__name__}\n{report}")
 
 # %% [markdown]
-# The first is hard to notice. An optimizer that does not care about the size of gradients, such as Adam, trains
-# almost as before. But whatever looks at their size, such as clipping, is wrong by a factor, another one in each
-# batch.
+# The first is hard to notice. Adam, which does not care about the size of gradients, trains almost as before. But
+# clipping looks at their size, and is wrong by a factor, another one in each batch.
 #
 # ## 7 · What smoothing does to training
 #
@@ -576,15 +619,9 @@ plt.show()
 #
 # ## 8 · Exercises
 #
-# Fill in `answers/ex04.py`, your copy of [lessons/exercises/ex04.py](exercises/ex04.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex04
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex04.py](solutions/ex04.py).
+# Fill in `answers/ex04.py`, your copy of [lessons/exercises/ex04.py](exercises/ex04.py), and run
+# `minitransformer check ex04`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex04.py](solutions/ex04.py).
 #
 # 1. **`perplexity_at_the_floor`** (10 min). A model has reached the floor of its smoothed loss. What
 #    perplexity does it report, and what happens to that number if it becomes surer?
@@ -612,10 +649,7 @@ print(check_exercise("ex04", globals()))
 # | numbers to know | $\log V$ before training; the floor $H(q)$; perplexity $e^{\text{NLL}}$ |
 # | traps | $\log(\text{softmax})$ in two steps; means over padding; means of means; a floor taken for a failure |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `softmax` and `cross_entropy`, with
-# their backwards; `minitransformer check own` says whether they are right. (The mask of `softmax` is
-# for [lesson 08](08_attention.ipynb): where it is False, the weight is 0.)
+# **Your own Transformer.** `softmax` and `cross_entropy`, with their backwards: `minitransformer check own`.
 #
 # **Next:** where the $V$ words come from, and how an id becomes a row of numbers:
 # [lesson 05](05_tokens_and_embeddings.ipynb).

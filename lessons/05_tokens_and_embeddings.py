@@ -13,20 +13,22 @@
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
 import functools
 import re
 from collections import Counter, defaultdict
+from importlib.util import find_spec
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
@@ -49,14 +51,14 @@ from minitransformer.course.notebooks import (
     ORANGE,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BLANK, BOS, EOS, PAD, UNK, Vocabulary
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.embedding import (
-    Embedding,
     OutputProjection,
     embedding,
     embedding_backward,
@@ -88,8 +90,7 @@ print(sorted(missing, key=lambda word: (len(word), word))[-3:])
 # all that is not in the list is one and the same UNK, which it can neither read nor write.
 #
 # Characters are the other way out. There are far fewer of them than words, and the next text hardly brings new ones.
-# (It can: Unicode has more than a hundred thousand, and one that the training text did not have is UNK again.) But
-# sentences get long, and attention compares every token with every other:
+# But sentences get long, and attention compares every token with every other:
 
 # %%
 num_words = np.mean([len(text.split()) for text in texts])
@@ -102,9 +103,8 @@ print(f"pairs of tokens to compare: {(num_characters / num_words) ** 2:.0f} time
 # never been seen. The paper uses byte-pair encoding, BPE (Sennrich, Haddow and Birch 2016), which decides by
 # counting what a piece is.
 #
-# *Byte-level* BPE (Radford and others 2019, GPT-2), which many large language models use, starts from the 256 *bytes*.
-# Every text is a sequence of bytes in UTF-8, so nothing is UNK. But a character that was never seen costs up to four
-# tokens, and a piece may end in the middle of a character. The package starts from characters.
+# *Byte-level* BPE (Radford and others 2019, GPT-2) starts from the 256 *bytes* of UTF-8, so nothing is UNK. But a
+# character that was never seen costs up to four tokens. The package starts from characters.
 #
 # ## 2 · Byte-pair encoding from scratch
 #
@@ -393,17 +393,6 @@ plt.show()
 # Mostly the word is cut as before. The rest of the time the model meets its parts, which other words have too.
 # BPE-dropout is for training only. For text to be translated, $p = 0$.
 #
-# A test of the rule: "a" becomes `▁a` by its only possible merge. So it stays in two tokens with
-# probability $p$, which we can measure up to an error of about $\sqrt{p (1 - p) / n}$:
-
-# %%
-n, p = 20_000, 0.1
-cut = vocabulary.encode_all(["a"] * n, dropout=p, seed=5)
-in_two = np.mean([len(ids) == 2 for ids in cut])
-print(f"in two tokens: {in_two:.4f}; expected {p} ± {np.sqrt(p * (1 - p) / n):.4f}")
-assert abs(in_two - p) < 4 * np.sqrt(p * (1 - p) / n)
-
-# %% [markdown]
 # ## 6 · From ids to rows: the embedding
 #
 # Ids are names, not quantities: 711 is not more than 325. The embedding gives each id a row of $D$ learned
@@ -445,11 +434,43 @@ shape_table(
 #
 # **Row $v$ gets the sum over all places where $v$ stands.** The ids have no gradient: there is no word
 # between 7 and 8. The product with zeros and ones is only for the derivation: for a batch of 4096 tokens and 8000
-# pieces it has 33 million numbers, to pick 4096 rows. The package looks rows up, and adds
-# (`@twinned` lets a faster body stand in when it is asked for; here nobody asks):
+# pieces it has 33 million numbers, to pick 4096 rows.
+#
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `embedding(ids, weight)` | integers (...), ($V$, $D$) | $x$ (..., $D$), `cache` |
+# | `embedding_backward(dx, cache)` | (..., $D$) | $dE$ ($V$, $D$) alone |
+
 
 # %%
-source_of(embedding, embedding_backward, Embedding, OutputProjection)
+def facts(embedding, embedding_backward):
+    ids, weight = (
+        np.array([[7, 2, 7], [3, 7, 0]]),
+        np.random.default_rng(5).standard_normal((10, 6)),
+    )
+    x, cache = embedding(ids, weight)
+    dweight = embedding_backward(np.ones(x.shape), cache)
+    yield "equal ids give equal rows", np.array_equal(x[0, 0], x[1, 1])
+    yield (
+        "x is √6 times as long as its rows of E",
+        np.isclose(np.linalg.norm(x[0, 1]), np.sqrt(6) * np.linalg.norm(weight[2])),
+    )
+    yield (
+        "id 7, there three times, gets three times as much",
+        np.allclose(dweight[7], 3 * dweight[2]),
+    )
+    yield "⟨dE, E⟩ is ⟨dx, x⟩", np.isclose((dweight * weight).sum(), x.sum())
+
+
+try_yours("embedding", facts)
+
+# %% [markdown]
+# The package's, once `minitransformer check own` finds yours right:
+
+# %%
+show("embedding")
 
 # %%
 host = [to_host(array) for array in (ids, weight, dx, dweight)]
@@ -464,10 +485,23 @@ report = check_pair(embedding, with_ids, (host[0], host[1]))
 assert report.right
 print(report)
 
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    E = torch.tensor(host[1], requires_grad=True)
+    theirs = np.sqrt(6) * torch.nn.functional.embedding(torch.tensor(host[0]), E)
+    theirs.backward(torch.tensor(host[2]))
+    assert np.allclose(to_host(x), theirs.detach().numpy(), rtol=1e-6)
+    print("largest difference of dE:", abs(host[3] - E.grad.numpy()).max())
+
 
 # %% [markdown]
-# Why `scatter_add`? In NumPy, `dweight[ids] += dx` looks right and is not. It reads the rows,
-# adds, and writes them back; of equal ids the last one wins. Id 7 stands three times in our batch:
+# A slip: in NumPy, `dweight[ids] += dx` reads the rows, adds, and writes them back; of equal ids the last one
+# wins. Id 7 stands three times in our batch:
 
 
 # %%
@@ -646,7 +680,7 @@ plt.show()
 # ## 8 · Exercises
 #
 # Fill in `answers/ex05.py`, your copy of [lessons/exercises/ex05.py](exercises/ex05.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+# signatures, shapes and hints, and run
 #
 # ```sh
 # minitransformer check ex05
@@ -680,7 +714,6 @@ print(check_exercise("ex05", globals()))
 # | at the start | $E$ with variance $1/D$: input and scores with variance 1, loss near $\log V$ |
 # | traps | `dweight[ids] +=` counts equal ids once; a vocabulary that has seen the test; `=` for `+=` |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
-# now write `embedding`, with its backward; `minitransformer check own` says whether it is right.
+# **Your own Transformer.** `embedding`, with its backward: `minitransformer check own`.
 #
 # **Next:** a row says which word it is, but not where it stands: [lesson 06](06_positions.ipynb).

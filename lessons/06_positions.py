@@ -13,17 +13,20 @@
 # | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +39,8 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import Batch
@@ -157,7 +161,7 @@ for depth in (1, 2):
 #
 # The first pair turns by one radian a token, so its wave is $2 \pi$ tokens long. The last one is nearly
 # $2 \pi \cdot 10000$ long. In between, each is longer than the one before by the same factor. Below the shapes is
-# a picture of both, the digits and the waves:
+# a picture:
 
 # %%
 B, T, D, V, MAX = 2, 6, 64, 20, 100
@@ -177,28 +181,56 @@ shape_table(
 
 # %% tags=["hide-input"]
 long_table = sinusoidal_encoding(100, 128)
-binary = (np.arange(16)[:, None] >> np.arange(4)[::-1]) & 1  # (16, 4)
-
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=(1, 4))
-left.imshow(binary, cmap="cividis", aspect="auto")
-for (t, digit), bit in np.ndenumerate(binary):
-    left.text(digit, t, bit, ha="center", va="center", color="black" if bit else "white")
-left.set(title="binary digits of $t$", xlabel="digit", ylabel="position $t$ (tokens)")
-left.set_xticks(range(4), ["8", "4", "2", "1"])
-image = right.imshow(long_table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-right.set(title="sinusoidal encoding, $D$ = 128", ylabel="position $t$ (tokens)")
-right.set_xlabel("feature: sines at even numbers, cosines at odd ones")
-for axes in (left, right):
-    axes.grid(False)
+figure, axes = plt.subplots(figsize=(8.5, 4.4))
+image = axes.imshow(long_table, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+axes.set(title="sinusoidal encoding, $D$ = 128", ylabel="position $t$ (tokens)")
+axes.set_xlabel("feature: sines at even numbers, cosines at odd ones")
+axes.grid(False)
 figure.colorbar(image, label="value")
 plt.show()
 
 # %% [markdown]
-# Each row on the right is a position, and no two are the same: the first pair alone tells them apart, since no
+# Each row is a position, and no two are the same: the first pair alone tells them apart, since no
 # whole number of radians is a whole number of turns. The fast features are at the left; in a number, the fast
 # digit is at the right. In the right third hardly anything changes over 100 tokens: cosines stay near 1 and sines
 # near 0.
 #
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `sinusoidal_encoding(length, d_model)` | two numbers, $T$ and $D$ | ($T$, $D$) |
+# | `positional_encoding(x, table)` | ($B$, $T$, $D$), ($\ge T$, $D$) | $y$ ($B$, $T$, $D$), `cache` |
+# | `positional_encoding_backward(dy, cache)` | ($B$, $T$, $D$) | $dx$ |
+#
+# The table is not trained, and has no gradient. Why the second and the third fact hold is said in sections 3 and 4:
+
+
+# %%
+def facts(sinusoidal_encoding, positional_encoding, positional_encoding_backward):
+    table = sinusoidal_encoding(50, 8)
+    yield "position 0 is 0, 1, 0, 1, …", np.array_equal(table[0], [0, 1] * 4)
+    yield "every position has the length √(D/2) = 2", np.allclose((table**2).sum(axis=1), 4)
+    yield "the last pair turns by 1/1000 at a time", np.isclose(table[1, 6], 0.001, rtol=1e-3)
+    yield (
+        "1 and 4 are as alike as 11 and 14",
+        np.isclose(table[1] @ table[4], table[11] @ table[14]),
+    )
+    x = np.random.default_rng(6).standard_normal((2, 6, 8))
+    y, cache = positional_encoding(x, table)
+    yield "both sentences get the first rows", np.allclose(y - x, table[:6])
+    yield "a change of x moves y as much", np.array_equal(positional_encoding_backward(x, cache), x)
+
+
+try_yours("positional_encoding", facts)
+
+# %% [markdown]
+# The package's, once `minitransformer check own` finds yours right:
+
+# %%
+show("positional_encoding")
+
+# %% [markdown]
 # ## 3 · Why a sine *and* a cosine: rotation
 #
 # Take one pair as a point in the plane, with the cosine to the right and the sine upwards. It lies on a
@@ -352,15 +384,7 @@ plt.show()
 # \qquad
 # \gamma = 0.5772\dots \quad \text{(Euler's constant)} .
 # $$
-
-# %%
-delta = 1e-3
-v = np.concatenate([np.geomspace(delta, 1, 1000), np.linspace(1, 200 * np.pi, 200_000)])
-integral = np.trapezoid(np.cos(v) / v, v)
-print(f"γ measured: {-np.log(delta) - integral:.4f}, in NumPy: {np.euler_gamma:.4f}")
-assert abs(-np.log(delta) - integral - np.euler_gamma) < 1e-4
-
-# %% [markdown]
+#
 # What we have added is the part from $k$ to $\infty$, and it is small. Integrated by parts,
 #
 # $$
@@ -374,7 +398,7 @@ assert abs(-np.log(delta) - integral - np.euler_gamma) < 1e-4
 # $$
 #
 # **It falls with the logarithm of the distance**, and $\ln 10 / \ln 10000 = 1/4$: each factor of ten in distance
-# costs a quarter. The numbers, and the picture, with all pairs of 80 positions at the left:
+# costs a quarter. The picture has all pairs of 80 positions at the left:
 
 # %%
 distances = np.arange(1, 5001)
@@ -383,23 +407,9 @@ far_table = sinusoidal_encoding(5001, WIDTH)
 likeness = far_table[1:] @ far_table[0] / (WIDTH / 2)
 formula = 1 - (np.log(distances) + np.euler_gamma) / np.log(10000)
 
-small = sinusoidal_encoding(5001, 32)
-small_likeness = small[1:] @ small[0] / 16
-
 largest = abs(likeness - formula)[4:1000].max()
 print(f"largest difference from the formula for k = 5 to 1000, D = 512: {largest:.3f}")
-print(
-    "at k = 10, 100, 1000:",
-    likeness[[9, 99, 999]].round(2),
-    " formula:",
-    formula[[9, 99, 999]].round(2),
-)
 assert largest < 0.06
-ripples = {
-    d_model: np.diff(curve) > 0 for d_model, curve in ((512, likeness), (32, small_likeness))
-}
-for d_model, rises in ripples.items():
-    print(f"D = {d_model}: the likeness rises for the first time after k = {rises.argmax() + 1}")
 
 # %% tags=["hide-input"]
 near = sinusoidal_encoding(80, WIDTH)
@@ -412,25 +422,14 @@ right.semilogx(distances, likeness, "-", color=BLUE, label="dot product, $D$ = 5
 right.semilogx(
     distances, formula, "-", color=BLACK, lw=1, label=r"$1 - (\ln k + \gamma) / \ln 10000$"
 )
-right.semilogx(
-    distances[:300],
-    small_likeness[:300],
-    "--",
-    color=VERMILION,
-    lw=1.1,
-    label="dot product, $D$ = 32, to $k$ = 300",
-)
 right.set(xlabel="distance $k$ (tokens)", ylabel="in units of $D/2$")
 right.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
 # The likeness does not vanish with the distance: at $D = 512$, two positions a thousand tokens apart still share
-# almost a fifth. And it does not fall at every step: it ripples, the more the fewer the features, because fewer
-# cosines cancel less well.
-#
-# The left picture is constant along each diagonal, and brightest in the middle. So a head whose $W^Q$ and $W^K$ do
-# nothing with positions already prefers its neighbourhood.
+# almost a fifth. The left picture is constant along each diagonal, and brightest in the middle. So a head whose
+# $W^Q$ and $W^K$ do nothing with positions already prefers its neighbourhood.
 #
 # ## 5 · Added, not appended: who is louder?
 #
@@ -449,24 +448,12 @@ print(f"a position, √(D/2)            {np.linalg.norm(sinusoidal_encoding(50, 
 # %% [markdown]
 # With the factor, the word is $\sqrt 2$ times as long as the position. Without it, it would be a sixteenth of
 # the position at $D = 512$. And can the two be told apart in the sum? In many dimensions two vectors that
-# have nothing to do with each other are nearly orthogonal: the cosine of the angle between them is about
-# $1 / \sqrt D$. So a dot product with a position hardly depends on the word:
-
-# %%
-places = sinusoidal_encoding(50, 512)
-cosines = (
-    words @ places.T / np.outer(np.linalg.norm(words, axis=-1), np.linalg.norm(places, axis=-1))
-)
-print(f"cosine of a word and a position, root mean square: {np.sqrt((cosines**2).mean()):.3f}")
-print(f"1/√512: {512**-0.5:.3f}")
-
-# %% [markdown]
-# ### The code, and its backward
+# have nothing to do with each other are nearly orthogonal, with a cosine of about $1 / \sqrt D$. So a dot product
+# with a position hardly depends on the word.
 #
-# A sum with a constant: $dx = dy$. Nothing is trained. (The second exercise makes the table a parameter.)
-
-# %%
-source_of(sinusoidal_encoding, positional_encoding, positional_encoding_backward)
+# ### The backward
+#
+# A sum with a constant: $dx = dy$. (The second exercise makes the table a parameter.)
 
 # %%
 report = check_pair(
@@ -474,6 +461,20 @@ report = check_pair(
 )
 assert report.right
 print(report)
+
+# %% [markdown]
+# PyTorch has no such layer, but complex numbers, of which a position is $D / 2$: clock hands of length 1.
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    frequency = 10000 ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
+    angles = torch.arange(MAX)[:, None] * frequency
+    hands = torch.polar(torch.ones_like(angles), angles)
+    theirs = torch.stack([hands.imag, hands.real], dim=-1).flatten(1)
+    print("largest difference of the tables:", abs(host_table - theirs.numpy()).max())
+    assert np.allclose(host_table, theirs.numpy(), atol=1e-6)
 
 # %% [markdown]
 # ## 6 · What is it worth?
@@ -584,7 +585,7 @@ plt.show()
 # ## 7 · Exercises
 #
 # Fill in `answers/ex06.py`, your copy of [lessons/exercises/ex06.py](exercises/ex06.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+# signatures, shapes and hints, and run
 #
 # ```sh
 # minitransformer check ex06
@@ -616,8 +617,7 @@ print(check_exercise("ex06", globals()))
 # | likeness | $PE_t \cdot PE_{t+k} = \sum_i \cos(\omega_i k) \approx \frac D2 \left( 1 - \frac{\ln k + \gamma}{\ln 10000} \right)$: a quarter for each factor of ten |
 # | traps | one frequency for each *pair*, not each feature; the factor $\sqrt D$; longer than trained is not learned |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `sinusoidal_encoding`, and
-# `positional_encoding` with its backward; `minitransformer check own` says whether they are right.
+# **Your own Transformer.** `sinusoidal_encoding`, and `positional_encoding` with its backward:
+# `minitransformer check own`.
 #
 # **Next:** every layer adds to its rows, and they must keep their size: [lesson 07](07_layer_norm.ipynb).

@@ -13,17 +13,20 @@
 # | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +39,8 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.gradcheck import check_module, check_pair
@@ -74,8 +78,8 @@ print(
 print(f"with LayerNorm:    {standard_deviation_after(12, normalise=True):5.1f}")
 
 # %% [markdown]
-# LayerNorm brings each token back to a standard scale, whatever the layers before it did. It takes
-# **one row** of $D$ numbers, the vector of one token, and looks at nothing else:
+# LayerNorm brings each token back to a standard scale. It takes **one row** of $D$ numbers, the vector of one
+# token, and looks at nothing else:
 #
 # $$
 # \mu = \frac1D \sum_{i=1}^{D} x_i
@@ -219,36 +223,7 @@ plt.show()
 # each $\mathrel{+}=$. *A variable that serves many gets the sum over all it serves*: $\mu$ and $\sigma$
 # serve the $D$ numbers of their row, $\gamma$ and $\beta$ every row of the batch.
 #
-# Reading the right column from the bottom to the top is the backward:
-
-
-# %%
-def backward_by_graph(dy, cache):
-    """The gradients of layer_norm, node by node: each line undoes one line of the forward."""
-    x_hat, sigma, gamma = cache
-    c = x_hat * sigma
-    D = dy.shape[-1]
-
-    dx_hat = gamma * dy  # y = γ x̂ + β
-    dgamma = (dy * x_hat).sum(axis=(0, 1))
-    dbeta = dy.sum(axis=(0, 1))
-    dc = dx_hat / sigma  # x̂ = c / σ
-    dsigma = -(dx_hat * c).sum(axis=-1, keepdims=True) / sigma**2
-    dv = dsigma / (2 * sigma)  # σ = √(v + ε)
-    dc = dc + dv * 2 * c / D  # v = mean(c²)
-    dmu = -dc.sum(axis=-1, keepdims=True)  # c = x − μ
-    dx = dc + dmu / D  # and μ = mean(x)
-    return dx, dgamma, dbeta
-
-
-inputs = [to_host(array) for array in (x, gamma, beta)]
-report = check_pair(layer_norm, backward_by_graph, inputs)
-assert report.right
-print(report)
-
-# %% [markdown]
-# Central differences agree with it to about ten digits ([lesson 03](03_gradient_checking.ipynb)
-# shows why not to sixteen). The derivation is right.
+# Reading the right column from the bottom to the top is the backward.
 #
 # ## 4 · Second derivation: the closed form
 #
@@ -317,49 +292,100 @@ projection = np.eye(D) - np.ones((D, D)) / D - np.outer(row_hat, row_hat) / D  #
 print("eigenvalues of σ J:", np.linalg.eigvalsh(projection).round(5) + 0.0)
 
 # %% [markdown]
-# The $\varepsilon$ leaves a trace. With it, $\sum_i \hat x_i^2 = D v / (v + \varepsilon) = D (1 -
-# \varepsilon / \sigma^2)$, so along $\hat x$ the gradient is not quite zero:
+# (The $\varepsilon$ leaves a trace: with it $\sum_i \hat x_i^2 = D (1 - \varepsilon / \sigma^2)$, so along $\hat x$
+# a gradient of $\varepsilon \, \hat x^\top d\hat x / \sigma^3$ remains. It is no rounding error.)
 #
-# $$
-# \hat x^\top dx = \frac1\sigma \left( \hat x^\top d\hat x - \hat x^\top \hat x \; \text{mean}(d\hat x \, \hat x) \right)
-# = \frac1\sigma \, \hat x^\top d\hat x \left( 1 - \frac{\hat x^\top \hat x}{D} \right)
-# = \frac{\varepsilon}{\sigma^3} \, \hat x^\top d\hat x .
-# $$
+# ## 5 · Now write it
 #
-# This is no rounding error. It belongs to the derivative, and it can be measured:
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `layer_norm(x, gamma, beta, epsilon=1e-5)` | (..., $D$), ($D$,), ($D$,) | $y$ (..., $D$), `cache` |
+# | `layer_norm_backward(dy, cache)` | (..., $D$) | $dx$ (..., $D$), $d\gamma$, $d\beta$ ($D$,) |
+#
+# Either derivation will do; it decides what to keep in the cache:
+
 
 # %%
-dy = rng.standard_normal((B, T, D))
-dx, _, _ = layer_norm_backward(dy, layer_norm(*inputs)[1])
-along_ones = dx.sum(axis=-1)
-along_x_hat = (dx * to_host(x_hat)).sum(axis=-1)
-predicted = 1e-5 / to_host(sigma)[..., 0] ** 3 * (dy * inputs[1] * to_host(x_hat)).sum(axis=-1)
-print(f"largest |1ᵀ dx|            {abs(along_ones).max():.1e}   nothing but rounding")
-print(f"largest |x̂ᵀ dx|            {abs(along_x_hat).max():.1e}   small, but there")
-print(f"  and its predicted size   {abs(predicted).max():.1e}")
-assert np.allclose(along_x_hat, predicted, rtol=1e-6, atol=1e-14)
+inputs, dy = [to_host(array) for array in (x, gamma, beta)], rng.standard_normal((B, T, D))
+
+
+def facts(layer_norm, layer_norm_backward):
+    x, gamma, beta = inputs
+    y, cache = layer_norm(x, gamma, beta)
+    dx, _, _ = layer_norm_backward(dy, cache)
+    plain = (y - beta) / gamma
+    yield (
+        "(y − β) / γ has mean 0 and spread 1 in each row",
+        np.allclose([plain.mean(axis=-1), plain.std(axis=-1) - 1], 0, atol=1e-4),
+    )
+    along = [dx.sum(axis=-1), (dx * x).sum(axis=-1)]
+    yield "dx is orthogonal to 1 and to x", np.allclose(along, 0, atol=1e-4)
+    ahead, behind = (layer_norm(x + s * dy, gamma, beta)[0] for s in (1e-5, -1e-5))
+    moved = ((ahead - behind) * dy).sum() / 2e-5
+    yield "a small step moves L as dx says", np.isclose(moved, (dx * dy).sum(), rtol=1e-4)
+    far, _ = layer_norm(10 * x + 3, gamma, beta)
+    yield "10 x + 3 has the same y", np.allclose(far, y, atol=1e-4)
+
+
+try_yours("layer_norm", facts)
 
 # %% [markdown]
-# ## 5 · The code of the package
-#
-# The pair as it is installed. The backward is the boxed formula, with a name for each term
-# (`@twinned` lets a faster body stand in when it is asked for; here nobody asks):
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
-source_of(layer_norm, layer_norm_backward)
+show("layer_norm")
 
 # %% [markdown]
-# It gives what the graph gave, and central differences confirm it. `check_module` first moves γ and
-# β away from their initial 1 and 0, for a reason:
+# It is the boxed formula, with a name for each term. The table of section 3, line by line, is the same
+# gradient:
+
 
 # %%
+def backward_by_graph(dy, cache):
+    """The gradients of layer_norm, node by node: each line undoes one line of the forward."""
+    x_hat, sigma, gamma = cache
+    c = x_hat * sigma
+    D = dy.shape[-1]
+
+    dx_hat = gamma * dy  # y = γ x̂ + β
+    dgamma = (dy * x_hat).sum(axis=(0, 1))
+    dbeta = dy.sum(axis=(0, 1))
+    dc = dx_hat / sigma  # x̂ = c / σ
+    dsigma = -(dx_hat * c).sum(axis=-1, keepdims=True) / sigma**2
+    dv = dsigma / (2 * sigma)  # σ = √(v + ε)
+    dc = dc + dv * 2 * c / D  # v = mean(c²)
+    dmu = -dc.sum(axis=-1, keepdims=True)  # c = x − μ
+    dx = dc + dmu / D  # and μ = mean(x)
+    return dx, dgamma, dbeta
+
+
 _, cache = layer_norm(*inputs)
 pairs = zip(layer_norm_backward(dy, cache), backward_by_graph(dy, cache), strict=True)
 assert all(np.allclose(closed, graph, rtol=1e-12, atol=1e-12) for closed, graph in pairs)
 
+# %% [markdown]
+# Central differences agree with it to about ten digits ([lesson 03](03_gradient_checking.ipynb) shows why not
+# to sixteen). `check_module` first moves γ and β away from their initial 1 and 0:
+
+# %%
 report = check_module(LayerNorm(D), inputs[0])
 assert report.right
 print(report)
+
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(array, requires_grad=True) for array in inputs]
+    theirs = torch.nn.functional.layer_norm(tensors[0], (D,), *tensors[1:])
+    theirs.backward(torch.tensor(dy))
+    ours, cache = layer_norm(*inputs)
+    print("largest difference of y:", abs(ours - theirs.detach().numpy()).max())
+    for gradient, tensor in zip(layer_norm_backward(dy, cache), tensors, strict=True):
+        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
 
 
 # %% [markdown]
@@ -479,11 +505,10 @@ panels[1].legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
-# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal
-# lines, one for each of its six tokens (some lie on each other): they depend on the token alone. BatchNorm's
-# over all positions follow the formula down to wrong values. Over real tokens they are right on average, and
-# narrow down as the batch has more of them. But they are still the batch's, and so different each
-# time.
+# The bands hold the middle half of the features. LayerNorm's statistics of the sentence are horizontal lines, one
+# for each of its six tokens: they depend on the token alone. BatchNorm's over all positions follow the formula
+# down to wrong values. Over real tokens they are right on average, and narrow down as the batch has more of them.
+# But they are still the batch's, and so different each time.
 #
 # So masking the padding mends the bias, and not the principle. Which token's output depends on
 # which token's input? We move each row of a batch a little and look which outputs follow:
@@ -561,10 +586,9 @@ print(f"  under BatchNorm by {changed[0]:.3f}, under LayerNorm by {changed[1]:.3
 assert changed[1] == 0
 
 # %% [markdown]
-# After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is
-# a fixed affine map, and the three consequences are gone. But it is another function than the one that was
-# trained, and the more so the more the batches differed. LayerNorm is the same function in training and in
-# use.
+# After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is a
+# fixed affine map, and the three consequences are gone. But it is another function than the one that was trained.
+# LayerNorm is the same function in training and in use.
 #
 # ## 7 · Two numerical details
 #
@@ -600,20 +624,9 @@ plt.show()
 # %% [markdown]
 # The error of the short formula grows with the square of the mean: rounding leaves $2^{-24}$ of
 # $\mu^2$, half the distance between neighbouring float32 numbers, and that is then compared with
-# $\sigma^2$. At a mean of some thousand spreads nothing is left of the variance. It may even come out
-# negative, and its root NaN. (The few points far below the line are luck: there the roundings happen to
-# cancel.) The package's two passes stay accurate.
-
-# %%
-rows = (rng.standard_normal((1000, 512)) + 5000).astype(np.float32)
-short = (rows**2).mean(axis=-1) - rows.mean(axis=-1) ** 2
-centred = rows - rows.mean(axis=-1, keepdims=True)
-print(
-    f"negative variances among 1000: {(short < 0).sum()} by the short formula, "
-    f"{((centred**2).mean(axis=-1) < 0).sum()} by ours"
-)
-
-# %% [markdown]
+# $\sigma^2$. At a mean of some thousand spreads nothing is left of the variance. (The few points far below the
+# line are luck: there the roundings happen to cancel.) The package's two passes stay accurate.
+#
 # **What ε does.** It matters only where the variance is not large against it: at $10^{-5}$, for rows
 # whose spread is below about 0.01. A constant row, as padding may be, has variance 0 and yields
 # $\hat x = 0$ and $y = \beta$; its gradient is finite, though multiplied by
@@ -631,7 +644,7 @@ print(f"1/σ of a constant row: {1 / cache[1].item():.0f}")
 # ## 8 · Exercises
 #
 # Fill in `answers/ex07.py`, your copy of [lessons/exercises/ex07.py](exercises/ex07.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+# signatures, shapes and hints, and run
 #
 # ```sh
 # minitransformer check ex07
@@ -666,9 +679,7 @@ print(check_exercise("ex07", globals()))
 # | trap | γ belongs inside the means; a check with γ = 1 does not see it |
 # | why not BatchNorm | it lets padding, neighbours and the future into each token |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `layer_norm`, with its backward;
-# `minitransformer check own` says whether it is right.
+# **Your own Transformer.** `layer_norm`, with its backward: `minitransformer check own`.
 #
 # **Next:** attention, by which a position learns of the others, in [lesson 08](08_attention.ipynb). Where
 # LayerNorm stands around it, before or after the sum, is the subject of

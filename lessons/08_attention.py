@@ -13,17 +13,20 @@
 # | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,7 +39,8 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
@@ -117,8 +121,8 @@ sentence = ["the", "dog", "is", "here"]
 drawn = np.random.default_rng(3)
 q, k, v = drawn.standard_normal((3, 4, 3)).round(1)  # (T, d_k) and two (S, d_k), T = S
 z = q @ k.T / np.sqrt(3)  # (T, S)
-a, _ = softmax(z)  # (T, S), row by row
-y = a @ v  # (T, d_k)
+y, cache = scaled_dot_product_attention(q, k, v)  # (T, d_k)
+a = scaled_dot_product_attention_weights(cache)  # (T, S)
 
 # %% tags=["hide-input"]
 ROW = 2  # the query to follow
@@ -221,19 +225,9 @@ shape_table(
 
 # %% [markdown]
 # T and S are independent. Three facts follow from the formula. The weights of a query sum to 1. The order of
-# the keys does not matter, if their values move along. And a vector added to all keys changes nothing:
-
-# %%
-q, k, v = (to_host(array) for array in (query, key, value))
-y, a = to_host(y), to_host(weights)
-
-assert np.allclose(a.sum(axis=-1), 1)
-order = rng.permutation(S)
-assert np.allclose(scaled_dot_product_attention(q, k[:, :, order], v[:, :, order])[0], y)
-shift = rng.standard_normal(K)
-assert np.allclose(scaled_dot_product_attention(q, k + shift, v)[0], y)
-
-# %% [markdown]
+# the keys does not matter, if their values move along. And a vector added to all keys changes nothing.
+# (Section 4 tries all three.)
+#
 # By the second, attention sees a *set* of keys, not a sequence; [lesson 06](06_positions.ipynb) mends that.
 # The third is less known. A vector $c$ added to all keys adds $q_t \cdot c / \sqrt{d_k}$ to *all* scores of
 # query $t$, and
@@ -376,41 +370,71 @@ plt.show()
 # - **A query that has chosen is deaf.** If $a_s = 1$ then $y = v_s$, the bracket is zero, and all other
 #   scores have the factor 0. Only the value still learns. Section 5 is about this.
 
-# %%
-dy = rng.standard_normal(y.shape)
-_, cache = scaled_dot_product_attention(q, k, v)
-dq, dk, dv = scaled_dot_product_attention_backward(dy, cache)
-from_the_picture = a * (dy @ v.swapaxes(-1, -2) - (dy * y).sum(axis=-1, keepdims=True))
-assert np.allclose(dq, from_the_picture @ k / np.sqrt(K))
-assert np.allclose(dz_row, a_row * ((points - y_row) @ dy_row))  # the numbers in the plot
-print(f"entries of dk: up to {abs(dk).max():.2f}")
-print(f"their sums over the keys: up to {abs(dk.sum(axis=2)).max():.0e}")
-
-# %% [markdown]
-# ## 4 · The code of the package
+# ## 4 · Now write it
 #
-# Compare the backward pass with the box. The box divides both $dQ$ and $dK$ by $\sqrt{d_k}$; the code does it
-# once, in `dscores`. `dropout` ([lesson 12](12_learning.ipynb)) does nothing here, for its probability is 0.
-# (`@twinned` lets a faster body stand in when asked.)
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None)` | (B, H, T, K), two (B, H, S, K) | $Y$ (B, H, T, K), `cache` |
+# | `scaled_dot_product_attention_backward(dy, cache)` | (B, H, T, K) | $dQ, dK, dV$ |
+#
+# It is made of your `softmax`, which takes the mask (section 6), and your `dropout`, with `p` and `rng`, of the
+# weights $A$. Which $A$ multiplies $V$ then, and which does the softmax's backward need?
 
 # %%
-source_of(scaled_dot_product_attention, scaled_dot_product_attention_backward)
+q, k, v = (to_host(array) for array in (query, key, value))
+y, dy = to_host(y), rng.standard_normal(y.shape)
 
-# %%
-source_of(softmax, softmax_backward)
+
+def facts(scaled_dot_product_attention, scaled_dot_product_attention_backward):
+    attend = scaled_dot_product_attention
+    ours, cache = attend(q, k, v)
+    yield "of values 1 the answer is 1", np.allclose(attend(q, k, 0 * v + 1)[0], 1)
+    yield (
+        "the order of the keys does not matter",
+        np.allclose(attend(q, k[:, :, ::-1], v[:, :, ::-1])[0], ours),
+    )
+    yield "nor does a vector added to all", np.allclose(attend(q, k + np.arange(K), v)[0], ours)
+    seen = np.arange(S) == 0
+    yield "who sees one key answers its value", np.allclose(attend(q, k, v, seen)[0], v[:, :, :1])
+    yield "who sees none answers 0", not attend(q, k, v, seen & False)[0].any()
+    dq, dk, dv = scaled_dot_product_attention_backward(dy, cache)
+    yield "⟨dV, V⟩ is ⟨dY, Y⟩", np.isclose((dv * v).sum(), (dy * ours).sum())
+    yield "⟨dQ, Q⟩ is ⟨dK, K⟩", np.isclose((dq * q).sum(), (dk * k).sum())
+    ahead, behind = (attend((1 + s) * q, k, v)[0] for s in (1e-5, -1e-5))
+    moved = ((ahead - behind) * dy).sum() / 2e-5
+    yield "longer queries move L as dQ says", np.isclose(moved, (dq * q).sum(), rtol=1e-4)
+    yield "the dK of a head sum to 0", np.allclose(dk.sum(axis=2), 0)
+
+
+try_yours("scaled_dot_product_attention", facts)
 
 # %% [markdown]
-# `check_pair` compares a backward pass with the quotients of small differences, for which nothing has to be
-# derived ([lesson 03](03_gradient_checking.ipynb)):
+# The package's, once `minitransformer check own` finds yours right. It divides by $\sqrt{d_k}$ once, in `dscores`:
 
 # %%
-report = check_pair(
-    scaled_dot_product_attention,
-    scaled_dot_product_attention_backward,
-    (q, k, v),
-)
+show("scaled_dot_product_attention")
+
+# %% [markdown]
+# `check_pair` compares it with the quotients of small differences ([lesson 03](03_gradient_checking.ipynb)):
+
+# %%
+report = check_pair(scaled_dot_product_attention, scaled_dot_product_attention_backward, (q, k, v))
 assert report.right
 print(report)
+
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(array, requires_grad=True) for array in (q, k, v)]
+    theirs = torch.nn.functional.scaled_dot_product_attention(*tensors)
+    print("largest difference of Y:", abs(y - theirs.detach().numpy()).max())
+    theirs = torch.autograd.grad(theirs, tensors, torch.tensor(dy))
+    ours = scaled_dot_product_attention_backward(dy, scaled_dot_product_attention(q, k, v)[1])
+    assert all(np.allclose(*both, rtol=1e-6) for both in zip(ours, theirs, strict=True))
 
 # %% [markdown]
 # ### Two mistakes
@@ -441,8 +465,7 @@ for mistake in ("no scale", "a (1 − a)"):
     print(f"{mistake}\n{report}\n")
 
 # %% [markdown]
-# $a (1 - a)$ is the derivative of a weight by *its own* score, and looks like that of the sigmoid. But every
-# score moves every weight.
+# $a (1 - a)$ is the derivative of a weight by *its own* score. But every score moves every weight.
 #
 # ## 5 · Why $\sqrt{d_k}$
 #
@@ -474,13 +497,8 @@ for mistake in ("no scale", "a (1 − a)"):
 # $$
 #
 # This is saturation: a hard choice, made by weights that have learned nothing yet. How much gradient is left?
-# The backward pass of a row multiplies by the matrix $J_{su} = a_s ([s = u] - a_u)$. As its size we take the root
-# of the sum of its squares,
-#
-# $$
-# \lVert J \rVert^2 = \sum_{s, u} a_s^2 \left( [s = u] - 2 [s = u] \, a_u + a_u^2 \right)
-# = \sum_s a_s^2 - 2 \sum_s a_s^3 + \Bigl( \sum_s a_s^2 \Bigr)^2 .
-# $$
+# The backward pass of a row multiplies by the matrix $J_{su} = a_s ([s = u] - a_u)$. As its size
+# $\lVert J \rVert$ we take the root of the sum of its squares.
 #
 # If nearly all the weight is on two keys, $a_1 = 1 - \epsilon$ and $a_2 = \epsilon \approx a_2 / a_1$, then
 # $J = \epsilon (1 - \epsilon) \begin{pmatrix} 1 & -1 \\ -1 & 1 \end{pmatrix}$, and so
@@ -553,23 +571,8 @@ plt.show()
 # all the weight, the gradient of the typical query falls as the formula says. With the scaling, the width
 # hardly matters.
 #
-# We say *typical* because not all gradients vanish. Here is the gradient of the query itself, $dq$. It has the
-# keys as a factor, and those are longer in a wider head:
-
-# %%
-d_k = 1024
-keys, values = (rng.standard_normal((400, KEYS, width)) for width in (d_k, 64))
-queries, upstream = (rng.standard_normal((400, 1, width)) for width in (d_k, 64))
-for name, factor in (("scaled", 1.0), ("unscaled", np.sqrt(d_k))):  # cancels the 1/√d_k
-    _, factor_cache = scaled_dot_product_attention(queries * factor, keys, values)
-    dqueries, _, _ = scaled_dot_product_attention_backward(upstream, factor_cache)
-    size = np.linalg.norm(dqueries * factor, axis=-1)
-    print(f"{name:<9} |dq|: median {np.median(size):.1e}, mean {size.mean():4.1f}")
-assert np.median(size) < 0.01 < size.mean()
-
-# %% [markdown]
-# A few queries, whose two best keys are about equal by chance, get a large gradient, all others hardly any.
-# The many that are decided and wrong learn nothing.
+# We say *typical*: where the two best keys are about equal by chance, $\epsilon (1 - \epsilon)$ is large. The many
+# queries that are decided and wrong learn nothing.
 #
 # ### Does it hinder learning?
 #
@@ -615,49 +618,48 @@ curves = {
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 4))
-for (_, of_seeds), name, colour, style in zip(
-    curves.items(),
-    ("$q · k$", r"$q · k\,/\sqrt{d_k}$"),
-    (VERMILION, BLUE),
-    ("s--", "o-"),
-    strict=True,
-):
-    lines = axes.loglog(learning_rates, of_seeds.T, style, color=colour, lw=1.2, ms=4)
-    lines[0].set_label(f"{name}, {len(SEEDS)} seeds")
+for name, colour, style in (("without", VERMILION, "s--"), ("with", BLUE, "o-")):
+    lines = axes.loglog(learning_rates, curves[name].T, style, color=colour, lw=1.2, ms=4)
+    lines[0].set_label(f"{name} the factor, {len(SEEDS)} seeds")
 axes.axhline(1, color=BLACK, ls=":", lw=1)
 axes.text(10, 1.12, "always 0", fontsize=9.5)
 axes.set(xlabel="learning rate", ylabel="squared error, steps 101 to 120", ylim=(None, 3))
 axes.legend(loc="lower left")
 plt.show()
 
-# %%
-for name, of_seeds in curves.items():
-    for seed, curve in zip(SEEDS, of_seeds, strict=True):
-        working = np.flatnonzero(curve < 0.01)
-        runs = np.split(working, np.flatnonzero(np.diff(working) > 1) + 1)  # without a gap
-        first, *_, last = learning_rates[max(runs, key=len)]
-        print(
-            f"{name:<8} seed {seed:<3} best error {curve.min():.0e}, "
-            f"below 0.01 for rates over a factor of {last / first:,.0f}"
-        )
-
 # %% [markdown]
-# Both learn it, from each seed. Without the scaling, the learning rates that work without a gap span a
-# factor of a hundred or less, with it a thousand or more, and the best error is smaller. A Transformer has many
-# attentions, and they share one learning rate.
-#
-# **Would smaller initial weights do the same?** Yes, and learning may undo the factor at any time by longer
-# queries. The factor sets where heads *start*: soft, at every width.
+# Both learn it, from each seed. But the learning rates that bring the error below 0.01 are fewer without the
+# scaling, and the best error is larger. A Transformer has many attentions, and they share one learning rate.
 #
 # ## 6 · Masks
 #
 # Not every query may see every key. Short sentences of a batch are filled up with *padding*, which nobody
 # should look at. And the decoder writes from left to right, so no position may see those after it: a *causal*
-# mask (section 3.2.3). The package's masks are boolean, **True where attention is allowed**, and are combined
-# by `&`:
+# mask (section 3.2.3). Masks are boolean, **True where attention is allowed**, and are combined by `&`. Write
+# them so that they broadcast to (B, H, T, S):
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `padding_mask(ids, pad_id=0)` | (B, S) | (B, 1, 1, S) |
+# | `causal_mask(ids)` | (B, T) | (1, 1, T, T), a query in each row |
+
 
 # %%
-source_of(padding_mask, causal_mask)
+def facts(padding_mask, causal_mask):
+    ids = np.array([[5, 6, 7, 0], [8, 0, 0, 0]])
+    of_padding, causal = padding_mask(ids), causal_mask(ids)
+    yield "three and one are no padding", of_padding.sum(axis=-1).ravel().tolist() == [3, 1]
+    yield "query t sees t + 1 keys", causal.sum(axis=-1).ravel().tolist() == [1, 2, 3, 4]
+    yield "both together are (2, 1, 4, 4)", (of_padding & causal).shape == (2, 1, 4, 4)
+
+
+try_yours("padding_mask", facts)  # and causal_mask
+
+# %%
+show("padding_mask")
+
+# %%
+show("causal_mask")
 
 # %% [markdown]
 # A forbidden score is replaced by $-\infty$, whose exponential is exactly 0, *before* the softmax divides by
@@ -724,42 +726,20 @@ print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 
 # %% [markdown]
 # A common way around is a large negative number, say $-10^9$, in place of $-\infty$. Then there is no NaN, but
 # a silent mistake. If *all* scores are $-10^9$ they are equal, and the output is the mean of all that it must
-# not see, the future too:
-
-# %%
-a_large, _ = softmax(np.where(both, z, -1e9))
-print("first row with -1e9:     ", a_large[0, 0, 0].round(3))
-y_ours, ours_cache = scaled_dot_product_attention(x, other, other, both)
-print("first row of the package:", scaled_dot_product_attention_weights(ours_cache)[0, 0, 0])
-
-# %% [markdown]
+# not see, the future too.
+#
 # The package **defines** it: a query that may see nothing gets nothing, weights 0 and output 0. Since
-# $dz = a \, (\dots)$, its gradient is 0 as well. See the softmax above: one `where` for the peak, one for the
-# sum.
-
-# %%
-inputs = rng.standard_normal((3, 2, 1, 6, 4))  # two sequences, both with this mask
-report = check_pair(
-    scaled_dot_product_attention, scaled_dot_product_attention_backward, (*inputs, both)
-)
-assert report.right
-print(report)
-assert not y_ours[0, 0, :2].any()
-
-# %% [markdown]
+# $dz = a \, (\dots)$, its gradient is 0 as well.
+#
 # ### Masking in the wrong place
 #
-# Here are two wrong ways to apply a causal mask. The test of a mask is its promise: **change the last key,
+# Here a causal mask comes after the softmax. The test of a mask is its promise: **change the last key,
 # and see whether the first query's answer moves.**
 
 
 # %%
 def masked_too_late(z, mask):
     return softmax(z)[0] * mask  # the sum it was divided by has the future in it
-
-
-def masked_by_zero(z, mask):
-    return softmax(np.where(mask, z, 0))[0]  # e⁰ is 1, not 0
 
 
 def masked_before(z, mask):
@@ -769,7 +749,7 @@ def masked_before(z, mask):
 causal = causal_mask(ids)
 changed = other.copy()
 changed[..., -1, :] += 3 * x[..., 0, :]  # a future key that the first query would like
-for weigh in (masked_too_late, masked_by_zero, masked_before):
+for weigh in (masked_too_late, masked_before):
     before, after = (
         weigh(x @ keys.swapaxes(-1, -2) / 4, causal) @ keys for keys in (other, changed)
     )
@@ -781,15 +761,9 @@ assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the soft
 # %% [markdown]
 # ## 7 · Exercises
 #
-# Fill in `answers/ex08.py`, your copy of [lessons/exercises/ex08.py](exercises/ex08.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex08
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex08.py](solutions/ex08.py).
+# Fill in `answers/ex08.py`, your copy of [lessons/exercises/ex08.py](exercises/ex08.py), and run
+# `minitransformer check ex08`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex08.py](solutions/ex08.py).
 #
 # 1. **`score_of_itself`** (10 min). To save parameters, one matrix makes both queries and keys:
 #    $q_t = k_t$. What is then the score of a position with itself, in the mean, and its standard deviation?
@@ -815,14 +789,12 @@ print(check_exercise("ex08", globals()))
 # | | $dQ = dZ K / \sqrt{d_k}, \quad dK = dZ^\top Q / \sqrt{d_k}$ |
 # | what it says | $dz_s = a_s \, dy \cdot (v_s - y)$: a score rises if its value is better than the average |
 # | shapes | $Q, Y$ (B, H, T, K), $K, V$ (B, H, S, K), $Z, A$ (B, H, T, S) |
-# | why $\sqrt{d_k}$ | $q \cdot k$ has variance $d_k$; saturated, the typical query has no gradient, a few have a large one |
+# | why $\sqrt{d_k}$ | $q \cdot k$ has variance $d_k$; saturated, the typical query has no gradient |
 # | masks | True where allowed; $-\infty$ before the softmax; a row with nothing allowed is 0, not NaN |
 # | traps | the factor $1 / \sqrt{d_k}$ in the backward pass too; $a_s (1 - a_s)$ alone; a mask after the softmax |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `padding_mask`, `causal_mask`, and
-# `scaled_dot_product_attention` with its backward; `minitransformer check own` says whether they are
-# right.
+# **Your own Transformer.** `padding_mask`, `causal_mask`, and `scaled_dot_product_attention` with its backward:
+# `minitransformer check own`.
 #
 # **Next:** [lesson 09](09_multi_head_attention.ipynb) makes queries, keys and values, and many heads at
 # once.

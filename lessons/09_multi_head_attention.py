@@ -13,17 +13,20 @@
 # | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -37,7 +40,8 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import Batch
@@ -45,11 +49,9 @@ from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.attention import (
     MultiHeadAttention,
-    merge_heads,
     multi_head_attention,
     multi_head_attention_backward,
     multi_head_attention_weights,
-    scaled_dot_product_attention,
     split_heads,
 )
 from minitransformer.layers.embedding import Embedding, embedding_weight
@@ -69,8 +71,7 @@ rng = np.random.default_rng(9)
 #
 # An attention hands each query *one* average of the values. Suppose a position needs two things: the word
 # before it and the word after it. One head can look at both, with weight ½ each, and gets half the sum of
-# their values. A sum does not tell which was which. (With unequal weights only the one with the larger weight
-# is heard.)
+# their values. A sum does not tell which was which.
 
 # %%
 before, after, here = rng.standard_normal((3, 4))
@@ -228,20 +229,8 @@ shape_table(
 # = \sum_h \text{head}_h \, W_h^O .
 # $$
 #
-# **Nothing is really concatenated: each head adds its part to the output.** We check both at once:
-
-# %%
-X, M, WQ, WK, WV, WO = (to_host(a) for a in (x, memory, w_query, w_key, w_value, w_output))
-total = 0
-for h in range(H):
-    columns = slice(h * K, (h + 1) * K)
-    head, _ = scaled_dot_product_attention(
-        X @ WQ[:, columns], M @ WK[:, columns], M @ WV[:, columns]
-    )
-    total = total + head @ WO[columns]  # rows of W^O
-assert np.allclose(total, to_host(y))
-
-# %% [markdown]
+# **Nothing is really concatenated: each head adds its part to the output.**
+#
 # Written out, a head is $A_h \, M \, W_h^V W_h^O$ with scores $X \, W_h^Q (W_h^K)^\top M^\top / \sqrt{d_k}$. The four
 # matrices occur as two pairs only:
 #
@@ -257,13 +246,7 @@ assert np.allclose(total, to_host(y))
 # $A$ grows, $H \cdot T \cdot S$, which the softmax computes and the backward keeps. The price of more heads
 # is that each is narrower. The paper's table 3, row A, tries 1 to 32 heads at the same cost: one head is 0.9
 # BLEU worse than the best, and too many are worse as well.
-
-# %%
-for num_heads in (1, 2, 4, 8):
-    layer = MultiHeadAttention(64, num_heads, np.random.default_rng(9))
-    print(f"{num_heads} heads of width {64 // num_heads:2}: {layer.num_parameters():,} parameters")
-
-# %% [markdown]
+#
 # ### A reshape that is not a split
 #
 # `x.reshape(B, H, T, K)` is shorter, has the right shape and raises no error. Below, each token's features
@@ -295,30 +278,32 @@ plt.show()
 # %% [markdown]
 # With the plain reshape, the first head has token 0 in three of its rows, cut in pieces, then a piece of
 # token 1, and nothing of tokens 2 and 3. What looks like attention between positions is attention between
-# pieces of neighbours: the last token can never ask the first. So this test finds it: nudge the first token,
-# and see which outputs move:
+# pieces of neighbours: the last token can never ask the first.
+#
+# Now write both:
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `split_heads(x, num_heads)` | (B, T, D) | (B, H, T, K) |
+# | `merge_heads(x)` | (B, H, T, K) | (B, T, D) |
 
 
 # %%
-def with_plain_reshape(x):
-    q, k, v = (linear(x, w)[0].reshape(B, H, T, K) for w in (WQ, WK, WV))
-    heads, _ = scaled_dot_product_attention(q, k, v)
-    return heads.reshape(B, T, D) @ WO
+def facts(split_heads, merge_heads):
+    heads, features = split_heads(numbered, 3), np.arange(12.0)[None, None]
+    yield "row t of a head is of token t", (heads == np.arange(4)[:, None]).all()
+    one = split_heads(features, 3)
+    yield "head 2 has the features 4 to 7", (one[0, 1] // 4 == 1).all()
+    yield "merged, they are what they were", np.array_equal(merge_heads(one), features)
 
 
-def self_attention(x):
-    return multi_head_attention(x, x, x, WQ, WK, WV, WO, H)
+try_yours("split_heads", facts)  # and merge_heads
 
+# %%
+show("split_heads")
 
-nudged = X.copy()
-nudged[:, 0] += 1
-for name, attend in (
-    ("plain reshape", with_plain_reshape),
-    ("the package", lambda x: self_attention(x)[0]),
-):
-    moved = abs(attend(nudged) - attend(X))[0].max(axis=-1)  # (T,)
-    print(f"{name:<14} outputs 0 to 3 move by {moved.round(2)}")
-    assert moved.all() == (name == "the package")
+# %%
+show("merge_heads")
 
 # %% [markdown]
 # ## 3 · The backward
@@ -348,10 +333,43 @@ for name, attend in (
 # $$
 #
 # The memory is used twice, so it gets two gradients, and they add up. In self-attention $M$ *is* $X$, and all three
-# add up. The layer returns them one by one, because it does not know whether its inputs were the same array:
+# add up. The layer returns them one by one, because it does not know whether its inputs were the same array.
+#
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `multi_head_attention(query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None)` | (B, T, D), two (B, S, D), four (D, D) | $Y$ (B, T, D), `cache` |
+# | `multi_head_attention_backward(dy, cache)` | (B, T, D) | the gradients of the first seven |
 
 # %%
-source_of(split_heads, merge_heads, multi_head_attention, multi_head_attention_backward)
+X, M, WQ, WK, WV, WO = (to_host(a) for a in (x, memory, w_query, w_key, w_value, w_output))
+inputs = X, M, M + 1, WQ, WK, WV, WO  # other values than keys, to see each
+dy = rng.standard_normal((B, T, D))
+
+
+def facts(multi_head_attention, multi_head_attention_backward):
+    y, cache = multi_head_attention(*inputs, H)
+    gradients = multi_head_attention_backward(dy, cache)
+    along = [(gradient * array).sum() for gradient, array in zip(gradients, inputs, strict=True)]
+    yield "⟨dX, X⟩ is ⟨dW^Q, W^Q⟩; so for keys, values", np.allclose(along[:3], along[3:6])
+    yield "⟨dW^O, W^O⟩ is ⟨dY, Y⟩", np.isclose(along[6], (dy * y).sum())
+    seen = np.arange(S) < 3
+    few, _ = multi_head_attention(X, M[:, :3], M[:, :3] + 1, WQ, WK, WV, WO, H)
+    masked, _ = multi_head_attention(*inputs, H, seen)
+    yield "masked positions might as well be missing", np.allclose(masked, few)
+    first = np.arange(D) < K  # the features of the first head
+    nothing, _ = multi_head_attention(X, M, M, WQ, WK, WV * first, WO * ~first[:, None], H)
+    yield "a head meets its own rows of W^O alone", not nothing.any()
+
+
+try_yours("multi_head_attention", facts)
+
+# %% [markdown]
+# `minitransformer check own` says all that is to be said about it. The package's, once yours is right:
+
+# %%
+show("multi_head_attention")
 
 # %%
 layer = MultiHeadAttention(D, H, np.random.default_rng(9))
@@ -359,11 +377,24 @@ report = check_module(layer, X, M, M + 0.5, directions=6)  # three different inp
 assert report.right
 print(report)
 
-# On whichever device it ran in section 2, against the same on the host:
-dy = rng.standard_normal((B, T, D))
-here = multi_head_attention_backward(dy, multi_head_attention(X, M, M, WQ, WK, WV, WO, H)[1])
-there = multi_head_attention_backward(device.asarray(dy), cache)
-assert all(np.allclose(a, to_host(b)) for a, b in zip(here, there, strict=True))
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    theirs = torch.nn.MultiheadAttention(D, H, bias=False, batch_first=True, dtype=torch.float64)
+    theirs.in_proj_weight.data = torch.tensor(np.concatenate([WQ, WK, WV], axis=1).T)
+    theirs.out_proj.weight.data = torch.tensor(WO.T)
+    tensors = [torch.tensor(array, requires_grad=True) for array in inputs[:3]]
+    their_y, _ = theirs(*tensors)
+    their_y.backward(torch.tensor(dy))
+    y, cache = multi_head_attention(*inputs, H)
+    print("largest difference of Y:", abs(y - their_y.detach().numpy()).max())
+    gradients = multi_head_attention_backward(dy, cache)
+    for gradient, tensor in zip(gradients[:3], tensors, strict=True):
+        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
 
 
 # %% [markdown]
@@ -377,21 +408,17 @@ assert all(np.allclose(a, to_host(b)) for a, b in zip(here, there, strict=True))
 
 
 # %%
+def self_attention(x):
+    return multi_head_attention(x, x, x, WQ, WK, WV, WO, H)
+
+
 def without_the_values(dy, cache):
     dquery, dkey, _, *_ = multi_head_attention_backward(dy, cache)
     return dquery + dkey
 
 
-def summed(dy, cache):
-    dquery, dkey, dvalue, *_ = multi_head_attention_backward(dy, cache)
-    return dquery + dkey + dvalue
-
-
 report = check_pair(self_attention, without_the_values, (X,))
 assert not report.right
-print(report)
-report = check_pair(self_attention, summed, (X,))
-assert report.right
 print(report)
 
 # %% [markdown]
@@ -501,18 +528,10 @@ for row in panels:
 figure.colorbar(image, ax=panels, shrink=0.6, label="attention weight")
 plt.show()
 
-# %%
-looked_at = maps["cross-attention"].max(axis=0).argmax(axis=-1)[:7]  # while saying symbols 1 to 7
-print("source positions looked at most, by either head:", looked_at + 1)
-
 # %% [markdown]
 # In cross-attention the task can be seen: the decoder says the sequence from its end, and looks at the source
 # from the end to the beginning. The masked attention is a triangle, white above the diagonal. In the encoder
 # it is less clear who does what, and section 5 will show that a map does not say enough.
-#
-# And the backward: each decoder layer returns two gradients, $dx$ for the target's side and
-# $dM = dK (W^K)^\top + dV (W^V)^\top$ for the memory. The encoder gets the sum of $dM$ over all decoder
-# layers, and nothing else tells it of an error.
 #
 # ## 5 · What heads specialise in
 #
@@ -643,18 +662,6 @@ panels[0].set_ylabel("query (position)")
 figure.colorbar(image, ax=panels, shrink=0.8, label="mean attention weight")
 plt.show()
 
-# %%
-T_NET = ThreeQuestions.LENGTH
-rows = np.arange(1, T_NET - 1)  # positions that have both neighbours
-on = {
-    "before": mean_weights[:, rows, rows - 1].mean(axis=-1),
-    "after": mean_weights[:, rows, rows + 1].mean(axis=-1),
-    "first": mean_weights[:, rows[1:], 0].mean(axis=-1),
-}
-print("head   " + "".join(f"{question:>8}" for question in QUESTIONS))
-for number in range(4):
-    print(f"{number + 1:>4}   " + "".join(f"{on[question][number]:8.2f}" for question in QUESTIONS))
-
 # %% [markdown]
 # The heads have shared the work. A column in a map: this head looks at the first symbol from everywhere. A
 # line below the diagonal looks a step back, a line above it a step ahead. There are four heads for three
@@ -662,24 +669,16 @@ for number in range(4):
 #
 # Who does what is an accident of the initial weights. The formula does not tell heads apart: if two change
 # places, in all four matrices, the layer is the same function, because it is a sum. With another seed the
-# roles fall to other heads:
+# roles fall to other heads. Where does each head look most?
 
 # %%
-for seed in SEEDS[1:]:
-    other = nets[seed, 4]
-    _, (_, _, attention_cache, _) = other.forward(ids)
-    mean = to_host(other.attention.weights(attention_cache)).mean(axis=0)
-    looks = np.stack(
-        [
-            mean[:, rows, rows - 1].mean(-1),
-            mean[:, rows, rows + 1].mean(-1),
-            mean[:, rows[1:], 0].mean(-1),
-        ]
-    )  # (question, head)
-    roles = [QUESTIONS[i] for i in looks.argmax(axis=0)]
-    print(
-        f"seed {seed}: right {share_right(other).mean():.0%}; heads look mostly at: {', '.join(roles)}"
-    )
+rows = np.arange(2, ThreeQuestions.LENGTH - 1)  # neither first nor last nor second
+for seed in SEEDS:
+    _, (_, _, attention_cache, _) = nets[seed, 4].forward(ids)
+    mean = to_host(net.attention.weights(attention_cache)).mean(axis=0)
+    on = [mean[:, rows, rows - 1], mean[:, rows, rows + 1], mean[:, rows, 0]]
+    most = np.stack(on).mean(axis=-1)  # (question, head)
+    print(f"seed {seed}:", ", ".join(QUESTIONS[i] for i in most.argmax(axis=0)))
 
 # %% [markdown]
 # ### Remove them
@@ -742,15 +741,9 @@ assert (drops.max(axis=0) > 0.3).all()  # each question has a head that it depen
 #
 # ## 6 · Exercises
 #
-# Fill in `answers/ex09.py`, your copy of [lessons/exercises/ex09.py](exercises/ex09.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex09
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex09.py](solutions/ex09.py).
+# Fill in `answers/ex09.py`, your copy of [lessons/exercises/ex09.py](exercises/ex09.py), and run
+# `minitransformer check ex09`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex09.py](solutions/ex09.py).
 #
 # 1. **`multiplications`** (10 min). Count the work of the layer. From which length on do the scores cost more
 #    (with the averages that follow them) than the four projections? Guess first, for $D = 512$ and $S = T$.
@@ -778,9 +771,8 @@ print(check_exercise("ex09", globals()))
 # | heads | nobody assigns roles; a map shows where a head looks, removing it shows whether it matters |
 # | traps | `reshape(B, H, T, K)` without the swap; a forgotten path in self-attention |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
-# now write `split_heads`, `merge_heads`, and `multi_head_attention` with its backward; `minitransformer check own`
-# says whether they are right.
+# **Your own Transformer.** `split_heads`, `merge_heads`, and `multi_head_attention` with its backward:
+# `minitransformer check own`.
 #
 # **Next:** [lesson 10](10_residual_connections.ipynb) is about what stands around each attention, the sum and
 # the normalisation.

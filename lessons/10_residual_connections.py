@@ -13,17 +13,20 @@
 # | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -41,7 +44,8 @@ from minitransformer.course.notebooks import (
     PURPLE,
     VERMILION,
     shape_table,
-    source_of,
+    show,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import Batch
@@ -60,8 +64,7 @@ rng = np.random.default_rng(10)
 # ## 1 · Deeper should not be worse
 #
 # Add a layer to a network. The new network can do all that the old one could: the new layer only has to
-# compute $f(x) = x$. (A ReLU allows that. A large bias lifts all numbers above zero, and a second one takes
-# them down again.) So on the *training* data a deeper network should never end with a larger loss. Let us see.
+# compute $f(x) = x$. So on the *training* data a deeper network should never end with a larger loss. Let us see.
 #
 # A block is a feed-forward network: two linear maps with a ReLU between them. We wire a stack of $n$ blocks
 # in five ways:
@@ -149,8 +152,8 @@ WIRINGS = {  # wiring: name, colour, dashes, marker
 
 # %% [markdown]
 # The task is to compute three smooth functions of 32 random numbers. There are 128 examples, all seen in every
-# step, and 70 steps of Adam. Only the training loss counts. We ask whether a network *can be trained*, not
-# whether it generalises. Luck plays a part at this size, so each stack is trained from three random starts:
+# step, and 70 steps of Adam. We ask whether a network *can be trained*, not whether it generalises: only the
+# training loss counts. Luck plays a part, so each stack is trained from three random starts:
 
 # %%
 WIDTH, STEPS, STARTS = 32, 70, 3
@@ -210,15 +213,13 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# From some depth on, plain blocks get worse the more there are, with LayerNorm or without. It is the data
-# they are trained on, so it is no overfitting. It is no lack of capacity either. The sum alone is no cure: with 32
+# From some depth on, plain blocks get worse the more there are, with LayerNorm or without. These are the
+# data they are trained on, so it is no overfitting. The sum alone is no cure: with 32
 # blocks it ends above a constant. The two that have both, the sum and LayerNorm, gain from depth, from each of
 # the three starts: post-norm up to 16 blocks, and pre-norm to the end.
 #
-# He et al. found with images that the training error rises with depth, and called it *degradation*. Mind which
-# of our stacks is like theirs. Their plain networks had batch norm, and their gradients were of healthy size all
-# the way down. Nothing vanished there; the optimisation failed. Our normed stack is nearest to that. The plain
-# one has the same symptom, and a cause of its own that we find in section 5.
+# He et al. found the same with images, and called it *degradation*. Their gradients had a healthy size all the way
+# down; the optimisation failed. Our normed stack is like theirs. The plain one has a cause of its own (section 5).
 #
 # ## 2 · The definition
 #
@@ -229,7 +230,7 @@ plt.show()
 # $$
 #
 # The sublayer no longer produces the result, only a *correction* to it. With small weights the block is near
-# the identity. So a deeper network starts from the very layer that it needs in order to be no worse.
+# the identity, the very layer that a deeper network needs in order to be no worse.
 
 # %%
 B, T, D = 2, 5, 16
@@ -254,9 +255,9 @@ shape_table(
 # ## 3 · The derivation
 #
 # We write $dx$ for $\partial L / \partial x$. From $z_i = x_i + h_i$ follows $\partial z_i / \partial h_i = 1$,
-# so $dh = dz$: **a sum hands its gradient to both terms unchanged.** (With dropout, $h$ was multiplied by a
-# mask, and $dh$ is $dz$ times the same mask.) $x$ is used twice, by the sum and by the sublayer, and the
-# gradients of its uses add up. With $J$ the matrix of the derivatives of $f$:
+# so $dh = dz$: **a sum hands its gradient to both terms unchanged.** (With dropout, $dh$ is $dz$ times the mask
+# of $h$.) $x$ is used twice, by the sum and by the sublayer, and the gradients of its uses add up. With $J$ the
+# matrix of the derivatives of $f$:
 #
 # $$
 # dx = dz + J^\top dz = (I + J)^\top dz .
@@ -274,17 +275,39 @@ shape_table(
 # of them, $J_1^\top \cdots J_n^\top$.
 #
 # A wrong idea goes with this formula: "because of the $I$ the gradient cannot vanish." A sum can be zero
-# though none of its terms is: if $f(x) = -x$ then $I + J = 0$. What the identity does is statistical, and we
-# work it out in section 5.
+# though none of its terms is: if $f(x) = -x$ then $I + J = 0$. Section 5 works out what
+# the identity does.
 #
-# ## 4 · The code of the package, and the proof
+# ## 4 · Now write it, and the proof
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `residual(x, h, p=0.0, rng=None)` | two (..., $D$) | $z$ (..., $D$), `cache` |
+# | `residual_backward(dz, cache)` | (..., $D$) | $dx, dh$ |
+
 
 # %%
-source_of(residual, residual_backward, ResidualConnection)
+def facts(residual, residual_backward):
+    x, h, dz = np.random.default_rng(10).standard_normal((3, 4, 5))
+    z, cache = residual(x, h, 0.5, np.random.default_rng(10))
+    dx, dh = residual_backward(dz, cache)
+    dropped = np.isclose(z, x)
+    yield "p = ½: z − x is 0 or 2 h", dropped.any() and np.allclose((z - x - 2 * h)[~dropped], 0)
+    yield "dx is dz, whatever is dropped", np.array_equal(dx, dz)
+    yield "dh is 0 or 2 dz at the same places", np.allclose(dh, 2 * dz * ~dropped)
+
+
+try_yours("residual", facts)
 
 # %% [markdown]
-# `enter` and `leave` are what stands before and after a sublayer. Whoever owns the sublayer adds the two
-# gradients of $x$, as `Block.backward` above does.
+# The package's, once `minitransformer check own` finds yours right:
+
+# %%
+show("residual")
+
+# %% [markdown]
+# Whoever owns the sublayer adds the two gradients of $x$, as `Block.backward` above does. `enter` and `leave`, which
+# stand before and after it, place the LayerNorm.
 
 # %%
 sample = rng.standard_normal((3, 4, 6))  # the case of the package has width 6, and dropout
@@ -293,6 +316,21 @@ for norm in ("post", "pre"):
     assert report.right
     print(f"{norm}-norm")
     print(report)
+
+# %% [markdown]
+# PyTorch agrees, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(to_host(array), requires_grad=True) for array in (x, h)]
+    theirs = torch.nn.functional.layer_norm(sum(tensors), (D,))
+    theirs.backward(tensors[0])
+    ours, cache = post.leave(x, h)
+    print("largest difference of y:", abs(to_host(ours) - theirs.detach().numpy()).max())
+    for gradient, tensor in zip(post.leave_backward(x, cache), tensors, strict=True):
+        assert np.allclose(to_host(gradient), tensor.grad.numpy(), atol=1e-6)
 
 
 # %% [markdown]
@@ -433,7 +471,7 @@ plt.show()
 # ### Is it only the size?
 #
 # Then LayerNorm alone would repair a plain network. But in section 1 the normed stack of 32 blocks hardly learned.
-# This is nearest to He et al.'s degradation: all sizes are right, and still a deeper network is harder to train.
+# All sizes are right, and still a deeper network is harder to train.
 #
 # So look at the direction. Of the paths of section 3, one goes around all sublayers and hands $dx_n$ down as it is.
 # The others pass through random matrices and point anywhere. So $dx_0 \cdot dx_n = |dx_n|^2 / d$, where $d$ is what
@@ -481,7 +519,7 @@ plt.show()
 # ## 6 · What a step does to the output
 #
 # Change every weight by a random number, of $\delta$ times the weights' standard deviation. How far does the output
-# move? (The question and the answers are from Liu et al., *Understanding the Difficulty of Training Transformers*,
+# move? (From Liu et al., *Understanding the Difficulty of Training Transformers*,
 # 2020.)
 #
 # $f$ has two matrices. To first order each change adds to $f(x)$ an error of mean square $\delta^2 v$. Let $e_k$ be
@@ -599,13 +637,13 @@ plt.show()
 # thrown back to a constant, where pre-norm still learns. With the warm-up it learns there too.
 #
 # The paper trains post-norm with 4,000 steps of warm-up. Xiong et al. (*On Layer Normalization in the Transformer
-# Architecture*, 2020) leave it out, and the model ends far behind. That does not make post-norm the worse choice: Liu
-# et al. find that it may end better where it can be trained.
+# Architecture*, 2020) leave it out, and the model ends far behind. But Liu et al. find that post-norm may end better
+# where it can be trained.
 #
 # ## 7 · In the real model
 #
-# Our blocks had no attention, and their gradient was random. Now take the Transformer, 12 layers a side, with the
-# gradient of a loss. Drawn is the norm of the gradient of all parameters of a layer, in one random model of each kind:
+# Now the Transformer, 12 layers a side, with the gradient of a loss. Drawn is its norm over all parameters of a
+# layer, in one random model of each kind:
 
 
 # %%
@@ -646,12 +684,10 @@ plt.show()
 
 # %% [markdown]
 # Pre-norm falls slowly towards the top, as $1 / \sqrt{1 + k v}$ does, on both sides. Post-norm is even in the
-# encoder, as derived. But in the decoder it loses a constant factor a layer, a straight line. What did our
-# derivation leave out?
-#
-# It took for granted that what a sublayer adds forward it also adds backward: $v$ and $v$. **Cross-attention does
+# encoder, as derived. But in the decoder it loses a constant factor a layer, a straight line. Our derivation
+# took for granted that what a sublayer adds forward it also adds backward: $v$ and $v$. **Cross-attention does
 # not.** The stream $x$ enters it as the query alone, and decides only about the *weights* of an average of values.
-# We have just seen that rows in a deep post-norm stack grow alike. If all rows of the memory are alike, so are their
+# Rows in a deep post-norm stack grow alike. If all rows of the memory are alike, so are their
 # values, and their average is the same with any weights: the derivative by $x$ is nearly zero. The average itself is
 # not; let its mean square be $c$. LayerNorm then divides by $\sqrt{1 + c}$, backward too, and no sum multiplies back:
 #
@@ -659,7 +695,7 @@ plt.show()
 # |dx_{k-1}| \approx \frac{1}{\sqrt{1 + c}} \, |dx_k| \qquad\text{in each decoder layer.}
 # $$
 #
-# This can be measured by itself, with an encoder's memory and queries of any kind:
+# Measured, with an encoder's memory and queries of any kind:
 
 # %%
 model = deep_transformer("post")
@@ -682,20 +718,14 @@ assert np.mean(backward) < 1e-3 * c
 assert abs(measured * np.sqrt(1 + c) - 1) < 0.15
 
 # %% [markdown]
-# So in the paper's form the lower layers of a deep decoder start with a small part of the gradient. Adam, which
-# divides by the size of the gradient ([lesson 12](12_learning.ipynb)), makes up for much of that.
+# So in the paper's form the lower layers of a deep decoder start with a small part of the gradient. Adam makes up
+# for much of that ([lesson 12](12_learning.ipynb)).
 #
 # ## 8 · Exercises
 #
-# Fill in `answers/ex10.py`, your copy of [lessons/exercises/ex10.py](exercises/ex10.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex10
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex10.py](solutions/ex10.py).
+# Fill in `answers/ex10.py`, your copy of [lessons/exercises/ex10.py](exercises/ex10.py), and run
+# `minitransformer check ex10`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex10.py](solutions/ex10.py).
 #
 # 1. **`branch_scale`** (10 min). Normalisation is not the only cure for the bare sum. How small must a factor
 #    before each branch be, for the stream not to explode? Guess how it goes with the depth before you compute.
@@ -725,12 +755,10 @@ print(check_exercise("ex10", globals()))
 # |---|---|
 # | backward of the sum | $dx = dz, \quad dh = dz$; then add what comes back through $f$ |
 # | without LayerNorm | plain $v^{n/2}$ vanishes, sum $(1 + v)^{n/2}$ explodes |
-# | LayerNorm without the sum | the gradient has the right size, none of its direction; deep stacks hardly learn |
+# | LayerNorm without the sum | the gradient's size is right, its direction is lost |
 # | $v$ of a feed-forward network | $2 D F / (D + F)^2$ with Glorot's weights |
 # | trap | the gradient past the sublayer, forgotten: every shape is right |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `residual`, with its backward;
-# `minitransformer check own` says whether it is right.
+# **Your own Transformer.** `residual`, with its backward: `minitransformer check own`.
 #
 # **Next:** all layers put together make the model of [lesson 11](11_the_transformer.ipynb).

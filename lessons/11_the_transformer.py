@@ -2,8 +2,8 @@
 # # 11 · The Transformer, assembled
 #
 # **You will** put the layers together, run the whole model forward line by line and backward by the same
-# lines in reverse; count its parameters and operations, compare them with the paper's Table 3 and find out
-# something about it; and measure where the time of a training step goes.
+# lines in reverse; and count its parameters and operations, compare them with the paper's Table 3 and find out
+# something about it.
 #
 # | | |
 # |---|---|
@@ -13,20 +13,19 @@
 # | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
-import cProfile
-import pstats
-from collections import Counter
+from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,19 +39,17 @@ from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
     VERMILION,
     shape_table,
+    show,
     source_of,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck import check_module
 from minitransformer.layers.masks import causal_mask, padding_mask
-from minitransformer.layers.residual import residual, residual_backward
-from minitransformer.models.stacks import Decoder, EncoderLayer
+from minitransformer.models.stacks import Decoder
 from minitransformer.models.transformer import Transformer
 
 use_style()
@@ -276,35 +273,20 @@ shape_table(
 )
 
 # %% [markdown]
-# That is the model: a loop over layers, twice. We take a decoder layer apart; an encoder layer is the same
-# without its middle. Each part has the same three steps: a sublayer, the sum, the normalisation. (This order
-# is called *post-norm*.) The package keeps the LayerNorm in an object for the residual connection, because it
-# can stand before the sublayer, too (section 5).
-
-
-# %%
-def decoder_layer_by_hand(layer, x, memory, mask, memory_mask):
-    """A post-norm decoder layer without dropout: y (B, T, D) and the caches in their order."""
-    h, c1 = layer.self_attention.forward(x, x, x, mask)  # (B, T, D)
-    z, c2 = residual(x, h)  # x + h
-    x1, c3 = layer.self_attention_residual.norm.forward(z)
-
-    h, c4 = layer.cross_attention.forward(x1, memory, memory, memory_mask)  # (B, T, D)
-    z, c5 = residual(x1, h)
-    x2, c6 = layer.cross_attention_residual.norm.forward(z)
-
-    h, c7 = layer.feed_forward.forward(x2)  # (B, T, D), inside (B, T, F)
-    z, c8 = residual(x2, h)
-    y, c9 = layer.feed_forward_residual.norm.forward(z)
-    return y, (c1, c2, c3, c4, c5, c6, c7, c8, c9)
-
-
-layer = model.decoder.layers[0]
-y_by_hand, caches = decoder_layer_by_hand(layer, embedded_target, memory, target_mask, source_mask)
-y, cache = layer.forward(embedded_target, memory, target_mask, source_mask)
-assert np.array_equal(to_host(y_by_hand), to_host(y))
-
-# %% [markdown]
+# That is the model: a loop over layers, twice. The decoder's layer in the paper's order, *post-norm*, with a name
+# for each line of the picture (the encoder's is the same without its middle):
+#
+# $$
+# \begin{aligned}
+# x_1 &= \text{LayerNorm}(x + \text{Attention}(x, x, x)) \\
+# x_2 &= \text{LayerNorm}(x_1 + \text{Attention}(x_1, m, m)) \\
+# y &= \text{LayerNorm}(x_2 + \text{FFN}(x_2))
+# \end{aligned}
+# $$
+#
+# with $m$ for the memory. In *pre-norm* the LayerNorm stands before the sublayer, $x_1 = x + \text{Attention}(n, n, n)$
+# with $n = \text{LayerNorm}(x)$, and the memory goes in as it is.
+#
 # ## 4 · Backward, the same lines in reverse
 #
 # ### Why in reverse
@@ -330,9 +312,7 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 # $$
 #
 # The brackets matter. From the right, each step is a matrix times a *vector*, because the loss is one number.
-# From the left, matrices would be multiplied by matrices, more work by a factor of the size of $z$. (In
-# [lesson 02](02_backpropagation.ipynb) the gradient is a row and the same product is taken from the left,
-# $((1 \cdot J_n) \cdots J_2) J_1$. Transposing only turns the order round.)
+# From the left, matrices would be multiplied by matrices, more work by a factor of the size of $z$.
 #
 # ### Where the chain forks
 #
@@ -357,56 +337,115 @@ assert np.array_equal(to_host(y_by_hand), to_host(y))
 #
 # Ids cannot be moved a little: they have no gradient, and the backward ends at $E$.
 #
-# ### Line by line
+# ## 5 · Now write them
+#
+# In `answers/own.py` layers are functions: parameters come in as tuples, and their gradients go out as tuples.
+#
+# | function | takes first | returns |
+# |---|---|---|
+# | `encoder_layer` | `x, attention, attention_norm, network, network_norm, num_heads` | $y$ (B, S, D), `cache` |
+# | `encoder_layer_backward` | `dy, cache` | $dx$, and a tuple for each of the four |
+# | `decoder_layer` | `x, memory`, six tuples, `num_heads` | $y$ (B, T, D), `cache` |
+# | `decoder_layer_backward` | `dy, cache` | $dx$, $dm$, and a tuple for each of the six |
+#
+# An attention is (`w_query`, `w_key`, `w_value`, `w_output`), a norm (`gamma`, `beta`), a network (`w_1`, `b_1`, `w_2`,
+# `b_2`). The stubs have the options: masks, `pre_norm`, dropout. Find the forks before you write a backward.
 
 
 # %%
-def decoder_layer_by_hand_backward(layer, dy, caches):
-    """Gradients dx (B, T, D) and dmemory (B, S, D); those of the parameters are added to them."""
-    c1, c2, c3, c4, c5, c6, c7, c8, c9 = caches
-    dz = layer.feed_forward_residual.norm.backward(dy, c9)
-    dx2, dh = residual_backward(dz, c8)
-    dx2 = dx2 + layer.feed_forward.backward(dh, c7)  # fork: past the sublayer and through it
-
-    dz = layer.cross_attention_residual.norm.backward(dx2, c6)
-    dx1, dh = residual_backward(dz, c5)
-    dquery, dkey, dvalue = layer.cross_attention.backward(dh, c4)
-    dx1 = dx1 + dquery
-    dmemory = dkey + dvalue  # fork: the memory is key and value
-
-    dz = layer.self_attention_residual.norm.backward(dx1, c3)
-    dx, dh = residual_backward(dz, c2)
-    dquery, dkey, dvalue = layer.self_attention.backward(dh, c1)
-    dx = dx + dquery + dkey + dvalue  # fork: past it, and three times through it
-    return dx, dmemory
+def groups(layer, *sublayers):
+    """The parameters of each sublayer and of the norm around it, a tuple each."""
+    modules = [getattr(layer, name) for s in sublayers for name in (s, f"{s}_residual")]
+    return [tuple(to_host(p.data) for p in module.parameters()) for module in modules]
 
 
-dy = device.asarray(rng.standard_normal((B, T, D)))
-results = []
-for backward, its_cache in (
-    (lambda dy, c: decoder_layer_by_hand_backward(layer, dy, c), caches),
-    (layer.backward, cache),
-):
-    layer.zero_grad()
-    dx, dmemory = backward(dy, its_cache)
-    results.append([to_host(g) for g in (dx, dmemory, *(p.grad for p in layer.parameters()))])
-for by_hand, package in zip(*results, strict=True):
-    assert np.allclose(by_hand, package, rtol=1e-12, atol=1e-12 * abs(package).max())
-print(f"{len(results[0])} gradients of a decoder layer agree, {len(results[0]) - 2} of parameters")
+of_encoder = groups(model.encoder.layers[0], "self_attention", "feed_forward")
+of_decoder = groups(model.decoder.layers[0], "self_attention", "cross_attention", "feed_forward")
+x, m = to_host(embedded_target), to_host(memory)
+dy, step = rng.standard_normal((2, B, T, D))
+
+
+def facts(encoder_layer, encoder_layer_backward):
+    y, cache = encoder_layer(x, *of_encoder, 4)
+    dx, *_ = encoder_layer_backward(dy, cache)
+    yield (
+        "post-norm: rows of mean 0 and spread 1",
+        np.allclose([y.mean(axis=-1), y.std(axis=-1) - 1], 0, atol=1e-3),
+    )
+    seen = np.arange(T) < 3
+    theirs, _ = model.encoder.layers[0].forward(device.asarray(x), device.asarray(seen))
+    same = np.allclose(encoder_layer(x, *of_encoder, 4, seen)[0], to_host(theirs))
+    yield "the model's first layer, with a mask, says the same", same
+    ahead, behind = (encoder_layer(x + s * step, *of_encoder, 4)[0] for s in (1e-5, -1e-5))
+    yield (
+        "a small step moves L as dx says",
+        np.isclose(((ahead - behind) * dy).sum() / 2e-5, (dx * step).sum(), rtol=1e-4),
+    )
+    silent = [tuple(0 * array for array in of) for of in of_encoder]
+    yield (
+        "pre-norm, all weights 0: y is x",
+        np.array_equal(encoder_layer(x, *silent, 4, pre_norm=True)[0], x),
+    )
+
+
+try_yours("encoder_layer", facts)
+
+
+# %%
+def facts(decoder_layer, decoder_layer_backward):
+    mask = np.tril(np.ones((T, T), dtype=bool))
+    y, cache = decoder_layer(x, m, *of_decoder, 4, mask)
+    _, dm, *_ = decoder_layer_backward(dy, cache)
+    later = decoder_layer(x + step * (np.arange(T) == T - 1)[:, None], m, *of_decoder, 4, mask)[0]
+    yield "a last word moves no other", np.allclose(later[:, :-1], y[:, :-1])
+    seen = np.arange(S) < 3
+    theirs, _ = model.decoder.layers[0].forward(*map(device.asarray, (x, m, mask, seen)))
+    same = np.allclose(decoder_layer(x, m, *of_decoder, 4, mask, seen)[0], to_host(theirs))
+    yield "the model's first layer, with masks, says the same", same
+    move = m[:, ::-1] * 1e-5
+    ahead, behind = (decoder_layer(x, m + s * move, *of_decoder, 4, mask)[0] for s in (1, -1))
+    yield (
+        "a small step of the memory moves L as dm says",
+        np.isclose(((ahead - behind) * dy).sum() / 2, (dm * move).sum(), rtol=1e-4),
+    )
+
+
+try_yours("decoder_layer", facts)
 
 # %% [markdown]
-# Compare the two functions: the backward has the forward's lines from the last to the first, and a sum
-# wherever the forward uses something twice. The explorer draws
-# [how much flows along each way](../README.md#look-inside "#example=4&view=gradients&step=3").
-#
-# ## 5 · The code of the package
-#
-# The package puts two steps around each sublayer, `enter` and `leave`. They place the LayerNorm before the
-# sublayer or after the sum, as the configuration wants it, and apply dropout if there is a generator `rng` to
-# draw it. (`@twinned` marks a function that may have a faster version, which sleeps here.)
+# The package's, once `minitransformer check own` finds yours right. There `enter` and `leave` place the LayerNorm
+# before the sublayer or after the sum, and apply dropout:
 
 # %%
-source_of(EncoderLayer.forward, EncoderLayer.backward)
+show("encoder_layer")
+
+# %%
+show("decoder_layer")
+
+# %% [markdown]
+# The backward has the forward's lines from the last to the first, and a sum wherever the forward uses something
+# twice. The explorer draws
+# [how much flows along each way](../README.md#look-inside "#example=4&view=gradients&step=3"). PyTorch agrees on
+# an encoder layer, to six digits and more:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    theirs = torch.nn.TransformerEncoderLayer(D, 4, 40, dropout=0, batch_first=True).double()
+    (w_q, w_k, w_v, w_o), _, (w_1, b_1, w_2, b_2), _ = of_encoder
+    theirs.self_attn.in_proj_weight.data = torch.tensor(np.concatenate([w_q, w_k, w_v], axis=1).T)
+    theirs.self_attn.out_proj.weight.data = torch.tensor(w_o.T)
+    theirs.linear1.weight.data, theirs.linear1.bias.data = torch.tensor(w_1.T), torch.tensor(b_1)
+    theirs.linear2.weight.data, theirs.linear2.bias.data = torch.tensor(w_2.T), torch.tensor(b_2)
+    tensor = torch.tensor(x, requires_grad=True)
+    their_y = theirs(tensor)
+    their_y.backward(torch.tensor(dy))
+    layer = model.encoder.layers[0]
+    y, cache = layer.forward(device.asarray(x))
+    print("largest difference of y:", abs(to_host(y) - their_y.detach().numpy()).max())
+    dx = layer.backward(device.asarray(dy), cache)
+    assert np.allclose(to_host(dx), tensor.grad.numpy(), atol=1e-6)
 
 # %% [markdown]
 # The decoder is a loop. Its backward is the loop in reverse, and adds up what the layers send to the memory.
@@ -708,7 +747,7 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
 # count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication, padding. The big model,
 # with larger matrices, comes nearer. [Lesson 17](17_making_it_fast.ipynb) is about this gap.
 #
-# ## 9 · Where parameters, operations and time go
+# ## 9 · Two operations for each weight and token
 #
 # A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs **two
 # operations for each weight and token**, and a training step six. (The encoder's weights meet the source
@@ -724,85 +763,13 @@ for length in (25, 250, 2500):
     assert length > 25 or abs(for_each - 2) < 0.1
 
 # %% [markdown]
-# Does the time go where the operations are? We run one training step of the preset `tiny`, with a vocabulary
-# of 8,000, under Python's profiler, on the CPU. (A GPU's calls return before the work is done.) The bars show
-# shares of all parameters, of all operations and of the time:
-
-# %%
-tiny = Transformer(TransformerConfig.preset("tiny", 8000))
-PAIRS, LENGTH = 32, 20
-some = rng.integers(3, 8000, (3, PAIRS, LENGTH))
-
-
-def training_step():
-    _, cache = tiny.loss(Batch(*some), np.random.default_rng(11))
-    tiny.loss_backward(1.0, cache)
-
-
-training_step()  # the first one also waits for memory
-profile = cProfile.Profile()
-profile.runcall(training_step)
-spent = Counter()  # seconds in each function and all that it calls, forward and backward
-for (_, _, function), (_, _, _, seconds, _) in pstats.Stats(profile).stats.items():
-    spent[function.removesuffix("_backward")] += seconds
-
-counts = parameter_counts(256, 1024, 3, 8000)
-operations = operations_forward(tiny.config, LENGTH, LENGTH)
-projections = counts["self-attention"] + counts["cross-attention"]
-products = spent["scaled_dot_product_attention"]
-parts = {  # part: its parameters, operations and seconds
-    "embedding, logits, loss": (
-        counts["embedding"],
-        operations["logits"],
-        spent["projected_loss"] + spent["embedding"],
-    ),
-    "attention, projections": (
-        projections,
-        operations["projections"],
-        spent["multi_head_attention"] - products,
-    ),
-    "attention, products": (0, operations["attention products"], products),
-    "feed-forward": (counts["feed-forward"], operations["feed-forward"], spent["feed_forward"]),
-}
-rest = spent["training_step"] - sum(seconds for _, _, seconds in parts.values())
-parts["LayerNorm, sums, dropout"] = (counts["LayerNorm"], 0, rest)
-shares = np.array([*parts.values()]) / np.sum([*parts.values()], axis=0)  # (parts, 3)
-
-# %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(8, 3))
-start = np.zeros(3)
-COLOURS, HATCHES = (BLUE, ORANGE, PURPLE, GREEN, SKY), ("", "//", "xx", "\\\\", "..")
-for name, share, colour, hatch in zip(parts, shares, COLOURS, HATCHES, strict=True):
-    bars = axes.barh(range(3), share, 0.7, start, color=colour, hatch=hatch, ec="white", label=name)
-    labels_of = [f"{part:.0%}" if part > 0.04 else "" for part in share]
-    box = dict(fc="white", ec="none", alpha=0.85, pad=1)
-    axes.bar_label(bars, labels_of, label_type="center", fontsize=9, bbox=box)
-    start += share
-axes.set_yticks(range(3), ["parameters", "operations", "time, of one step"])
-axes.invert_yaxis()
-axes.set(xlim=(0, 1), xlabel=f"share, preset tiny, V = 8000, sentences of {LENGTH}")
-axes.xaxis.set_major_formatter("{x:.0%}")
-axes.grid(False)
-axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=9)
-plt.show()
-
-# %% [markdown]
-# Parameters and operations have nearly the same shares: two operations for each weight and token. The time
-# follows them, but some goes to what has hardly any of either: softmax within the products of attention,
-# LayerNorm, sums and dropout. They do little arithmetic with each number, and fetching it from memory takes the
-# time ([lesson 17](17_making_it_fast.ipynb)). The times are those of the machine that built this page.
+# Where the time goes is the subject of [lesson 17](17_making_it_fast.ipynb).
 #
 # ## 10 · Exercises
 #
-# Fill in `answers/ex11.py`, your copy of [lessons/exercises/ex11.py](exercises/ex11.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex11
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex11.py](solutions/ex11.py).
+# Fill in `answers/ex11.py`, your copy of [lessons/exercises/ex11.py](exercises/ex11.py), and run
+# `minitransformer check ex11`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex11.py](solutions/ex11.py).
 #
 # 1. **`crossover_length`** (10 min). "Attention is quadratic" frightens many. From which length on does
 #    it cost more than the linear maps of an encoder layer? Guess for base before you compute it.
@@ -827,10 +794,7 @@ print(check_exercise("ex11", globals()))
 # | operations | $2 m k n$ a product; backward is twice the forward; two forward for each weight and token |
 # | trap | any wiring has the right shapes; a check of the gradients finds a wrong backward, and who influences whom a wrong forward |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py),
-# you can now write `feed_forward`, derived in [lesson 02](02_backpropagation.ipynb), `encoder_layer` and
-# `decoder_layer`, with their backwards; `minitransformer check own` says whether they are right. There the
-# two layers are functions: parameters are arguments, and their gradients are returned.
+# **Your own Transformer.** `encoder_layer` and `decoder_layer`, with their backwards: `minitransformer check own`.
 #
 # **Next:** the model is complete, and has learned nothing yet. [Lesson 12](12_learning.ipynb) is about how it
 # learns.

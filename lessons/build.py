@@ -4,21 +4,26 @@
     python lessons/build.py --all             all
     python lessons/build.py 07_layer_norm     some
 
-A source is a Python script in jupytext's percent format. What is built depends on it alone: cells
-have numbers for ids, and no times, versions or paths are stored.
+A source is a Python script in jupytext's percent format. What is built depends on it alone, and on
+the exercises and the code of the package that it shows: cells have numbers for ids, and no times,
+versions or paths are stored.
 """
 
 import argparse
+import ast
 import base64
 import io
 import os
+from functools import partial
 from pathlib import Path
 
 import jupytext
 import nbformat
 
+from minitransformer.course.notebooks import show, source_of
+
 FOLDER = Path(__file__).parent
-SECONDS = 300  # for one cell; a whole lesson should take less than 90
+OWN = FOLDER / "solutions" / "own.py"  # the reader whose notebook it is has written all of it
 FOLDED = "hide-input"  # the tag of a cell whose code is folded away
 
 
@@ -48,15 +53,42 @@ def fold(cell):
 
 
 def in_step(source):
-    """Whether the notebook beside a script has the script's cells, whatever their outputs."""
+    """Whether the notebook beside a script has its cells, and shows what the package has today."""
     path = source.with_suffix(".ipynb")
-    return path.exists() and _cells(nbformat.read(path, as_version=4)) == _cells(
-        notebook_from(source)
-    )
+    if not path.exists():
+        return False
+    notebook = nbformat.read(path, as_version=4)
+    return _cells(notebook) == _cells(notebook_from(source)) and not _stale(notebook)
 
 
 def _cells(notebook):
     return [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+
+
+def _stale(notebook):
+    """The cells that show an exercise, or code of the package, as it is no longer."""
+    names, stale = {}, []
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        *_, last = body = ast.parse(cell.source).body
+        imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(imports, []), "imports", "exec"), names)
+        shown = ast.unparse(last).removeprefix("print(").partition("(")[0]
+        if shown == "check_exercise":
+            fresh = str(eval(ast.unparse(last.value.args[0]), names))  # of a reader who begins
+        elif names.get(shown) in (source_of, show):
+            anyway = {"show": partial(show, anyway=True)}  # without a reader's file
+            try:
+                fresh = eval(ast.unparse(last), names | anyway)._repr_markdown_()
+            except NameError:  # a function of the lesson, whose cells are compared
+                continue
+        else:
+            continue
+        outputs = [output.get("text") or output.data["text/markdown"] for output in cell.outputs]
+        if "".join(outputs).rstrip("\n") != fresh.rstrip("\n"):
+            stale.append(cell)
+    return stale
 
 
 def build(source):
@@ -64,10 +96,11 @@ def build(source):
     from nbclient import NotebookClient  # not needed to look whether all are in step
 
     os.environ.pop("MPLBACKEND", None)  # with one of its own, the notebook would show no plots
+    os.environ["MINITRANSFORMER_OWN"] = str(OWN)
     notebook = notebook_from(source)
     resources = {"metadata": {"path": str(FOLDER)}}
     NotebookClient(
-        notebook, timeout=SECONDS, resources=resources, record_timing=False, coalesce_streams=True
+        notebook, timeout=None, resources=resources, record_timing=False, coalesce_streams=True
     ).execute()
     notebook.metadata.language_info = {"name": "python"}  # without the version of Python
     for cell in notebook.cells:

@@ -48,7 +48,7 @@ def parallel_layer(
 
 
 def parallel_layer_backward(dy, cache):
-    """Gradients of the first eleven arguments, in their order, each of its argument's shape.
+    """A gradient for each of the first eleven arguments, dx first, each of its array's shape.
 
     Hint: how often is n used? And x?
     """

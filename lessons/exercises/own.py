@@ -72,6 +72,55 @@ def relu_backward(dy, cache):
     raise NotImplementedError
 
 
+def dropout(x, p=0.0, rng=None):
+    """25 min, with its backward. Entries zeroed at random in training (lesson 02).
+
+        keep = rng.random(x.shape, dtype=np.float32) >= p        y = x · keep / (1 − p)
+
+    Draw exactly so, and nothing else from rng: then your training can be compared with the
+    package's. Where p is 0 or rng is None, y is x, and nothing is drawn.
+
+    Args:
+        x: any shape.
+        p: probability of zeroing an entry, 0 ≤ p < 1.
+        rng: a NumPy generator, or None.
+
+    Returns:
+        y, of the shape of x, and the cache.
+    """
+    raise NotImplementedError
+
+
+def dropout_backward(dy, cache):
+    """Gradient dx, of the shape of dy.
+
+    Hint: what was dropped out is not drawn again here.
+    """
+    raise NotImplementedError
+
+
+def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
+    """25 min, with its backward. The same network at every position (lesson 02).
+
+        FFN(x) = Dropout(max(0, x W_1 + b_1)) W_2 + b_2
+
+    Args:
+        x: (..., D).
+        w_1, b_1: (D, F) and (F,).
+        w_2, b_2: (F, D) and (D,).
+        p, rng: as for ``dropout``.
+
+    Returns:
+        y (..., D) and the cache.
+    """
+    raise NotImplementedError
+
+
+def feed_forward_backward(dy, cache):
+    """The gradients of x, w_1, b_1, w_2 and b_2, in this order, each of the shape of its array."""
+    raise NotImplementedError
+
+
 def softmax(x, mask=None):
     """25 min, with its backward. Softmax over the last axis, with a mask (lesson 04).
 
@@ -336,7 +385,7 @@ def multi_head_attention(
 
 
 def multi_head_attention_backward(dy, cache):
-    """Gradients of the first seven arguments, in their order, each of its argument's shape.
+    """The gradients of query, key, value, w_query, w_key, w_value and w_output, in this order.
 
     Hint: the forward reversed, line by line. What is the backward of ``split_heads``?
     """
@@ -364,28 +413,6 @@ def residual_backward(dz, cache):
 
     Hint: a sum hands its gradient to both of its terms.
     """
-    raise NotImplementedError
-
-
-def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
-    """25 min, with its backward. The same network at every position (lesson 11).
-
-        FFN(x) = Dropout(max(0, x W_1 + b_1)) W_2 + b_2
-
-    Args:
-        x: (..., D).
-        w_1, b_1: (D, F) and (F,).
-        w_2, b_2: (F, D) and (D,).
-        p, rng: as for ``dropout``.
-
-    Returns:
-        y (..., D) and the cache.
-    """
-    raise NotImplementedError
-
-
-def feed_forward_backward(dy, cache):
-    """Gradients of the first five arguments, in their order, each of its argument's shape."""
     raise NotImplementedError
 
 
@@ -491,33 +518,6 @@ def decoder_layer_backward(dy, cache):
     That is dself_attention, dself_norm, dcross_attention, dcross_norm, dnetwork, dnetwork_norm.
 
     Hint: in how many roles does the memory go into the cross-attention?
-    """
-    raise NotImplementedError
-
-
-def dropout(x, p=0.0, rng=None):
-    """25 min, with its backward. Entries zeroed at random in training (lesson 12).
-
-        keep = rng.random(x.shape, dtype=np.float32) >= p        y = x · keep / (1 − p)
-
-    Draw exactly so, and nothing else from rng: then your training can be compared with the
-    package's. Where p is 0 or rng is None, y is x, and nothing is drawn.
-
-    Args:
-        x: any shape.
-        p: probability of zeroing an entry, 0 ≤ p < 1.
-        rng: a NumPy generator, or None.
-
-    Returns:
-        y, of the shape of x, and the cache.
-    """
-    raise NotImplementedError
-
-
-def dropout_backward(dy, cache):
-    """Gradient dx, of the shape of dy.
-
-    Hint: what was dropped out is not drawn again here.
     """
     raise NotImplementedError
 

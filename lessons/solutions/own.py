@@ -35,6 +35,38 @@ def relu_backward(dy, cache):
     return dy * alive
 
 
+def dropout(x, p=0.0, rng=None):
+    if rng is None or p == 0:
+        return x, None
+    keep = rng.random(x.shape, dtype=np.float32) >= p
+    scale = 1 / (1 - p)
+    return x * keep * scale, (keep, scale)
+
+
+def dropout_backward(dy, cache):
+    if cache is None:
+        return dy
+    keep, scale = cache
+    return dy * keep * scale
+
+
+def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
+    h, inner_cache = linear(x, w_1, b_1)  # (..., F)
+    h, relu_cache = relu(h)
+    h, dropout_cache = dropout(h, p, rng)
+    y, outer_cache = linear(h, w_2, b_2)  # (..., D)
+    return y, (inner_cache, relu_cache, dropout_cache, outer_cache)
+
+
+def feed_forward_backward(dy, cache):
+    inner_cache, relu_cache, dropout_cache, outer_cache = cache
+    dh, dw_2, db_2 = linear_backward(dy, outer_cache)  # (..., F)
+    dh = dropout_backward(dh, dropout_cache)
+    dh = relu_backward(dh, relu_cache)
+    dx, dw_1, db_1 = linear_backward(dh, inner_cache)  # (..., D)
+    return dx, dw_1, db_1, dw_2, db_2
+
+
 def softmax(x, mask=None):
     """Where nothing is allowed, the largest score is −∞ and the sum 0; 0 and 1 do no harm there."""
     if mask is not None:
@@ -197,23 +229,6 @@ def residual_backward(dz, cache):
     return dz, dropout_backward(dz, cache)
 
 
-def feed_forward(x, w_1, b_1, w_2, b_2, p=0.0, rng=None):
-    h, inner_cache = linear(x, w_1, b_1)  # (..., F)
-    h, relu_cache = relu(h)
-    h, dropout_cache = dropout(h, p, rng)
-    y, outer_cache = linear(h, w_2, b_2)  # (..., D)
-    return y, (inner_cache, relu_cache, dropout_cache, outer_cache)
-
-
-def feed_forward_backward(dy, cache):
-    inner_cache, relu_cache, dropout_cache, outer_cache = cache
-    dh, dw_2, db_2 = linear_backward(dy, outer_cache)  # (..., F)
-    dh = dropout_backward(dh, dropout_cache)
-    dh = relu_backward(dh, relu_cache)
-    dx, dw_1, db_1 = linear_backward(dh, inner_cache)  # (..., D)
-    return dx, dw_1, db_1, dw_2, db_2
-
-
 def enter(x, norm, pre_norm, epsilon):
     """What a sublayer is given: LayerNorm(x) in pre-norm, x itself in post-norm."""
     return layer_norm(x, *norm, epsilon) if pre_norm else (x, None)
@@ -347,21 +362,6 @@ def decoder_layer_backward(dy, cache):
 
     dself, dcross, dnetwork = tuple(dself), tuple(dcross), tuple(dnetwork)
     return dx, dmemory, dself, dself_norm, dcross, dcross_norm, dnetwork, dnetwork_norm
-
-
-def dropout(x, p=0.0, rng=None):
-    if rng is None or p == 0:
-        return x, None
-    keep = rng.random(x.shape, dtype=np.float32) >= p
-    scale = 1 / (1 - p)
-    return x * keep * scale, (keep, scale)
-
-
-def dropout_backward(dy, cache):
-    if cache is None:
-        return dy
-    keep, scale = cache
-    return dy * keep * scale
 
 
 def adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0):

@@ -15,7 +15,10 @@ import nbformat
 import pytest
 
 import minitransformer.layers
-from minitransformer.course.exercises import exercise_names, parts_of
+from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
+from minitransformer.course.notebooks import show, source_of
+from minitransformer.course.own.package import FUNCTIONS
+from minitransformer.layers.relu import relu
 
 LESSONS = Path(__file__).parents[2] / "lessons"
 _spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
@@ -123,10 +126,12 @@ def test_every_lesson_begins_by_installing_the_package_where_it_is_missing(monke
         exec(first, {})
         assert installed == []  # it is there
         patch.setattr(importlib.util, "find_spec", lambda name: None)
-        for folder in (LESSONS, tmp_path):
-            patch.chdir(folder)
+        patch.chdir(LESSONS)
+        exec(first, {})
+        patch.chdir(tmp_path)  # where nothing says what package of that name it would be
+        with pytest.raises(ModuleNotFoundError, match="pip install FOLDER_OF_THE_PROJECT"):
             exec(first, {})
-    assert installed == ["..", "minitransformer"]
+    assert installed == [".."]
 
 
 @each_lesson
@@ -149,7 +154,6 @@ def test_a_lesson_has_the_parts_that_a_lesson_has(source):
         "| In the package |",
         "| Time |",
         "shape_table(",
-        "source_of(",
         "assert ",
         "plt.show()",
         'device = select_device("cpu")  # "cuda"',
@@ -160,6 +164,7 @@ def test_a_lesson_has_the_parts_that_a_lesson_has(source):
         "# ## On one card",
     ):
         assert needed in text, needed
+    assert "\nsource_of(" in text or "\nshow(" in text
 
 
 @each_lesson
@@ -208,6 +213,51 @@ def test_a_lesson_defines_no_function_of_the_layers_again(source):
     assert not defined & ours
 
 
+def without_indents(text):
+    return re.sub(r"\n +", "\n", text)
+
+
+SHOWN = {name: without_indents(inspect.getsource(f)).strip() for name, f in FUNCTIONS.items()}
+
+
+def written_and_shown(source):
+    """For each cell of code the functions of own.py that readers write there, and that it shows."""
+    for cell in nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells:
+        if cell.cell_type == "code":
+            facts = re.findall(r"^def facts\(([^)]*)\)", cell.source, re.MULTILINE)
+            outputs = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+            text = without_indents("".join(outputs))
+            yield (
+                {name for names in facts for name in re.findall(r"\w+", names)},
+                {name for name, code in SHOWN.items() if code in text},
+            )
+
+
+@each_lesson
+def test_what_a_lesson_shows_of_own_readers_have_written_before(source):
+    """There, or in a lesson that comes before it."""
+    so_far = set()
+    for lesson in SOURCES[: SOURCES.index(source) + 1]:
+        for written, shown in written_and_shown(lesson):
+            so_far |= written
+            assert lesson != source or shown <= so_far, shown - so_far
+
+
+@each_lesson
+def test_a_lesson_stops_for_each_function_of_own_that_it_enables(source):
+    written, shown = (set().union(*sets) for sets in zip(*written_and_shown(source), strict=True))
+    assert functions_of_own_from(source) <= written & shown
+
+
+@each_lesson
+def test_the_notebook_is_that_of_a_reader_whose_functions_satisfy_all_facts(source):
+    cells = nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells
+    for cell in cells:
+        if "\ntry_yours(" in cell.source:
+            (said,) = cell.outputs
+            assert all(line.startswith("✓ ") for line in said.text.splitlines()), said.text
+
+
 def test_every_exercise_belongs_to_a_lesson():
     assert exercise_names() == sorted(exercise_of(source) for source in SOURCES)
 
@@ -240,6 +290,40 @@ def test_a_changed_source_is_out_of_step(tiny, change):
     nbformat.write(build.notebook_from(tiny), tiny.with_suffix(".ipynb"))
     assert build.in_step(tiny)
     tiny.write_text(TINY.replace(*change))
+    assert not build.in_step(tiny)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (
+            "from minitransformer.course.exercises import check_exercise\n"
+            'print(check_exercise("ex07", globals()))',
+            {"text": f"{check_exercise('ex07', {})}\n"},
+        ),
+        (
+            "from minitransformer.course.notebooks import source_of\n"
+            "from minitransformer.layers.relu import relu\nsource_of(relu)",
+            {"data": {"text/markdown": source_of(relu).markdown}},
+        ),
+        (
+            'from minitransformer.course.notebooks import show\nshow("relu")',
+            {"data": {"text/markdown": show("relu", anyway=True).markdown}},
+        ),
+    ],
+    ids=["an exercise", "source", "a part of own.py"],
+)
+def test_a_notebook_that_shows_what_has_changed_is_out_of_step(code, shown, tiny):
+    tiny.write_text(f"{TINY}\n# %%\n{code}\n")
+    notebook = build.notebook_from(tiny)
+    kind = "stream" if "text" in shown else "execute_result"
+    notebook.cells[-1].outputs = [nbformat.v4.new_output(kind, **shown)]
+    nbformat.write(notebook, tiny.with_suffix(".ipynb"))
+    assert build.in_step(tiny)
+    text = tiny.with_suffix(".ipynb").read_text(encoding="utf-8")
+    old, new = (" min", " hours") if "text" in shown else ("def relu(x)", "def relu(z)")
+    assert old in text
+    tiny.with_suffix(".ipynb").write_text(text.replace(old, new), encoding="utf-8")
     assert not build.in_step(tiny)
 
 
