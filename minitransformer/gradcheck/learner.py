@@ -8,6 +8,7 @@ The file defines
 """
 
 import difflib
+import linecache
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -75,13 +76,15 @@ def content_of(path):
 def run_file(path, content):
     """The module that ``content``, bytes, of the file at ``path`` makes.
 
-    It is compiled anew, whatever bytecode is beside it: that may be of another text.
+    It is compiled anew, whatever bytecode is beside it: that may be of another text, as may be the
+    lines that are kept of the file for messages.
 
     Raises:
         CheckError: it fails.
     """
     module = ModuleType(f"learner_{path.stem}")
     module.__file__ = str(path)
+    linecache.checkcache(str(path))
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)  # so that it can import the files beside it
     sys.modules[module.__name__] = module  # dataclasses look their module up there

@@ -123,10 +123,12 @@ def test_every_lesson_begins_by_installing_the_package_where_it_is_missing(monke
         exec(first, {})
         assert installed == []  # it is there
         patch.setattr(importlib.util, "find_spec", lambda name: None)
-        for folder in (LESSONS, tmp_path):
-            patch.chdir(folder)
+        patch.chdir(LESSONS)
+        exec(first, {})
+        patch.chdir(tmp_path)  # where nothing says what package of that name it would be
+        with pytest.raises(ModuleNotFoundError, match="pip install FOLDER_OF_THE_PROJECT"):
             exec(first, {})
-    assert installed == ["..", "minitransformer"]
+    assert installed == [".."]
 
 
 @each_lesson

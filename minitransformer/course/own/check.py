@@ -7,7 +7,7 @@ import signal
 import threading
 
 from minitransformer.course.exercises import ExerciseReport
-from minitransformer.course.exercises.parts import TO_DO, WRONG, Verdict, judge, parts_of
+from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Verdict, judge, parts_of
 from minitransformer.gradcheck.learner import did_you_mean
 
 LONGEST = 60  # seconds that the check of a part may take
@@ -44,6 +44,17 @@ def check_own(file, say=lambda text: None):
     return ExerciseReport(list(verdicts.values()))
 
 
+def check_part(file, part):
+    """The Verdict on one part of an OwnFile, whatever is wrong with its others."""
+    if part not in file.written:
+        return _judged_so_far(part, file)
+    verdict = _judged(part, file.functions)
+    if verdict.status == RIGHT:
+        return verdict
+    with file.without([other for other in file.written if other is not part]):
+        return _judged(part, file.functions)
+
+
 def following(report, path):
     """What to do next about the file at ``path``, a line of text."""
     for status, what in ((WRONG, "mend"), (TO_DO, "write")):
@@ -57,7 +68,7 @@ def following(report, path):
 def _judged(part, functions, say=lambda text: None):
     """The Verdict on a part, whose functions may print, or never end."""
     name, printed, verdict = part.functions[0], io.StringIO(), None
-    with contextlib.redirect_stdout(printed), _time_limit() as passed:
+    with contextlib.redirect_stdout(printed), time_limit() as passed:
         verdict = judge(part, functions)
     if passed:
         words = f"it takes more than {LONGEST} s: is there a loop that never ends?"
@@ -67,12 +78,12 @@ def _judged(part, functions, say=lambda text: None):
     return verdict
 
 
-def _judged_so_far(part, file, say):
+def _judged_so_far(part, file, say=lambda text: None):
     """The Verdict on a part of which not all is there, or no more than stubs."""
     missing = [name for name in part.functions if name not in file.there]
     if len(missing) == len(part.functions):
         return Verdict(part, TO_DO, _misspelt(missing, file).removeprefix("; "))
-    functions = {name: file.there.get(name, _not_there) for name in part.functions}
+    functions = {name: file.there.get(name, not_there) for name in part.functions}
     verdict = _judged(part, functions, say)
     if verdict.status == WRONG:
         return verdict
@@ -92,12 +103,13 @@ def _may_be_unfinished(part, file):
     return any(code and "NotImplementedError" in code.co_names for code in codes)
 
 
-def _not_there(*inputs):
+def not_there(*inputs, **options):
+    """Stands where a function is still to be written."""
     raise NotImplementedError
 
 
 @contextlib.contextmanager
-def _time_limit():
+def time_limit():
     """Inside, what takes more than LONGEST is stopped by a TimeoutError, where the system can.
 
     That is on a Unix, in its main thread.
@@ -109,7 +121,7 @@ def _time_limit():
 
     def stop(signum, frame):
         passed.append(signum)
-        raise TimeoutError
+        raise TimeoutError(f"more than {LONGEST} s: is there a loop that never ends?")
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not (hasattr(signal, "setitimer") and in_main_thread):
