@@ -411,8 +411,7 @@ assert (wrong[0] == np.concatenate(own)).all()
 # - **The ring**: $2 (P - 1)$ rounds with a chunk each: $2 (P - 1) \left( \alpha + \frac{b}{P \beta} \right)$.
 #
 # For a large gradient $b / \beta$ decides, and the ring wins: its factor $2 (P - 1) / P$ is below 2. For a small one
-# $\alpha$ decides, and the tree wins: of the three it has the fewest rounds. Equate the two, collect $b$ on the left,
-# and divide:
+# $\alpha$ decides, and the tree wins: of the three it has the fewest rounds. Equate the two, and collect $b$:
 #
 # $$
 # \frac{b}{\beta} \left( \log_2 P - \frac{P - 1}{P} \right) = \alpha \, (P - 1 - \log_2 P),
@@ -443,8 +442,7 @@ for name, b in (("a loss, 4 bytes", 4), ("a gradient of 30 MB", 30e6)):
     print(f"{name}, milliseconds: {found}")
 
 # %% [markdown]
-# So a library does well to choose by size. The last exercise has as few rounds as the tree, and sends as little as the
-# ring.
+# So a library does well to choose by size. The last exercise has the tree's few rounds, and sends as little as the ring.
 #
 # ## 4 · The order of a sum
 #
@@ -712,8 +710,8 @@ print(" 10, 4 × B", *(f"{x:6.2f}" for x in four_times), "  batches four times a
 
 # %% [markdown]
 # At 1 Gbit/s, an ordinary network cable, it is hardly worth while: sending alone takes most of the time that one
-# machine needs for a step. At 100 Gbit/s eight machines are more than seven times as fast. With more machines all
-# gain less: a small shard is soon computed, and the bytes and the latency remain.
+# machine needs for a step. At 100 Gbit/s eight machines are more than seven times as fast. Each further
+# machine adds less: a small shard is soon computed, and the bytes and the latency remain.
 #
 # What helps, beside a faster network? **A larger batch**: the gradient has as many bytes, so there is more to compute
 # for each byte. But an epoch has fewer updates. Goyal and others (2017) trained a network for images with batches of
@@ -728,11 +726,10 @@ print(" 10, 4 × B", *(f"{x:6.2f}" for x in four_times), "  batches four times a
 #
 # - **Accumulation** cuts in time. A process takes several shards one after the other, adds their gradients, and then
 #   all-reduces once: still $2 n (P - 1) / P$ numbers, but for a batch several times as large. It needs memory for one
-#   shard. The package does this where there are more shards than processes.
+#   shard. The package does so where MPI chooses the order; in ours each shard's gradient is sent.
 # - **Sharding the optimizer** (ZeRO: Rajbhandari and others 2020). After the ring's first half each process has the
 #   whole sum of one chunk. It updates the parameters of this chunk alone, and the second half sends *parameters*
-#   around, not gradients. That is as many numbers, $2 n (P - 1) / P$, and each process keeps only $n / P$ of Adam's $m$
-#   and $v$.
+#   around, not gradients: as many numbers, $2 n (P - 1) / P$. Each process keeps only $n / P$ of Adam's $m$ and $v$.
 # - **Tensor parallelism** (Megatron-LM: Shoeybi and others 2019) cuts matrices. A process has some columns of $W_1$ and
 #   the same rows of $W_2$, or some heads and their rows of $W^O$. What it computes is a summand of the layer's output,
 #   as the cell below asserts. So each sublayer ends with an all-reduce of $B \, T \, D$ numbers, and its backward with
