@@ -40,6 +40,7 @@ from minitransformer.course.notebooks import (
     BLUE,
     VERMILION,
     shape_table,
+    show,
     source_of,
     use_style,
 )
@@ -56,7 +57,6 @@ from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.masks import padding_mask
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
-from minitransformer.models.stacks import EncoderLayer
 from minitransformer.optim import schedule
 from minitransformer.tasks.language_modelling import stream_of, windows
 
@@ -80,10 +80,11 @@ rng = np.random.default_rng(22)
 # also write. It draws a token, adds it to the text, and asks again.
 #
 # The decoder of a Transformer answers this question already. There is no source now, so its attention to the source is
-# left out. What stays is self-attention and feed-forward. That is an **encoder's** layer:
+# left out. What stays is self-attention and feed-forward. That is an **encoder's** layer, `encoder_layer` of
+# [lesson 11](11_the_transformer.ipynb). The package's, once yours is right:
 
 # %%
-source_of(EncoderLayer.forward)
+show("encoder_layer")
 
 # %% [markdown]
 # Only the mask differs. In an encoder a position may look at all others. Here it may look at itself and at those
@@ -185,8 +186,7 @@ assert abs(of_all_labels - derived) < 0.05
 # $\ln V + s^2 / 2$, and the label's logit, which is to be subtracted, is 0 in the mean. The last LayerNorm gives $y$
 # the squared length $D$, and the output's weights have about the variance $1 / D$: so $s^2$ is near 1. (These ten labels
 # are a little luckier than the mean.)
-
-# %% [markdown]
+#
 # ### GPT
 #
 # **GPT** is such a model, trained on a large collection of books (*generative pre-training*: Radford, Narasimhan,
@@ -195,8 +195,7 @@ assert abs(of_all_labels - derived) < 0.05
 # in attention and, for ReLU, a GELU, $x \, \Phi(x)$, which has a rounded corner ($\Phi(x)$ is the share of a standard
 # normal distribution below $x$; Hendrycks and Gimpel 2016). They have 40,000 subwords and more, where ours has 400. The
 # largest difference is the size: GPT has 12 layers, GPT-2 up to 48, GPT-3 96.
-
-# %% [markdown]
+#
 # ## 2 · A small one, trained
 #
 # First the proof that its gradients are right. `check_module` compares them with central differences. `ModelLoss` is
@@ -745,7 +744,7 @@ assert better > 0.8
 # are kept, and a step is one position, whose query looks at all keys kept so far:
 
 # %%
-source_of(EncoderLayer.step, MultiHeadAttention.step)
+source_of(MultiHeadAttention.step)
 
 # %% [markdown]
 # A text of $n$ tokens takes $n$ positions with the cache and $n (n + 1) / 2$ without ([lesson 14](14_decoding.ipynb)
