@@ -158,8 +158,7 @@ print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other"
 # `data`, `m` and `v`, and leaves `grad` as it is.
 
 # %%
-data, m, v = np.zeros((3, 6))
-grad = np.array([-0.001, 0.01, -0.1, 1, 10, -100])
+data, grad, m, v = np.zeros((4, 6))
 
 shape_table(
     {"P": 6},
@@ -189,6 +188,7 @@ noise = rng.standard_normal((600, 500))
 
 
 def facts(adam_update):
+    grad = np.array([-0.001, 0.01, -0.1, 1, 10, -100])
     steps = steps_of(adam_update, np.tile(grad, (20, 1)))
     yield "the first step is η for each parameter", np.allclose(steps[0], -np.sign(grad), atol=1e-5)
     yield "as long as the gradient stays, so are all others", np.allclose(steps, steps[0])
