@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 12 · Learning
 #
-# **You will** derive Adam with its bias correction, and find out what the correction really prevents. You will see why
-# the learning rate first rises and then falls, learn a test that finds most mistakes in seconds, and take the paper's
-# recipe apart, one ingredient at a time.
+# **You will** derive Adam with its bias correction, and find out what the correction really prevents; see why the
+# learning rate first rises and then falls; learn a test that finds most mistakes in seconds; and take the paper's
+# recipe apart.
 #
 # | | |
 # |---|---|
@@ -57,8 +57,8 @@ rng = np.random.default_rng(12)
 # ## 1 · A gradient is not a step
 #
 # Gradient descent moves each parameter against its gradient: $\theta \leftarrow \theta - \eta \, g$. The learning rate
-# $\eta$ is one number for all parameters. Here is a small Transformer, and a task that needs every part of it: to spell
-# random words backwards.
+# $\eta$ is one number for all parameters. Here is a small Transformer, and a task that needs all of it: to spell random
+# words backwards.
 
 # %%
 LETTERS, FIRST = 20, 4  # ids 0 to 3 are padding, unknown, begin and end
@@ -100,11 +100,10 @@ sizes = {
 }
 for name in (min(sizes, key=sizes.get), max(sizes, key=sizes.get)):
     print(f"gradient, root mean square: {sizes[name]:.0e}  {name}")
-print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other")
 
 # %% [markdown]
 # A learning rate that suits one of them hardly moves the other, or throws it off. The gradient has a unit: loss per
-# unit of the parameter. A step must have the unit of the parameter. One $\eta$ for all cannot change one unit into the
+# unit of the parameter. A step must have that of the parameter. One $\eta$ for all cannot change one unit into the
 # other. Adam can.
 #
 # ## 2 · Adam, derived
@@ -153,9 +152,9 @@ print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other"
 #
 # ### Now write it
 #
-# `adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0)` in `answers/own.py` takes step
-# number $t$, from 1, with the gradient `scale * grad` (lesson 13 needs the scale). It returns nothing: it writes to
-# `data`, `m` and `v`, and leaves `grad` as it is.
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0)` | four arrays, below; $t$ from 1; the gradient is `scale * grad` | nothing: it writes to `data`, `m` and `v` |
 
 # %%
 data, grad, m, v = np.zeros((4, 6))
@@ -169,8 +168,8 @@ shape_table(
 )
 
 # %% [markdown]
-# In the first step $\hat m = g$ and $\hat v = g^2$. So **every parameter moves by exactly** $\eta$, whatever the size of
-# its gradient. That is the first of four facts, which this cell tries on yours:
+# In the first step $\hat m = g$ and $\hat v = g^2$, and so it stays while the gradient is steady. So **every parameter
+# moves by exactly** $\eta$, whatever the size of its gradient. This cell tries that on yours, and two other facts:
 
 
 # %%
@@ -192,10 +191,11 @@ def facts(adam_update):
     steps = steps_of(adam_update, np.tile(grad, (20, 1)))
     yield "the first step is η for each parameter", np.allclose(steps[0], -np.sign(grad), atol=1e-5)
     yield "as long as the gradient stays, so are all others", np.allclose(steps, steps[0])
-    few = noise[:20]
+    few = noise[:20].copy()
     same = np.allclose(steps_of(adam_update, few), steps_of(adam_update, 1000 * few))
     yield "1000 times the gradients, the same steps", same
-    yield "with the scale 0 nothing moves", not steps_of(adam_update, few, 0.0).any()
+    still = not steps_of(adam_update, few, 0.0).any()
+    yield "with the scale 0 nothing moves, and grad stays", still and (few == noise[:20]).all()
 
 
 try_yours("adam_update", facts)
@@ -226,7 +226,6 @@ if importlib.util.find_spec("torch"):
 # ### What follows from the formula
 #
 # - **Units.** Multiply the loss by 1000: $\hat m$ and $\sqrt{\hat v}$ both grow by 1000, and the step is the same.
-# - **A steady gradient** gives $\hat m = g$ and $\hat v = g^2$: full steps of $\eta$.
 # - **Pure noise**, of mean 0 and variance $s^2$, gives short ones. For large $t$ the variance of $m$ is, with
 #   independent $g_i$,
 #
@@ -241,7 +240,7 @@ if importlib.util.find_spec("torch"):
 derived = np.sqrt(0.1 / 1.9)
 for scale in (1, 1000):
     typical = np.sqrt((steps_of(adam_update, scale * noise)[300:] ** 2).mean())
-    print(f"noise of size {scale:>4}: {typical:.3f} η, derived {derived:.3f} η")
+    print(f"noise of size {scale:4}: {typical:.3f} η, derived {derived:.3f} η")
     assert abs(typical / derived - 1) < 0.1
 
 # %% [markdown]
@@ -327,7 +326,7 @@ left.legend(loc="upper left")
 right.plot(range(1, 81), lengths, color=GREEN)
 right.axhline(np.sqrt(0.1 / 1.9), color=BLACK, lw=0.9)
 right.text(79, np.sqrt(0.1 / 1.9) - 0.02, "pure noise", ha="right", va="top", fontsize=9.5)
-right.set(xlabel="step", ylabel=r"typical step of a parameter ($\eta$)", ylim=(0, 1.05))
+right.set(xlabel="step", ylabel=r"typical step ($\eta$)", ylim=(0, 1.05))
 right.set_title("one training, seed 12")
 plt.show()
 
@@ -336,7 +335,7 @@ plt.show()
 # first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. And only the very
 # first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less, about that of pure noise.
 # So a learning rate that is right later is too large at first. A warm-up keeps it small until the gradients have become
-# a mixture. ([Lesson 10](10_residual_connections.ipynb) derives how this depends on depth.)
+# a mixture.
 #
 # ## 4 · Decay: why it must fall again
 #
@@ -412,8 +411,12 @@ plt.show()
 # A training whose length $n$ is known can end at zero, in a straight line from a peak of one's own choice:
 # $\eta(t) = \eta_{\max} \cdot \min (t / w, \; (n - t) / (n - w))$, and never below 0.
 #
-# **Now write them:** `noam(step, d_model, warmup_steps)` and `linear_decay(step, peak, warmup_steps, total_steps)`, with
-# steps from 1. Four facts:
+# ### Now write them
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `noam(step, d_model, warmup_steps)` | $t$ from 1, $D$, $w$ | $\eta$ |
+# | `linear_decay(step, peak, warmup_steps, total_steps)` | $t$, $\eta_{\max}$, $w$, $n$ | $\eta$ |
 
 
 # %%
@@ -425,6 +428,7 @@ def facts(noam, linear_decay):
     rates = [linear_decay(t, 0.2, 10, 100) for t in range(1, 101)]
     yield "linear_decay peaks at step w", np.isclose(rates[9], 0.2) and max(rates) == rates[9]
     yield "halfway to its end it has fallen to half", np.isclose(rates[54], 0.1)
+    yield "behind its end it is 0", linear_decay(110, 0.2, 10, 100) == 0
 
 
 try_yours("noam", facts)
@@ -470,9 +474,15 @@ plt.show()
 # signal: no unit can rely on another one. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$ **with the
 # same** $b$.
 #
-# **Now write it:** `dropout(x, p=0.0, rng=None)` returns $y$ and a cache, `dropout_backward(dy, cache)` $dx$. An entry
-# stays where `rng.random(x.shape, dtype=np.float32)` is at least $p$. With $p = 0$ or without `rng` nothing is drawn.
-# Four facts:
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `dropout(x, p=0.0, rng=None)` | any shape, $p$, a NumPy generator | `y`, `cache` |
+# | `dropout_backward(dy, cache)` | the shape of `y` | `dx` |
+#
+# An entry stays where `rng.random(x.shape, dtype=np.float32)` is at least $p$. Without `rng`, or with $p = 0$, nothing
+# is drawn.
 
 
 # %%
@@ -525,17 +535,15 @@ print(report)
 # $$
 #
 # That is *finite*. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for ever. The
-# price is that the loss falls only to the entropy of $q$, not to 0, and that the perplexity gets worse, as the paper
-# says itself (section 5.4).
+# price is that the loss falls only to the entropy of $q$, not to 0, and that the perplexity gets worse (the paper's
+# section 5.4).
 
 # %%
 SMOOTHING, V = 0.1, FIRST + LETTERS
 right, other = 1 - SMOOTHING + SMOOTHING / V, SMOOTHING / V
 gap = np.log(right / other)
 floor = -(right * np.log(right) + (V - 1) * other * np.log(other))
-print(
-    f"V = {V}: gap {gap:.2f}, the loss's floor {floor:.3f}, the NLL's value there {-np.log(right):.3f}"
-)
+print(f"V = {V}: gap {gap:.2f}, the loss's floor {floor:.3f}")
 
 # %% [markdown]
 # ## 7 · The test that finds most mistakes
@@ -597,11 +605,11 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# The right model goes to the derived floor and stays there. The mistakes show in three ways:
+# The right model goes to the derived floor. The mistakes show in three ways:
 #
 # - **It never gets there.** Without the source the decoder cannot know with which letter to begin. With gradients that
 #   are added up over all steps the loss wanders about.
-# - **It gets there too fast.** Whoever is shown the labels needs no learning.
+# - **It gets there too fast.** Who is shown the labels needs no learning.
 # - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen
 #   words by heart without it:
 
@@ -611,8 +619,8 @@ print(f"encoder gets no gradient: loss {losses[-1]:.3f}, floor {floor:.3f}")
 assert losses[-1] < floor + 0.05
 
 # %% [markdown]
-# So this test is no proof. A gradient that is merely *wrong* is found by checking gradients
-# ([lesson 03](03_gradient_checking.ipynb)). Check them, learn one batch by heart, and only then train.
+# So this test is no proof. Check the gradients ([lesson 03](03_gradient_checking.ipynb)), learn one batch by heart, and
+# only then train.
 #
 # ## 8 · The recipe, taken apart
 #
@@ -657,7 +665,7 @@ RECIPES = {
     "no warm-up": dict(warmup=False),
     "gradient descent, not Adam": dict(optimizer="sgd"),
 }
-with accelerated():  # the faster twins of the layers: the same results sooner
+with accelerated():  # the same results sooner
     curves = {name: validation_curve(**change) for name, change in RECIPES.items()}
 ends = {name: curve[-1] for name, curve in curves.items()}
 for name, nll in ends.items():

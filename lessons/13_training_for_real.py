@@ -334,7 +334,7 @@ assert relative(averaged, right) > 0.05
 #
 # The second form never divides by zero, and does not wait for a GPU to say how long $g$ is.
 #
-# **Now write it:**
+# ### Now write it
 #
 # | in `answers/own.py` | takes | returns |
 # |---|---|---|

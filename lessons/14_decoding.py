@@ -163,14 +163,10 @@ for ids, (german, english) in list(zip(sources, test, strict=True))[:3]:
 # $\log P$ instead, which has the same order. $-\log P$ is a *cost*: never negative, and every word adds to it.
 
 # %%
-print(
-    "0.5 to the 150th:", np.float32(0.5) ** np.float32(150), "  its logarithm:", 150 * np.log(0.5)
-)
-
+print("0.5 to the 150th:", np.float32(0.5) ** np.float32(150), "  log:", 150 * np.log(0.5))
 
 # %% [markdown]
-# The simplest way to ask the model is to run the decoder over all of each prefix and keep the last row. (Padding
-# and the start symbol are never said.)
+# The simplest way to ask the model is to run the decoder over all of each prefix and keep the last row:
 
 
 # %%
@@ -180,7 +176,7 @@ def next_log_p(source, said):
     last = to_host(logits)[:, -1].astype(float)  # (W, V)
     last -= last.max(axis=-1, keepdims=True)
     log_p = last - np.log(np.exp(last).sum(axis=-1, keepdims=True))
-    log_p[:, [PAD, BOS]] = -np.inf
+    log_p[:, [PAD, BOS]] = -np.inf  # never said
     return log_p
 
 
@@ -194,10 +190,13 @@ shape_table(
 )
 
 # %% [markdown]
-# **Now write it:** `greedy(log_probabilities, said, max_length)` in `answers/own.py`. It is given a function of
-# prefixes, such as `next_log_p` for certain sources, and the start symbols of $N$ sentences, ids $(N, 1)$. It
-# returns ids $(N, T)$ without these; $T$ is the first length at which all rows have ended, or `max_length`. What
-# stands behind an end does not matter. Four facts:
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `greedy(log_probabilities, said, max_length)` | a function of prefixes, as `next_log_p` for certain sources; the start symbols of $N$ sentences, $(N, 1)$ | ids $(N, T)$ without these |
+#
+# $T$ is the first length at which all rows have ended, or `max_length`; what follows an end does not matter:
 
 
 # %%
@@ -206,9 +205,9 @@ def facts(greedy):
     said = greedy(ask, start, 40)
     alone = [greedy(partial(next_log_p, row(x)), start[:1], 40)[0] for x in sources[:3]]
     yield "the first words are the likeliest", (said[:, 0] == ask(start).argmax(axis=-1)).all()
+    yield "alone, a sentence stops at its end", all(list(x).index(EOS) == len(x) - 1 for x in alone)
     same = [(x == y[: len(x)]).all() for x, y in zip(alone, said, strict=True)]
-    yield "a sentence among others is what it is alone", all(same)
-    yield "all stop with the longest", said.shape[1] == max(map(len, alone))
+    yield "among others it is the same", all(same) and said.shape[1] == max(map(len, alone))
     yield "max_length counts without the start symbol", greedy(ask, start, 3).shape == (3, 3)
 
 
@@ -230,8 +229,8 @@ show("greedy")
 #
 # ### When may it stop?
 #
-# Not when the first translation is found: a longer one may still be better. We rank by the score of the next
-# section, $\log P(Y) / p(\lvert Y \rvert)$ with a penalty $p$ that grows with the length. Let $Y$ continue a
+# Not when the first translation is found: a longer one may be better. We rank by the score of the next section,
+# $\log P(Y) / p(\lvert Y \rvert)$ with a penalty $p$ that grows with the length. Let $Y$ continue a
 # prefix $Z$, and let $n_{\max}$ be the longest length allowed. Then
 #
 # $$
@@ -244,7 +243,7 @@ show("greedy")
 # $\log P(Z) / p(n_{\max})$ above the best score found, nothing better can follow, and stopping **changes no
 # result**.
 #
-# Here is a sentence on which greedy search and a beam of 3 disagree:
+# On this sentence greedy search and a beam of 3 disagree:
 
 # %%
 by_greedy = [h for (h,) in translate_ids(model, sources, beam_size=1)]
@@ -265,22 +264,30 @@ for name, line in (
     print(f"{name:<10} {line}")
 
 # %% [markdown]
-# **Now write it:** `beam_search(log_probabilities, said, max_length, beam_size, alpha)`, for one sentence: `said`
-# is $(1, 1)$. It returns at most $k$ pairs (ids, $\log P$), best first by $\log P / ((5 + n) / 6)^\alpha$, the score
-# of section 4: those that have ended, and after them what is left in the beam. Yours may go on until the beam is
-# empty or as long as allowed. Four facts:
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `beam_search(log_probabilities, said, max_length, beam_size, alpha)` | as `greedy`, for one sentence, $(1, 1)$ | at most $k$ pairs (ids, $\log P$), best first |
+#
+# First come those that have ended, by $\log P / ((5 + n) / 6)^\alpha$, the score of section 4, and then what is left in
+# the beam. Yours need not stop early.
 
 
 # %%
 def facts(beam_search):
-    asked, known = (partial(next_log_p, row(sources[shown])), row([BOS]), 40), by_greedy[shown]
+    source, known = row(sources[shown]), by_greedy[shown]
+    asked = partial(next_log_p, source), row([BOS]), 2 * source.size + 10
     ((ids, log_p),) = beam_search(*asked, 1, 0.6)
     yield "a beam of one is greedy search", ids == [*known.ids, EOS]
     yield "log P counts the end, too", np.isclose(log_p, known.log_probability, atol=1e-3)
-    found = beam_search(*asked, 3, 0.6)
-    yield "a beam of three finds what that missed", found[0][1] > log_p
-    scores = [log_p / length_penalty(len(ids), 0.6) for ids, log_p in found]
-    yield "three come back, by their scores", sorted(scores)[::-1] == scores and len(found) == 3
+    found = beam_search(*asked, 3, 4.0)
+    ((theirs,),) = translate_ids(model, source, beam_size=3, alpha=4.0)
+    yield "with α = 4 it finds what the package's finds", found[0][0] == [*theirs.ids, EOS]
+    yield (
+        "three come back, even cut off",
+        len(found) == len(beam_search(*asked[:2], 3, 3, 0)) == 3,
+    )
 
 
 try_yours("beam_search", facts)
@@ -290,8 +297,8 @@ show("beam_search")
 
 # %% [markdown]
 # In the tree of this sentence each box is a token, with the $\log P$ of the prefix that ends there; square boxes
-# are ends. Below the line is what was dropped, of which we show the best two. (The code is folded, for it has a
-# beam search in it.)
+# are ends. Below the line is what was dropped, of which we show the best two. (The folded code has a beam search
+# in it.)
 
 # %% tags=["hide-input"]
 best_path, greedy_path = ((BOS, *found[shown].ids, EOS) for found in (by_beam, by_greedy))
@@ -421,8 +428,7 @@ for alpha in (0.3, 0.6, 1.0):
 # %% [markdown]
 # ### Measured
 #
-# Here are the test sentences with a beam of 4 and other exponents. The length is that of all translations, in
-# words:
+# The test sentences with a beam of 4 and other exponents. The length is that of all translations, in words:
 
 # %%
 alphas = [0.0, 0.6, 1.0, 2.0]
@@ -436,8 +442,8 @@ for alpha in alphas:
     print(f"α = {alpha}: length {ratio:.3f} of the references', BLEU {bleu:.1f}")
 
 # %% [markdown]
-# The length grows with α. Above 1 a further token may cost more than the mean, and then saying something
-# twice can pay. Which α is best depends on the model, and is found on validation data.
+# The length grows with α. Above 1 a further token may cost more than the mean, and saying something twice can
+# pay. Which α is best depends on the model, and is found on validation data.
 #
 # ## 5 · The key/value cache
 #
@@ -623,7 +629,7 @@ for name, texts in (("greedy", greedy_texts), ("beam 4", beam_texts)):
 print(theirs.signatures["bleu_cased_13a"])
 
 # %% [markdown]
-# They also agree on small corpora, where smoothing matters, with punctuation and numbers:
+# They also agree on small corpora, with punctuation and numbers:
 
 # %%
 awkward = ["He paid $3,000.50 (or so).", 'Is it "red"? Yes: 7-8 dogs.', "It's a well-known dog!"]
