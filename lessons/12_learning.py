@@ -609,7 +609,7 @@ plt.show()
 #
 # - **It never gets there.** Without the source the decoder cannot know with which letter to begin. With gradients that
 #   are added up over all steps the loss wanders about.
-# - **It gets there too fast.** Who is shown the labels needs no learning.
+# - **It gets there too fast.** Whoever is shown the labels needs no learning.
 # - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen
 #   words by heart without it:
 
@@ -687,7 +687,7 @@ plt.show()
 
 # %% [markdown]
 # - **Warm-up and Adam**: without one of them the model has learned about half as much. Without the warm-up the first
-#   steps throw the network off, and two hundred do not make that good.
+#   steps throw the network off, and two hundred more do not mend it.
 # - **Dropout and smoothing** do not help the learning: at first the curves without them are *below* the full recipe.
 #   They pay when the 200 words begin to be learned by heart. With neither, the NLL of other words turns and rises.
 # - **Smoothing alone** makes little difference as long as there is dropout. To leave an ingredient out shows what it

@@ -529,8 +529,8 @@ print(f"a model that guesses has the NLL log V = {guess:.2f} nats a token")
 assert abs(log[0]["nll"] / guess - 1) < 0.3
 
 # %% [markdown]
-# The first loss is a test of its own. A new model knows nothing, so it should cost about $\log V$. If it costs more,
-# the initial weights are too large. If less, the model sees what it should predict.
+# The first loss is a test of its own. A new model knows nothing, so it should cost about $\log V$. If it costs much
+# more, the initial weights are too large. If less, the model sees what it should predict.
 #
 # ## 6 · Killed, and resumed
 #
