@@ -523,7 +523,7 @@ def in_reverse(gradients):
 
 
 def silu(x):
-    share = 1 / (1 + np.exp(-x))
+    share = 1 / (1 + device.xp.exp(-x))
     return x * share, (x, share)
 
 
