@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 12 · Learning
 #
-# **You will** derive Adam with its bias correction, and find out what the correction really prevents. You will see why
-# the learning rate first rises and then falls, learn a test that finds most mistakes in seconds, and take the paper's
-# recipe apart, one ingredient at a time.
+# **You will** derive Adam with its bias correction, and find out what the correction really prevents; see why the
+# learning rate first rises and then falls; learn a test that finds most mistakes in seconds; and take the paper's
+# recipe apart.
 #
 # | | |
 # |---|---|
@@ -36,17 +36,15 @@ from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
-    PURPLE,
-    VERMILION,
     shape_table,
+    show,
     source_of,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import Batch, make_batches
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.dropout import dropout, dropout_backward
-from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam, adam_update
 from minitransformer.optim.schedule import inverse_sqrt, linear_decay, noam
@@ -59,8 +57,8 @@ rng = np.random.default_rng(12)
 # ## 1 · A gradient is not a step
 #
 # Gradient descent moves each parameter against its gradient: $\theta \leftarrow \theta - \eta \, g$. The learning rate
-# $\eta$ is one number for all parameters. Here is a small Transformer, and a task that needs every part of it: to spell
-# words of four to eight random letters backwards.
+# $\eta$ is one number for all parameters. Here is a small Transformer, and a task that needs all of it: to spell random
+# words backwards.
 
 # %%
 LETTERS, FIRST = 20, 4  # ids 0 to 3 are padding, unknown, begin and end
@@ -102,12 +100,11 @@ sizes = {
 }
 for name in (min(sizes, key=sizes.get), max(sizes, key=sizes.get)):
     print(f"gradient, root mean square: {sizes[name]:.0e}  {name}")
-print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other")
 
 # %% [markdown]
 # A learning rate that suits one of them hardly moves the other, or throws it off. The gradient has a unit: loss per
-# unit of the parameter. A step must have the unit of the parameter. One $\eta$ for all cannot change one unit into the
-# other where sizes differ so much. Adam can.
+# unit of the parameter. A step must have that of the parameter. One $\eta$ for all cannot change one unit into the
+# other. Adam can.
 #
 # ## 2 · Adam, derived
 #
@@ -152,16 +149,15 @@ print(f"one is {max(sizes.values()) / min(sizes.values()):,.0f} times the other"
 # $$
 #
 # $\varepsilon = 10^{-9}$ only prevents a division by zero, where a parameter never had a gradient.
+#
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale=1.0)` | four arrays, below; $t$ from 1; the gradient is `scale * grad` | nothing: it writes to `data`, `m` and `v` |
 
 # %%
-source_of(adam_update)
-
-# %%
-data = device.asarray(rng.standard_normal(6))
-grad = device.asarray(rng.standard_normal(6) * 10.0 ** np.arange(-3, 3))  # from 0.001 to 100
-m, v = device.xp.zeros_like(data), device.xp.zeros_like(data)
-before = to_host(data).copy()
-adam_update(data, grad, m, v, 0.01, 1, 0.9, 0.98, 1e-9)
+data, grad, m, v = np.zeros((4, 6))
 
 shape_table(
     {"P": 6},
@@ -172,20 +168,64 @@ shape_table(
 )
 
 # %% [markdown]
-# The first step, with the correction, has $\hat m = g$ and $\hat v = g^2$. So it is $\eta \, g / |g|$: **every
-# parameter moves by exactly** $\eta$, whatever the size of its gradient.
+# In the first step $\hat m = g$ and $\hat v = g^2$, and so it stays while the gradient is steady. So **every parameter
+# moves by exactly** $\eta$, whatever the size of its gradient. This cell tries that on yours, and two other facts:
+
 
 # %%
-print("gradients ", " ".join(f"{g:8.0e}" for g in to_host(grad)))
-print("first step", " ".join(f"{d:8.4f}" for d in to_host(data) - before))
-assert np.allclose(to_host(data) - before, -0.01 * np.sign(to_host(grad)))
+def steps_of(update, gradients, scale=1.0):
+    """Steps in units of η, for gradients (steps, parameters)."""
+    data, m, v = np.zeros((3, gradients.shape[1]))
+    path = [data.copy()]
+    for t, grad in enumerate(gradients, 1):
+        update(data, grad, m, v, 1.0, t, 0.9, 0.98, 1e-9, scale)
+        path.append(data.copy())
+    return np.diff(path, axis=0)
+
+
+noise = rng.standard_normal((600, 500))
+
+
+def facts(adam_update):
+    grad = np.array([-0.001, 0.01, -0.1, 1, 10, -100])
+    steps = steps_of(adam_update, np.tile(grad, (20, 1)))
+    yield "the first step is η for each parameter", np.allclose(steps[0], -np.sign(grad), atol=1e-5)
+    yield "as long as the gradient stays, so are all others", np.allclose(steps, steps[0])
+    few = noise[:20].copy()
+    same = np.allclose(steps_of(adam_update, few), steps_of(adam_update, 1000 * few))
+    yield "1000 times the gradients, the same steps", same
+    still = not steps_of(adam_update, few, 0.0).any()
+    yield "with the scale 0 nothing moves, and grad stays", still and (few == noise[:20]).all()
+
+
+try_yours("adam_update", facts)
+
+# %% [markdown]
+# `minitransformer check own adam_update` says the rest. The package's, once yours is right:
+
+# %%
+show("adam_update")
+
+# %% [markdown]
+# PyTorch does the same; to six digits, after 600 steps:
+
+# %%
+if importlib.util.find_spec("torch"):
+    import torch
+
+    theirs = torch.zeros(500, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.Adam([theirs], 1.0, (0.9, 0.98), 1e-9)
+    for g in noise:
+        theirs.grad = torch.tensor(g)
+        optimizer.step()
+    ours = steps_of(adam_update, noise).sum(axis=0)
+    print("PyTorch", theirs[:4].tolist(), "\nours   ", ours[:4].tolist())
+    assert np.allclose(theirs.detach(), ours, rtol=0, atol=1e-6)
 
 # %% [markdown]
 # ### What follows from the formula
 #
-# - **Units.** Multiply the loss by 1000: $\hat m$ and $\sqrt{\hat v}$ both grow by 1000, and the step is the same. The
-#   learning rate has the unit of the parameter.
-# - **A steady gradient** gives $\hat m = g$ and $\hat v = g^2$ in every step: full steps of $\eta$.
+# - **Units.** Multiply the loss by 1000: $\hat m$ and $\sqrt{\hat v}$ both grow by 1000, and the step is the same.
 # - **Pure noise**, of mean 0 and variance $s^2$, gives short ones. For large $t$ the variance of $m$ is, with
 #   independent $g_i$,
 #
@@ -194,31 +234,14 @@ assert np.allclose(to_host(data) - before, -0.01 * np.sign(to_host(grad)))
 # $$
 #
 # and $\hat v$ is near $s^2$, so the root mean square of the step is about
-# $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam slows down by itself where the gradients disagree.
-# Both, measured:
-
+# $\eta \sqrt{(1 - \beta_1) / (1 + \beta_1)} = 0.23 \, \eta$. Adam slows down by itself where the gradients disagree:
 
 # %%
-def steps_of_adam(gradients, beta_1=0.9, beta_2=0.98):
-    """Steps in units of η, for gradients (steps, parameters)."""
-    data, m, v = (np.zeros(gradients.shape[1]) for _ in range(3))
-    path = [data.copy()]
-    for t, grad in enumerate(gradients, 1):
-        adam_update(data, grad, m, v, 1.0, t, beta_1, beta_2, 1e-9)
-        path.append(data.copy())
-    return np.diff(path, axis=0)
-
-
-noise = rng.standard_normal((600, 500))
+derived = np.sqrt(0.1 / 1.9)
 for scale in (1, 1000):
-    typical = np.sqrt((steps_of_adam(scale * noise)[300:] ** 2).mean())
-    print(
-        f"noise of size {scale:>4}: typical step {typical:.3f} η, derived {np.sqrt(0.1 / 1.9):.3f}"
-    )
-    assert abs(typical / np.sqrt(0.1 / 1.9) - 1) < 0.1
-steady = steps_of_adam(np.full((50, 1), 0.003))
-assert np.allclose(steady, -1, atol=1e-5)
-print("steady gradient: every step −1.000 η")
+    typical = np.sqrt((steps_of(adam_update, scale * noise)[300:] ** 2).mean())
+    print(f"noise of size {scale:4}: {typical:.3f} η, derived {derived:.3f} η")
+    assert abs(typical / derived - 1) < 0.1
 
 # %% [markdown]
 # ### What the correction prevents
@@ -236,16 +259,11 @@ print("steady gradient: every step −1.000 η")
 # %% tags=["hide-input"]
 t = np.arange(1, 5001)
 figure, axes = plt.subplots(figsize=(7, 3.9))
-for beta_2, colour, dashes in ((0.98, BLUE, "-"), (0.999, VERMILION, "--")):
+for beta_2 in (0.98, 0.999):
     ratio = (1 - 0.9**t) / np.sqrt(1 - beta_2**t)
-    axes.semilogx(t, ratio, color=colour, ls=dashes, label=rf"$\beta_2 = {beta_2}$")
     top = ratio.argmax()
-    axes.annotate(
-        f"{ratio[top]:.1f} η in step {t[top]}",
-        (t[top], ratio[top]),
-        (6, 4),
-        textcoords="offset points",
-    )
+    most = f"at most {ratio[top]:.1f} η, in step {t[top]}"
+    axes.semilogx(t, ratio, label=rf"$\beta_2 = {beta_2}$: {most}")
 axes.axhline(1, color=BLACK, ls=":", lw=1.2)
 axes.text(1500, 0.9, "corrected", va="top", fontsize=9.5)
 axes.set(xlabel="step $t$", ylabel="length of an uncorrected step (η)", ylim=(0, 7.5))
@@ -258,13 +276,10 @@ plt.show()
 #
 # ## 3 · Warm-up: how far does the first step carry?
 #
-# Corrected, the first step of Adam moves every parameter by $\eta$, to the side where the loss falls. To first order
-# the loss falls by $\sum_i \eta \, |g_i|$. But *every* parameter moves, also those with tiny gradients, and they all
-# pull at the same output. How far is "to first order" right? And how long do steps stay that long? By section 2 they
-# shrink as soon as gradients disagree.
-#
-# Drawn on the left is how far the loss falls in a first step of size $\eta$, in three models. On the right is the
-# typical step of a parameter during one training:
+# The first step of Adam moves every parameter by $\eta$, to the side where the loss falls. To first order the loss
+# falls by $\sum_i \eta \, |g_i|$. But *every* parameter moves, also those with tiny gradients, and they all pull at the
+# same output. How far is "to first order" right? And how long do steps stay that long? Drawn on the left is the fall of
+# the loss in a first step of size $\eta$, in three models, and on the right the typical step during one training:
 
 # %%
 etas = np.logspace(-5, -1.5, 15)
@@ -300,10 +315,9 @@ assert lengths[-1] < lengths[0] / 2
 
 # %% tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4))
-left.semilogx(etas, np.transpose(falls), "o-", color=BLUE, ms=4, lw=1.2)
-left.semilogx(etas, np.transpose(first_order), "-", color=BLACK, lw=0.9)
-left.plot([], [], "o-", color=BLUE, ms=4, lw=1.2, label="measured, 3 models")
-left.plot([], [], "-", color=BLACK, lw=0.9, label="first order")
+measured, line = (["measured, 3 models", "", ""], ["first order", "", ""])
+left.semilogx(etas, np.transpose(falls), "o-", color=BLUE, ms=4, lw=1.2, label=measured)
+left.semilogx(etas, np.transpose(first_order), "-", color=BLACK, lw=0.9, label=line)
 left.axhline(0, color="0.5", lw=0.8)
 left.set(
     xlabel=r"$\eta$ of the first step", ylabel="fall of the loss (nats a token)", ylim=(-0.25, 0.6)
@@ -312,16 +326,16 @@ left.legend(loc="upper left")
 right.plot(range(1, 81), lengths, color=GREEN)
 right.axhline(np.sqrt(0.1 / 1.9), color=BLACK, lw=0.9)
 right.text(79, np.sqrt(0.1 / 1.9) - 0.02, "pure noise", ha="right", va="top", fontsize=9.5)
-right.set(xlabel="step", ylabel=r"typical step of a parameter ($\eta$)", ylim=(0, 1.05))
+right.set(xlabel="step", ylabel=r"typical step ($\eta$)", ylim=(0, 1.05))
 right.set_title("one training, seed 12")
 plt.show()
 
 # %% [markdown]
-# On the left: up to some $10^{-4}$ the line holds. Then the movements of many parameters add up to more than was meant.
-# The best first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. On the
-# right: only the very first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less,
-# about that of pure noise. So a learning rate that is right later is too large at first. A warm-up keeps it small until
-# the gradients have become a mixture. ([Lesson 10](10_residual_connections.ipynb) derives how this depends on depth.)
+# Up to some $10^{-4}$ the line holds. Then the movements of many parameters add up to more than was meant. The best
+# first step is one to a few thousandths; beyond a hundredth it may leave the model worse than it was. And only the very
+# first steps are full ones. After some twenty the typical step is a quarter of $\eta$ or less, about that of pure noise.
+# So a learning rate that is right later is too large at first. A warm-up keeps it small until the gradients have become
+# a mixture.
 #
 # ## 4 · Decay: why it must fall again
 #
@@ -344,18 +358,18 @@ plt.show()
 # \frac{a}{2} \sigma^2 = \frac{\eta \, s^2}{2 \, (2 - \eta a)} \approx \frac{\eta \, s^2}{4} .
 # $$
 #
-# **The loss stops at a floor in proportion to the learning rate.** A large $\eta$ gets down quickly and stays high. A
+# **The loss stops at a floor in proportion to the learning rate.** A large $\eta$ gets down quickly and stays high, a
 # small one gets low and takes long. A falling one does both:
 
 # %%
 RUNS, STEPS, A, S = 2000, 1000, 0.1, 1.0
 RATES = {
-    "constant, large": (VERMILION, "--", lambda t: 1.0),
-    "constant, small": (GREEN, "-.", lambda t: 0.03),
-    r"falling as $1 / \sqrt{t}$": (BLUE, "-", lambda t: t**-0.5),
+    r"falling as $1 / \sqrt{t}$": lambda t: t**-0.5,
+    "constant, large": lambda t: 1.0,
+    "constant, small": lambda t: 0.03,
 }
 curves = {}
-for name, (_, _, rate) in RATES.items():
+for name, rate in RATES.items():
     theta = np.full(RUNS, 10.0)
     curve = []
     for step in range(1, STEPS + 1):
@@ -367,8 +381,8 @@ assert abs(curves["constant, large"][-1] / floor - 1) < 0.1
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 4))
-for name, (colour, dashes, rate) in RATES.items():
-    axes.loglog(range(1, STEPS + 1), curves[name], color=colour, ls=dashes, label=name)
+for name, rate in RATES.items():
+    axes.loglog(range(1, STEPS + 1), curves[name], label=name)
     eta = rate(STEPS)
     floor = eta * S**2 / (2 * (2 - eta * A))
     axes.plot([STEPS, 1.5 * STEPS], [floor, floor], "-", color=BLACK, lw=1)
@@ -392,45 +406,56 @@ plt.show()
 # $$
 #
 # So **warm-up and peak are tied together**: whoever halves $w$ raises the peak by $\sqrt 2$, and whoever makes the
-# model wider lowers it. The package also has this shape with a peak of one's own choice, and a fall to zero in a
-# straight line, for trainings whose length is known. All three are drawn below:
+# model wider lowers it.
+#
+# A training whose length $n$ is known can end at zero, in a straight line from a peak of one's own choice:
+# $\eta(t) = \eta_{\max} \cdot \min (t / w, \; (n - t) / (n - w))$, and never below 0.
+#
+# ### Now write them
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `noam(step, d_model, warmup_steps)` | $t$ from 1, $D$, $w$ | $\eta$ |
+# | `linear_decay(step, peak, warmup_steps, total_steps)` | $t$, $\eta_{\max}$, $w$, $n$ | $\eta$ |
+
 
 # %%
-source_of(noam, inverse_sqrt, linear_decay)
+def facts(noam, linear_decay):
+    rates = [noam(t, 64, 10) for t in range(1, 101)]
+    peaks = np.isclose([rates[9], max(rates)], 640**-0.5).all()
+    yield "noam peaks at step w, with 1 / √(D w)", peaks
+    yield "in step 4 w it has fallen to half of that", np.isclose(rates[39], rates[9] / 2)
+    rates = [linear_decay(t, 0.2, 10, 100) for t in range(1, 101)]
+    yield "linear_decay peaks at step w", np.isclose(rates[9], 0.2) and max(rates) == rates[9]
+    yield "halfway to its end it has fallen to half", np.isclose(rates[54], 0.1)
+    yield "behind its end it is 0", linear_decay(110, 0.2, 10, 100) == 0
+
+
+try_yours("noam", facts)
+
+# %%
+show("noam")
+
+# %% [markdown]
+# The package also has the paper's shape with any peak. All three:
+
+# %%
+source_of(inverse_sqrt)
 
 # %%
 steps = np.arange(1, 20_001)
-peak = max(noam(t, 512, 4000) for t in steps)
-print(f"peak of base: {peak:.2e}, derived {1 / np.sqrt(512 * 4000):.2e}")
-assert abs(peak * np.sqrt(512 * 4000) - 1) < 1e-9
+assert np.isclose(max(noam(t, 512, 4000) for t in steps), 1 / np.sqrt(512 * 4000))
 
 # %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(9.8, 4))
-for axes, title, curves in (
-    (
-        panels[0],
-        "the paper's, noam",
-        {
-            "D = 512, w = 4000: base": [noam(t, 512, 4000) for t in steps],
-            "D = 512, w = 2000": [noam(t, 512, 2000) for t in steps],
-            "D = 1024, w = 4000: big": [noam(t, 1024, 4000) for t in steps],
-        },
-    ),
-    (
-        panels[1],
-        "the package's three, with one peak",
-        {
-            "noam, w = 4000": [noam(t, 512, 4000) for t in steps],
-            "inverse-sqrt, w = 1000": [inverse_sqrt(t, 7e-4, 1000) for t in steps],
-            "linear, w = 1000": [linear_decay(t, 7e-4, 1000, 20_000) for t in steps],
-        },
-    ),
+figure, axes = plt.subplots(figsize=(7, 4))
+for name, curve in (
+    ("noam, D = 512, w = 4000: base", [noam(t, 512, 4000) for t in steps]),
+    ("inverse-sqrt, w = 1000", [inverse_sqrt(t, 7e-4, 1000) for t in steps]),
+    ("linear, w = 1000", [linear_decay(t, 7e-4, 1000, 20_000) for t in steps]),
 ):
-    for name, curve in curves.items():
-        axes.plot(steps / 1000, 1e3 * np.array(curve), label=name)
-    axes.set(xlabel="step (thousands)", title=title, ylim=(0, 1.15))
-    axes.legend(loc="upper right")
-panels[0].set_ylabel(r"learning rate ($10^{-3}$)")
+    axes.plot(steps / 1000, 1e3 * np.array(curve), label=name)
+axes.set(xlabel="step (thousands)", ylabel=r"learning rate ($10^{-3}$)", ylim=(0, 0.75))
+axes.legend()
 plt.show()
 
 # %% [markdown]
@@ -446,23 +471,47 @@ plt.show()
 # $$
 #
 # The mean is right, so in use, without dropout, nothing needs to be done. What is added is noise in proportion to the
-# signal. No unit can rely on a certain other one. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$
-# **with the same** $b$.
+# signal: no unit can rely on another one. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$ **with the
+# same** $b$.
+#
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `dropout(x, p=0.0, rng=None)` | any shape, $p$, a NumPy generator | `y`, `cache` |
+# | `dropout_backward(dy, cache)` | the shape of `y` | `dx` |
+#
+# An entry stays where `rng.random(x.shape, dtype=np.float32)` is at least $p$. Without `rng`, or with $p = 0$, nothing
+# is drawn.
+
 
 # %%
-many = np.full(100_000, 3.0)
-y, _ = dropout(many, 0.1, np.random.default_rng(12))
-print(f"mean {y.mean():.3f} (3), variance {y.var():.3f} ({9 * 0.1 / 0.9:.3f})")
+def facts(dropout, dropout_backward):
+    x = np.full(100_000, 3.0)
+    y, cache = dropout(x, 0.1, np.random.default_rng(12))
+    yield "the mean stays", abs(y.mean() - 3) < 0.02
+    yield "the variance is x² p / (1 − p)", abs(y.var() - 9 * 0.1 / 0.9) < 0.02
+    yield "for dy = x the gradient is y", np.allclose(dropout_backward(x, cache), y)
+    yield "without rng, y is x", np.array_equal(dropout(x, 0.1)[0], x)
 
 
+try_yours("dropout", facts)
+
+# %%
+show("dropout")
+
+# %% [markdown]
+# A mistake that people make: the mask is drawn again.
+
+
+# %%
 def drop(x):
     return dropout(x, 0.3, np.random.default_rng(5))
 
 
 def mask_drawn_again(dy, cache):
     _, scale = cache
-    keep = np.random.default_rng(6).random(dy.shape) >= 0.3
-    return dy * keep * scale
+    return dy * (np.random.default_rng(6).random(dy.shape) >= 0.3) * scale
 
 
 sample = rng.standard_normal((4, 6))
@@ -477,46 +526,32 @@ print(report)
 # ## 6 · Label smoothing
 #
 # The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
-# $\varepsilon$ (0.1 in the paper), the target puts $\varepsilon / V$ on each of the $V$ words and the remaining
-# $1 - \varepsilon$ on the right one in addition. The gradient is $dz = p - q$, so it vanishes where $p = q$, and there
-# the logit of the right word lies above each of the others by
+# $\varepsilon$ (0.1 in the paper), $q$ has $\varepsilon / V$ for each of the $V$ words and $1 - \varepsilon$ more for
+# the right one. The gradient $dz = p - q$ vanishes where $p = q$, and there the logit of the right word lies above each
+# of the others by
 #
 # $$
 # \Delta = \ln \frac{q_{\text{right}}}{q_{\text{other}}} = \ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V} .
 # $$
 #
-# That is a *finite* number. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for
-# ever. The price is that the loss falls only to the entropy of $q$, not to 0, and that the perplexity gets worse, as
-# the paper says itself (section 5.4).
+# That is *finite*. Without smoothing $p = 1$ needs $\Delta = \infty$: the weights would be driven to grow for ever. The
+# price is that the loss falls only to the entropy of $q$, not to 0, and that the perplexity gets worse (the paper's
+# section 5.4).
 
 # %%
 SMOOTHING, V = 0.1, FIRST + LETTERS
 right, other = 1 - SMOOTHING + SMOOTHING / V, SMOOTHING / V
 gap = np.log(right / other)
 floor = -(right * np.log(right) + (V - 1) * other * np.log(other))
-print(
-    f"V = {V}: gap {gap:.2f}, the loss's floor {floor:.3f}, the NLL's value there {-np.log(right):.3f}"
-)
-
-
-def smoothed(logits):
-    (loss, _), cache = cross_entropy(logits, np.array([3, 1, 5]), SMOOTHING)
-    return loss, cache
-
-
-report = check_pair(smoothed, cross_entropy_backward, (rng.standard_normal((3, 7)),))
-assert report.right
-print(report)
-
+print(f"V = {V}: gap {gap:.2f}, the loss's floor {floor:.3f}")
 
 # %% [markdown]
 # ## 7 · The test that finds most mistakes
 #
 # **Let the model learn one small batch by heart.** Dropout off, a dozen examples, the same ones in each step. A model
-# with more than enough parameters must get all of them right, and we know the numbers that it has to reach: the floor
-# and the gap from above. It takes seconds, so it comes before every long training. If it fails, something is broken,
-# and there is no need to think about data, regularisation or size. Here is the loss in a right training and in three
-# with a mistake:
+# with enough parameters must get all of them right, and we know what it has to reach: the floor and the gap from above.
+# It takes seconds, so it comes before every long training. If it fails, something is broken. Here is the loss in a right
+# training and in three with a mistake:
 
 
 # %%
@@ -544,14 +579,8 @@ def learn_by_heart(mistake="", steps=150):
     return losses, to_host(model.forward(source, target)[0]), labels
 
 
-CURVES = {
-    "": ("right", BLUE, "-"),
-    "source not heard": ("source not heard", VERMILION, "--"),
-    "gradient not cleared": ("gradient not cleared", ORANGE, (0, (5, 1, 1, 1, 1, 1))),
-    "labels not shifted": ("labels not shifted", PURPLE, ":"),
-}
 by_heart = {}
-for mistake in CURVES:
+for mistake in ("", "source not heard", "gradient not cleared", "labels not shifted"):
     by_heart[mistake], logits, labels = learn_by_heart(mistake)
     if not mistake:
         real = labels != 0
@@ -566,8 +595,8 @@ assert min(by_heart[m][-1] for m in ("source not heard", "gradient not cleared")
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.3))
-for mistake, (name, colour, dashes) in CURVES.items():
-    axes.plot(by_heart[mistake], color=colour, ls=dashes, label=name)
+for mistake, losses in by_heart.items():
+    axes.plot(losses, label=mistake or "right")
 axes.axhline(floor, color=BLACK, lw=0.9)
 axes.text(100, floor - 0.05, "derived floor", va="top", fontsize=9.5)
 axes.set(xlabel="step", ylabel="smoothed loss (nats a token)", ylim=(0.3, 4))
@@ -576,12 +605,11 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# The right model goes to the derived floor and stays there. The mistakes show in three ways:
+# The right model goes to the derived floor. The mistakes show in three ways:
 #
 # - **It never gets there.** Without the source the decoder cannot know with which letter to begin. With gradients that
 #   are added up over all steps the loss wanders about.
-# - **It gets there too fast.** Whoever is shown the labels needs no learning. A loss that is wonderful from the
-#   beginning is as bad a sign as one that does not fall: look for a way by which the answer leaks in.
+# - **It gets there too fast.** Whoever is shown the labels needs no learning.
 # - **It gets there, and is wrong all the same.** If the encoder gets no gradient, the rest of the model learns a dozen
 #   words by heart without it:
 
@@ -591,15 +619,15 @@ print(f"encoder gets no gradient: loss {losses[-1]:.3f}, floor {floor:.3f}")
 assert losses[-1] < floor + 0.05
 
 # %% [markdown]
-# So this test is no proof. It finds what is *broken*. A gradient that is merely *wrong* is found by checking gradients
-# ([lesson 03](03_gradient_checking.ipynb)). Check the gradients, learn one batch by heart, and only then train.
+# So this test is no proof. Check the gradients ([lesson 03](03_gradient_checking.ipynb)), learn one batch by heart, and
+# only then train.
 #
 # ## 8 · The recipe, taken apart
 #
 # Now the real task: to learn from 200 words how to spell *any* word backwards, with three post-norm layers a side. The
 # full recipe is Adam, a warm-up and a fall with the root of the step, dropout and label smoothing of 0.1 each. Then
-# each is left out. What counts is the NLL of 200 other words, drawn during one training of each kind. Guessing a letter
-# would cost $\ln 21 = 3.04$ nats.
+# each is left out. Drawn is the NLL of 200 other words, in one training of each kind. Guessing a letter would cost
+# $\ln 21 = 3.04$ nats.
 
 # %%
 PEAK, WARMUP, STEPS, EVERY = 7e-3, 80, 210, 30
@@ -630,20 +658,15 @@ def validation_curve(optimizer="adam", warmup=True, dropout=0.1, smoothing=0.1):
 
 
 RECIPES = {
-    "the full recipe": ({}, BLUE, "-", "o"),
-    "no label smoothing": (dict(smoothing=0.0), GREEN, "-.", "s"),
-    "no dropout": (dict(dropout=0.0), ORANGE, "--", "^"),
-    "neither of the two": (
-        dict(dropout=0.0, smoothing=0.0),
-        VERMILION,
-        (0, (5, 1, 1, 1, 1, 1)),
-        "D",
-    ),
-    "no warm-up": (dict(warmup=False), PURPLE, "--", "v"),
-    "gradient descent, not Adam": (dict(optimizer="sgd"), BLACK, ":", "x"),
+    "the full recipe": {},
+    "no label smoothing": dict(smoothing=0.0),
+    "no dropout": dict(dropout=0.0),
+    "neither of the two": dict(dropout=0.0, smoothing=0.0),
+    "no warm-up": dict(warmup=False),
+    "gradient descent, not Adam": dict(optimizer="sgd"),
 }
-with accelerated():  # the faster twins of the layers: the same results sooner
-    curves = {name: validation_curve(**change) for name, (change, *_) in RECIPES.items()}
+with accelerated():  # the same results sooner
+    curves = {name: validation_curve(**change) for name, change in RECIPES.items()}
 ends = {name: curve[-1] for name, curve in curves.items()}
 for name, nll in ends.items():
     print(f"{nll:.2f}  {name}")
@@ -654,8 +677,8 @@ assert ends["gradient descent, not Adam"] > ends["the full recipe"] + 0.3
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4.8))
 at = range(EVERY, STEPS + 1, EVERY)
-for name, (_, colour, dashes, marker) in RECIPES.items():
-    axes.plot(at, curves[name], color=colour, ls=dashes, marker=marker, ms=5, label=name)
+for (name, curve), marker in zip(curves.items(), "osv^Dx", strict=True):
+    axes.plot(at, curve, marker=marker, ms=5, label=name)
 axes.set(
     xlabel="step", ylabel="NLL of other words (nats a token)", title="one training each, seed 12"
 )
@@ -664,16 +687,14 @@ plt.show()
 
 # %% [markdown]
 # - **Warm-up and Adam**: without one of them the model has learned about half as much. Without the warm-up the first
-#   steps throw the network off, and the damage of a few dozen steps is not made good in two hundred.
+#   steps throw the network off, and two hundred more do not mend it.
 # - **Dropout and smoothing** do not help the learning: at first the curves without them are *below* the full recipe.
-#   They pay when the 200 words begin to be learned by heart. With neither, the NLL of other words turns and rises: the
-#   model grows ever more certain of what it makes up.
+#   They pay when the 200 words begin to be learned by heart. With neither, the NLL of other words turns and rises.
 # - **Smoothing alone** makes little difference as long as there is dropout. To leave an ingredient out shows what it
 #   adds *to the others*, not what it is worth by itself.
 #
-# Be careful with such curves. This is one seed; run it with others before you believe a small difference. Gradient
-# descent had one learning rate, not the best of many. And each recipe had the same number of steps: one that learns
-# slowly and generalises well loses such a race.
+# This is one seed; run it with others before you believe a small difference. Gradient descent had one learning rate,
+# not the best of many.
 #
 # ## 9 · Exercises
 #
@@ -713,8 +734,6 @@ print(check_exercise("ex12", globals()))
 # | smoothing | gap $\ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V}$; the loss ends at the entropy of $q$ |
 # | first test | one batch by heart: down to the derived floor, not faster than possible |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of [lessons/exercises/own.py](exercises/own.py), you can
-# now write `dropout` with its backward, `adam_update`, `noam` and `linear_decay`; `minitransformer check own` says
-# whether they are right.
+# **Your own Transformer.** Now it has `dropout`, `adam_update`, `noam` and `linear_decay`: `minitransformer check own`.
 #
 # **Next:** real text, real lengths, a run that can be resumed: [lesson 13](13_training_for_real.ipynb).

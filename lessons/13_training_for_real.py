@@ -42,7 +42,9 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
+    show,
     source_of,
+    try_yours,
     use_style,
 )
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
@@ -87,8 +89,8 @@ for pair in zip(german, english, strict=False):
 
 # %% [markdown]
 # No error, and from the second line on the model is taught nonsense: `splitlines` also breaks lines at form feeds, and
-# `zip` stops at the end of the shorter list. The loss would still fall: frequent words can be learned. The package ends
-# lines at line feeds alone, and counts:
+# `zip` stops with the shorter list. The loss would still fall: frequent words can be learned. The package ends lines at
+# line feeds alone, and counts:
 
 # %%
 pairs = read_parallel(folder / "de.txt", folder / "en.txt")
@@ -140,7 +142,7 @@ print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the 
 # ([lesson 5](05_tokens_and_embeddings.ipynb)). Two rules:
 #
 # - **One vocabulary for both languages**, as in the paper: names and numbers have the same pieces on both sides.
-# - **It is learned from the training split alone.** Pieces made for the rare words of the test sentences are a leak.
+# - **It is learned from the training split alone.** Pieces made for the test sentences are a leak.
 
 
 # %%
@@ -164,8 +166,7 @@ for text in texts[:200]:  # what comes out is what went in, but for runs of blan
 # \text{padding} = 1 - \frac{B \, \bar l}{B \; \mathbb E[M]} = 1 - \frac{\bar l}{\mathbb E[M]} .
 # $$
 #
-# $M$ is the number of integers $l = 0, 1, 2, \dots$ below $M$. So its mean is the sum of the probabilities of being
-# above each:
+# $M$ counts the integers $l = 0, 1, 2, \dots$ below it. Its mean is the sum of the probabilities of being above each:
 #
 # $$
 # \mathbb E[M] = \sum_{l=0}^{\infty} P(M \gt l) = \sum_{l=0}^{\infty} \left( 1 - F(l)^B \right) ,
@@ -175,7 +176,7 @@ for text in texts[:200]:  # what comes out is what went in, but for runs of blan
 # $F(l) \lt 1$, so $F(l)^B$ falls to zero as $B$ grows: **the larger the batch, the more padding**, up to
 # $1 - \bar l / l_{\text{max}}$.
 #
-# Measured, and beside it what a batch should be limited by, pairs or positions:
+# Measured:
 
 # %%
 lengths = np.array([len(source) + 1 for source, _ in encoded])  # (N,) with the end symbol
@@ -194,15 +195,8 @@ by_length = [padding(np.sort(lengths), size) for size in sizes]
 derived = [1 - lengths.mean() / (1 - share**size).sum() for size in sizes]
 assert np.allclose(at_random, derived, atol=0.02)
 
-BATCH_TOKENS = 1400
-by_tokens = make_batches(encoded, BATCH_TOKENS)  # from short to long, without shuffling
-in_order = sorted(encoded, key=lambda pair: max(map(len, pair)))
-step = len(encoded) // len(by_tokens)  # as many batches, of a fixed number of pairs
-by_pairs = [make_batches(in_order[i : i + step], 10**6)[0] for i in range(0, len(in_order), step)]
-
 # %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(10, 4))
-axes = panels[0]
+figure, axes = plt.subplots(figsize=(6.5, 4))
 axes.semilogx(sizes, at_random, "s", color=VERMILION, label="in random order")
 axes.semilogx(sizes, derived, "-", color=BLACK, lw=1, label="the formula")
 axes.semilogx(sizes, by_length, "o", color=BLUE, label="in order of length")
@@ -210,43 +204,23 @@ axes.set_xscale("log", base=2)
 axes.set_xticks(sizes, sizes)
 axes.set(xlabel="sentences in a batch, $B$", ylabel="share of padding", ylim=(-0.02, 0.6))
 axes.legend(loc="upper left")
-axes = panels[1]
-for batches, colour, dashes, name in (
-    (by_pairs, GREEN, "--", f"{step} pairs each"),
-    (by_tokens, BLUE, "-", f"at most {BATCH_TOKENS:,} positions each"),
-):
-    filled = [batch.size for batch in batches[:-1]]  # the last one is what is left over
-    position = np.linspace(0, 1, len(filled))
-    axes.plot(position, filled, color=colour, ls=dashes, label=name)
-axes.set(xlabel="batches, from short sentences to long (share)", ylim=(0, None))
-axes.set_ylabel("positions in a batch, $B (S + T)$")
-axes.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# Left: neighbours by length need hardly any padding. Right: with a fixed number of *pairs*, work and memory grow with
-# the length. With a fixed number of *positions* all steps cost about the same, and average over about as many
-# predictions. The paper takes about 25,000 tokens a side (section 5.1).
+# Neighbours by length need hardly any padding. But with a fixed number of *pairs* in a batch, work and memory would
+# grow with the length. With a fixed number of *positions*, $B (S + T)$, all steps cost about the same, and average over
+# about as many predictions. The paper takes about 25,000 tokens a side (section 5.1).
 #
 # Sentences should not come from short to long, so the *batches* are shuffled. And the same pairs should not always
-# meet, so a little noise is added to the lengths before sorting. What each costs, in padding:
+# meet, so a little noise is added to the lengths before sorting. What this costs, in padding:
 
 
 # %%
-batches = make_batches(encoded, BATCH_TOKENS, rng)
-count = len(batches[0].source)
-rows = {
-    "in the order of the file": [
-        make_batches(encoded[i : i + count], 10**6)[0] for i in range(0, len(encoded), count)
-    ],
-    "sorted by length": by_tokens,
-    "sorted with noise, shuffled": batches,
-}
-for name, made in rows.items():
-    print(f"{name:30} {BatchReport.of(made)}")
-assert (
-    BatchReport.of(batches).padding < 0.5 * BatchReport.of(rows["in the order of the file"]).padding
-)
+BATCH_TOKENS = 1400
+for name, generator in (("sorted by length", None), ("sorted with noise, shuffled", rng)):
+    report = BatchReport.of(make_batches(encoded, BATCH_TOKENS, generator))
+    print(f"{name:28} {report}")
+    assert report.padding < max(at_random) / 2
 
 # %% [markdown]
 # ## 4 · One step
@@ -317,6 +291,7 @@ RECIPE = Recipe.from_dict(
 )
 config = TransformerConfig.of_vocabulary(len(vocabulary), **RECIPE.choices())
 model = Transformer(config, seed=13, device=device, dtype=np.float64)
+in_order = sorted(encoded, key=lambda pair: max(map(len, pair)))
 short, long = in_order[:8], in_order[-8:]
 whole = make_batches(short + long, 10**6)[0]
 shards = [make_batches(part, 10**6)[0] for part in (short, long)]
@@ -358,32 +333,81 @@ assert relative(averaged, right) > 0.05
 # $$
 #
 # The second form never divides by zero, and does not wait for a GPU to say how long $g$ is.
+#
+# ### Now write it
+#
+# | in `answers/own.py` | takes | returns |
+# |---|---|---|
+# | `gradient_norm(grad)` | all gradients in one array, $(P,)$ | $\lVert g \rVert$, a number |
+# | `clip_scale(norm, max_norm)` | $\lVert g \rVert$ and $c$, numbers; $c$ may be infinite | the factor of $g$, a number |
+#
+# Four facts, which this cell tries on yours:
 
 # %%
-source_of(gradient_norm, clip_scale)
+g = rng.standard_normal(1000) * 3
 
-# %%
-g = device.asarray(rng.standard_normal(1000) * 3)
-clipped = g * clip_scale(gradient_norm(g), 1.0)
-print(f"norm {float(gradient_norm(g)):.1f}, clipped to {float(gradient_norm(clipped)):.6f}")
-assert abs(float(gradient_norm(clipped)) - 1) < 1e-9
-assert float(clip_scale(gradient_norm(g * 1e-3), 1.0)) == 1  # a short one is left alone
-assert float(clip_scale(gradient_norm(g * 0), 1.0)) == 1  # and so is none at all
+
+def facts(gradient_norm, clip_scale):
+    norm = gradient_norm(g)
+    clipped = g * clip_scale(norm, 2.0)
+    yield "a gradient that is too long gets the norm c", np.isclose(np.linalg.norm(clipped), 2)
+    yield "a short one is left alone", clip_scale(gradient_norm(g * 1e-3), 2.0) == 1
+    yield "so is one of zeros", clip_scale(gradient_norm(g * 0), 2.0) == 1
+    yield "without a limit nothing is clipped", clip_scale(norm, np.inf) == 1
+
+
+try_yours("clip_scale", facts)
 
 # %% [markdown]
-# **A wrong idea:** "clipping prevents a giant step". With Adam there is none. One gradient $G$, however large, adds
-# $(1 - \beta_1) \, G$ to the running mean $m$ and $(1 - \beta_2) \, G^2$ to that of the squares, $v$. Its part of the
-# step is at most
+# `minitransformer check own clip_scale` says the rest. The package's, once yours is right:
+
+# %%
+show("clip_scale")
+
+# %% [markdown]
+# PyTorch does the same. (It adds $10^{-6}$ to the norm.)
+
+# %%
+if importlib.util.find_spec("torch"):
+    import torch
+
+    theirs = torch.tensor(g, requires_grad=True)
+    theirs.grad = torch.tensor(g)
+    norm = torch.nn.utils.clip_grad_norm_(theirs, 2.0)
+    print(f"norm: PyTorch {norm:.6f}, ours {gradient_norm(g):.6f}")
+    assert np.allclose(theirs.grad, g * clip_scale(gradient_norm(g), 2.0), rtol=1e-6)
+
+# %% [markdown]
+# **What is it good for?** To prevent a giant step, it is said. How long can a step become? One gradient $G$, however
+# large, adds $(1 - \beta_1) \, G$ to Adam's running mean $m$ and $(1 - \beta_2) \, G^2$ to that of the squares, $v$.
+# After $k$ more steps $\beta_1^k$ and $\beta_2^k$ of these are left. So its part of that step is at most
 #
 # $$
-# \eta \, \frac{(1 - \beta_1) \, \lvert G \rvert}{\sqrt{(1 - \beta_2) \, G^2}} = \eta \, \frac{0.1}{\sqrt{0.02}} = 0.71 \, \eta ,
+# \eta \, \frac{(1 - \beta_1) \, \beta_1^k \, \lvert G \rvert}{\sqrt{(1 - \beta_2) \, \beta_2^k \, G^2}}
+# = \eta \, \frac{1 - \beta_1}{\sqrt{1 - \beta_2}} \left( \frac{\beta_1}{\sqrt{\beta_2}} \right)^{k} ,
 # $$
 #
-# with the paper's $\beta_1 = 0.9$, $\beta_2 = 0.98$. (The corrections of the bias are 1 after some hundred steps.) The
-# harm is another one. For about $1 / (1 - \beta_1) = 10$ steps the model follows *one batch's* direction. And $v$ has
-# grown by $0.02 \, G^2$, and loses only a fiftieth a step: until it has faded, all steps are too short. Take 1000
-# parameters with a steady gradient of norm 1, and in step 200 one of norm 100 in a random direction. Drawn is how far
-# each step goes down the steady gradient:
+# and in all, by the geometric series, $\eta \, (1 - \beta_1) / \sqrt{1 - \beta_2}$ divided by
+# $1 - \beta_1 / \sqrt{\beta_2}$. Beside the paper's $\beta_2 = 0.98$ we take the usual 0.999:
+
+# %%
+for beta_2 in (0.98, 0.999):
+    data, m, v = np.zeros((3, 1))
+    path = [0.0]
+    for k in range(400):  # a late step, so that the corrections of the bias are 1
+        adam_update(data, np.full(1, 1e6 * (k == 0)), m, v, 1.0, 10**6, 0.9, beta_2, 1e-9)
+        path.append(-data[0])
+    bound = 0.1 / np.sqrt(1 - beta_2)
+    in_all = bound / (1 - 0.9 / np.sqrt(beta_2))
+    print(f"β₂ = {beta_2}: {path[1]:.2f} η at once, {path[-1]:.1f} η in all")
+    assert np.allclose([path[1], path[-1]], [bound, in_all], rtol=1e-3)
+
+# %% [markdown]
+# A steady gradient makes steps of $\eta$. With 0.999 one bad batch makes one three times as long, and carries as far as
+# 32 of them: this clipping does prevent. With 0.98 the harm is another one. For about $1 / (1 - \beta_1) = 10$ steps
+# the model follows *one batch's* direction. And $v$ has grown by $0.02 \, G^2$, and loses only a fiftieth a step: until
+# it has faded, all steps are too short. Take 1000 parameters with a steady gradient of norm 1, and in step 200 one of
+# norm 100 in a random direction. Drawn is how far each step goes down the steady gradient:
 
 # %%
 P, SPIKE = 1000, 200
@@ -394,7 +418,7 @@ spike *= 100 / np.linalg.norm(spike)
 
 def progress_along_the_steady_gradient(limit):
     """How far each step goes down the steady gradient, relative to an undisturbed one."""
-    data, m, v = np.zeros(P), np.zeros(P), np.zeros(P)
+    data, m, v = np.zeros((3, P))
     travelled = [0.0]
     for t in range(1, 601):
         grad = spike if t == SPIKE else steady
@@ -420,8 +444,8 @@ axes.legend(loc="lower right")
 plt.show()
 
 # %% [markdown]
-# How long does it last? A parameter's part of the spike is typically 100 times its steady gradient, and $v$ grows by a
-# factor of about $0.02 \cdot 100^2 = 200$. That fades as $0.98^k$, in $\ln 200 / 0.02 = 265$ steps.
+# A parameter's part of the spike is typically 100 times its steady gradient, and $v$ grows by a factor of about
+# $0.02 \cdot 100^2 = 200$. That fades as $0.98^k$, in $\ln 200 / 0.02 = 265$ steps.
 #
 # ### The loop of the package
 #
@@ -431,16 +455,14 @@ plt.show()
 source_of(train, take_step)
 
 # %% [markdown]
-# The `Trainer` takes the same steps; a test holds the losses of both against each other, to the last bit. On several
-# cores `split` deals the pairs out to the workers. Each runs forward and backward on a *replica* that shares the
-# parameters and has its own gradient. The gradients are added, and the norm is taken of the *sum*. What else the
-# trainer does is done around the steps: it is what the next two sections are about.
-
-# %% [markdown]
+# The `Trainer` takes the same steps. On several cores `split` deals the pairs out to the workers. Each runs forward and
+# backward on a *replica* that shares the parameters and has its own gradient. The gradients are added, and the norm is
+# taken of the *sum*. What else the trainer does, around the steps, the next two sections show.
+#
 # ## 5 · The run folder
 #
-# A training is a folder, with all that is needed to use the model, to go on with it or to repeat it: JSON, and arrays
-# in NumPy's format. We train a small model on 4000 toy pairs:
+# A training is a folder, with all that is needed to use the model, to go on with it or to repeat it. We train a small
+# model on 4000 toy pairs:
 
 # %%
 toy = toy_corpus()
@@ -496,7 +518,7 @@ for path in sorted(run.path.rglob("*")):
 # %% [markdown]
 # `model.npz` has the parameters that scored best in validation. A checkpoint is about three times as large, for Adam's
 # $m$ and $v$ are as large as the parameters. Every file is written under another name and renamed when it is whole. So
-# whenever a process is killed, the old file is there or the new one, never half of one. The log only ever grows:
+# whenever a process is killed, there is the old file or the new one. The log only ever grows:
 
 # %%
 log = run.log.entries()
@@ -508,7 +530,7 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 
 # %% [markdown]
 # The first loss is a test of its own. A new model knows nothing, so it should cost about $\log V$. If it costs much
-# more, the initial weights are too large. If much less, the model sees what it should predict.
+# more, the initial weights are too large. If less, the model sees what it should predict.
 #
 # ## 6 · Killed, and resumed
 #
@@ -524,16 +546,15 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 # | best score so far | two numbers | `best` |
 # | random numbers: order of batches, dropout | **nothing** | made anew from seed and counters |
 #
-# The last row is a decision. No random generator has a state that outlives a step: that of dropout is made from (seed,
-# step, worker), that of the batches from (seed, epoch). So step 1000 draws the same numbers whether 999 steps came
-# before it in this process or not.
+# The last row is a decision. No random generator outlives a step: that of dropout is made from (seed, step, worker),
+# that of the batches from (seed, epoch). So step 1000 draws the same numbers, whatever came before it in this process.
 
 # %%
 source_of(step_seed, Trainer.save, Trainer.resume)
 
 # %% [markdown]
-# Now the power fails in step 28 of a small training, some steps after the last checkpoint. Another trainer, with no
-# memory of the first, resumes. So does a third, which is denied the moments, as if only the parameters had been saved:
+# Now the power fails in step 28 of a small training. Another trainer, with no memory of the first, resumes. So does a
+# third, which is denied the moments, as if only the parameters had been saved:
 
 
 # %%
@@ -624,12 +645,10 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Every circle lies on the line. The losses are equal in every digit, and so are θ, $m$ and $v$ at the end.
+# Every circle lies on the line. Without the moments the training goes on too, and no error tells of it. But Adam begins
+# anew, at a high learning rate and without warm-up, and the curve leaves the line. Above or below is luck.
 #
-# Without the moments the training goes on too, and no error tells of it. But Adam begins anew, at a high learning rate
-# and without warm-up, and the curve leaves the line. Above or below is luck.
-#
-# "Bit for bit" holds on one kind of machine, with one number of shards: sums of float32 depend on their order.
+# "Bit for bit" holds on one kind of machine, with one number of shards: sums depend on their order.
 #
 # ## 7 · Curves
 #
@@ -673,12 +692,9 @@ plt.show()
 #
 # - **Compare NLL with NLL.** The loss that is trained has smoothed labels. No model gets below the entropy of such a
 #   label: the next cell computes that floor, and [lesson 12](12_learning.ipynb) derives it.
-# - **BLEU comes late.** A sentence is right only if nearly all its tokens are. A BLEU near zero after the first epoch
-#   is no mistake.
-# - **Training against validation.** A gap that opens late is overfitting, if validation NLL *rises*. (Here the two sets
-#   also differ on purpose: validation combines words as no training sentence does.)
-# - **Choose by what you want.** The run keeps the parameters with the best validation BLEU. The test set has no part
-#   in the choice.
+# - **BLEU comes late.** A sentence is right only if nearly all its tokens are.
+# - **Training against validation.** A gap that opens late is overfitting, if validation NLL *rises*.
+# - **Choose by what you want.** The run keeps the parameters of the best validation BLEU. The test set has no say.
 
 # %%
 epsilon, V = 0.1, 800
@@ -706,13 +722,12 @@ place.cleanup()
 # %% [markdown]
 # ## 8 · The same, for real
 #
-# All of this lesson is one command. `multi30k-cpu` takes about an hour on two CPU cores, `multi30k` is meant for a GPU,
-# and `base` is the model of the paper:
+# All of this lesson is one command. `multi30k-cpu` takes about an hour on two CPU cores, `multi30k` is
+# meant for a GPU, and `base` is the model of the paper:
 #
 # ```sh
 # minitransformer train toy                                # a minute
 # minitransformer train multi30k-cpu                       # downloads Multi30k and checks its checksums
-# minitransformer train multi30k-cpu --data-dir FOLDER     # reads it from a folder
 # minitransformer train --resume runs/multi30k-cpu         # after Ctrl-C, or a power cut
 # minitransformer plot runs/multi30k-cpu                   # the curves, also while it trains
 # minitransformer evaluate runs/multi30k-cpu               # test scores, with sacreBLEU's signature
@@ -755,15 +770,13 @@ print(check_exercise("ex13", globals()))
 # | padding | random order: $1 - \bar l / \mathbb E[M]$ with $\mathbb E[M] = \sum_l (1 - F(l)^B)$; in order of length nearly none |
 # | batch | limited by positions, $B (S + T)$; batches shuffled, lengths with some noise |
 # | loss | each shard divides by $N$ of the *whole* step; then sums are right, $\sum_k \partial L_k / \partial \theta = \partial L / \partial \theta$ |
-# | clipping | $g \cdot c / \max(\lVert g \rVert, c)$, with the norm of the summed gradient; it protects $v$ and the direction, not the length of the step |
+# | clipping | $g \cdot c / \max(\lVert g \rVert, c)$, with the norm of the summed gradient; it protects $v$ and the direction, and with $\beta_2 = 0.999$ the length of the step |
 # | resume | θ, $m$, $v$, $t$, counters; random numbers from (seed, step) and (seed, epoch) |
 # | first loss | about $\log V$ |
 # | curves | NLL against NLL; BLEU comes late; choose by validation, report the test once |
 #
-# **Your own Transformer.** In `answers/own.py`, your copy of
-# [lessons/exercises/own.py](exercises/own.py), you can now write `gradient_norm` and `clip_scale`;
-# `minitransformer check own` says whether they are right. The training of this lesson runs on that
-# file, too, whatever is still missing in it: `minitransformer train toy --own answers/own.py`.
+# **Your own Transformer.** Now it has `gradient_norm` and `clip_scale`: `minitransformer check own`. A training runs on
+# your file, whatever is still missing: `minitransformer train toy --own answers/own.py`.
 #
 # **Next:** how the translations are searched for, and what BLEU counts, in
 # [lesson 14](14_decoding.ipynb).

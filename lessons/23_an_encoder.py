@@ -306,15 +306,17 @@ assert right > by_neighbours + 0.02 > (unseen[place] == most_frequent).mean()
 # garden; a cat sleeps, a dog sleeps.)
 
 # %%
-PAIRS = (
-    ("Die Frau liest ein ___.", "Die ___ liest ein Buch."),
-    ("Der Hund ___ im Garten.", "Die Hunde ___ im Garten."),
-    ("___ Katze schläft.", "___ Hund schläft."),
+TEXTS = (
+    "Die Frau liest ein ___.",
+    "Die ___ liest ein Buch.",
+    "Der Hund ___ im Garten.",
+    "Die Hunde ___ im Garten.",
+    "___ Katze schläft.",
+    "___ Hund schläft.",
 )
 filler = Filler(reader, vocabulary)
-filled = {text: filler.fill(text).gaps[0] for pair in PAIRS for text in pair}
-for text, gap in filled.items():
-    print(f"{text:26}", *(f"{piece} {p:.2f};" for piece, p in gap))
+for text in TEXTS:
+    print(f"{text:26}", *(f"{piece} {p:.2f};" for piece, p in filler.fill(text).gaps[0]))
 
 
 def probability(text, words):
@@ -325,22 +327,6 @@ of_katze, of_hund = ("Die", "Eine", "Diese", "Meine"), ("Der", "Ein", "Dieser", 
 for text, words in (("___ Katze schläft.", of_katze), ("___ Hund schläft.", of_hund)):
     print(f"{text} {probability(text, words):.0%} for {words}")
     assert probability(text, words) > 0.7
-
-# %% [markdown]
-# The same as a picture, a column for each pair:
-
-# %% tags=["hide-input"]
-figure, grid = plt.subplots(2, 3, figsize=(10, 4.4), sharex=True)
-for column, pair in zip(grid.T, PAIRS, strict=True):
-    for axes, text in zip(column, pair, strict=True):
-        pieces, p = zip(*reversed(filled[text]), strict=True)
-        axes.barh(pieces, p, color=BLUE)
-        axes.set_title(text, fontsize=10)
-        axes.grid(False)
-for axes in grid[1]:
-    axes.set_xlabel("probability")
-figure.suptitle("one training, seed 23", fontsize=10)
-plt.show()
 
 # %% [markdown]
 # In the last pair all that helps stands *behind* the blank: *Katze* is feminine and takes *Die*, *Hund* is masculine
@@ -416,18 +402,22 @@ assert found["nothing hidden"][1] > 0.9
 # ## 6 · What the hidden states know
 #
 # Filling blanks is only how BERT is trained. What is used later are its hidden states. What do they know of language?
-# Take the case of a word: nominative for who does something, accusative for whom it is done to. (Our text has a third,
-# the dative.) In
+# Take the **case** of a word, which English has only in *he* and *him*. German has it in the words before a noun:
+#
+# | | the dog | the woman | the child | the children |
+# |---|---|---|---|---|
+# | **nominative**: who does it | der Hund | die Frau | das Kind | die Kinder |
+# | **accusative**: whom it is done to | den Hund | die Frau | das Kind | die Kinder |
+# | **dative**: whom one helps or follows | dem Hund | der Frau | dem Kind | den Kindern |
+#
+# So *den Hund* tells its case, and *die Frau* does not. Only the context can:
 #
 # > Den Jungen ruft **die Frau**. (The woman is calling the boy.)
 # >
 # > Der Junge ruft **die Frau**. (The boy is calling the woman.)
 #
-# *die Frau* is first a nominative and then an accusative. The words are the same, so their embeddings are, too. Only
-# the context tells.
-#
-# We take such word forms. Each stands fifty times or more in the training text, at least a quarter of the time in the
-# nominative, and at least a quarter in the accusative.
+# The words are the same, so their embeddings are, too. We take such word forms. Each stands fifty times or more in the
+# training text, at least a quarter of the time in the nominative, and at least a quarter in the accusative.
 
 # %%
 CASES = ["-", "nominative", "accusative", "dative"]
@@ -609,8 +599,8 @@ for name, shares in accuracy.items():
 assert min(accuracy["pre-trained"]) > max(accuracy["at random"]) + 0.04
 
 # %% [markdown]
-# Many of these words tell their case by themselves: *dem* is a dative. Here are the same taggers on the word forms of
-# section 6, which leave it open:
+# Many of these words tell their case by themselves. Here are the same taggers on the word forms of section 6, which
+# leave it open:
 
 # %%
 open_test = with_open_words(held_out)
@@ -696,8 +686,8 @@ plt.show()
 # - **With all labels** it gains less than a point: the labelled sentences alone teach nearly all. And pre-training is
 #   not free: it has read the corpus 24 times before the one epoch of the tagger.
 #
-# The pre-training is one, so the spread is that of fine-tuning. And the grammar of the toy corpus is small: how long
-# the gain lasts on other text these numbers do not tell.
+# The pre-training is one, so the spread is that of fine-tuning. And the grammar of the toy corpus is small: what the
+# gain is on other text these numbers do not tell.
 #
 # ## 8 · BERT, and what is left out
 #
@@ -777,9 +767,8 @@ print(check_exercise("ex23", globals()))
 # | worth | most with few labels, little with many |
 # | trap | a low loss where the answer can be seen says nothing |
 #
-# **Your own Transformer.** `own.py` has all that such a model needs: `embedding`, `padding_mask`, `encoder_layer`,
-# `layer_norm`, `linear` and `cross_entropy` with their backwards, and `adam_update`. `minitransformer check own` tells
-# whether yours are right.
+# **Your own Transformer.** `own.py` has all that such a model needs; its mask is `padding_mask`.
+# `minitransformer check own` tells whether yours is right.
 #
 # **Next:** a training on many machines, in [lesson 24](24_many_machines.ipynb). Or labels of your own: write a file
 # with a word, a tab and its label on each line, and an empty line behind each sentence.
