@@ -190,6 +190,7 @@ residual
     dropout(h, p, rng)\n    return x + h -> dropout(x + h, p, rng)\n    return h || alone
     h, cache = dropout(h, -> x, cache = dropout(x, || is of h, not of x
     dropout(h, p, rng) -> dropout(h, p / 2, rng) || z = x + Dropout(h)
+    return dz, -> return dz.reshape(*dz.shape[:2], -1), || with x of shape (12, 6)
     dropout_backward(dz, cache) -> dz || dh goes back through dropout
     return dz, -> return dropout_backward(dz, cache), || x does not go
 feed_forward
@@ -200,6 +201,7 @@ feed_forward
     h, dropout_cache = dropout(h, p, rng) -> dropout_cache = None
         && w_2, b_2) -> w_2, b_2)\n    y, dropout_cache = dropout(y, p, rng) || not after the
     dropout(h, p, rng) -> dropout(h, p / 2, rng) || that of what the ReLU returns
+    return dx, -> return dx.reshape(*dx.shape[:2], -1), || with x of shape (12, 6)
     relu_backward(dh, relu_cache) -> dh || the ReLU and the first map
     dropout_backward(dh, dropout_cache) -> dh || goes back through
 encoder_layer
