@@ -209,6 +209,7 @@ W = [X + 1, X]
     (square, lambda dy, x: dy[9], X, "backward raised IndexError: index 9"),
     (square, lambda dy, x: dy * weight(), X, "raised KeyError: 'w' (test_check.py, line "
      f"{weight.__code__.co_firstlineno + 1})"),
+    (square, lambda dy, x: (_ for _ in x).throw(GeneratorExit), X, "raised GeneratorExit"),
     (square, lambda dy, x: sys.exit(0), X, "backward raised SystemExit"),
     (square, lambda dy, x: (dy, dy), X, "backward returned 2 gradients for 1 inputs"),
     (lambda x, w: (x * w, x), square_backward, (X, X), "returned 1 gradients for 2 inputs"),

@@ -180,10 +180,11 @@ REPLACES = "backward replaces what was in the gradient"
 @pytest.mark.parametrize(("gradient", "cause"), [
     (lambda grad, dgain: np.add(grad, dgain.mean(0), out=grad), "it is 3 times too small"),
     (lambda grad, dgain: dgain.sum(0), REPLACES),
+    (lambda grad, dgain: np.add(0, dgain.sum(0), out=grad), REPLACES),
     (lambda grad, dgain: dgain, REPLACES),
     (lambda grad, dgain: dgain.sum(0).tolist(), REPLACES),
     (lambda grad, dgain: None, REPLACES),
-], ids=["mean", "assigned", "another shape", "list", "None"])  # fmt: skip
+], ids=["mean", "assigned", "written to", "another shape", "list", "None"])  # fmt: skip
 def test_whatever_a_module_makes_of_a_gradient_is_wrong_in_words(gradient, cause):
     dx, dgain = check_module(Scale(gradient), X).tensors
     assert dx.right

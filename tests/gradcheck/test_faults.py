@@ -9,6 +9,7 @@ from minitransformer.gradcheck import check_module, check_pair
 
 X, Z = np.random.default_rng(0).standard_normal((2, 3, 4))
 IDS, MASK = np.array([3, 0, 3, 1]), np.array([True, False, True])
+STEPS = np.stack([X, Z])
 NOTEBOOK = X, (X > 0).copy(), IDS
 LAST = {}
 
@@ -202,6 +203,12 @@ def masked_mean_backward(dy, mask, count):
     return mask[:, None] * dy / count
 
 
+def of_heads(x):
+    """The mean over time (B, T, 4) of what can have no other width."""
+    assert x.shape[-1] == 4
+    return x.mean(1), last(kept=x.shape, length=x.shape[1])
+
+
 def total(x, scale):
     last(kept=scale, length=len(x))
     return x.sum(0) * (3 if scale is True else scale), (x.shape, scale)
@@ -211,10 +218,11 @@ def total(x, scale):
     (rows, lambda dy, cache: rows_backward(dy, cache[0], LAST["kept"]), (X, IDS % 3)),
     (masked_mean, lambda dy, mask: masked_mean_backward(dy, LAST["kept"], 2), (X, MASK)),
     (masked_mean, lambda dy, mask: masked_mean_backward(dy, mask, LAST["count"]), (X, MASK)),
+    (of_heads, lambda dy, shape: np.broadcast_to(dy[:, None] / LAST["length"], shape), (STEPS,)),
     (total, lambda dy, cache: np.tile(2 * dy, (LAST["length"], 1)), (X, 2)),
     (total, lambda dy, cache: np.broadcast_to(LAST["kept"] * dy, cache[0]), (X, 2)),
     (total, lambda dy, cache: np.broadcast_to(3 * LAST["kept"] * dy, cache[0]), (X, True)),
-], ids=["ids", "mask", "count", "length", "number", "flag"])  # fmt: skip
+], ids=["ids", "mask", "count", "steps", "length", "number", "flag"])  # fmt: skip
 def test_nor_may_it_read_what_is_no_float_of_the_last_call(forward, backward, inputs):
     (tensor,) = check_pair(forward, backward, inputs).tensors
     assert STATE_READ in tensor.diagnosis

@@ -1,5 +1,7 @@
 """A learner's file is found, run and judged; what is missing in it is said."""
 
+import sys
+
 import pytest
 
 from minitransformer.gradcheck import CheckError
@@ -19,7 +21,8 @@ def cube_inputs(rng):
 @pytest.fixture
 def file(tmp_path):
     def write(text=CUBE, factor=3, inputs="rng.standard_normal((2, 3)),"):
-        path = tmp_path / "my_cube.py"
+        path = tmp_path / "a:b" / "my_cube.py"
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text.format(factor=factor, inputs=inputs))
         return path
 
@@ -54,10 +57,12 @@ def test_a_file_that_cannot_be_imported_is_told_with_the_line(text, place, file)
     assert str(caught.value).endswith(place)
 
 
-def test_the_file_may_import_its_neighbours(file, tmp_path):
-    (tmp_path / "exponent_of_my_cube.py").write_text("THREE = 3")
+def test_the_file_may_import_its_neighbours(file):
+    (file().parent / "exponent_of_my_cube.py").write_text("THREE = 3")
     text = CUBE.replace("import numpy as np", "from exponent_of_my_cube import THREE")
+    before = list(sys.path)
     assert check_file(f"{file(text)}:cube").right
+    assert sys.path == before
 
 
 @pytest.mark.parametrize(("text", "name", "message"), [
