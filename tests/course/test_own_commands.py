@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, STUBS, TEXT, solution_of_only, text_with
+from own_files import FUNCTIONS, PART_OF, STUBS, TEXT, solution_of_only, text_with
 from tiny_translator import write_recipe
 
 from minitransformer.commands.cli import main
@@ -56,9 +56,10 @@ def recipe(tmp_path, monkeypatch):
 def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, trained):
     assert run.own.read_bytes() == (trained / "mine.py").read_bytes()
     text = run.certificate.read_text()
-    assert "23 of 23 functions are yours.\nOf the package's functions that yours can " in text
+    assert "23 of 23 parts are yours.\nOf the package's functions that yours can " in text
     assert "replace, none ran.\n" in text.replace("\n| function", "| function")
-    assert all(f"| `{name}` | yours | yes |" in text for name in FUNCTIONS if name != "noam")
+    ran = {name: "no" if name == "noam" else "yes" for name in PART_OF}  # linear_decay does
+    assert all(f"| `{name}` | yours | {ran[name]} |" in text for name in PART_OF)
     assert text.count("\n- beam search: ") == 3
 
 
@@ -247,7 +248,7 @@ def test_what_is_not_written_is_the_packages_and_the_certificate_says_so(recipe,
     assert train(recipe, "--own", mine, *SMALL) == 0
     said = capsys.readouterr()
     assert "yours: relu, layer_norm\nthe package's: linear, softmax," in said.err
-    assert "2 of 23 functions are yours.\n" in said.out
+    assert "2 of 23 parts are yours.\n" in said.out
     called = {f for name in FUNCTIONS for f in FUNCTIONS[name]} - {"noam"}
     assert f"that yours can replace, {len(called) - 4} ran." in said.out
     for row in ("`relu` | yours | yes", "`linear` | the package's | yes"):
@@ -341,6 +342,10 @@ def test_what_is_half_written_is_to_do_and_what_calls_it_is_right(
             dict(split_heads={"def split_heads": "def splitheads"}),
             r"split_heads +\d+ min\n.*did you mean splitheads\?",
         ),
+        (
+            dict(softmax_backward={"def softmax_backward": "def soft_max_backward"}),
+            r"softmax +\d+ min\n.*did you mean soft_max_backward\?",
+        ),
     ],
 )
 def test_what_is_missing_of_a_part_is_named(tmp_path, capsys, slip, says):
@@ -348,6 +353,15 @@ def test_what_is_missing_of_a_part_is_named(tmp_path, capsys, slip, says):
     path = written(tmp_path / "own.py", text_with(**slip))
     assert command("check", path, function) == 1
     assert re.search(f"to do +{says}", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "helper", ["_leave_backward", "leave_backward", "_attention_backward", "_layer"]
+)
+def test_a_helper_is_taken_for_no_misspelt_function(helper, tmp_path, capsys):
+    text = f"{STUBS.read_text(encoding='utf-8')}\n\ndef {helper}(dz, cache):\n    pass\n"
+    assert command("check", written(tmp_path / "own.py", text)) == 1
+    assert "did you mean" not in capsys.readouterr().out
 
 
 def test_a_wrong_forward_is_said_to_be_before_the_backward_is_written(tmp_path, capsys):
@@ -454,6 +468,16 @@ def test_each_training_gets_a_folder_of_its_own(run, capsys):
     said = capsys.readouterr().err
     assert "minitransformer translate runs/own-2 --own runs/own-2/own.py" in said
     assert "is not finished" not in said
+
+
+def test_a_file_laid_into_a_finished_run_is_not_what_it_was_trained_on(recipe, run, capsys):
+    trained_on_own = "trained on functions of a learner's"
+    assert command("translate", RUN, "ein Hund") == 0
+    assert trained_on_own in capsys.readouterr().err
+    assert train(recipe, *SMALL) == 0
+    Path("runs/captions/own.py").write_text(TEXT)
+    assert command("translate", "runs/captions", "ein Hund") == 0
+    assert trained_on_own not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["model", "certificate"])

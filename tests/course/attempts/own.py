@@ -213,6 +213,9 @@ WRONG = {
     ],
     "adam_update": [
         ({"m / (1 - beta_1**t)": "m"}, "m is to be divided by"),
+        ({"m_hat = m / (1 - beta_1**t)": "m /= 1 - beta_1**t\n    m_hat = m"}, "m itself stays"),
+        ({"v_hat = v / (1 - beta_2**t)": "v /= 1 - beta_2**t\n    v_hat = v"}, "v itself stays"),
+        ({"(1 - beta_1) * grad": "grad"}, "the new gradient counts 1 − β₁"),
         ({"v / (1 - beta_2**t)": "v"}, "v is to be divided by"),
         ({"grad = grad * scale": "grad, t = grad * scale, t + 1"}, "1 at the first"),
         ({"grad = grad * scale": "grad, t = grad * scale, t - 1"}, "from 1"),
