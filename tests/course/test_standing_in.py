@@ -1,6 +1,7 @@
 """A learner's functions run in place of the package's: each of them, and nothing goes past it."""
 
 import importlib.util
+import inspect
 import py_compile
 import sys
 import threading
@@ -59,10 +60,17 @@ def test_a_whole_file_gives_the_gradients_of_the_package(kind, norm):
 
 
 def test_of_a_whole_file_none_of_the_packages_functions_runs():
+    entered = set()
     with own(SOLUTION) as mine:
-        train(1)
+        sys.setprofile(lambda frame, event, _: entered.add(frame.f_code))  # Python's own word
+        try:
+            train(1)
+        finally:
+            sys.setprofile(None)
     assert mine.used == {function for functions in FUNCTIONS.values() for function in functions}
     assert mine.others == set()
+    bodies = {name: inspect.unwrap(f).__code__ for name, f in package.FUNCTIONS.items()}
+    assert [name for name, code in bodies.items() if code in entered] == []
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 import minitransformer.layers
-from minitransformer.course.exercises import exercise_names, parts_of
+from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
 
 LESSONS = Path(__file__).parents[2] / "lessons"
 _spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
@@ -23,7 +23,9 @@ build = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
-COURSE = [source for source in SOURCES if source.stem < "90"]  # what follows are appendices
+PLAN = (LESSONS / "README.md").read_text(encoding="utf-8")
+IN_ORDER = re.findall(r"^\| \[\d\d\]\((\w+)\.ipynb\)", PLAN, re.MULTILINE)
+COURSE = [name for name in IN_ORDER if name < "90"]  # what follows are appendices
 SECONDS = 90  # that a lesson may take
 TINY = """# %% [markdown]
 # # A title
@@ -109,6 +111,16 @@ def test_the_notebook_was_executed_from_top_to_bottom_without_an_error(source):
 
 
 @each_lesson
+def test_the_notebook_says_of_its_exercises_what_their_check_says(source):
+    """What it prints depends on the stubs, too: their names and minutes."""
+    cells = nbformat.read(source.with_suffix(".ipynb"), as_version=4).cells
+    call = f'print(check_exercise("{exercise_of(source)}", globals()))'
+    (cell,) = (cell for cell in cells if call in cell.source)
+    printed = "".join(output.text for output in cell.outputs)
+    assert printed.endswith(f"{check_exercise(exercise_of(source), {})}\n")
+
+
+@each_lesson
 def test_the_notebook_is_small_and_names_no_place_of_the_machine_that_built_it(source):
     text = source.with_suffix(".ipynb").read_text(encoding="utf-8")
     assert len(text.encode()) < 300_000
@@ -146,12 +158,13 @@ def test_cells_that_install_and_import_are_folded_away(source):
 def test_a_lesson_has_the_parts_that_a_lesson_has(source):
     text = source.read_text(encoding="utf-8")
     assert f"\n# # {source.stem[:2]} · " in text
+    shows = () if exercise_of(source) == "own" else ("source_of(",)  # there it is the reader's own
     for needed in (
+        *shows,
         "| In the paper |",
         "| In the package |",
         "| Time |",
         "shape_table(",
-        "source_of(",
         "assert ",
         "plt.show()",
         'device = select_device("cpu")  # "cuda"',
@@ -185,17 +198,17 @@ def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
     assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
 
 
-@pytest.mark.parametrize(("source", "following"), list(pairwise(COURSE)))
-def test_a_lesson_leads_to_the_one_after_it(source, following):
+@pytest.mark.parametrize(("name", "following"), list(pairwise(COURSE)))
+def test_a_lesson_leads_to_the_one_after_it_in_the_plan(name, following):
     first_link = re.compile(r"# \*\*Next:\*\*[^(]*?\]\((\w+\.ipynb)\)")
-    assert first_link.findall(source.read_text(encoding="utf-8")) == [f"{following.stem}.ipynb"]
+    text = (LESSONS / f"{name}.py").read_text(encoding="utf-8")
+    assert first_link.findall(text) == [f"{following}.ipynb"]
 
 
 @each_lesson
 def test_the_list_of_lessons_names_the_functions_of_own_that_each_enables(source):
-    rows = (LESSONS / "README.md").read_text(encoding="utf-8").splitlines()
     start = f"| [{source.stem[:2]}]({source.stem}.ipynb) |"
-    (row,) = [row for row in rows if row.startswith(start)]
+    (row,) = [row for row in PLAN.splitlines() if row.startswith(start)]
     assert set(re.findall(r"`(\w+)`", row)) == functions_of_own_from(source)
 
 
