@@ -37,10 +37,10 @@ def sums_of(numbers):
 
 
 def numbers_in(text):
-    """The lessons that a cell names; ``[04](…) to [07](…)`` are four."""
-    found = []
+    """The lessons that a cell names; ``[04](…) to [07](…)`` are all between, as the plan has them."""
+    found, order = [], list(ROWS)
     for first, last in re.findall(r"\[(\d\d)\]\([^)]*\)(?: to \[(\d\d)\])?", text):
-        found += [n for n in SOURCES if first <= n <= (last or first) and n not in found]
+        found += order[order.index(first) : order.index(last or first) + 1]
     return found
 
 
