@@ -37,7 +37,7 @@ def sums_of(numbers):
 
 
 def numbers_in(text):
-    """The lessons that a cell names; ``[04](…) to [07](…)`` are all between, as the plan has them."""
+    """The lessons that a cell names; ``[04](…) to [07](…)`` are those between in the plan, too."""
     found, order = [], list(ROWS)
     for first, last in re.findall(r"\[(\d\d)\]\([^)]*\)(?: to \[(\d\d)\])?", text):
         found += order[order.index(first) : order.index(last or first) + 1]
