@@ -2,8 +2,7 @@
 # # 01 · The way of a sentence
 #
 # **You will** follow a sentence through the whole model, array by array, and its gradients on the way back; and learn
-# the letters that all lessons use for shapes. [The glossary](glossary.md) has them all, and the words (English, 中文,
-# Deutsch).
+# the letters that all lessons use for shapes.
 #
 # | | |
 # |---|---|
@@ -63,7 +62,8 @@ rng = np.random.default_rng(1)
 #
 # This is the model, from bottom to top. Beside each arrow stands the shape of what it carries. The letters are sizes:
 # $B$ sentences in a batch, $S$ German and $T$ English pieces in a sentence, $D$ numbers for each piece, $V$ pieces in
-# the vocabulary, $N$ layers one above the other. Sections 1 to 3 are a walk through the picture.
+# the vocabulary, $N$ layers one above the other. ([The glossary](glossary.md) has all letters and words, in English,
+# 中文 and Deutsch.) Sections 1 to 3 are a walk through the picture.
 
 # %% tags=["hide-input"]
 LEFT, RIGHT = 1.4, 6.4  # the middle of the encoder and of the decoder

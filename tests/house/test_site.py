@@ -57,6 +57,7 @@ def test_a_lesson_has_a_card_with_its_number_its_aim_and_a_picture(path):
     card = lessons.card_of(path.stem, notebook)
     assert card.count(f"[{path.stem[:2]} · ") == 2  # the title, and what stands for the picture
     assert "\n\nYou will " in card
+    assert card.count("](") == 3  # of the picture, and to the lesson: others would lead elsewhere
     assert lessons.first_picture_of(path.stem, notebook).startswith(b"\x89PNG")
 
 
