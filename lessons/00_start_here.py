@@ -2,12 +2,12 @@
 # # 00 · Start here
 #
 # **You will** watch a model learn to translate German, in seconds and on your machine; type sentences for it and see
-# where it looks; and choose your way through the course. It leaves you with a Transformer of your own: one file whose
+# where it looks; and know where to begin the course. It leaves you with a Transformer of your own: one file whose
 # every function, forward and backward, you wrote and checked.
 #
 # | | |
 # |---|---|
-# | In the paper | all of *Attention Is All You Need* (Vaswani et al. 2017); lesson 01 has the map |
+# | In the paper | all of *Attention Is All You Need* (Vaswani et al. 2017); [the map](../docs/code.md) says where what is |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/inference/translator.py` |
 # | You need | Python and NumPy's arrays |
 # | Time | half an hour to read and to play, twenty minutes for the exercises |
@@ -381,20 +381,9 @@ shape_table(
 #
 # ## 5 · How to use the course
 #
-# You can start with **any lesson**; it says what it needs. Some routes:
-#
-# | you want | lessons |
-# |---|---|
-# | a Transformer of your own | 02 to 14, with `own.py`: an evening each, without the longer exercises; then 18 |
-# | the whole model in a weekend | Saturday 02 to 07; Sunday 08 to 12, and 15. An hour each, and the shortest exercise |
-# | everything | 01 to 24, in this order |
-# | why attention won, measured | 08, then 19, 20, 21 |
-# | a language model, as GPT is one | 04, 08, 12, then 22 |
-# | an encoder, as BERT is one | 04, 08, 12, then 23 |
-# | only attention | 08, 09, then 15 |
-# | only gradients by hand | 02, 03, then 04 and 07 |
-# | to train on text of your own | 05, 12, 13, 14, then 16 |
-# | speed, a GPU, many machines | 90, 17, then 24 |
+# [**The plan**](README.md) comes first: a drawing of the model with every function that you will write at its place;
+# ways through the course for an evening, a weekend, a month or a semester; and what each lesson asks of your time.
+# You can also start with any lesson; it says what it needs.
 #
 # **Your own Transformer** is a file with a stub for each function, [own.py](exercises/own.py). Copy it and all
 # exercises once, in the folder of the project: `cp -r lessons/exercises answers`. A lesson ends with the functions
@@ -407,6 +396,7 @@ shape_table(
 #
 # The first says which are right, what is probably wrong with the others, and what is next. The second trains a larger
 # translator than this one, with your functions and, where some are missing, ours. It takes minutes.
+# `minitransformer check` says how far you are.
 #
 # **Exercises** go further. `minitransformer check ex07` says of each in `answers/ex07.py`: *right*, *to do*, or
 # *WRONG* and why. You need not do them all.

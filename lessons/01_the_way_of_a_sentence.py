@@ -1,13 +1,12 @@
 # %% [markdown]
 # # 01 · The way of a sentence
 #
-# **You will** follow a sentence through the whole model, array by array, and its gradients on the way back; learn the
-# letters that all lessons use for shapes; and get a map, from the paper to the code to the lesson. At the end there is a
-# glossary (English, 中文, Deutsch).
+# **You will** follow a sentence through the whole model, array by array, and its gradients on the way back; and learn
+# the letters that all lessons use for shapes.
 #
 # | | |
 # |---|---|
-# | In the paper | section 3, figure 1; the map in section 5 says where the rest is |
+# | In the paper | section 3, figure 1; [the map](../docs/code.md) says where the rest is |
 # | In the package | `minitransformer/models/transformer.py`, `minitransformer/layers/masks.py` |
 # | You need | NumPy's arrays, the product of two matrices |
 # | Time | half an hour to read, an hour for the exercises |
@@ -25,17 +24,13 @@ if importlib.util.find_spec("minitransformer") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
-import re
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 import numpy as np
 
-import minitransformer
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import shape_table, source_of, use_style
+from minitransformer.course.notebooks import BLUE, shape_table, source_of, use_style
 from minitransformer.data.text.batches import encode_pairs, make_batches
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import Vocabulary
@@ -50,7 +45,8 @@ from minitransformer.layers.attention import (
 )
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.linear import linear
-from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.relu import relu
+from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.softmax import softmax
 from minitransformer.optim import schedule
 
@@ -63,6 +59,53 @@ rng = np.random.default_rng(1)
 #
 # A sentence goes in, its translation comes out. Between them are arrays. Most mistakes in a model are mistakes of
 # their **shape**, or of the order of their axes. So we stop at every stage and look at the shape of what is there.
+#
+# This is the model, from bottom to top. Beside each arrow stands the shape of what it carries. The letters are sizes:
+# $B$ sentences in a batch, $S$ German and $T$ English pieces in a sentence, $D$ numbers for each piece, $V$ pieces in
+# the vocabulary, $N$ layers one above the other. ([The glossary](glossary.md) has all letters and words, in English,
+# 中文 and Deutsch.) Sections 1 to 3 are a walk through the picture.
+
+# %% tags=["hide-input"]
+LEFT, RIGHT = 1.4, 6.4  # the middle of the encoder and of the decoder
+INTO, LAYER, OUT = "white", "#dceaf5", "#f6e3d3"
+ENCODER = (
+    ("German ids", "(B, S)", INTO),
+    ("embedding + position", "(B, S, D)", INTO),
+    ("self-attention", "(B, S, D)", LAYER),
+    ("feed-forward network", "memory (B, S, D)", LAYER),
+)
+DECODER = (
+    ("English ids so far", "(B, T)", INTO),
+    ("embedding + position", "(B, T, D)", INTO),
+    ("masked self-attention", "(B, T, D)", LAYER),
+    ("cross-attention", "(B, T, D)", LAYER),
+    ("feed-forward network", "(B, T, D)", LAYER),
+    ("linear map: logits", "(B, T, V)", OUT),
+    ("softmax", "(B, T, V)", OUT),
+    ("probabilities of the next piece", "", INTO),
+)
+figure, axes = plt.subplots(figsize=(8.5, 6.2))
+arrow = dict(arrowstyle="-|>", color=BLUE, lw=1.5, shrinkA=0, shrinkB=0)
+for x, boxes in ((LEFT, ENCODER), (RIGHT, DECODER)):
+    for y, (name, shape, colour) in enumerate(boxes):
+        box = dict(boxstyle="round,pad=0.35", fc=colour, ec="0.5" if y and shape else "white")
+        axes.text(x, y, name, ha="center", va="center", bbox=box)
+        if shape:
+            axes.text(x + 0.1, y + 0.5, shape, va="center", fontsize=9)
+            axes.annotate("", (x, y + 0.74), (x, y + 0.26), arrowprops=arrow)
+    ends = [y for y, (*_, colour) in enumerate(boxes) if colour == LAYER]
+    low, high = ends[0] - 0.38, ends[-1] + 0.38
+    axes.add_patch(plt.Rectangle((x - 1.75, low), 3.5, high - low, fill=False, ls="--", ec="0.4"))
+    axes.text(x + 1.85, low, "× N", va="bottom")
+axes.plot([LEFT, LEFT, 4.4, 4.4], [3.74, 3.95, 3.95, 3], color=BLUE, lw=1.5)
+axes.annotate("", (RIGHT - 1.1, 3), (4.4, 3), arrowprops=arrow)
+axes.set(xlim=(-0.6, 9), ylim=(-0.4, 7.4))
+axes.axis("off")
+plt.show()
+
+# %% [markdown]
+# In each layer, what a box computes is added to what came in, and normalised; the picture leaves this out
+# ([lesson 11](11_the_transformer.ipynb) draws it).
 #
 # We need a small model, trained for three passes over short sentences of the package's toy corpus. Without training
 # the shapes would be the same, but its answers would mean nothing.
@@ -311,20 +354,21 @@ plt.show()
 # Training needs the slope of the loss with respect to each parameter. Here every layer is a **pair of functions**. The
 # forward returns its result and a **cache**, what the backward will need. The backward is given `dy`, the gradient of
 # the loss with respect to `y`, and returns `dx`, that with respect to `x`. A gradient always has the shape of what it
-# belongs to. The shortest pair of the package:
+# belongs to. The sigmoid, a layer that this model has no use for, squeezes a number into 0 to 1. Its cache is its
+# result, because its slope is $y (1 - y)$:
 
 # %%
-source_of(relu, relu_backward)
+source_of(sigmoid, sigmoid_backward)
 
 # %% [markdown]
 # Whether a backward is right can be measured: move each input a little and see how far the output moves. The checker
-# does it for every number, and notices a backward that forgets where the input was negative. ([Lesson
+# does it for every number, and notices a backward that forgets a factor. ([Lesson
 # 03](03_gradient_checking.ipynb))
 
 # %%
 numbers = rng.standard_normal((3, 5))
-report = check_pair(relu, relu_backward, (numbers,))
-forgets = check_pair(relu, lambda dy, cache: dy, (numbers,))
+report = check_pair(sigmoid, sigmoid_backward, (numbers,))
+forgets = check_pair(sigmoid, lambda dy, y: dy * y, (numbers,))
 print(report)
 print(forgets)
 assert report.right
@@ -349,81 +393,7 @@ shape_table(
 )
 
 # %% [markdown]
-# ## 5 · The map
-#
-# Read [the paper](https://arxiv.org/abs/1706.03762) beside the course.
-#
-# | in the paper | what | in the package | lesson |
-# |---|---|---|---|
-# | abstract, 1 | a translator that is built on attention | `minitransformer/inference/translator.py` | [00](00_start_here.ipynb) |
-# | 3, figure 1 | the whole model | `minitransformer/models/transformer.py` | [11](11_the_transformer.ipynb) |
-# | 3.1 | stacks of layers, residual connections | `minitransformer/models/stacks.py`, `minitransformer/layers/residual.py` | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) |
-# | 3.1 | layer normalisation | `minitransformer/layers/layer_norm.py` | [07](07_layer_norm.ipynb) |
-# | 3.2.1, equation 1 | scaled dot-product attention | `minitransformer/layers/attention.py`, `minitransformer/layers/softmax.py` | [08](08_attention.ipynb) |
-# | 3.2.2 | multi-head attention | `minitransformer/layers/attention.py`, `minitransformer/layers/linear.py` | [09](09_multi_head_attention.ipynb) |
-# | 3.2.3 | its three uses, masks | `minitransformer/models/stacks.py`, `minitransformer/layers/masks.py` | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) |
-# | 3.3, equation 2 | feed-forward network | `minitransformer/layers/feed_forward.py`, `minitransformer/layers/relu.py`, `minitransformer/layers/linear.py` | [02](02_backpropagation.ipynb) |
-# | 3.4 | embeddings, tied weights | `minitransformer/layers/embedding.py`, `minitransformer/layers/token_ids.py` | [05](05_tokens_and_embeddings.ipynb) |
-# | 3.4 | softmax over the vocabulary | `minitransformer/layers/softmax.py`, `minitransformer/loss/cross_entropy.py`, `minitransformer/loss/projected_loss.py` | [04](04_softmax_cross_entropy.ipynb) |
-# | 3.5 | positional encoding | `minitransformer/layers/positional_encoding.py` | [06](06_positions.ipynb) |
-# | 4, table 1 | why self-attention, and what it replaced | `minitransformer/layers/`: files without a row of their own | [19](19_recurrence.ipynb), [20](20_convolution.ipynb), [21](21_why_self_attention.ipynb) |
-# | 5.1 | data, subwords, batches | `minitransformer/data/text/vocabulary.py`, `minitransformer/data/text/batches.py` | [05](05_tokens_and_embeddings.ipynb), [13](13_training_for_real.ipynb) |
-# | 5.2 | hardware | `minitransformer/core/backend.py`, `minitransformer/accelerate/`, `minitransformer/core/twins.py`, `minitransformer/core/workers.py` | [90](90_arrays_and_devices.ipynb), [17](17_making_it_fast.ipynb) |
-# | 5.3, equation 3 | Adam, the learning rate | `minitransformer/optim/adam.py`, `minitransformer/optim/schedule.py` | [12](12_learning.ipynb) |
-# | 5.4 | dropout | `minitransformer/layers/dropout.py` | [12](12_learning.ipynb) |
-# | 5.4 | label smoothing | `minitransformer/loss/cross_entropy.py` | [04](04_softmax_cross_entropy.ipynb), [12](12_learning.ipynb) |
-# | 6.1 | beam search, BLEU, averaged checkpoints | `minitransformer/decoding/`, `minitransformer/evaluation/scores.py`, `minitransformer/training/choice.py` | [14](14_decoding.ipynb), [13](13_training_for_real.ipynb) |
-# | 6.2, table 3 | sizes of models | `minitransformer/models/transformer_config.py` | [11](11_the_transformer.ipynb) |
-# | figures 3 to 5 | what heads look at | `minitransformer/evaluation/plots.py` | [15](15_looking_inside.ipynb) |
-# | not in it | neighbours among words, errors, calibration | `minitransformer/evaluation/scores.py` | [16](16_words_and_errors.ipynb) |
-# | not in it | a decoder alone: a language model, and drawing from it | `minitransformer/models/language_model.py`, `minitransformer/decoding/language_model.py`, `minitransformer/decoding/sampling.py` | [22](22_a_language_model.ipynb) |
-# | not in it | an encoder alone: blanks filled, words labelled | `minitransformer/models/masked_language_model.py`, `minitransformer/models/tagger.py`, `minitransformer/tasks/masked_language_modelling.py`, `minitransformer/tasks/tagging.py`, `minitransformer/inference/filler.py`, `minitransformer/inference/labeller.py` | [23](23_an_encoder.ipynb) |
-# | not in it | a training in many processes | `minitransformer/parallel/alone.py`, `minitransformer/parallel/mpi.py` | [24](24_many_machines.ipynb) |
-# | not in it | backpropagation by hand | `minitransformer/core/module.py` | [02](02_backpropagation.ipynb) |
-# | not in it | checking gradients | `minitransformer/gradcheck/` | [03](03_gradient_checking.ipynb) |
-# | not in it | a run that can be resumed | `minitransformer/runs/run_folder.py`, `minitransformer/runs/checkpoint/` | [13](13_training_for_real.ipynb) |
-# | not in it | your functions in place of the package's | `minitransformer/course/own/` | [18](18_your_own_transformer.ipynb) |
-#
-# A map has to be right, so we check it. Every file and every lesson on it exists, and no lesson is missing. Every layer
-# that the model of the paper is made of has a row. All others stand together in the row of table 1.
-
-# %%
-package = Path(minitransformer.__file__).parent
-here = Path("01_the_way_of_a_sentence.py")
-
-
-def imported(name, found=()):
-    """The files of the package that a file imports, and those that these import."""
-    text = (package / name).read_text(encoding="utf-8")
-    for module in re.findall(r"^from minitransformer\.([\w.]+) import", text, re.MULTILINE):
-        other = module.replace(".", "/") + ".py"
-        if other not in found and (package / other).is_file():
-            found = imported(other, (*found, other))
-    return found
-
-
-if here.is_file():
-    lines = here.read_text(encoding="utf-8").splitlines()
-    the_map = [line for line in lines if line.startswith("# |") and "`minitransformer/" in line]
-    on_map = set(re.findall(r"`minitransformer/(\S+?)`", "\n".join(the_map)))
-    missing = [name for name in on_map if not (package / name).exists()]
-    used = {name for name in imported("models/transformer.py") if name.startswith("layers/")}
-    others = {f"layers/{path.name}" for path in (package / "layers").glob("[!_]*.py")} - used
-    linked = set(re.findall(r"\((\d\d_\w+)\.ipynb\)", "\n".join(the_map)))
-    lessons = {path.stem for path in Path().glob("[0-9][0-9]_*.py")} - {here.stem}
-    print(f"{len(on_map)} places in the package; missing: {missing or 'none'}")
-    print(f"{len(used)} layers of the model; not on the map: {sorted(used - on_map) or 'none'}")
-    print(f"{len(others - on_map)} other layers, in the row of table 1")
-    print(f"{len(lessons)} lessons; not on the map: {sorted(lessons - linked) or 'none'}")
-    assert not missing
-    assert "layers/attention.py" in used
-    assert used <= on_map
-    assert lessons == linked, lessons ^ linked
-else:
-    print("The other lessons are not here; the map is checked where they are.")
-
-# %% [markdown]
-# ## 6 · Exercises
+# ## 5 · Exercises
 #
 # Fill in `answers/ex01.py`, your copy of [lessons/exercises/ex01.py](exercises/ex01.py), and run
 # `minitransformer check ex01`. Or copy the functions into new cells here, fill them in, and run the cell below again.
@@ -452,100 +422,3 @@ print(check_exercise("ex01", globals()))
 # **Your own Transformer.** Nothing to write yet; `minitransformer check own` lists what there will be.
 #
 # **Next:** how gradients are found, in [lesson 02](02_backpropagation.ipynb).
-#
-# ## Symbols and words
-#
-# The same letter means the same thing in all lessons, unless a lesson says otherwise. In code, letters are names: γ is
-# `gamma`, $dx$ is `dx`. Many people say the English word in German and Chinese too; these are the words that texts in
-# these languages use or give beside it.
-#
-# ### Sizes
-#
-# | symbol | English | 中文 | Deutsch | note |
-# |---|---|---|---|---|
-# | $B$ | batch size | 批大小 | Batchgröße | sentences in a batch |
-# | $S$ | source length | 源序列长度 | Länge der Quellsequenz | tokens, padding included |
-# | $T$ | target length | 目标序列长度 | Länge der Zielsequenz | the length, where there is only one sequence |
-# | $D$, $d_{\text{model}}$ | model width | 模型维度 | Modellbreite | numbers for each token |
-# | $H$, $h$ | number of heads | 注意力头数 | Anzahl der Köpfe | the paper's $h$; an index $h$ is one of them |
-# | $K$, $d_k$, $d_v$ | head width | 每个头的维度 | Breite eines Kopfes | $D / H$ |
-# | $F$, $d_{ff}$ | inner width of the feed-forward network | 前馈层维度 | innere Breite des Feedforward-Netzes | |
-# | $V$ | vocabulary size | 词表大小 | Größe des Vokabulars | subwords |
-# | $N$ | number of layers; in sums, number of rows or tokens | 层数 | Anzahl der Schichten | the paper's $N$ is 6 |
-# | $W$ | beam width | 束宽 | Strahlbreite (Beam-Breite) | with indices, a weight |
-#
-# ### Quantities
-#
-# | symbol | English | 中文 | Deutsch | note |
-# |---|---|---|---|---|
-# | $x$, $y$ | input, output of a layer | 输入、输出 | Eingabe, Ausgabe | |
-# | $L$ | loss | 损失 | Verlust | what training lowers, one number |
-# | $dx$ | gradient of the loss with respect to $x$ | 损失对 $x$ 的梯度 | Gradient des Verlusts nach $x$ | $\partial L / \partial x$, of the shape of $x$ |
-# | $dy$ | upstream gradient | 上游梯度 | eingehender Gradient (Upstream-Gradient) | what a backward is given |
-# | $\Delta x$ | small change of $x$ | $x$ 的微小变化 | kleine Änderung von $x$ | not a gradient |
-# | $J$ | Jacobian matrix | 雅可比矩阵 | Jacobi-Matrix | all partial derivatives |
-# | $h$ | step of a finite difference; or a hidden state | 步长;隐藏状态 | Schrittweite; verborgener Zustand | `h` in code: a value on its way |
-# | $W$, $b$ | weight matrix, bias | 权重矩阵、偏置 | Gewichtsmatrix, Bias | $y = x W + b$ |
-# | $E$ | embedding matrix | 嵌入矩阵 | Einbettungsmatrix | $(V, D)$ |
-# | $PE$ | positional encoding | 位置编码 | Positionskodierung | |
-# | $Q$, $K$, $V$ | queries, keys, values | 查询、键、值 | Anfragen, Schlüssel, Werte | in formulas of attention; elsewhere $K$ and $V$ are sizes |
-# | $Z$, $z$ | scores, logits | 分数、logits(未归一化分数) | Scores, Logits | what a softmax is given |
-# | $A$, $\alpha_{ts}$, $a_{ts}$ | attention weights | 注意力权重 | Aufmerksamkeitsgewichte | rows sum to 1 |
-# | $M$ | memory; or a mask | 编码器输出;掩码 | Ausgabe des Encoders; Maske | |
-# | $p$ | probability | 概率 | Wahrscheinlichkeit | of words; also that of dropout, $P_{\text{drop}}$ |
-# | $q$ | target distribution | 目标分布 | Zielverteilung | after label smoothing |
-# | $P(Y \mid X)$ | probability of a translation | 译文的条件概率 | Wahrscheinlichkeit einer Übersetzung | $Y$ the translation, $X$ the source |
-# | $\mu$, $\sigma$ | mean, standard deviation | 均值、标准差 | Mittelwert, Standardabweichung | |
-# | $\hat x$ | normalised $x$ | 归一化后的 $x$ | normalisiertes $x$ | mean 0, variance 1 |
-# | $\gamma$, $\beta$ | gain, shift of LayerNorm | 缩放参数、平移参数 | Skalierung, Verschiebung | |
-# | $\varepsilon$, $\epsilon$ | small constant; or label smoothing $\epsilon_{ls}$ | 小常数;标签平滑系数 | kleine Konstante; Stärke der Glättung | the lesson says which |
-# | $\theta$, $g$ | parameters, their gradient | 参数、梯度 | Parameter, Gradient | |
-# | $\eta$ | learning rate | 学习率 | Lernrate | |
-# | $m$, $v$ | first and second moment | 一阶矩、二阶矩 | erstes und zweites Moment | running means of $g$ and $g^2$ |
-# | $\beta_1$, $\beta_2$ | decay rates of Adam | 矩估计的衰减率 | Abklingraten von Adam | |
-# | $\alpha$ | exponent of the length penalty | 长度惩罚指数 | Exponent der Längenstrafe | in decoding |
-# | $\tau$ | temperature | 温度 | Temperatur | what logits are divided by before the softmax |
-#
-# ### Words
-#
-# | English | 中文 | Deutsch | what it is |
-# |---|---|---|---|
-# | attention | 注意力 | Aufmerksamkeit (Attention) | a weighted average, the weights found by comparing |
-# | self-, cross-attention | 自注意力、交叉注意力 | Selbst-, Kreuzaufmerksamkeit | queries from the same sequence as the keys, or from the other |
-# | multi-head attention | 多头注意力 | Mehrkopf-Aufmerksamkeit | several attentions side by side |
-# | head | 注意力头 | Kopf (Attention-Kopf) | one of them, on its own $K$ numbers |
-# | encoder, decoder | 编码器、解码器 | Encoder, Decoder | reads the source; writes the target |
-# | layer, sublayer | 层、子层 | Schicht, Teilschicht | a sublayer is one attention or one feed-forward network |
-# | feed-forward network | 前馈网络 | Feedforward-Netz | $\max(0, x W_1 + b_1) W_2 + b_2$ |
-# | residual connection | 残差连接 | Residualverbindung | $x + \text{Sublayer}(x)$ |
-# | pre-norm, post-norm | 前置归一化、后置归一化 | Pre-Norm, Post-Norm | LayerNorm before the sublayer, or after the sum |
-# | layer normalisation | 层归一化 | Schichtnormalisierung | each row to mean 0, variance 1 |
-# | embedding | 嵌入 | Einbettung | the row of numbers of a token |
-# | tied weights | 权重共享 | gekoppelte Gewichte | one matrix in several places |
-# | token, subword | 词元、子词 | Token, Teilwort | a piece of text with an id |
-# | byte-pair encoding | 字节对编码 | Byte-Paar-Kodierung | builds a vocabulary by merging pairs |
-# | padding, `pad` | 填充 | Auffüllung (Padding) | ids that stand for nothing, `PAD` = 0 |
-# | start, end symbol | 起始符、结束符 | Start-, Endsymbol | `BOS` and `EOS`, here `<s>` and `</s>` |
-# | mask, causal mask | 掩码、因果掩码 | Maske, kausale Maske | True where one may look |
-# | softmax | softmax 函数(归一化指数函数) | Softmax | scores to probabilities |
-# | cross-entropy, NLL | 交叉熵、负对数似然 | Kreuzentropie, negative Log-Likelihood | mean of $-\ln p$ of the right words, in nats |
-# | label smoothing | 标签平滑 | Label-Glättung | the right word gets $1 - \epsilon_{ls}$ of the target, and all $V$ words share the rest |
-# | forward, backward pass | 前向传播、反向传播 | Vorwärts-, Rückwärtsdurchlauf | values, then gradients |
-# | chain rule | 链式法则 | Kettenregel | why the backward goes layer by layer |
-# | cache | 缓存 | Zwischenspeicher (Cache) | what a forward keeps for its backward |
-# | gradient check | 梯度检验 | Gradientenprüfung | against finite differences, 有限差分, finite Differenzen |
-# | batch, step, epoch | 批次、步、轮次 | Batch, Schritt, Epoche | an epoch is a pass over all pairs |
-# | optimizer, warm-up | 优化器、预热 | Optimierer, Aufwärmphase | Adam; the learning rate rises at first |
-# | dropout | 随机失活(dropout) | Dropout | numbers set to 0 at random, in training |
-# | overfitting | 过拟合 | Überanpassung | learned by heart |
-# | ablation | 消融实验 | Ablationsstudie | take one thing away and measure |
-# | pruning | 剪枝 | Pruning (Stutzen) | remove parts for good |
-# | calibration | 校准 | Kalibrierung | words said with probability 0.7 are right seven times out of ten |
-# | checkpoint | 检查点 | Checkpoint (Speicherstand) | from which a training can go on |
-# | greedy, beam search | 贪心搜索、束搜索 | gierige Suche, Strahlsuche | the best next word; the best few beginnings |
-# | key/value cache | 键值缓存 | Schlüssel-Wert-Cache | keys and values of what was already said |
-# | reference, hypothesis | 参考译文、候选译文 | Referenz, Hypothese | a person's translation, and the model's |
-# | BLEU | BLEU 值 | BLEU-Wert | shared runs of words with the reference, 0 to 100 |
-# | matrix product (GEMM) | 通用矩阵乘法 | Matrixprodukt (GEMM) | where most of the time goes |
-# | memory-bound | 访存受限 | speicherlimitiert | waits for memory, not for arithmetic |
-# | kernel, fused | 核函数、算子融合 | Kernel, verschmolzen | one program on the GPU; several in one |

@@ -39,7 +39,7 @@ from threadpoolctl import threadpool_limits
 import minitransformer
 from minitransformer import CPU, Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.accelerate.cpu import layer_norm as fast
-from minitransformer.core.twins import Twin
+from minitransformer.core.twins import Twin, twinned
 from minitransformer.core.workers import Workers
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
@@ -77,8 +77,8 @@ def random32(*shape):
 # %% [markdown]
 # ## 1 · First find out where the time goes
 #
-# What is slow in a program? Most guesses are wrong. So we take a small Transformer and a batch of random
-# sentences, and let a profiler watch some steps of training. **All times in this notebook are those of the
+# What is slow in a program? Most guesses are wrong. So a profiler watches a small Transformer train on random
+# sentences. **All times in this notebook are those of the
 # machine that it was built on.**
 
 # %%
@@ -310,8 +310,8 @@ plt.show()
 # | `+ beta` | 1 | 1 |
 # | together | 7 | 5 |
 #
-# Twelve passes over an array of the size of x, where one read and one write would do. (`centred * centred`
-# reads its array once.) The arithmetic is the same; the traffic is six times the least.
+# Twelve passes over an array of the size of x, where one read and one write would do: the traffic is six times
+# the least.
 #
 # Does that explain the distance to the slope? Then the operations would be fast on rows that are in the
 # cache. We time some of them there, for each number, and compare with the time that memory needs to read one
@@ -389,8 +389,8 @@ plt.show()
 
 # %% [markdown]
 # The step up on the right has another cause: *new memory*. For an array of megabytes the C library asks the
-# system, which hands memory out page by page, each cleared first; when the array is dropped, the pages may go
-# back. Small arrays use what the process has already. The system counts the pages that it hands out:
+# system, which clears and hands out page by page; when the array is dropped, they may go back. Small arrays use
+# what the process has already. The system counts the pages:
 
 # %%
 if importlib.util.find_spec("resource"):  # not on Windows
@@ -416,8 +416,16 @@ if importlib.util.find_spec("resource"):  # not on Windows
 source_of(fast.layer_norm, fast.layer_norm_backward)
 
 # %% [markdown]
-# Twins are used inside `with accelerated():` and nowhere else; their cache carries its own backward with it.
-# Do they give the same, and how much faster are they?
+# Twins are used inside `with accelerated():` and nowhere else. How can a function take the place of one that
+# many modules import? What they import as `layer_norm` asks at each call who is to do the work:
+
+# %%
+source_of(twinned)
+
+# %% [markdown]
+# A cache travels with the backward that can read it. `_own` is the file of a learner whose functions stand in
+# ([lesson 18](18_your_own_transformer.ipynb)), if any; `twin_of` looks a function up in it. Then all twins sleep: one
+# of a whole layer would pass over the functions within it. Do twins give the same, and how much faster are they?
 
 # %%
 dy_large = random32(ROWS, FEATURES)
@@ -438,8 +446,8 @@ print(f"forward and backward: the reference takes {ratio:.2f} times as long")
 
 # %% [markdown]
 # Not bit for bit: sums in another order round differently. A float32 has 24 bits, so its last one is about
-# $10^{-7}$ of the number; dγ and dβ, sums over 8192 rows, differ by some tens of that. Here is the whole
-# training step with references and with twins:
+# $10^{-7}$ of the number; dγ and dβ, sums over 8192 rows, differ by some tens of that. The whole training step,
+# with references and with twins:
 
 
 # %%
@@ -469,14 +477,13 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Some time has only moved. The twins of the feed-forward and of attention do their own dropout. The
-# projection's twin does its own matrix products, which the reference leaves to `linear`: its bar may grow
-# while that of the linear maps shrinks. So compare the sums. The matrix products remain, as Amdahl said.
+# Some time has only moved: the twins of feed-forward, attention and projection do their own dropout and matrix
+# products. So compare the sums. The matrix products remain, as Amdahl said.
 #
 # ### Why the gradient check is not enough
 #
-# Here is a twin with an easy mistake: somebody forgot ε, because "it is tiny". We put it in place for a
-# moment. First the gradient check, then the comparison of twin and reference:
+# Here is a twin with an easy mistake: somebody forgot ε, because "it is tiny". First the gradient check, then the
+# comparison of twin and reference:
 
 
 # %%
@@ -503,10 +510,10 @@ print(f"twin against reference: {abs(one - two).max() / abs(one).max():.0%} off"
 assert not np.allclose(one, two, rtol=1e-2)
 
 # %% [markdown]
-# The first check runs the reference and never meets the twin. The second passes too, because the twin has the
-# *correct gradient of another function*. A gradient check compares a backward with its own forward; it cannot
-# know which forward was meant. **The reference is what was meant.** So every twin of the package has two
-# tests, against central differences and against its reference, on inputs where a difference would show.
+# The first check never meets the twin. The second passes too: the twin has the *correct gradient of another
+# function*. A gradient check compares a backward with its own forward; it cannot know which forward was meant.
+# **The reference is what was meant.** So every twin of the package has two tests, against central differences
+# and against its reference, on inputs where a difference would show.
 #
 # ## 6 · Shards on threads
 #
@@ -611,8 +618,7 @@ for name, bits in FORMATS.items():
     assert abs(errors[1] / (math.sqrt(2) * delta) - 1) < 0.1
 
 # %% [markdown]
-# The bits are those of the formats' definitions, the leading one included. Both columns agree with the
-# formula. Training tolerates such errors in its products (Micikevicius and others, *Mixed Precision
+# The bits are those of the formats' definitions, the leading one included. Both columns agree with the formula. Training tolerates such errors in its products (Micikevicius and others, *Mixed Precision
 # Training*, 2018), but not in the parameters. Each step adds a little to them, which a short number would
 # round away:
 
@@ -625,15 +631,15 @@ assert rounded(parameter + small_step, 8) == 1
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Fill in `answers/ex17.py`, your copy of [lessons/exercises/ex17.py](exercises/ex17.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
+# Fill in `answers/ex17.py`, your copy of [lessons/exercises/ex17.py](exercises/ex17.py)
+# (`cp -r lessons/exercises answers` makes all copies, once), and run
 #
 # ```sh
 # minitransformer check ex17
 # ```
 #
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex17.py](solutions/ex17.py).
+# or copy the functions into new cells and run the cell below again. Solutions:
+# [lessons/solutions/ex17.py](solutions/ex17.py).
 #
 # 1. **`rows_to_be_busy`** (25 min). How many tokens does a linear map need before memory is no longer
 #    its bound? For some widths the answer may surprise you.

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # 18 · Your own Transformer
 #
-# **You will** put your functions in the places of the package's, evening by evening, and count that none but
-# yours run; train on three wrong gradients, and see the loss fall with each of them; and train a translator
-# in which every function, forward and backward, is yours.
+# **You will** put your functions in the places of the package's, step by step, until none but yours run; train
+# on three wrong gradients, and see the loss fall with each of them; and train a translator in which every
+# function, forward and backward, is yours.
 #
 # | | |
 # |---|---|
 # | In the paper | all of it |
-# | In the package | `minitransformer/course/own/`, `minitransformer/core/twins.py` |
-# | You need | lessons [02](02_backpropagation.ipynb) to [14](14_decoding.ipynb), as you go |
-# | Time | three quarters of an hour to read; to write, an evening a step, seven of them |
+# | In the package | `minitransformer/course/own/` |
+# | You need | lessons [02](02_backpropagation.ipynb) to [14](14_decoding.ipynb); [the plan](README.md) has the way |
+# | Time | three quarters of an hour to read; ten hours to write, most of them in those lessons |
 
 # %% tags=["hide-input"]
 # Installs the package, where it is missing, from the folder around this notebook.
@@ -25,10 +25,8 @@ if importlib.util.find_spec("minitransformer") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
-import inspect
 import tempfile
 import time
-from collections import Counter
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
@@ -44,7 +42,6 @@ from minitransformer import (
     decoding,
     select_device,
 )
-from minitransformer.core.twins import twinned
 from minitransformer.course.exercises import check_exercise, parts_of
 from minitransformer.course.notebooks import (
     BLACK,
@@ -204,36 +201,30 @@ assert difference < 1e-4  # float32 has seven digits, and sums lose some
 # %% [markdown]
 # Inside `with own(path) as mine:`, yours are called wherever the package would call its own, and `mine.used`
 # and `mine.others` note what has run. Functions of yours call each other by their names, as ever; if your
-# `multi_head_attention` calls a `linear` that is still a stub, it gets the package's.
-#
-# How can a function take the place of one that many modules import? They never call that directly. What the
-# package calls `layer_norm` is a small function that first asks who is to do the work:
+# `multi_head_attention` calls a `linear` that is still a stub, it gets the package's. A cache goes to the
+# backward that can read it, so your forward may put into it whatever you like.
+# ([Lesson 17](17_making_it_fast.ipynb) shows how a function can take another's place.)
 
 # %%
-source_of(twinned, OwnFile.twin_of)
+source_of(own)
 
 # %% [markdown]
-# It was made for the faster **twins** of [lesson 17](17_making_it_fast.ipynb). `_own` holds the file that
-# stands in, if any; `twin_of` looks a function up in it. A cache travels with the backward that can read it,
-# so your forward may put into its cache whatever you like. Where your file stands in, no twin runs: a fast
-# one for a whole layer would pass over the functions within it.
+# ## 3 · The way: seven steps
 #
-# ## 3 · The way: seven evenings
+# Any order will do. This is that of the lessons; each step needs those above it. A step is two evenings: one to
+# read its lessons, two hours at most, and one to write. The times are for writing alone.
 #
-# Any order will do. This is that of the lessons; each row needs those above it. The times are for writing
-# alone.
-#
-# | evening | lessons | write | what you can see then |
+# | step | lessons | write | what you can see then |
 # |---|---|---|---|
-# | 1 | [02](02_backpropagation.ipynb) | **`linear`** (25 min). **`relu`** (10 min). | every product with a weight matrix is yours |
+# | 1 | [02](02_backpropagation.ipynb) | **`linear`** (25 min). **`relu`** (10 min). **`dropout`** (25 min). **`feed_forward`** (25 min). | every product with a weight matrix is yours |
 # | 2 | [04](04_softmax_cross_entropy.ipynb), [05](05_tokens_and_embeddings.ipynb) | **`softmax`** (25 min). **`cross_entropy`** (45 min). **`embedding`** (25 min). | the loss, and the gradient with which every backward begins |
 # | 3 | [06](06_positions.ipynb), [07](07_layer_norm.ipynb) | **`positional_encoding`** (25 min). **`layer_norm`** (45 min). | what a token is to a layer: its vector, its place, its scale |
 # | 4 | [08](08_attention.ipynb), [09](09_multi_head_attention.ipynb) | **`padding_mask`** (10 min). **`causal_mask`** (10 min). **`scaled_dot_product_attention`** (45 min). **`split_heads`** (10 min). **`merge_heads`** (10 min). **`multi_head_attention`** (45 min). | attention, and every map of where it looks |
-# | 5 | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) | **`residual`** (10 min). **`feed_forward`** (25 min). **`encoder_layer`** (45 min). **`decoder_layer`** (45 min). | the model: of its layers only dropout is still the package's |
-# | 6 | [12](12_learning.ipynb), [13](13_training_for_real.ipynb) | **`dropout`** (25 min). **`adam_update`** (25 min). **`noam`** (10 min). **`clip_scale`** (10 min). | the whole training step |
+# | 5 | [10](10_residual_connections.ipynb), [11](11_the_transformer.ipynb) | **`residual`** (10 min). **`encoder_layer`** (45 min). **`decoder_layer`** (45 min). | the model, all of its layers |
+# | 6 | [12](12_learning.ipynb), [13](13_training_for_real.ipynb) | **`adam_update`** (25 min). **`noam`** (10 min). **`clip_scale`** (10 min). | the whole training step |
 # | 7 | [14](14_decoding.ipynb) | **`greedy`** (25 min). **`beam_search`** (45 min). | every word that it says |
 #
-# After each evening two commands:
+# After each step two commands:
 #
 # ```sh
 # minitransformer check own
@@ -242,31 +233,13 @@ source_of(twinned, OwnFile.twin_of)
 #
 # The second trains a translator in which yours run, as far as you have written them. It checks them first,
 # and refuses wrong ones. Each training has a folder of its own, `runs/own`, then `runs/own-2`; `--epochs 1`
-# makes it short. If yours are right, the first losses are the package's, to rounding, from the first evening
-# to the last. This is the best proof that a function fits into its place. We make it here, with seven files,
-# one for each evening, and for each a training step and two short translations. To be sure who did the work
-# we do not ask the package. Python itself reports every function whose body is entered:
+# makes it short. If yours are right, the first losses are the package's, to rounding, from the first step to
+# the last. This is the best proof that a function fits into its place. We make it here, with seven files, one
+# for each step, and for each an update of the parameters and two short translations:
 
 
 # %%
-def bodies_run(work, mine):
-    """How often Python entered the body of each function in ``work()``: yours, the package's."""
-    theirs = {inspect.unwrap(function).__code__: name for name, function in FUNCTIONS.items()}
-    yours = {inspect.unwrap(mine.functions[name]).__code__: name for name in FUNCTIONS}
-    yours = {code: name for code, name in yours.items() if code not in theirs}
-    entered = Counter()
-    sys.setprofile(lambda frame, event, _: entered.update([frame.f_code] * (event == "call")))
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return tuple(
-        Counter({name: entered[code] for code, name in bodies.items() if entered[code]})
-        for bodies in (yours, theirs)
-    )
-
-
-def step_and_translate():
+def update_and_translate():
     model = new_model(width=32, seed=0)
     adam = Adam(model.flat)
     (loss, _), cache = model.loss(batch, np.random.default_rng(1), smoothing=0.1)
@@ -275,54 +248,32 @@ def step_and_translate():
     adam.step(min(schedule.noam(1, 32, 100), schedule.linear_decay(1, 1e-3, 100, 200)), scale)
     decoding.greedy(model, batch.source[:1], max_length=4)
     decoding.beam_search(model, batch.source[:1], max_length=4)
-    losses.append(float(loss))
+    return float(loss)
 
 
-EVENINGS = (("02",), ("04", "05"), ("06", "07"), ("08", "09"), ("10", "11"), ("12", "13"), ("14",))
-losses, bodies, so_far = [], [], []
-for evening, lessons in enumerate(EVENINGS, start=1):
-    so_far += [part for part in PARTS if part.lesson in lessons]
-    with own(file_with(so_far, f"evening_{evening}.py")) as mine:
-        bodies.append(bodies_run(step_and_translate, mine))
-    yours, theirs = bodies[-1]
-    assert set(yours) <= mine.used
-    assert set(theirs) == mine.others
-    print(f"evening {evening}: loss {losses[-1]:.6f}, {len(so_far):2} of {len(PARTS)} parts yours")
-step_and_translate()
-print(f"the package: loss {losses[-1]:.6f}")
-assert max(abs(loss / losses[-1] - 1) for loss in losses) < 1e-6
-yours, theirs = bodies[-1]  # of the last evening
-print(f"{len(yours)} of {len(FUNCTIONS)} functions ran, and {len(theirs)} of the package's")
-assert not theirs
-assert len(yours) == len(FUNCTIONS) or OWN != SOLUTION  # yours may do without some of them
+WAY = (("02",), ("04", "05"), ("06", "07"), ("08", "09"), ("10", "11"), ("12", "13"), ("14",))
+expected, so_far = update_and_translate(), []
+print(f"the package: loss {expected:.6f}")
+for step, lessons in enumerate(WAY, start=1):
+    new = [part for part in PARTS if part.lesson in lessons]
+    so_far += new
+    with own(file_with(so_far, f"step_{step}.py")) as mine:
+        loss = update_and_translate()
+    minutes = sum(part.minutes for part in new)
+    print(f"step {step}: loss {loss:.6f}, {len(so_far):2} of {len(PARTS)} parts yours,", end=" ")
+    print(f"{len(mine.others):2} functions of the package's run; {minutes:3} min to write")
+    assert abs(loss / expected - 1) < 1e-6
+assert not mine.others
+assert len(mine.used) == len(FUNCTIONS) or OWN != SOLUTION  # yours may do without some of them
 
 # %% [markdown]
-# The calls, evening by evening:
-
-# %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7.5, 4))
-evenings = np.arange(1, len(EVENINGS) + 1)
-counts = [[sum(counter.values()) for counter in both] for both in bodies]
-yours, theirs = np.transpose(counts)
-axes.bar(evenings, yours, color=BLUE, label="yours")
-axes.bar(evenings, theirs, bottom=yours, color="0.85", ec="0.5", hatch="//", label="the package's")
-axes.set(xlabel="after evening", ylabel="calls in a step and two translations")
-axes.set_xticks(evenings)
-axes.set_ylim(0, 1.05 * (yours + theirs).max())
-axes.set_axisbelow(True)
-axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-plt.show()
-
-# %% [markdown]
-# Both ways of counting name the same functions. After the fifth evening the package still does dropout, the
-# update and the search. After the seventh it only builds the model, cuts the batches, and calls you. (The
-# last bar is higher because of one more forward pass, which tells how probable the result of your greedy
-# search is.)
+# After the fifth step the package still does the update and the search. After the seventh it only
+# builds the model, cuts the batches, and calls you.
 #
 # ### What a layer looks like without objects
 #
 # The package's layers own their parameters. Yours are given them: a function, its arguments, its results. In
-# the largest, those of the fifth evening, parameters come in groups, and their gradients are returned in the
+# the largest, those of the fifth step, parameters come in groups, and their gradients are returned in the
 # same groups.
 
 # %%
@@ -662,10 +613,9 @@ print(check_exercise("own", globals()))
 # |---|---|
 # | the file | `answers/own.py`, a copy of `lessons/exercises/own.py`; NumPy and nothing else |
 # | after each function | `minitransformer check own` |
-# | after each evening | `minitransformer train toy --own answers/own.py` |
+# | after each step | `minitransformer train toy --own answers/own.py` |
 # | in Python | `with own("answers/own.py") as mine:`; then `mine.used`, `mine.others` |
 # | a stub | is the package's, also for those of yours that call it |
-# | how | every function of the package asks the registry who is to do its work |
 # | the loss falls | if $w \cdot g \gt 0$; it proves no more than that |
 # | Adam | hides a factor: $c \, g$ and $g$ make the same step |
 # | the same seed | gives the same losses as the package's, to rounding |

@@ -7,7 +7,9 @@ with what a page needs and a notebook does not:
 - at the name of a file of the package, a link to its part of the API reference;
 - where a link to the explorer leads to what the README says of it, one to its page: to the view
   that the title of the link names;
-- ``cards.md``: of each lesson its number and title, what "you will" learn, and a picture.
+- ``cards.md``: of each part of the course its lessons, and of each its number and title, what "you
+  will" learn, and a picture. The plan, ``lessons/README.md``, has the parts: a heading of the third
+  level, and a table below it with a row for each lesson.
 """
 
 import base64
@@ -21,6 +23,8 @@ import nbformat
 SOURCE = Path(__file__).parents[2] / "lessons"
 EXPLORER = re.compile(r'\[([^]]+)\]\(\.\./README\.md#look-inside "(#[^"]+)"\)')
 FILE = re.compile(r"`(minitransformer/[\w/]+\.py)`")
+PART = re.compile(r"^### (.+)$|^\| \[\d\d\]\((\w+)\.ipynb\)", re.MULTILINE)
+BESIDE = "README.md", "glossary.md", "model.svg", "one_file.py"  # pages, and what they show
 
 
 def copy_lessons(app, config):
@@ -31,17 +35,48 @@ def copy_lessons(app, config):
     for page in (*folder.glob("*.ipynb"), *folder.glob("*.png")):
         if page.stem not in kept:
             page.unlink()
-    shutil.copy(SOURCE / "one_file.py", folder)  # to be downloaded, as are these
-    for below in ("exercises", "solutions"):
+    for name in BESIDE:
+        write_if_changed(folder / name, (SOURCE / name).read_bytes())
+    for below in ("exercises", "solutions"):  # to be downloaded
         shutil.rmtree(folder / below, ignore_errors=True)
         shutil.copytree(SOURCE / below, folder / below)
-    cards = []
+    cards = {}
     for path in notebooks:
         notebook = nbformat.read(path, as_version=4)
-        cards.append(card_of(path.stem, notebook))
+        cards[path.stem] = card_of(path.stem, notebook)
         write_if_changed(folder / f"{path.stem}.png", first_picture_of(path.stem, notebook))
         write_if_changed(folder / path.name, nbformat.writes(page_of(path, notebook)).encode())
-    write_if_changed(folder / "cards.md", "\n".join(cards).encode())
+    parts = parts_of((SOURCE / "README.md").read_text(encoding="utf-8"), cards)
+    pages = [cards_of(title, {name: cards[name] for name in names}) for title, names in parts]
+    write_if_changed(folder / "cards.md", "\n".join(pages).encode())
+
+
+def parts_of(plan, lessons):
+    """The parts of the plan in their order: the title of each, and the names of its lessons.
+
+    Raises:
+        ValueError: a lesson stands in no part, or in two, or what stands in one is none.
+    """
+    parts = [("", [])]  # what comes before the first heading
+    for title, name in PART.findall(plan):
+        if title:
+            parts.append((title, []))
+        else:
+            parts[-1][1].append(name)
+    listed = sorted(name for _, names in parts[1:] for name in names)
+    if listed != sorted(lessons):
+        wrong = ", ".join(sorted({*listed} ^ {*lessons})) or "one has two"
+        raise ValueError(f"lessons/README.md should have a row in a part for each lesson: {wrong}")
+    return parts[1:]
+
+
+def cards_of(title, cards):
+    """Markdown: a part with the cards of its lessons, and its place in the table of contents."""
+    listed = "\n".join(f"lessons/{name}" for name in cards)
+    return (
+        f"### {title}\n\n:::::{{container}} cards\n{''.join(cards.values())}:::::\n\n"
+        f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n{listed}\n```\n"
+    )
 
 
 def write_if_changed(path, content):
@@ -104,8 +139,8 @@ def first_picture_of(name, notebook):
 
 
 def link_copies(app, name, content):
-    """Lead links to the lessons, which lie beside ``docs`` on GitHub, to their pages here."""
-    content[0] = content[0].replace("](../lessons/", "](lessons/")
+    """Lead links between the lessons and ``docs``, which lie side by side on GitHub, as here."""
+    content[0] = content[0].replace("](../lessons/", "](lessons/").replace("](../docs/", "](../")
 
 
 def setup(app):

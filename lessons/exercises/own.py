@@ -20,6 +20,8 @@ width of the feed-forward network, V vocabulary; (..., D) has any axes before th
 is dropout, ``rng`` is a NumPy generator, or None where nothing is to be dropped out.
 """
 
+import math
+
 import numpy as np
 
 PAD, BOS, EOS = 0, 2, 3  # ids: padding, the start of a sentence and its end
@@ -316,8 +318,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None):
     Returns:
         y (B, H, T, K) and the cache.
 
-    Hint: ``math.sqrt``, after ``import math``, gives a Python number; ``np.sqrt`` of one gives a
-    float64, which turns arrays of float32 into float64.
+    Hint: ``math.sqrt`` gives a Python number; ``np.sqrt`` of one gives a float64, which turns
+    arrays of float32 into float64.
     """
     raise NotImplementedError
 

@@ -85,7 +85,7 @@ def own_functions(options):
 
 def note_own(run_folder, what):
     """Say of a run that was trained on other functions than the package's what runs here."""
-    if run_folder.own.exists():
+    if run_folder.is_trained_on_own():
         note(f"this run was trained on functions of a learner's; {what}")
 
 

@@ -97,9 +97,19 @@ def run_file(path, content):
 
 
 def did_you_mean(name, names):
-    """``; did you mean soft_max?`` for a misspelt name, empty if none is like it."""
-    alike = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean {alike[0]}?" if alike else ""
+    """``; did you mean soft_max?`` for a misspelt name, empty if none is like it.
+
+    Two backwards are no more alike for their common ending.
+    """
+
+    def likeness(other):
+        both = (other, name)
+        if all(n.endswith("_backward") for n in both):
+            both = (n.removesuffix("_backward") for n in both)
+        return difflib.SequenceMatcher(None, *both).ratio()
+
+    nearest = max(names, key=likeness, default=None)
+    return f"; did you mean {nearest}?" if nearest and likeness(nearest) >= 0.6 else ""
 
 
 def _function(module, path, name, part):

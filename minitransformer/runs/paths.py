@@ -62,17 +62,21 @@ class RunPaths:
 
     def is_unfinished(self):
         """Whether a training was begun here and has not come to its end."""
-        ends = [self.model, *([self.certificate] if self.own.exists() else [])]
-        return self.exists() and not all(path.exists() for path in ends)
+        if not self.exists():
+            return False
+        ends = [self.model, *([self.certificate] if self.is_trained_on_own() else [])]
+        return not all(path.exists() for path in ends)
+
+    def is_trained_on_own(self):
+        """Whether it was begun on the functions in own.py; one laid there later does not count."""
+        return self.own.exists() and "anyway" in self._begun()
 
     def resume_command(self):
         """What to type to go on with the run, in as many processes, and with functions as wrong."""
-        begun = {}
-        with suppress(RunError, OSError):
-            *_, begun = self._loaded_config()
+        begun = self._begun()
         processes = begun.get("processes")
         mpiexec = f"mpiexec -n {processes} " if count(processes) and processes > 1 else ""
-        own = f" --own {shlex.quote(str(self.own))}" if self.own.exists() else ""
+        own = f" --own {shlex.quote(str(self.own))}" if self.is_trained_on_own() else ""
         anyway = " --anyway" if own and begun.get("anyway") is True else ""
         folder = shlex.quote(str(self.path))
         return f"{mpiexec}minitransformer train --resume {folder}{own}{anyway}"
@@ -81,8 +85,8 @@ class RunPaths:
         """Write the configuration of the model, the recipe, a dict, and how the run was begun.
 
         Args:
-            begun: ``begun_on``, ``"cpu"`` or ``"cuda"``; ``processes``, how many; and ``anyway``,
-                whether with a learner's functions that are wrong.
+            begun: ``begun_on``, ``"cpu"`` or ``"cuda"``; ``processes``, how many; and, where it is
+                a learner's functions, ``anyway``, whether with wrong ones.
         """
         sections = {"model": model_config.as_dict(), "recipe": recipe, **begun}
         save_bytes(self.config, f"{json.dumps(sections, indent=1)}\n".encode())
@@ -104,6 +108,13 @@ class RunPaths:
         """
         *_, begun = self._loaded_config()
         return "cuda" if begun.get("begun_on") == "cuda" else "cpu"
+
+    def _begun(self):
+        """How the run was begun; empty where config.json cannot say."""
+        with suppress(RunError, OSError):
+            *_, begun = self._loaded_config()
+            return begun
+        return {}
 
     def _loaded_config(self):
         try:

@@ -63,8 +63,9 @@ def prepare(job):
     if not stored:
         run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
     if again or not stored:
-        anyway = bool(job.own and job.own.wrong)
-        begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
+        begun = dict(begun_on=begun_on, processes=processes.count)
+        if job.own:
+            begun["anyway"] = bool(job.own.wrong)
         run.save_config(config, recipe.as_dict(), **begun)
     run.bind(recipe.identity(), texts)
     training = recipe.training

@@ -1,8 +1,14 @@
+import json
+import textwrap
+from pathlib import Path
+
 import pytest
 
+from minitransformer.commands import check
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import exercise_names, parts_of
 
+SOLUTIONS = Path(__file__).parents[2] / "lessons/solutions"
 ANSWER = "def dx_when_scaled(dx, c):\n    return dx {operator} c\n"
 
 
@@ -19,11 +25,84 @@ def answer(tmp_path, monkeypatch):
     return write
 
 
-def test_without_an_exercise_all_are_listed_with_their_times(capsys):
+@pytest.fixture
+def answers(answer, tmp_path):
+    """One of exercise 07 is right; of own.py ``relu`` is, and ``linear`` is wrong."""
+    answer(folder="answers")
+    solution = (SOLUTIONS / "own.py").read_text(encoding="utf-8")
+    end = solution.index("\ndef ", solution.index("def relu_backward("))
+    two = solution[:end].replace("y += bias", "y -= bias")
+    (tmp_path / "answers/own.py").write_text(two, encoding="utf-8")
+    return tmp_path / "answers"
+
+
+def rows(out):
+    """By its first word what else a line says."""
+    return {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+
+
+def test_without_an_exercise_it_says_how_far_one_is_with_each_lesson_and_with_all(answers, capsys):
     assert main(["check"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == sum(len(parts_of(name)) for name in exercise_names())
-    assert "ex07  rms_norm                        45 min" in lines
+    said = rows(capsys.readouterr().out)
+    minutes = {name: [part.minutes for part in parts_of(name)] for name in exercise_names()}
+    count = sum(map(len, minutes.values())) - len(minutes["own"])
+    assert said["07"] == ["0", "of", "1", "1", "of", "4", f"{sum(minutes['ex07']) + 35}", "min"]
+    of_02 = [part for part in parts_of("own") if part.lesson == "02"]
+    assert said["02"][:6] == ["1", "of", f"{len(of_02)}", "0", "of", "4"]
+    assert said["02"][-2:] == ["WRONG", "linear"]
+    hours = f"{(sum(map(sum, minutes.values())) - 10 - 10) / 60:.0f}"
+    assert said["all"] == ["1", "of", "23", "1", "of", f"{count}", hours, "h", "WRONG", "1"]
+    assert said["next:"] == ["mend", "linear,", "see", "lesson", "02"]
+
+
+def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 0
+    said = rows(capsys.readouterr().out)
+    assert said["all"][:3] == ["0", "of", "23"]
+    assert said["next:"] == ["write", "linear,", "see", "lesson", "02"]
+
+
+def overview(capfd):
+    status = main(["check", "--json"])
+    return status, json.loads(capfd.readouterr().out)
+
+
+def test_as_json_it_says_of_each_part_what_the_check_of_its_exercise_says(answers, capfd):
+    (answers / "own.py").write_text("print('hello')\n" + (answers / "own.py").read_text())
+    status, said = overview(capfd)
+    assert status == 0
+    everything = [(name, part.functions[0]) for name in exercise_names() for part in parts_of(name)]
+    assert sorted((p["exercise"], p["part"]) for p in said["parts"]) == sorted(everything)
+    assert said["counts"] == {"right": 2, "WRONG": 1, "to do": len(everything) - 3}
+    (wrong,) = [part for part in said["parts"] if part["status"] == "WRONG"]
+    assert main(["check", "own", "linear"]) == 1
+    assert wrong["explanation"] in textwrap.dedent(capfd.readouterr().out)
+    assert wrong["file"] == str(Path("answers/own.py"))
+    assert said["minutes_left"] == sum(
+        p["minutes"] for p in said["parts"] if p["status"] != "right"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import os\nos._exit(0)", "its process ended with exit status 0"),
+        ("while True: pass", "more than 3 s (ex08.py, line 1): is there a loop that never ends?"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_cannot_be_checked_is_named_and_the_others_are_checked(
+    text, says, answers, monkeypatch, capfd
+):
+    monkeypatch.setattr(check, "LONGEST", 3)
+    monkeypatch.setattr(check, "exercise_names", lambda: ["ex07", "ex08", "own"])
+    (answers / "ex08.py").write_text(text)
+    status, said = overview(capfd)
+    assert status == 2
+    assert list(said["errors"]) == ["ex08"]
+    assert says in said["errors"]["ex08"]
+    assert said["counts"]["right"] == 2
 
 
 def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -44,6 +45,13 @@ def test_the_stub_says_how_long_each_part_may_take(name):
     for part in parts_of(name):
         assert part.minutes in (10, 25, 45, 90)
         assert stub[part.functions[0]].__doc__.startswith(f"{part.minutes} min")
+
+
+@each_exercise
+def test_what_a_stub_recommends_is_imported_in_its_file(name):
+    recommended = re.findall(r"``(math|np)\.(\w+)``", stub_of(name).read_text(encoding="utf-8"))
+    stub = functions_in(stub_of(name))
+    assert [f"{m}.{f}" for m, f in recommended if not hasattr(stub.get(m), f)] == []
 
 
 @each_exercise

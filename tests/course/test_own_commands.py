@@ -66,9 +66,10 @@ def wrong(tmp_path):
 def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, trained):
     assert run.own.read_bytes() == (trained / "mine.py").read_bytes()
     text = run.certificate.read_text()
-    assert "23 of 23 functions are yours.\nOf the package's functions that yours can " in text
+    assert "23 of 23 parts are yours.\nOf the package's functions that yours can " in text
     assert "replace, none ran.\n" in text.replace("\n| function", "| function")
-    assert all(f"| `{name}` | yours | yes |" in text for name in FUNCTIONS if name != "noam")
+    ran = {name: "no" if name == "noam" else "yes" for name in PART_OF}  # linear_decay does
+    assert all(f"| `{name}` | yours | {ran[name]} |" in text for name in PART_OF)
     assert text.count("\n- beam search: ") == 3
 
 
@@ -269,7 +270,7 @@ def test_what_is_not_written_or_half_is_the_packages_and_the_certificate_says_so
     said = capsys.readouterr()
     assert "yours: dropout, layer_norm\nthe package's: linear, relu, feed_forward," in said.err
     assert "wrong" not in said.err + said.out
-    assert "2 of 23 functions are yours.\n" in said.out
+    assert "2 of 23 parts are yours.\n" in said.out
     called = {f for name in FUNCTIONS for f in FUNCTIONS[name]} - {"noam"}
     assert f"that yours can replace, {len(called) - 4} ran." in said.out
     for row in ("`dropout` | yours | yes", "`relu` | the package's | yes"):
@@ -335,6 +336,25 @@ def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypa
     run.log.write([entry for entry in run.log.entries() if entry["step"] % 2])
     assert command("plot", RUN) == 0
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))
+
+
+@pytest.mark.parametrize(
+    "helper", ["_leave_backward", "leave_backward", "_attention_backward", "_layer"]
+)
+def test_a_helper_is_taken_for_no_misspelt_function(helper, tmp_path, capsys):
+    text = f"{STUBS.read_text(encoding='utf-8')}\n\ndef {helper}(dz, cache):\n    pass\n"
+    assert command("check", written(tmp_path / "own.py", text)) == 1
+    assert "did you mean" not in capsys.readouterr().out
+
+
+def test_a_file_laid_into_a_finished_run_is_not_what_it_was_trained_on(recipe, run, capsys):
+    trained_on_own = "trained on functions of a learner's"
+    assert command("translate", RUN, "ein Hund") == 0
+    assert trained_on_own in capsys.readouterr().err
+    assert train(recipe, *SMALL) == 0
+    Path("runs/captions/own.py").write_text(TEXT)
+    assert command("translate", "runs/captions", "ein Hund") == 0
+    assert trained_on_own not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("function", "slip", "says"), attempts("CHECKED", "own"))

@@ -1,6 +1,7 @@
 """A learner's functions run in place of the package's: each of them, and nothing goes past it."""
 
 import importlib.util
+import inspect
 import py_compile
 import sys
 import threading
@@ -48,13 +49,20 @@ def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, kind, 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_whole_file_trains_as_the_package_does_to_the_last_bit(kind, norm):
     losses, grads, found = train(3, norm, kind)
+    entered = set()
     with own(SOLUTION) as mine:
-        own_losses, own_grads, own_found = train(3, norm, kind)
+        sys.setprofile(lambda frame, event, _: entered.add(frame.f_code))  # Python's own word
+        try:
+            own_losses, own_grads, own_found = train(3, norm, kind)
+        finally:
+            sys.setprofile(None)
     assert own_losses == losses
     assert np.array_equal(own_grads, grads)
     assert own_found == found
     assert mine.used == PART_OF.keys() - UNUSED[kind]
     assert mine.others == set()
+    bodies = {name: inspect.unwrap(f).__code__ for name, f in package.FUNCTIONS.items()}
+    assert [name for name, code in bodies.items() if code in entered] == []
 
 
 @pytest.mark.parametrize(

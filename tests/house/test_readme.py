@@ -52,9 +52,11 @@ def test_the_wrong_norm_is_diagnosed_as_the_page_says(tmp_path, monkeypatch, cap
     assert comparable(capsys.readouterr().out) == comparable(expected)
 
 
-@pytest.mark.parametrize("row", re.findall(r"^\| \d.*", CODE, re.MULTILINE))
-def test_the_files_in_the_map_of_the_paper_exist(row):
-    package = ROOT / "minitransformer"
-    files = re.findall(r"`(.*?)`", row)
-    assert files
-    assert all((package / file).is_file() for file in files)
+def test_the_map_of_the_paper_leads_to_files_that_exist_to_each_layer_and_to_each_lesson():
+    package, rows = ROOT / "minitransformer", re.findall(r"^\| .*\.ipynb\) \|$", CODE, re.MULTILINE)
+    places = re.findall(r"`(\S+?/\S*)`", "\n".join(rows))
+    layers = {f"layers/{path.name}" for path in (package / "layers").glob("[!_]*.py")}
+    lessons = {path.stem for path in (ROOT / "lessons").glob("[0-9][0-9]_*.ipynb")}
+    assert [place for place in places if not (package / place).exists()] == []
+    assert layers - set(places) == set()
+    assert set(re.findall(r"\(\.\./lessons/(\w+)\.ipynb\)", "\n".join(rows))) == lessons

@@ -57,7 +57,47 @@ def test_a_lesson_has_a_card_with_its_number_its_aim_and_a_picture(path):
     card = lessons.card_of(path.stem, notebook)
     assert card.count(f"[{path.stem[:2]} · ") == 2  # the title, and what stands for the picture
     assert "\n\nYou will " in card
+    assert card.count("](") == 3  # of the picture, and to the lesson: others would lead elsewhere
     assert lessons.first_picture_of(path.stem, notebook).startswith(b"\x89PNG")
+
+
+PARTS = """### Ground
+
+| [00](00_a.ipynb) | a |
+
+### More
+
+| [02](02_c.ipynb) | c |
+| [01](01_b.ipynb) | b |
+"""
+
+
+def test_the_parts_of_the_course_are_those_of_the_plan_in_its_order():
+    parts = [("Ground", ["00_a"]), ("More", ["02_c", "01_b"])]
+    assert lessons.parts_of(PARTS, ["00_a", "01_b", "02_c"]) == parts
+    plan = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
+    assert len(lessons.parts_of(plan, [path.stem for path in NOTEBOOKS])) == 9
+
+
+@pytest.mark.parametrize(
+    ("plan", "wrong"),
+    [
+        (PARTS.replace("| [01](01_b.ipynb) | b |", ""), "01_b"),
+        (PARTS.removeprefix("### Ground"), "00_a"),
+        (PARTS + "| [03](03_d.ipynb) | d |", "03_d"),
+        (PARTS + "| [01](01_b.ipynb) | b |", "one has two"),
+    ],
+    ids=["in none", "above all", "no lesson", "in two"],
+)
+def test_a_lesson_that_does_not_stand_in_one_part_is_named(plan, wrong):
+    with pytest.raises(ValueError, match=f"for each lesson: {wrong}$"):
+        lessons.parts_of(plan, ["00_a", "01_b", "02_c"])
+
+
+def test_a_part_has_its_cards_and_its_place_in_the_table_of_contents():
+    page = lessons.cards_of("Ground", {"00_a": "card a\n", "01_b": "card b\n"})
+    assert page.index("### Ground") < page.index("card a") < page.index(":caption: Ground")
+    assert page.endswith("lessons/00_a\nlessons/01_b\n```\n")
 
 
 @each_notebook

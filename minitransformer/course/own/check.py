@@ -92,8 +92,10 @@ def _judged_so_far(part, file, say=lambda text: None):
 
 
 def _misspelt(missing, file):
+    """What may be meant by what is missing: no helper, whose name begins with an underscore."""
     names = {name for part in parts_of("own") for name in part.functions}
-    others = [n for n, f in file.functions.items() if callable(f) and n not in names]
+    functions = (name for name, thing in file.functions.items() if callable(thing))
+    others = [n for n in functions if n not in names and not n.startswith("_")]
     return "".join(did_you_mean(name, others) for name in missing)
 
 

@@ -98,7 +98,7 @@ def certify(job):
     lines = [
         "# A Transformer of your own",
         "",
-        f"{len(file.written)} of {len(parts_of('own'))} functions are yours.",
+        f"{len(file.written)} of {len(parts_of('own'))} parts are yours.",
         f"Of the package's functions that yours can replace, {len(file.others) or 'none'} ran.",
         "",
         "| function | whose | ran |",
@@ -108,8 +108,9 @@ def certify(job):
         whose = "yours" if part in file.written else "the package's"
         if part.functions[0] in file.wrong:
             whose = "yours, wrong"
-        ran = not (file.used | file.others).isdisjoint(part.functions)
-        lines.append(f"| `{part.functions[0]}` | {whose} | {'yes' if ran else 'no'} |")
+        for name in part.functions:
+            ran = "yes" if name in file.used | file.others else "no"
+            lines.append(f"| `{name}` | {whose} | {ran} |")
     lines += [
         "",
         *tried,

@@ -248,6 +248,9 @@ dropout
     dy * keep * scale -> dy * scale || keep its mask in the cache
 adam_update
     m / (1 - beta_1**t) -> m || m is to be divided by
+    m_hat = m / (1 - beta_1**t) -> m /= 1 - beta_1**t\n    m_hat = m || m itself stays
+    v_hat = v / (1 - beta_2**t) -> v /= 1 - beta_2**t\n    v_hat = v || v itself stays
+    (1 - beta_1) * grad -> grad || the new gradient counts 1 − β₁
     v / (1 - beta_2**t) -> v || v is to be divided by
     grad = grad * scale -> grad, t = grad * scale, t + 1 || 1 at the first
     grad = grad * scale -> grad, t = grad * scale, t - 1 || from 1
@@ -391,6 +394,9 @@ relu
     return np -> LAST[:] = [x > 0]\n    return np && alive = cache -> alive = LAST[0] || no global
 split_heads
     def split_heads -> def splitheads || to do  split_heads || did you mean splitheads?
+softmax_backward
+    def softmax_backward -> def soft_max_backward
+        || to do  softmax || did you mean soft_max_backward?
 layer_norm
     centred = -> x += 0\n    centred = || WRONG  layer_norm || must not write to its inputs
 layer_norm_backward

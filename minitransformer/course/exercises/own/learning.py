@@ -13,9 +13,11 @@ from minitransformer.optim import adam
 @part(25, "12")
 def check_adam_update(adam_update):
     rng = np.random.default_rng(12)
-    data, m, v = rng.standard_normal(6), np.zeros(6), np.zeros(6)
-    for t, scale in ((1, 1.0), (2, 1.0), (3, 0.5)):
+    data, m, v = rng.standard_normal(6), rng.standard_normal(6), rng.random(6)
+    for t, scale in ((2, 1.0), (3, 0.5), (1, 1.0)):  # where m is 0, mistakes look alike: so last
         grad = rng.standard_normal(6)
+        if t == 1:
+            m[:] = v[:] = 0
         constants = 0.1, t, 0.8, 0.95, 0.02  # a large ε, to show where it is added
         wanted = [array.copy() for array in (data, grad, m, v)]
         adam.adam_update(*wanted, *constants, scale)
@@ -39,12 +41,20 @@ def _compare(t, scale, given, wanted, before, grad, constants):
     data_before, m_before, v_before = before
     wanted_data, _, wanted_m, wanted_v = wanted
     g = scale * grad
+
+    def corrected(t):
+        return wanted_m / (1 - beta_1**t), wanted_v / (1 - beta_2**t)
+
+    m_hat, v_hat = corrected(t)
+    m_later, v_later = corrected(t + 1)
     unscaled = "the gradient is scale · grad, in both moments"
+    kept = "{} itself stays: what is divided by {} is for this step alone".format
     mistakes = {
         "write to m itself, as in m *= beta_1": m_before,
         unscaled: beta_1 * m_before + (1 - beta_1) * grad,
         "β₁ weighs the old mean, and 1 − β₁ the new gradient": (1 - beta_1) * m_before + beta_1 * g,
         "m is a mean: the new gradient counts 1 − β₁": beta_1 * m_before + g,
+        kept("m", "1 − β₁ᵗ"): m_hat,
     }
     expect(f"m after step {t}", given[1], wanted_m, mistakes=mistakes)
     mistakes = {
@@ -55,17 +65,13 @@ def _compare(t, scale, given, wanted, before, grad, constants):
         "β₂ weighs the old mean, and 1 − β₂ the new square": (
             (1 - beta_2) * v_before + beta_2 * g**2
         ),
+        kept("v", "1 − β₂ᵗ"): v_hat,
     }
     expect(f"v after step {t}", given[2], wanted_v, mistakes=mistakes)
 
     def step(m_hat, root):
         return data_before - eta * m_hat / root
 
-    def corrected(t):
-        return wanted_m / (1 - beta_1**t), wanted_v / (1 - beta_2**t)
-
-    m_hat, v_hat = corrected(t)
-    m_later, v_later = corrected(t + 1)
     mistakes = {
         "write to data itself, as in data -= ...": data_before,
         "the moments start at 0 and are too small: divide m by 1 − β₁ᵗ and v by 1 − β₂ᵗ": (
