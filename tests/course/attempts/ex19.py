@@ -24,6 +24,7 @@ WRONG = {
     "coupled_cell_backward": [
         ({"(c - g)": "c"}, "WRONG  da", "right  dc"),  # as in an LSTM: f stands twice
         ({" + dh * o * (1 - shown**2)": ""}, "WRONG  dc"),
+        ({"= dc_new + dh": "= dh"}, "the second half of dstate, is left out"),
     ],
     "one_gate": [
         ({CARRIED: "f * h + (1 - f) * n"}, AT_PADDING),

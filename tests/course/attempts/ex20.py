@@ -16,6 +16,8 @@ def taps_not_turned_round(dy, cache):
     return dx, *backward(dy, cache)[1:]
 
 
+BACKWARD_FROM_THE_WRONG_END = "the backward reads the taps from the wrong end"
+
 WRONG = {
     "receptive_field": [
         ({"return seen": "return seen - 1"}, "an input sees itself"),
@@ -27,16 +29,6 @@ WRONG = {
         ({"return seen": "return seen - sum(d > 1 for _, d, _ in layers[:1])"},
          "dilation and the strides below both count"),
     ],
-    "highway_gate": [
-        ({"gate * a + (1 - gate) * x": "gate * x + (1 - gate) * a"},
-         "lets the new through and not x"),
-        ({"a, b =": "b, a ="}, "a is the first half of h"),
-        ({"(1 - gate) * x": "x"}, "it shuts for x"),
-    ],
-    "highway_gate_backward": [
-        ({"(a - x)": "a"}, "b stands in 1 − σ(b) as well"),
-        ({"dy * (1 - gate)\n": "dy * gate\n"}, "WRONG  dx"),
-    ],
     "separable_convolution": [
         ({"depthwise[tap]": "depthwise[k - 1 - tap]"}, "wrong end"),
         ({" + bias": ""}, "bias is missing"),
@@ -44,7 +36,8 @@ WRONG = {
     ],
     "separable_convolution_backward": [
         (taps_not_turned_round, "the kernel is not turned round"),
-        ({"ddepthwise[tap] =": "ddepthwise[k - 1 - tap] ="}, "WRONG  ddepthwise", "right  dx"),
+        ({"ddepthwise[tap] =": "ddepthwise[k - 1 - tap] ="}, BACKWARD_FROM_THE_WRONG_END),
+        ({"dz * depthwise[tap]": "dz * depthwise[k - 1 - tap]"}, BACKWARD_FROM_THE_WRONG_END),
     ],
     "convolution_step": [
         ({" + bias": ""}, "the bias is missing"),
