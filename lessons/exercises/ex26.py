@@ -9,7 +9,7 @@ import numpy as np
 def recall_weights(keys, values, length):
     """45 min. Three matrices with which attention finds a value by its key.
 
-    The words are those of section 3: the pair of key i and value j is word i · values + j, the
+    The words are those of section 2: the pair of key i and value j is word i · values + j, the
     question for key i is word keys · values + i. x (T, W) has a row for each word of a sequence: 1
     at its number, 0 elsewhere, W = keys · values + keys. The last word is a question, and the pair
     that it asks for stands somewhere before it, once. Other pairs may come again and again.
