@@ -455,8 +455,8 @@ for gain, norms in of_gain.items():
     assert (norms <= gain ** np.array(DISTANCES) * (1 + 1e-4)).all()  # U is rounded to float32
 
 # %% [markdown]
-# The inputs are a tenth of standard normal numbers. Points are medians of seven random layers and inputs, bands run
-# from the smallest to the largest. The thin black lines are the bound $\lVert U \rVert^k$:
+# Inputs are a tenth of standard normal numbers. Points are medians of seven random layers and inputs, bands the whole
+# range. The thin black lines are the bound $\lVert U \rVert^k$:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
@@ -594,8 +594,7 @@ assert after_64["GRU, β = 3"].min() > 1e-3
 assert after_64["LSTM, β = 3"].min() > 0.1
 
 # %% [markdown]
-# Points and bands as before. The thin black lines are $\sigma(\beta)^k$, what the additive path carries alone, for
-# β = 1 and β = 3:
+# The thin black lines are $\sigma(\beta)^k$ for β = 1 and 3, what the additive path carries alone:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.6))
