@@ -315,13 +315,13 @@ plt.show()
 # - **Small products.** Each step reads $d^2$ numbers to do $d^2$ multiplications. Attention's products use each number
 #   many times. A batch helps, as all its sentences take a step together.
 #
-# So seconds depend on a layer *and a machine*. A slope above that of the count: the arrays no longer fit into the
-# processor's fast memory.
+# So seconds depend on a layer *and a machine*. Where a slope is below that of the count, calls of functions still cost
+# most; where it is above, the arrays no longer fit into the processor's fast memory.
 #
 # ### What has to wait
 #
-# However large a machine is, it has to do one after another what needs each other's results. Our arrays count the
-# longest such chain, too, as `depth`:
+# However large a machine is, what needs a result has to wait for it. Our arrays count the longest such chain as
+# `depth`:
 
 # %%
 print(f"{'':15} {'n = 64':>7} {'n = 128':>8}  for each position")
@@ -500,7 +500,7 @@ plt.show()
 #
 # - **Distance.** A GRU that is shown only cases 200 steps away does not learn to recall a token, and attention does. If
 #   near ones are among them, the GRU learns all.
-# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained as long, or four times as long.
+# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained three times as long.
 # - **Running state**, such as whether the ones of a string so far are odd. A GRU learns the rule and keeps to it on
 #   longer strings. Attention could compute it, and learns only short strings.
 #
@@ -549,8 +549,7 @@ plt.show()
 # | Transformer | 39.3 | 39.6 | 37.8 | 35.5 |
 #
 # - **Attention to the source is worth most.** It takes the GRU from 25 to 39. With a fixed vector long sentences have
-#   8 points less than short ones, with attention 2 to 4. But convolutions fall by 7 with attention, too: from 40.7 to
-#   33.8.
+#   8 points less than short ones, with attention 2 to 4; but convolutions with attention fall by 7, from 40.7 to 33.8.
 # - **Then all are close.** A sentence has a dozen words: neither $n^2$ operations nor a path of $n$ steps matter there.
 #   And ten epochs are few. The GRU was best after nine of them, and the Transformer was still getting better: with 36,
 #   by the recipe `multi30k-cpu`, it has 41.5.
