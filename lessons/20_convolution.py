@@ -699,9 +699,10 @@ axes.legend(title="three trainings each", loc="upper right", bbox_to_anchor=(1, 
 plt.show()
 
 # %% [markdown]
-# Ten before is the eleventh position of a view. Four layers see nine, and never do better than guessing. A view of eleven holds the token at its very edge. There it *can* be learned, but for long the loss does
-# not move: with gates and sums, too, nearly no gradient comes from there at first. With two more layers its share is
-# twenty times as large, and the wait about half as long. The dilated stack has the largest share, and learns first.
+# Ten before is the eleventh position of a view. Four layers see nine, and never do better than guessing. A view of
+# eleven holds the token at its very edge. There it *can* be learned, but for long the loss does not move: with gates
+# and sums, too, nearly no gradient comes from there at first. With two more layers its share is twenty times as large,
+# and the wait about half as long. The dilated stack has the largest share, and learns first.
 #
 # Here we knew how far back the answer stands. In sentences nobody knows it beforehand. So the convolutional
 # translator, too, has attention from its decoder to its encoder, and the Transformer has attention alone.

@@ -519,7 +519,7 @@ plt.show()
 # | good for | sentences | streams without end | what is local | long texts |
 #
 # In training a translator $n$ is smaller than $d$, all words are known, and any may matter to any: each argument is
-# for self-attention. Where one of them falls away, another layer may be better. Today's models mix them, too: windows
+# for self-attention. Where one of them falls away, another layer may be better. Today's models mix them: windows
 # in most layers and full attention in some (Gemma 3, 2025), or layers with a state that can be trained in parallel
 # (Mamba: Gu and Dao 2023).
 
