@@ -169,7 +169,7 @@ axes.set(
     xlabel="length of the word (letters)", ylabel="share of words all right", ylim=(-0.03, 1.05)
 )
 axes.set_xticks(LENGTHS)
-axes.legend(title="three seeds each", loc="center right", bbox_to_anchor=(1, 0.62))
+axes.legend(title="three seeds each", loc="lower left")
 plt.show()
 
 # %% [markdown]
