@@ -24,11 +24,13 @@ if importlib.util.find_spec("minitransformer") is None:
 
 # %% tags=["hide-input"]
 import math
+from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from minitransformer import select_device
+from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
     BLACK,
@@ -114,6 +116,17 @@ shape_table(
 )
 
 # %% [markdown]
+# PyTorch does the same; to six digits:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    of_torch = torch.nn.functional.glu(torch.from_numpy(halves))
+    print(f"y differs by at most {abs(to_host(y) - of_torch.numpy()).max():.0e}")
+    assert np.allclose(to_host(y), of_torch, atol=1e-6)
+
+# %% [markdown]
 # ## 2 · How to draw the weights
 #
 # A gate makes numbers smaller, and the weights have to make up for it. Let $x$ have mean 0 and variance $v$, and
@@ -156,7 +169,7 @@ source_of(GatedConvolution)
 
 # %% [markdown]
 # Ten such layers with $p = 0.2$, one after the other; the same where dropout was forgotten in the draw; and ten
-# without dropout whose weights are left as a `Convolution1d` has them, with no gate in mind, $g = \frac23$.
+# without dropout whose weights are left as a `Convolution1d` has them, $g = \frac23$.
 
 # %%
 LAYERS, SEEDS, FEATURES = 10, 8, 128
@@ -203,7 +216,7 @@ assert np.median(measured["as without a gate"][:, -1]) < 1e-5
 # %% [markdown]
 # ## 3 · Gradients through ten gates
 #
-# Now back. Ten layers with the GLU, and ten with the tanh gate: how large is the gradient after each?
+# Now back, through ten layers with the GLU and ten with the tanh gate:
 
 
 # %%
@@ -263,9 +276,8 @@ plt.show()
 # dropout forgotten it explodes, and without a gate in mind next to nothing arrives at the top.
 #
 # Backward, with $g = 3$ for both, the tanh gate has lost most of the gradient after ten layers. That of the GLU
-# grows. With larger weights, $g = 6$, the tanh gate holds its gradient, too, as long as $\lvert a \rvert$ is small.
-# The bend at the right comes from the lowest layers, where $a$ still has the variance 6: there $1 - \tanh^2 a$
-# is often nearly 0, whatever the gate says.
+# grows. With larger weights, $g = 6$, the tanh gate holds its gradient, too, but for the lowest layers, at the right:
+# there $a$ still has the variance 6, and $1 - \tanh^2 a$ is often nearly 0.
 #
 # In a very deep stack no draw would do, as the variance 1 is not stable: where $b$ is larger the gates are wider
 # open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$. The weights of $h$
@@ -278,8 +290,7 @@ plt.show()
 # [lessons/solutions/ex91.py](solutions/ex91.py).
 #
 # 1. **`gain_of_gate`** (25 min). The $g$ that keeps the variance behind any gate, not σ alone.
-# 2. **`highway_gate`** (25 min). A gate that chooses between something new and what was there before. Which
-#    gradient opens it?
+# 2. **`highway_gate`** (25 min). A gate that chooses between something new and what was there before.
 
 # %%
 print(check_exercise("ex91", globals()))
@@ -291,7 +302,6 @@ print(check_exercise("ex91", globals()))
 # |---|---|
 # | gate | $y = a \, \sigma(b)$, $da = dy \, \sigma(b)$, $db = dy \, a \, \sigma (1 - \sigma)$ |
 # | weights | variance $3 (1 - p) / (k D)$, as $\mathbb E[\sigma(b)^2] \approx \frac13$ |
-# | trap | a tanh before the gate: an open gate is not enough |
 #
 # **Your own Transformer.** It has no gates: `minitransformer check own` asks for nothing new here.
 #
