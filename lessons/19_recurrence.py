@@ -660,5 +660,5 @@ print(check_exercise("ex19", globals()))
 #
 # **Your own Transformer.** No function for `own.py`. `minitransformer check own` says how far yours is.
 #
-# **Next:** no loop over time: convolution, in [lesson 20](20_convolution.ipynb). Or first two recurrent networks that
-# translate: [lesson 25](25_one_vector_or_attention.ipynb).
+# **Next:** two recurrent networks that translate, and the first attention, in
+# [lesson 25](25_one_vector_or_attention.ipynb).

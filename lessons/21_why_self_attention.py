@@ -586,4 +586,4 @@ print(check_exercise("ex21", globals()))
 # **Your own Transformer.** No function for `own.py`; but now you know why it has no loop over positions.
 # `minitransformer check own` says how far yours is.
 #
-# **Next:** half a Transformer, which goes on with a text, in [lesson 22](22_a_language_model.ipynb).
+# **Next:** what such layers remember, in [lesson 26](26_what_a_layer_remembers.ipynb).

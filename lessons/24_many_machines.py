@@ -870,5 +870,4 @@ print(check_exercise("ex24", globals()))
 # **Your own Transformer.** Nothing new to write. But now you know what the argument `num_tokens` of your
 # `cross_entropy` is for. `minitransformer check own` says whether that is right.
 #
-# **Next:** one layer again: a translator whose sentences go through one vector, in
-# [lesson 25](25_one_vector_or_attention.ipynb).
+# **Next:** a second machine. [Lesson 00](00_start_here.ipynb) lists all lessons.

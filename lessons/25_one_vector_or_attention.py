@@ -328,5 +328,4 @@ print(check_exercise("ex25", globals()))
 #
 # **Your own Transformer.** No function for `own.py`. `minitransformer check own` says how far yours is.
 #
-# **Next:** what each kind of layer remembers, and over what distance, in
-# [lesson 26](26_what_a_layer_remembers.ipynb).
+# **Next:** no loop over time: convolution, in [lesson 20](20_convolution.ipynb).

@@ -23,7 +23,9 @@ build = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(build)
 
 SOURCES = build.sources()
-COURSE = [source for source in SOURCES if source.stem < "90"]  # what follows are appendices
+PLAN = (LESSONS / "README.md").read_text(encoding="utf-8")
+IN_ORDER = re.findall(r"^\| \[\d\d\]\((\w+)\.ipynb\)", PLAN, re.MULTILINE)
+COURSE = [name for name in IN_ORDER if name < "90"]  # what follows are appendices
 SECONDS = 90  # that a lesson may take
 TINY = """# %% [markdown]
 # # A title
@@ -183,17 +185,17 @@ def test_a_lesson_ends_with_the_functions_of_own_that_it_enables(source):
     assert {name for name in functions_of_own_from(source) if f"`{name}`" not in end} == set()
 
 
-@pytest.mark.parametrize(("source", "following"), list(pairwise(COURSE)))
-def test_a_lesson_leads_to_the_one_after_it(source, following):
+@pytest.mark.parametrize(("name", "following"), list(pairwise(COURSE)))
+def test_a_lesson_leads_to_the_one_after_it_in_the_plan(name, following):
     first_link = re.compile(r"# \*\*Next:\*\*[^(]*?\]\((\w+\.ipynb)\)")
-    assert first_link.findall(source.read_text(encoding="utf-8")) == [f"{following.stem}.ipynb"]
+    text = (LESSONS / f"{name}.py").read_text(encoding="utf-8")
+    assert first_link.findall(text) == [f"{following}.ipynb"]
 
 
 @each_lesson
 def test_the_list_of_lessons_names_the_functions_of_own_that_each_enables(source):
-    rows = (LESSONS / "README.md").read_text(encoding="utf-8").splitlines()
     start = f"| [{source.stem[:2]}]({source.stem}.ipynb) |"
-    (row,) = [row for row in rows if row.startswith(start)]
+    (row,) = [row for row in PLAN.splitlines() if row.startswith(start)]
     assert set(re.findall(r"`(\w+)`", row)) == functions_of_own_from(source)
 
 
