@@ -57,7 +57,7 @@ rng = np.random.default_rng(26)
 #
 # From one word to another, attention takes one layer and a recurrent layer as many steps as lie between them
 # ([lesson 21](21_why_self_attention.ipynb)). The paper says of such paths: the shorter, the easier to learn. It does
-# not test it on its own: *one symbol of a random sequence is marked; at the end, say which it was.*
+# not test this on its own. We do: *one symbol of a random sequence is marked; at the end, say which it was.*
 #
 # A model is an embedding, two layers with residual connections and LayerNorm, and a linear map. The recurrent layer is
 # a GRU, whose gate $z$ says what share of each number is kept:
@@ -211,10 +211,10 @@ assert max(recalled["recurrent", 190]) < 0.6 < 0.9 < min(recalled["attention", 1
 #
 # ## 2 · How much does it hold?
 #
-# What a recurrent layer knows of the past has to fit into one vector. So let it remember more. Now each word is a
-# **pair** of one of 16 keys and one of 8 values. All keys in a sequence are different. The question at the end names a
-# key, and any may be asked for. There are at most 16 pairs, so distance is no problem. The GRU gets one width and
-# twice that, and one number of updates and three times that:
+# What a recurrent layer knows of the past has to fit into one vector. Now each word is a **pair** of one of 16 keys
+# and one of 8 values. All keys in a sequence are different. The question at the end names a key, and any may be asked
+# for. There are at most 16 pairs, so distance is no problem. The GRU gets one width and twice that, and one number of
+# updates and three times that:
 
 # %%
 KEYS, VALUES = 16, SYMBOLS
@@ -263,15 +263,15 @@ for (run, shares), (colour, style) in zip(held.items(), looks, strict=True):
 axes.axhline(1 / VALUES, color=BLACK, lw=0.8)
 axes.text(1, 1 / VALUES + 0.02, "a guess")
 axes.set(xlabel="pairs to remember", ylabel="right answers, of all", ylim=(0, 1.08))
-axes.legend(title="three seeds each", loc="lower left", bbox_to_anchor=(0, 0.14), fontsize=9)
+axes.legend(title="three seeds each", loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
 plt.show()
 
 # %% [markdown]
 # Attention keeps every word, and finds the right one by its key, as a dictionary does. The GRU must write all it hears
-# into the same 26 numbers of a layer. A larger state holds more *after as many updates*; but so does the same state after more of
-# them, and both together help most. So this is what is learned in a given time, not what 26 numbers could hold at most.
-# To pack is slow to learn, and attention does not need it. (So it is in the translator of
-# [lesson 25](25_one_vector_or_attention.ipynb).)
+# into the same 26 numbers of a layer. A larger state holds more *after as many updates*; but so does the same state
+# after more of them, and both together help most. So this is what is learned in a given time, not what 26 numbers could
+# hold at most. Packing is slow to learn, and attention does not need it. ([Lesson
+# 25](25_one_vector_or_attention.ipynb) finds the same in a translator.)
 #
 # ## 3 · Running state
 #
@@ -330,9 +330,9 @@ plt.show()
 
 # %% [markdown]
 # The GRU has found the rule, and goes on to 60 bits as if nothing had happened. Attention learns short strings. Beyond
-# the lengths of its training it guesses.
+# fifteen bits it guesses, though training had twenty.
 #
-# Is it unable to? It takes a fixed number of steps, however long the string is. Yet **Transformers of fixed depth that
+# Can it not? It takes a fixed number of steps, however long the string is. Yet **Transformers of fixed depth that
 # compute parity exist** (Chiang and Cholak 2022): with weights written by hand they are right for any length, and with
 # LayerNorm as sure as one likes. **What fails is learning it.** From random weights, training found something else,
 # which holds for short strings. One recurrent layer learns the rule with ease.
@@ -358,8 +358,8 @@ print(check_exercise("ex26", globals()))
 # |---|---|
 # | a long path | no wall, but hard to learn: a GRU fails where all that it is shown is far away, attention does not |
 # | a state | holds more if it is larger, or trained longer; attention keeps everything |
-# | running state | recurrence learns the rule; attention can compute it, and learns the lengths it has seen |
+# | running state | recurrence learns the rule; attention could compute it, and learns short strings |
 #
 # **Your own Transformer.** No function for `own.py`. `minitransformer check own` says how far yours is.
 #
-# **Next:** that was the last. [Lesson 00](00_start_here.ipynb) lists all lessons.
+# **Next:** half a Transformer, which goes on with a text, in [lesson 22](22_a_language_model.ipynb).
