@@ -12,15 +12,16 @@
 # | Time | half an hour to read, one for the exercises |
 
 # %% tags=["hide-input"]
-# Installs the package where it is missing: from the clone around this notebook, or by its name.
+# Installs the package, where it is missing, from the folder around this notebook.
 import importlib.util
 import os
 import subprocess
 import sys
 
 if importlib.util.find_spec("minitransformer") is None:
-    source = ".." if os.path.exists("../setup.cfg") else "minitransformer"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", source], check=True)
+    if not os.path.exists("../minitransformer"):
+        raise ModuleNotFoundError("minitransformer is missing: %pip install FOLDER_OF_THE_PROJECT")
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
 from itertools import islice
