@@ -63,9 +63,10 @@ rng = np.random.default_rng(19)
 # %% [markdown]
 # ## 1 · Counting words
 #
-# This second part of the course is about what the Transformer replaced. A **language model** says how probable each next word is, given the words before. An early way is to count (Shannon
-# 1948). An **n-gram** model of order $n$ looks at the $n - 1$ words before and asks the training text: what came
-# after these, and how often? For the words $h$ and a next word $w$, with $c$ for a count,
+# This second part of the course is about what the Transformer replaced. A **language model** says how probable each
+# next word is, given the words before. An early way is to count (Shannon 1948). An **n-gram** model of order $n$
+# looks at the $n - 1$ words before and asks the training text: what came after these, and how often? For the words
+# $h$ and a next word $w$, with $c$ for a count,
 #
 # $$
 # p(w \mid h) = \frac{c(h \, w)}{c(h)} .
@@ -352,7 +353,7 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # %% [markdown]
 # With the first two every gradient is wrong, since all are made of $da_t$. Yet such a network can learn what is near.
 # On very long texts people cut the gradient off on purpose, to save memory: *truncated* backpropagation through time.
-# But where nothing is cut: **does a gradient arrive from far away?**
+# But even where nothing is cut: **does a gradient arrive from far away?**
 #
 # ## 4 · How far a gradient goes
 #
@@ -375,7 +376,7 @@ for mistake in ("no future", "cut off", "one step's dU"):
 # $$
 #
 # If $\lVert U \rVert \lt 1$ the gradient **vanishes**, exponentially in the distance. If $\lVert U \rVert \gt 1$ it may
-# **explode**; this is only a bound (Bengio, Simard and Frasconi 1994; Pascanu, Mikolov and Bengio
+# **explode**; it need not, for this is only a bound (Bengio, Simard and Frasconi 1994; Pascanu, Mikolov and Bengio
 # 2013).
 #
 # **And the eigenvalues?** Where states stay near 0, all $J_t$ are nearly $U^\top$, and the product is its power. An
