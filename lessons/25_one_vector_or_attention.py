@@ -175,7 +175,7 @@ plt.show()
 
 # %% [markdown]
 # With the fixed vector short words are right, and no long ones. Twice the numbers help a little; three times the
-# updates move the fall by two letters; both do hardly more.
+# updates move the fall by two letters; both do a little more.
 #
 # So what is wanting is not room alone. 58 numbers could *hold* a word: 14 letters of 12 kinds are
 # $14 \log_2 12 \approx 50$ bits. But to learn to pack them, and to take them out again, takes long. Attention does without
