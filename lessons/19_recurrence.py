@@ -2,15 +2,14 @@
 # # 19 · Recurrence
 #
 # **You will** count words and see how far that goes; derive backpropagation through time, every step of it;
-# measure how much of a gradient arrives from far away, and what gates do for it; and watch a translator fail on
-# long sentences until it is given attention.
+# measure how much of a gradient arrives from far away, and what gates do for it.
 #
 # | | |
 # |---|---|
-# | In the paper | sections 1 and 2, on what was there before; section 3.2.1, which compares the two attentions; Table 1 |
-# | In the package | `minitransformer/models/n_gram.py`, `layers/recurrence.py`, `layers/elman.py`, `layers/gru.py`, `layers/lstm.py`, `layers/additive_attention.py`, `models/recurrent_translator.py` |
-# | You need | the chain rule; matrix products; [lesson 08](08_attention.ipynb) for section 6 |
-# | Time | an hour and a quarter to read, three for the exercises |
+# | In the paper | sections 1 and 2, on what was there before; Table 1 |
+# | In the package | `minitransformer/models/n_gram.py`, `layers/recurrence.py`, `layers/elman.py`, `layers/gru.py`, `layers/lstm.py` |
+# | You need | the chain rule; matrix products |
+# | Time | an hour to read, three for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package, where it is missing, from the folder around this notebook.
@@ -26,36 +25,26 @@ if importlib.util.find_spec("minitransformer") is None:
 
 # %% tags=["hide-input"]
 import math
-import re
-from itertools import islice
+from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minitransformer import Adam, Translator, select_device
+from minitransformer import select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
-    PURPLE,
     VERMILION,
     shape_table,
     source_of,
     use_style,
 )
-from minitransformer.data.text.batches import Batch, encode_pairs, make_batches
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BOS, EOS, Vocabulary
-from minitransformer.decoding.greedy import greedy
-from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
-from minitransformer.layers.additive_attention import (
-    additive_attention,
-    additive_attention_backward,
-)
 from minitransformer.layers.elman import (
     Elman,
     elman,
@@ -67,24 +56,18 @@ from minitransformer.layers.gru import GRU, gru_cell, gru_cell_backward
 from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.recurrence import recurrence_backward
 from minitransformer.models.n_gram import NGramModel
-from minitransformer.models.recurrent_translator import (
-    RecurrentTranslator,
-    RecurrentTranslatorConfig,
-)
-from minitransformer.optim import clipping, schedule
 
 use_style()
-device = select_device("cpu")  # "cuda" runs the layer of section 2 and the translators on a GPU
+device = select_device("cpu")  # "cuda" runs the layer of section 2 on a GPU
 rng = np.random.default_rng(19)
 
 # %% [markdown]
 # ## 1 · Counting words
 #
-# You have built the Transformer. This second part of the course is about what it replaced.
-#
-# A **language model** says how probable each next word is, given the words before. An early way is to count (Shannon
-# 1948). An **n-gram** model of order $n$ looks at the $n - 1$ words before and asks the training text: what came
-# after these, and how often? For the words $h$ and a next word $w$, with $c$ for a count,
+# This second part of the course is about what the Transformer replaced. A **language model** says how probable each
+# next word is, given the words before. An early way is to count (Shannon 1948). An **n-gram** model of order $n$
+# looks at the $n - 1$ words before and asks the training text: what came after these, and how often? For the words
+# $h$ and a next word $w$, with $c$ for a count,
 #
 # $$
 # p(w \mid h) = \frac{c(h \, w)}{c(h)} .
@@ -94,9 +77,9 @@ rng = np.random.default_rng(19)
 # by a little, and what this frees goes to the model of order $n - 1$ (Kneser and Ney 1995; the formula stands in
 # `minitransformer/models/n_gram.py`).
 #
-# We count the English side of the toy corpus, cut into subwords. The score is the **perplexity** on sentences
-# that were not counted, the exponential of the mean of $-\ln p$. A model that always hesitates between $k$
-# equally probable words has the perplexity $k$.
+# We count the English side of the toy corpus, cut into subwords. The score is the **perplexity** on other
+# sentences, the exponential of the mean of $-\ln p$. A model that always hesitates between $k$ equally probable
+# words has the perplexity $k$.
 
 # %%
 corpus = toy_corpus()
@@ -117,16 +100,15 @@ for order, perplexity in zip(ORDERS, perplexities, strict=True):
     print(f"order {order}: perplexity {perplexity:6.1f}")
 
 # %% [markdown]
-# One subword of context helps a lot, a second one a little. More do not help: longer runs are too rare.
-#
-# What does such a model miss? Take two sentences:
+# One subword of context helps a lot, a second one a little. More do not help: longer runs are too rare. What does
+# such a model miss? Take two sentences:
 #
 # > The **woman** whom the students are looking for **is** dancing.
 # >
 # > The **women** whom the students are looking for **are** dancing.
 #
-# The second word decides between *is* and *are*, seven words before. An order of 8 would see it, but would have to
-# meet these very words in training. No order up to five sees it:
+# The second word decides between *is* and *are*, seven words before. An order of 8 would see it, but only after it
+# has met these very words in training.
 
 # %%
 REST = "whom the students are looking for"
@@ -147,60 +129,21 @@ for order, model in counted.items():
     assert one == many
 
 # %% [markdown]
-# The two columns are equal. How often does that hurt? We take sentences from the validation and test text where *is*
-# or *are* comes after a clause with *who* or *whom*. Each model chooses one of the two, and we compare it with
-# always saying *is*. On the left the perplexity of each order, on the right the share of right choices:
-
-# %%
-RELATIVE = re.compile(r"(.* (?:who|whom) .*) (is|are) (?:\w+|falling asleep)\.")
-matches = [
-    RELATIVE.fullmatch(english) for split in ("validation", "test") for _, english in corpus[split]
-]
-choices = [match.groups() for match in matches if match]
-plural = np.array([verb == "are" for _, verb in choices])
-always_is = 1 - plural.mean()
-chosen_right = [
-    np.mean(
-        [(prefers_are(model, text) > 1) == p for (text, _), p in zip(choices, plural, strict=True)]
-    )
-    for model in counted.values()
-]
-print(f"{len(choices)} sentences; always *is*: {always_is:.0%} right")
-for text, verb in choices[:3]:
-    print(f"  {text} … {verb}")
-assert max(chosen_right) < always_is + 0.05
-
-# %% tags=["hide-input"]
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.6))
-left.semilogy(ORDERS, perplexities, "o-", color=BLUE)
-left.set(ylabel="perplexity, validation text", ylim=(8, 200))
-left.set_yticks([10, 20, 50, 100, 200], labels=["10", "20", "50", "100", "200"])
-left.minorticks_off()
-right.plot(ORDERS, chosen_right, "o-", color=BLUE)
-right.axhline(always_is, color=BLACK, lw=1, ls="-")
-right.text(5, always_is + 0.015, "always $is$", ha="right")
-right.text(1, 0.42, f"{len(choices)} sentences")
-right.set(ylabel="$is$ or $are$: share of right choices", ylim=(0.4, 1.02))
-for axes in (left, right):
-    axes.set(xlabel="order $n$ (subwords, the next one included)")
-    axes.set_xticks(ORDERS)
-plt.show()
-
-# %% [markdown]
-# No order is better than always saying *is*. We need something that carries what it has read over any distance.
+# The columns are equal: *woman* or *women* makes no difference. We need something that carries what it has read
+# over any distance.
 #
 # ## 2 · A state
 #
-# A **recurrent** network reads a sequence one step at a time. It keeps a vector of $D$ numbers, its **state**
-# $h$. At each step it makes the next state from the present input $x_t$ and the last state (Elman 1990):
+# A **recurrent** network reads one step at a time. It keeps a vector of $D$ numbers, its **state** $h$. At each step
+# it makes the next one from the input $x_t$ and the last state (Elman 1990):
 #
 # $$
 # h_t = \tanh(x_t W + h_{t-1} U + b), \qquad y_t = h_t .
 # $$
 #
 # $W$, $U$ and $b$ are the same at all steps. So a sequence may have any length, and $h_t$ depends on all of
-# $x_1 \dots x_t$. The output $y_t$ is the state; it has a name of its own because it goes elsewhere, to the next
-# layer or to a loss. Vectors are rows, as everywhere in the package.
+# $x_1 \dots x_t$. The output $y_t$ is the state; it has its own name because it goes elsewhere, to the next layer or
+# to a loss. Vectors are rows.
 
 # %%
 B, T, D_in, D = 2, 6, 4, 3
@@ -230,8 +173,7 @@ shape_table(
 # a_t = x_t W + b, \qquad u_t = h_{t-1} U, \qquad z_t = a_t + u_t, \qquad h_t = \tanh z_t, \qquad y_t = h_t .
 # $$
 #
-# Then draw the steps one after another, **unrolled in time**. Three of them, values in blue, gradients in
-# vermilion:
+# Three steps **unrolled in time**, values in blue, gradients in vermilion:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(9.5, 3.6))
@@ -273,8 +215,7 @@ for start, end in (((-1.4, 2), (1, 2)), ((7, 2), (9.4, 2))):
 plt.show()
 
 # %% [markdown]
-# Values go up and to the right, gradients down and to the left. Two blue arrows leave $h_t$, so two gradients
-# come back to it. Now step by step.
+# Two blue arrows leave $h_t$, so two gradients come back to it. Now step by step.
 #
 # **Step 1: the tanh.** $\tanh z = \sinh z / \cosh z$, and $\sinh' = \cosh$, $\cosh' = \sinh$. By the quotient
 # rule
@@ -303,10 +244,9 @@ plt.show()
 # dh_t = dy_t + du_{t+1} U^\top .
 # $$
 #
-# The second term comes from the **future**. It holds all that the state does to later outputs. We know it only
-# after step $t + 1$ is done, so the backward pass runs from the last step to the first. At $t = T$ there is no
-# next step. There the term is zero, or the gradient of the last state, if that is used. $h_0$ is no output, so
-# $dh_0 = du_1 U^\top$.
+# The second term comes from the **future**: all that the state does to later outputs. It is known once step $t + 1$
+# is done, so the backward pass runs from the last step to the first. At $t = T$ the term is zero, or the gradient of
+# the last state, if that is used. $h_0$ is no output, so $dh_0 = du_1 U^\top$.
 #
 # **Step 4: the input.** $x_t$ is used once, in $a_t = x_t W + b$. As in step 3, $dx_t = da_t W^\top$.
 #
@@ -370,18 +310,17 @@ print(report)
 # %% [markdown]
 # ### The code of the package
 #
-# In the package the loop over time is written once, for all cells. A **cell** is one step. It is given $a_t$ and
-# $u_t$, and its backward returns the gradients of both. The loop adds what goes through $U$:
+# The loop over time is written once, for all cells. A **cell** is one step: it is given $a_t$ and $u_t$, and its
+# backward returns the gradients of both. The loop adds what goes through $U$:
 
 # %%
 source_of(elman_cell, elman_cell_backward, recurrence_backward)
 
 # %% [markdown]
-# Three things differ from ours. Only what must happen step by step is in the loop: one matrix product before it
-# makes all $a_t$, and one product each after it makes $dW$ and $dU$. A state may have more parts than $h$
-# (`dothers`), as we will see. And sequences of a batch differ in length, so there is **padding**. There the state
-# is carried on unchanged, $h_t = h_{t-1}$, and at the end of the batch it is still that of the last token. So
-# the whole $dh_t$ passes on to $h_{t-1}$, and nothing to $x_t$ or to the weights.
+# Three things differ from ours. Only what must happen step by step is in the loop: one product before it makes all
+# $a_t$, and one each after it $dW$ and $dU$. A state may have more parts than $h$ (`dothers`), as we will see. And
+# where a batch has **padding**, the state is carried on, $h_t = h_{t-1}$. There the whole $dh_t$ passes to $h_{t-1}$,
+# and nothing to $x_t$ or to the weights.
 
 # %%
 y, cache = all_states(*inputs)
@@ -404,7 +343,7 @@ print("Padding changes no state, and gets no gradient.")
 # ### Three mistakes
 #
 # One forgets the future: $dh_t = dy_t$. One lets nothing pass from the fourth step to the third. One keeps $dU$
-# of a single step. What the check says of them:
+# of a single step.
 
 # %%
 for mistake in ("no future", "cut off", "one step's dU"):
@@ -413,9 +352,8 @@ for mistake in ("no future", "cut off", "one step's dU"):
     print(f"{mistake}\n{report}\n")
 
 # %% [markdown]
-# With the first two every gradient is wrong, since all of them are made of $da_t$. Yet such a network can learn
-# something: what is near. Sometimes people cut the gradient off on purpose, to save memory on very long texts, which
-# is called *truncated* backpropagation through time. What has to be kept from before the cut is then not learned.
+# With the first two every gradient is wrong, since all are made of $da_t$. Yet such a network can learn what is near.
+# On very long texts people cut the gradient off on purpose, to save memory: *truncated* backpropagation through time.
 # But even where nothing is cut: **does a gradient arrive from far away?**
 #
 # ## 4 · How far a gradient goes
@@ -464,9 +402,9 @@ for k in (1, 5, 10, 50, 100):
 assert norm < 0.01
 
 # %% [markdown]
-# Now a real layer. We want the whole matrix $\partial h_T / \partial h_{T-k}$. Its row $j$ is the gradient of one
-# number, $h_{T,j}$. So we take $D$ copies of the last $k$ steps. The backward gets row $j$ of the identity matrix as
-# the gradient of copy $j$'s last state, and returns all rows at once:
+# Now a real layer. Row $j$ of $\partial h_T / \partial h_{T-k}$ is the gradient of one number, $h_{T,j}$. So we take
+# $D$ copies of the last $k$ steps. The backward gets row $j$ of the identity matrix as the gradient of copy $j$'s last
+# state, and returns all rows at once:
 
 # %%
 WIDTH, STEPS = 32, 100
@@ -519,8 +457,8 @@ for gain, norms in of_gain.items():
     assert (norms <= gain ** np.array(DISTANCES) * (1 + 1e-4)).all()  # U is rounded to float32
 
 # %% [markdown]
-# The inputs are a tenth of standard normal numbers. Points are medians of seven random layers and inputs, bands run
-# from the smallest to the largest. The thin black lines are the bound $\lVert U \rVert^k$:
+# Inputs are a tenth of standard normal numbers. Points are medians of seven random layers and inputs, bands the whole
+# range. The thin black lines are the bound $\lVert U \rVert^k$:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.2))
@@ -593,11 +531,30 @@ for beta in (0, 1, 3, 5):
     )
 
 # %% [markdown]
-# In the code it is the end of the last line, `dh * z`. The loop adds the paths through $U$:
+# In the code it is the end of the last line, `dh * z`:
 
 # %%
 source_of(gru_cell, gru_cell_backward)
 
+# %% [markdown]
+# PyTorch does the same; to six digits:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    ours, theirs = GRU(D_in, D, rng).to(dtype=np.float64), torch.nn.GRU(D_in, D, batch_first=True)
+    theirs = theirs.double()
+    for mine, its in zip(ours.parameters(), theirs.parameters(), strict=True):
+        its.data = torch.from_numpy(mine.data.T.copy())  # W, U and their biases
+    x = torch.from_numpy(inputs[0]).requires_grad_()
+    (y, _), cache = ours.forward(inputs[0])
+    dx, _ = ours.backward((dy, None), cache)
+    of_torch, _ = theirs(x)
+    of_torch.backward(torch.from_numpy(dy))
+    for name, mine, its in (("y", y, of_torch.detach()), ("dx", dx, x.grad)):
+        print(f"{name:2} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, atol=1e-6)
 
 # %% [markdown]
 # Now the three cells, on inputs of full size, standard normal. The package builds a GRU with $\beta = 0$, and an
@@ -639,8 +596,7 @@ assert after_64["GRU, β = 3"].min() > 1e-3
 assert after_64["LSTM, β = 3"].min() > 0.1
 
 # %% [markdown]
-# Points and bands as before. The thin black lines are $\sigma(\beta)^k$, what the additive path carries alone, for
-# β = 1 and β = 3:
+# The thin black lines are $\sigma(\beta)^k$ for β = 1 and 3, what the additive path carries alone:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4.6))
@@ -669,269 +625,14 @@ plt.show()
 # - **Measured values lie above the black lines.** The paths through $U$ add their share, with the LSTM at
 #   $\beta = 3$ even more than the gate takes.
 #
-# So gates do not save the gradient by themselves. They give the network a way to save it. This can be open at the
-# start, and learning can close it, number by number, where something should be forgotten. Exploding gradients
-# remain, and are clipped: one that is longer than 1 is scaled to the length 1
-# ([lesson 13](13_training_for_real.ipynb)).
+# So gates do not save the gradient by themselves. They give the network a way to save it, which learning can open and
+# close, number by number. Exploding gradients remain, and are clipped ([lesson 13](13_training_for_real.ipynb)).
 #
-# ## 5 · One vector for a sentence
+# ## 5 · Exercises
 #
-# Two recurrent networks make a translator (Sutskever, Vinyals and Le 2014; Cho et al. 2014). One reads the
-# source, the **encoder**. Its last state is handed to the other, the **decoder**, which says the target. **All of
-# the sentence must go into this one vector**, whose size does not grow with the sentence. Bahdanau, Cho and Bengio
-# (2015) keep *all* states of the encoder, and let the decoder look at them at every step, by attention. Section 6
-# derives it. First, what it does.
-#
-# The package's `RecurrentTranslator` is both, with GRUs: `attention="none"` or `"additive"`. With attention, two
-# GRUs read the source, one from each end, so that a state knows what stands on both sides of its word.
-#
-# The task is to say a word of 2 to 20 random letters backwards. That is kind to the fixed vector, since the letter
-# that was read last is said first. Both kinds get the same batches, as many updates and about as many parameters,
-# with three seeds each:
-
-# %%
-LETTERS, UPDATES, SEEDS = 12, 400, (0, 1, 2)
-FIRST = 4  # the id of the first letter; those below are BOS, EOS and padding
-HIDDEN = {"none": 58, "additive": 48}
-
-
-def words_backwards(rng, num, lengths=(2, 20)):
-    """A batch of words of one length, and the same backwards."""
-    length = rng.integers(lengths[0], lengths[1] + 1)
-    words = rng.integers(FIRST, FIRST + LETTERS, (num, length)).astype(np.int32)
-    start, end = (np.full((num, 1), symbol, np.int32) for symbol in (BOS, EOS))
-    source, backwards = np.hstack([words, end]), words[:, ::-1]
-    labels = np.hstack([backwards, end])
-    return Batch(source, np.hstack([start, backwards]), labels, num_tokens=labels.size)
-
-
-def trained(config, batches, updates, seed, peak):
-    """A translator after so many updates, with the package's loss, clipping and Adam."""
-    model = RecurrentTranslator(config, seed).to(device)
-    adam = Adam(model.flat)
-    for step, batch in enumerate(islice(batches, updates), start=1):
-        model.zero_grad()
-        _, cache = model.loss(batch)
-        model.loss_backward(1.0, cache)
-        scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
-        adam.step(schedule.linear_decay(step, peak, 50, updates), scale)
-    return model
-
-
-def reverser(attention, seed, d_hidden=None):
-    config = RecurrentTranslatorConfig.of_vocabulary(
-        FIRST + LETTERS,
-        d_model=32,
-        d_hidden=d_hidden or HIDDEN[attention],
-        attention=attention,
-        dropout=0.0,
-        max_length=32,
-    )
-    drawn = np.random.default_rng(seed)
-    batches = (words_backwards(drawn, 48) for _ in range(UPDATES))
-    return trained(config, batches, UPDATES, seed, peak=1e-2)
-
-
-reversers = {name: [reverser(name, seed) for seed in SEEDS] for name in HIDDEN}
-sizes = {name: models[0].config.num_parameters() for name, models in reversers.items()}
-print(sizes)
-assert 0.9 < sizes["none"] / sizes["additive"] < 1.1
-
-# %% [markdown]
-# Is the vector merely too small? We train one more model, with twice the state and more than three times the
-# parameters. The test is 100 new words of each length. A word counts if all its letters are right:
-
-# %%
-reversers["none, wide"] = [reverser("none", seed=0, d_hidden=2 * HIDDEN["none"])]
-assert reversers["none, wide"][0].config.num_parameters() > 3 * sizes["none"]
-LENGTHS = range(2, 21, 2)
-
-
-def share_right(model, length):
-    batch = words_backwards(np.random.default_rng(1000 + length), 100, (length, length))
-    said = greedy(model, batch.source, max_length=32)
-    rows = zip(said, batch.labels.tolist(), strict=True)
-    return np.mean([hypothesis.ids == label[:-1] for hypothesis, label in rows])
-
-
-right_at = {
-    name: np.array([[share_right(model, length) for length in LENGTHS] for model in models])
-    for name, models in reversers.items()
-}  # (seeds, lengths) each
-print("letters          ", *(f"{length:4}" for length in LENGTHS))
-for name, shares in right_at.items():
-    print(f"{name:10} median ", *(f"{share:4.0%}" for share in np.median(shares, axis=0)))
-assert (right_at["none"][:, 0] > 0.9).all()  # it has learned the task
-assert (right_at["none"][:, -3:] < 0.1).all()
-assert (right_at["additive"][:, :6] > 0.75).all()
-assert (right_at["additive"][:, -1] > 0.4).all()
-
-# %% tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7.5, 4.2))
-for name, colour, style, label in (
-    ("additive", PURPLE, "o-", "with additive attention"),
-    ("none", ORANGE, "s--", "a fixed vector"),
-    ("none, wide", ORANGE, "^:", "a fixed vector, twice as wide, one seed"),
-):
-    lines = axes.plot(LENGTHS, right_at[name].T, style, color=colour, lw=1.2, ms=5)
-    lines[0].set_label(label + (f", {len(SEEDS)} seeds" if len(lines) > 1 else ""))
-axes.set(
-    xlabel="length of the word (letters)", ylabel="share of words all right", ylim=(-0.03, 1.05)
-)
-axes.set_xticks(LENGTHS)
-axes.legend(loc="center right", bbox_to_anchor=(1, 0.62))
-plt.show()
-
-# %% [markdown]
-# With the fixed vector short words are right, and no long ones. With attention most words of 20 letters are right,
-# with each seed. Twice the state moves the fall by a letter or so.
-#
-# A vector of 58 numbers could *hold* a word: 20 letters of 12 kinds are $20 \log_2 12 \approx 72$ bits. But to learn
-# to pack them and to take them out again is hard. Bahdanau et al. saw the same on real sentences (their Figure 2):
-# with a fixed vector quality falls with the length, with attention, trained on long sentences, hardly.
-#
-# ## 6 · Additive attention
-#
-# At target step $t$ the decoder's state is the **query** $q_t$. The encoder's states $h_s$ are **keys** and
-# **values** at once. A small network with one hidden layer of $F$ units scores how well a query and a key match:
-#
-# $$
-# e_{ts} = v^\top \tanh(q_t W + h_s U) ,
-# \qquad
-# A = \text{softmax}(e) ,
-# \qquad
-# c_t = \sum_s a_{ts} h_s ,
-# $$
-#
-# with parameters $W$, $U$ and $v$ $(F)$ of its own; $a_{ts}$ is an entry of $A$. The decoder makes its next word
-# from $c_t$ and its own state. The gradient of a target word goes straight to the states that it looked at,
-# whatever the distance.
-#
-# **The backward pass.** The softmax and the average are those of [lesson 08](08_attention.ipynb), so $de_{ts}$ is
-# known. Only the score is new. Let $\eta_{ts} = \tanh(q_t W + h_s U)$, $F$ numbers for each pair. Then
-# $e_{ts} = \sum_f v_f \eta_{tsf}$. All pairs share $v$, so it gets a sum, and each $\eta_{ts}$ gets $de_{ts}$ times
-# $v$:
-#
-# $$
-# dv = \sum_{ts} de_{ts} \, \eta_{ts} , \qquad d\eta_{ts} = de_{ts} \, v .
-# $$
-#
-# Through the tanh, by step 1 of section 3, the sum inside gets $de_{ts} \, v \circ (1 - \eta_{ts}^2)$. In it $q_t W$
-# serves all $s$, and $h_s U$ serves all $t$:
-#
-# $$
-# d(q_t W) = \sum_s de_{ts} \, v \circ (1 - \eta_{ts}^2) ,
-# \qquad
-# d(h_s U) = \sum_t de_{ts} \, v \circ (1 - \eta_{ts}^2) .
-# $$
-#
-# In the package `query` and `key` come already multiplied by $W$ and $U$:
-
-# %%
-source_of(additive_attention, additive_attention_backward)
-
-# %%
-attention_inputs = [rng.standard_normal(shape) for shape in ((2, 3, 5), (2, 4, 5), (2, 4, 6), (5,))]
-report = check_pair(additive_attention, additive_attention_backward, attention_inputs)
-assert report.right
-print(report)
-
-# %% [markdown]
-# ### Where it looks
-#
-# For letters said backwards, it should look at the letters backwards. To see another order, we train a translator
-# from German to English on the toy corpus, in 300 updates:
-
-# %%
-encoded, _ = encode_pairs(vocabulary, corpus["train"], max_length=64)
-
-
-def toy_batches(seed):
-    order = np.random.default_rng(seed)
-    while True:
-        yield from make_batches(encoded, 1500, order)
-
-
-config = RecurrentTranslatorConfig.of_vocabulary(
-    V, d_model=64, d_hidden=64, attention="additive", dropout=0.0, max_length=64
-)
-translator = Translator(
-    trained(config, toy_batches(19), 300, seed=19, peak=1e-2), vocabulary, threads=1
-)
-SHOWN = "Das Mädchen will heute diesen kleinen Hund begrüßen."
-assert SHOWN not in {german for german, _ in corpus["train"]}
-(translation, *_), *_ = translator.translations([SHOWN], beam_size=1, attention=True)
-print(f"{SHOWN}\n  → {translation.text}")
-
-
-def readable(pieces):
-    return ["end" if piece == "</s>" else piece.replace("▁", " ") for piece in pieces]
-
-
-word = words_backwards(np.random.default_rng(5), 1, (12, 12))
-said = greedy(reversers["additive"][0], word.source, max_length=32, attention=True)[0]
-maps = (
-    (
-        ["abcdefghijkl"[i - FIRST] for i in word.source[0, :-1]] + ["end"],
-        ["abcdefghijkl"[i - FIRST] for i in said.ids] + ["end"],
-        said.attention[0, 0],
-    ),
-    (
-        readable(translation.source_pieces),
-        readable(translation.pieces),
-        translation.attention[0, 0],
-    ),
-)  # source, target, weights (T, S)
-
-# %% [markdown]
-# Each row is a step of the decoder, each column a source position. One training each, seeds 0 and 19:
-
-# %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(10, 4.6))
-for axes, (columns, rows, weights), title in zip(
-    panels, maps, ("a word backwards", "German to English"), strict=True
-):
-    image = axes.imshow(weights, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
-    axes.set_xticks(range(len(columns)), columns, rotation=90 if len(columns[0]) > 1 else 0)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set(title=title, xlabel="looked at: source", ylabel="said: target, from top to bottom")
-    axes.grid(False)
-figure.colorbar(image, ax=panels, label="attention weight", shrink=0.8)
-plt.show()
-
-# %% [markdown]
-# On the left a diagonal, from right to left. On the right the German order is turned into the English one: for
-# *greet* it looks at the verb at the end, and for *today* back at *heute*. Nobody told it which word belongs to
-# which. (On your machine words and weights may differ, by rounding.)
-#
-# ### From here to the Transformer
-#
-# | | additive attention | lesson 08 |
-# |---|---|---|
-# | score | $v^\top \tanh(q_t W + h_s U)$ | $q_t \cdot k_s / \sqrt{d_k}$ |
-# | weights and output | softmax, weighted mean | the same |
-# | work for the scores | $T S F$ tanh, and the products with $v$ | one matrix product |
-# | kept for the backward pass | $T S F$ numbers | $T S$ numbers |
-# | who asks whom | the decoder's state asks the encoder's states | the same, and within a sentence each position asks all |
-#
-# The paper's section 3.2.1 compares the two scores, and takes the product because it is faster and needs less
-# memory. The larger step is the last row. If a decoder can find by attention what it needs in the source, why
-# should a sentence need a recurrence to find what it needs in itself?
-#
-# For there is still a loop over time, forward and backward: state $t$ has to wait for state $t - 1$. The paper's
-# introduction names this as the limit of recurrent models. The next lessons do without the loop.
-#
-# ## 7 · Exercises
-#
-# Fill in `answers/ex19.py`, your copy of [lessons/exercises/ex19.py](exercises/ex19.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex19
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex19.py](solutions/ex19.py).
+# Fill in `answers/ex19.py`, your copy of [lessons/exercises/ex19.py](exercises/ex19.py), or copy its functions into
+# cells here, and run the cell below or `minitransformer check ex19`. Solutions:
+# [lessons/solutions/ex19.py](solutions/ex19.py).
 #
 # 1. **`reach`** (10 min). You are handed a backward through time and do not see its code. How many steps back does
 #    it carry a gradient?
@@ -956,12 +657,10 @@ print(check_exercise("ex19", globals()))
 # | padding | the state is carried, and so is its gradient |
 # | distance | $\lVert \partial h_T / \partial h_{T-k} \rVert \le \lVert U \rVert^k$, the largest singular value of $U$ |
 # | gates | $\partial h_t / \partial h_{t-1} = \text{diag}(z_t) + \dots$; they help if they are open |
-# | fixed vector | one state for a whole sentence; fails on long ones first |
-# | additive attention | $e_{ts} = v^\top \tanh(q_t W + h_s U)$; softmax and mean as in lesson 08 |
 # | traps | no gradient from the future; $dU$ of one step; half-open gates |
 # | what remains | $T$ steps, one after another |
 #
-# **Your own Transformer.** This lesson adds no function to `own.py`; it shows what your attention is for.
-# `minitransformer check own` says how far yours is.
+# **Your own Transformer.** No function for `own.py`. `minitransformer check own` says how far yours is.
 #
-# **Next:** the words before without a loop over time: convolution, in [lesson 20](20_convolution.ipynb).
+# **Next:** two recurrent networks that translate, and the first attention, in
+# [lesson 25](25_one_vector_or_attention.ipynb).

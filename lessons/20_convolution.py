@@ -2,16 +2,15 @@
 # # 20 · Convolution
 #
 # **You will** derive the backward of a convolution over time, and see a mistake that no gradient check can
-# find; measure how far a stack of convolutions sees, and how little of the gradient comes from the edge; find
-# out why gates are linear on one side; and build, by hand, a self-attention layer that computes a given
-# convolution.
+# find; measure how far a stack of convolutions sees, and how little of the gradient comes from the edge; and
+# write down a self-attention layer that computes a given convolution.
 #
 # | | |
 # |---|---|
 # | In the paper | section 4, on convolutional layers, and their row of table 1 |
 # | In the package | `minitransformer/layers/convolution.py`, `layers/gated_linear_unit.py`, `models/convolutional_translator.py` |
-# | You need | the chain rule; matrix products; variance; for section 7, what attention is ([lesson 08](08_attention.ipynb)) |
-# | Time | an hour and a half to read, two for the exercises |
+# | You need | the chain rule; matrix products; variance; for section 6, what attention is ([lesson 08](08_attention.ipynb)) |
+# | Time | an hour to read, an hour and a half for the exercises |
 
 # %% tags=["hide-input"]
 # Installs the package, where it is missing, from the folder around this notebook.
@@ -27,6 +26,7 @@ if importlib.util.find_spec("minitransformer") is None:
 
 # %% tags=["hide-input"]
 import math
+from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -62,12 +62,7 @@ from minitransformer.layers.gated_linear_unit import (
     gated_linear_unit_backward,
 )
 from minitransformer.layers.linear import Linear
-from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
-from minitransformer.models.convolutional_translator import (
-    ConvolutionalTranslatorConfig,
-    GatedConvolution,
-)
 
 use_style()
 device = select_device("cpu")  # "cuda" runs the layer of section 2 on a GPU
@@ -76,13 +71,12 @@ rng = np.random.default_rng(20)
 # %% [markdown]
 # ## 1 · All positions at once, and what it costs
 #
-# A recurrent layer reads a sentence word by word ([lesson 19](19_recurrence.ipynb)): each state has to wait for
-# the one before. A **convolution** makes each output from a few neighbouring inputs. No output waits for
-# another, and all of them are one large matrix product.
+# A recurrent layer reads a sentence word by word ([lesson 19](19_recurrence.ipynb)): each state waits for the one
+# before. A **convolution** makes each output from a few neighbouring inputs. No output waits for another, and all
+# are one large matrix product.
 #
-# The cost is the view. A language model reads *the keys to the old cabinet near the door* and has to say the
-# next word, *are* or *is*. That depends on *keys*. We replace the word by *key*, and see which outputs of two
-# layers of the package move, both with random weights:
+# The cost is the view. A language model reads *the keys to the old cabinet near the door* and has to go on with
+# *are* or *is*. That depends on *keys*. We replace it by *key*. Which outputs of two layers with random weights move?
 
 # %%
 WIDTH = 64
@@ -103,9 +97,8 @@ assert not moved_convolution[0, 4:].any()  # exactly zero
 assert moved_recurrent[0, -1].any()
 
 # %% [markdown]
-# Three outputs of the convolution move: those that have *keys* among their inputs. From *old* on, the word is
-# not seen, and the output at *door* is the same to the last bit. No training can change that. The recurrent
-# layer carries the difference to the end.
+# Three outputs of the convolution move: those with *keys* among their inputs. The output at *door* is the same to
+# the last bit, and no training can change that. The recurrent layer carries the difference to the end.
 #
 # ## 2 · The definition
 #
@@ -156,10 +149,10 @@ plt.show()
 #
 # and $x$ is 0 outside of the sequence. The $x_t$ are rows of $D$ numbers, the $y_t$ rows of $F$. The same $k$
 # matrices serve all positions: what is learned in one place is known in every other. (Mathematicians read the
-# kernel from the other end, and call this a *correlation*. For learned weights it makes no difference.)
+# kernel from the other end, and call this a *correlation*.)
 #
 # To compute it, write the $k$ inputs of a window side by side, as one row $c_t$, and the $k$ matrices one
-# above the other, as one matrix $W$ $(k D, F)$. Then $y_t = c_t W + b$:
+# above the other, as one matrix $W$ $(k D, F)$: then $y_t = c_t W + b$.
 
 # %%
 B, T, D, F, k = 2, 9, 3, 4, 3
@@ -179,9 +172,6 @@ shape_table(
 )
 
 # %%
-by_windows = to_host(seen) @ to_host(weight).reshape(k * D, F) + to_host(bias)
-assert np.allclose(to_host(y), by_windows)
-
 inputs = tuple(to_host(array) for array in (x, weight, bias))
 x, weight, bias = inputs
 third = x[:, 1] @ weight[0] + x[:, 2] @ weight[1] + x[:, 3] @ weight[2] + bias
@@ -228,8 +218,8 @@ assert np.allclose(to_host(y)[:, 3], third)  # the formula for t = 3
 # sign in front of the distance. **It is a convolution of $dy$ with the kernel turned round.** What looked back
 # now looks ahead: the gradient of the past comes from the future.
 #
-# Let us try that out. To turn *time* round is the same as to turn the kernel round: run $dy$ from the end to
-# the beginning through a causal convolution with the matrices $W_j^\top$, and read the result from the end.
+# To turn *time* round does the same: run $dy$ from the end to the beginning through a causal convolution with the
+# matrices $W_j^\top$, and read the result from the end.
 
 
 # %%
@@ -252,9 +242,8 @@ print(report)
 # %% [markdown]
 # ## 4 · The code of the package, and two mistakes
 #
-# The package takes the two steps one after the other. `linear_backward` is step 1. `windows_backward` is step
-# 2: each tap's part of $dc$ is added where it was taken from. (`reach` says how far a window goes to either
-# side. A `mask` marks the tokens of a padded batch; padding counts as zeros, too.)
+# `linear_backward` is step 1. `windows_backward` is step 2: each tap's part of $dc$ is added where it was taken from.
+# (A `mask` marks tokens; padding counts as zeros.)
 
 # %%
 source_of(convolution, convolution_backward, windows, windows_backward)
@@ -263,6 +252,28 @@ source_of(convolution, convolution_backward, windows, windows_backward)
 report = check_module(Convolution1d(D, F, k, rng, dilation=2, causal=True), x)
 assert report.right
 print(report)
+
+# %% [markdown]
+# PyTorch does the same, with the features before the positions; to six digits:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    arrays = (x.swapaxes(1, 2), weight.transpose(2, 1, 0), bias)  # (B, D, T), (F, D, k), (F,)
+    of_x, of_weight, of_bias = (torch.from_numpy(a.copy()).requires_grad_() for a in arrays)
+    padded = torch.nn.functional.pad(of_x, (k - 1, 0))  # causal
+    of_torch = torch.nn.functional.conv1d(padded, of_weight, of_bias)  # (B, F, T)
+    y, cache = convolution(x, weight, bias, causal=True)
+    dx, dweight, _ = convolution_backward(y, cache)
+    of_torch.backward(of_torch.detach())
+    for name, ours, theirs in (
+        ("y", y.swapaxes(1, 2), of_torch.detach()),
+        ("dx", dx.swapaxes(1, 2), of_x.grad),
+        ("dW", dweight.transpose(2, 1, 0), of_weight.grad),
+    ):
+        print(f"{name:2} differs by at most {abs(ours - theirs.numpy()).max():.0e}")
+        assert np.allclose(ours, theirs, atol=1e-6)
 
 # %% [markdown]
 # ### The kernel not turned round
@@ -284,12 +295,9 @@ print(report)
 
 
 # %% [markdown]
-# The checker rejects it. The shapes are right, and so is the gradient of the weights.
-#
 # ### The window that sees the future
 #
-# The second mistake is a causal window that ends one position too late, with one zero too few in front and one
-# too many at the end:
+# The second is a causal window that ends one position too late:
 
 
 # %%
@@ -312,13 +320,12 @@ print(report)
 
 # %% [markdown]
 # The checker finds nothing, and it is right: this *is* the gradient of this function. **A gradient check asks
-# whether backward fits forward. It does not ask whether forward is what you wanted.** A language model with
-# this layer would see the word that it has to predict. It would learn to copy it, and could write nothing,
-# since the next word is not there yet when it has to be written.
+# whether backward fits forward, not whether forward is what you wanted.** A language model with this layer would
+# see the word that it has to predict, and learn to copy it. It could write nothing, since then the next word is
+# not there yet.
 #
-# So we need another test: $\partial y_t / \partial x_s$ must be zero for all $s \gt t$. The backward gives these
-# derivatives. Let $dy$ be random at position $t$ and zero elsewhere. Then $dx_s$ is zero where $x_s$ has no part
-# in $y_t$:
+# So we need another test: $\partial y_t / \partial x_s$ must be zero for all $s \gt t$. Let $dy$ be random at
+# position $t$ and zero elsewhere. Then $dx_s$ is zero where $x_s$ has no part in $y_t$:
 
 
 # %%
@@ -343,23 +350,7 @@ for name, sizes in derivatives.items():
 assert not np.triu(derivatives["causal"], 1).any()
 assert np.triu(derivatives["a window that ends too late"], 1).any()
 
-# %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(8, 3.7), sharey=True)
-largest = max(sizes.max() for sizes in derivatives.values())
-for axes, (name, sizes) in zip(panels, derivatives.items(), strict=True):
-    image = axes.imshow(sizes, cmap="Greys", vmin=0, vmax=largest)
-    edges = np.arange(T + 1) - 0.5
-    axes.step(edges, edges, "-", where="post", color=VERMILION, lw=1.5)  # over the diagonal
-    axes.text(5.2, 1.4, "future", color=VERMILION)
-    axes.set(title=name, xlabel="input $s$")
-    axes.grid(False)
-panels[0].set_ylabel("output $t$")
-figure.colorbar(image, ax=panels, shrink=0.85, label=r"size of $\partial y_t / \partial x_s$")
-plt.show()
-
 # %% [markdown]
-# Cells above the steps are the future. In the right map some are not empty.
-#
 # ## 5 · How far a stack sees
 #
 # One layer sees $k$ positions, over a distance of $(k - 1) \delta$. A second layer sees $k$ outputs of the first,
@@ -380,48 +371,12 @@ plt.show()
 # L_{\text{dilated}} = \lceil \log_k (d + 1) \rceil ,
 # $$
 #
-# and the second is the number of digits of $d$ in base $k$. We measure both as in section 4: we send the
-# gradient of the last position back layer by layer, and note at which depth it first reaches each distance.
-
-
-# %%
-def gradients_through(dilations, length, seed, k=3, width=8):
-    """Gradients of the inputs, (L, length, width), after each layer, from dy at the last position.
-
-    The layers are causal, with random weights of variance 1 / (k · width).
-    """
-    drawn = np.random.default_rng(seed)
-    dx = np.zeros((1, length, width))
-    dx[:, -1] = drawn.standard_normal(width)
-    gradients = []
-    for dilation in dilations:
-        weight = drawn.standard_normal((k, width, width)) / math.sqrt(k * width)
-        _, cache = convolution(np.zeros_like(dx), weight, None, dilation, causal=True)
-        dx, _, _ = convolution_backward(dx, cache)
-        gradients.append(dx[0])
-    return np.stack(gradients)
-
-
-distances = np.arange(1, 81)
-path = {}
-for name, dilations in (("plain", [1] * 40), ("dilated", [1, 3, 9, 27])):
-    reached = gradients_through(dilations, 81, seed=0).any(axis=-1)[:, ::-1]  # (L, distance)
-    path[name] = 1 + reached[:, 1:].argmax(axis=0)  # the first layer that gets there
-
-assert np.array_equal(path["plain"], np.ceil(distances / 2))
-assert path["dilated"].tolist() == [len(np.base_repr(d, 3)) for d in distances]
-for name, layers in path.items():
-    found = ", ".join(f"{layers[d - 1]:>2} at distance {d}" for d in (2, 8, 26, 80))
-    print(f"{name:<8} layers until connected: {found}")
-
-# %% [markdown]
-# At distance 80 the plain stack needs 40 layers and the dilated one 4.
-# [Lesson 21](21_why_self_attention.ipynb) compares them with recurrence and attention.
+# and the second is the number of digits of $d$ in base $k$. [Lesson 21](21_why_self_attention.ipynb) measures both.
 #
 # ### Connected, but by how much?
 #
-# How much of the gradient comes from each distance? In a stack of random linear layers, from $D$ features to
-# $D$, this can be computed. Let the weights be independent, with mean 0 and variance $1 / (k D)$. Then each
+# How much of the gradient comes from each distance? In a stack of random linear layers, $D$ features wide, this can
+# be computed. Let the weights be independent, with mean 0 and variance $1 / (k D)$. Then each
 # entry of $dy_t W_j^\top$ is a sum of $D$ independent terms with mean 0, so its mean square is $\lVert dy_t
 # \rVert^2 / (k D)$; and it has $D$ entries. In the sum over $j$ the mixed terms have the mean 0, too:
 #
@@ -441,13 +396,30 @@ for name, layers in path.items():
 #
 # We measure two stacks with $k = 3$ and the same view of 27 positions, over 200 draws of the weights:
 
+
+# %%
+def gradients_through(dilations, length, seed, k=3, width=8):
+    """The gradient of the input, (length, width), from dy at the last position.
+
+    The layers are causal, with random weights of variance 1 / (k · width).
+    """
+    drawn = np.random.default_rng(seed)
+    dx = np.zeros((1, length, width))
+    dx[:, -1] = drawn.standard_normal(width)
+    for dilation in dilations:
+        weight = drawn.standard_normal((k, width, width)) / math.sqrt(k * width)
+        _, cache = convolution(np.zeros_like(dx), weight, None, dilation, causal=True)
+        dx, _, _ = convolution_backward(dx, cache)
+    return dx[0]
+
+
 # %%
 shares = {}
 for name, dilations in (("plain, 13 layers", [1] * 13), ("dilated, 3 layers", [1, 3, 9])):
     squares = np.stack(
-        [(gradients_through(dilations, 27, seed)[-1] ** 2).sum(-1)[::-1] for seed in range(200)]
+        [(gradients_through(dilations, 27, seed) ** 2).sum(-1)[::-1] for seed in range(200)]
     )  # (seeds, distance)
-    # As shares of all, in the mean; and how far that mean may be off.
+    # The mean, as shares of all, and its standard error.
     total = squares.sum(axis=1).mean()
     shares[name] = squares.mean(axis=0) / total, squares.std(axis=0) / total / math.sqrt(200)
 
@@ -479,230 +451,16 @@ plt.show()
 # The plain stack sees 27 positions, and nearly all of its squared gradient comes from about thirteen in the
 # middle. In the dilated stack all positions have about the same share.
 #
-# This is the start of training, without gates and residual connections, and learning changes the shares. But at
-# first nearly no gradient comes from the edge. Section 8 shows what that does.
+# This is before training, without gates and residual connections. Section 7 measures the shares with them, and what
+# they do to learning.
 #
-# ## 6 · Gates
+# ## 6 · A convolution made of attention
 #
-# A convolution is linear. Between two of them stands something that is not: in the translator of Gehring and
-# others (2017) a **gated linear unit**, GLU (Dauphin and others, 2017). The convolution makes $2 D$ features.
-# One half, $a$, is the signal, the other half, $b$, says how much of it goes through:
+# **A self-attention layer can be any convolution**, as closely as you like, with one head for each tap and well
+# chosen positions (Cordonnier, Loukas and Jaggi, 2020). We write its weights down.
 #
-# $$
-# \text{GLU:} \quad y = a \, \sigma(b)
-# \qquad\qquad
-# \text{tanh gate:} \quad y = \tanh(a) \, \sigma(b) .
-# $$
-#
-# (From here on $a$ and $b$ are these halves, no longer a tap and a bias.) The second is the older gate, of the
-# LSTM and of WaveNet (van den Oord and others, 2016). In a product each factor gets $dy$ times the other one.
-# With $\sigma' = \sigma (1 - \sigma)$ and $\tanh' = 1 - \tanh^2$:
-#
-# $$
-# \begin{aligned}
-# \text{GLU:} && da &= dy \, \sigma(b) & db &= dy \, a \, \sigma(b) (1 - \sigma(b)) \\
-# \text{tanh gate:} && da &= dy \, (1 - \tanh^2 a) \, \sigma(b) & db &= dy \tanh(a) \, \sigma(b) (1 - \sigma(b))
-# \end{aligned}
-# $$
-#
-# Look at $da$. Where the gate is open, $\sigma(b) \approx 1$, the GLU hands the gradient on as it is. The
-# tanh gate also multiplies by $1 - \tanh^2 a$, which is at most 1 and nearly 0 where $\lvert a \rvert$ is
-# large: an open gate is not enough.
-
-# %%
-source_of(gated_linear_unit, gated_linear_unit_backward)
-
-
-# %%
-def tanh_gate(x):
-    """tanh(a) · σ(b), with a and b the two halves of x (..., 2 D)."""
-    a, b = np.split(x, 2, axis=-1)  # (..., D)
-    tanh_a, (gate, gate_cache) = np.tanh(a), sigmoid(b)
-    return tanh_a * gate, (tanh_a, gate, gate_cache)
-
-
-def tanh_gate_backward(dy, cache):
-    tanh_a, gate, gate_cache = cache
-    da = dy * gate * (1 - tanh_a**2)
-    db = sigmoid_backward(dy * tanh_a, gate_cache)
-    return np.concatenate([da, db], axis=-1)  # (..., 2 D)
-
-
-halves = rng.standard_normal((2, 5, 8))
-for pair in ((gated_linear_unit, gated_linear_unit_backward), (tanh_gate, tanh_gate_backward)):
-    assert check_pair(*pair, (halves,)).right
-
-# %% [markdown]
-# ### How to draw the weights
-#
-# A gate makes numbers smaller, and the weights have to make up for it. Let $x$ have mean 0 and variance $v$, and
-# the weights be independent, with mean 0 and variance $g / (k D)$. Then each number of $a$ and $b$ is a sum of $k
-# D$ products, of weights of its own. Its mean is 0 and its variance $k D \cdot v \cdot g / (k D) = g v$. For a
-# large $k D$ all are nearly Gaussian and independent of each other, and
-#
-# $$
-# \text{Var}[y] = \mathbb E[a^2] \; \mathbb E[\sigma(b)^2] = g v \; \mathbb E[\sigma(b)^2] .
-# $$
-#
-# To keep $v = 1$ we need $g \, \mathbb E[\sigma(b)^2] = 1$ for a $b$ of variance $g$. A half-open gate, $b =
-# 0$, has $\sigma^2 = \frac14$ and would want $g = 4$, which is what Gehring and others take. But if $b$ has the
-# variance 4, some gates are wide open, and $\sigma^2$ grows more there than it falls at shut ones. Let us compute
-# the mean. (`hermegauss` gives the points and weights of an integral over a Gaussian.)
-
-# %%
-points, probabilities = np.polynomial.hermite_e.hermegauss(60)
-probabilities = probabilities / probabilities.sum()
-
-
-def mean_over(f, variance):
-    """E[f(z)] for a Gaussian z with mean 0."""
-    return (f(math.sqrt(variance) * points) * probabilities).sum()
-
-
-def opening(z):
-    return sigmoid(z)[0]
-
-
-for g in (1, 2, 3, 4):
-    squared = mean_over(lambda z: opening(z) ** 2, g)
-    print(f"g = {g}: E[σ(b)²] = {squared:.3f}, so the variance is multiplied by {g * squared:.2f}")
-assert abs(3 * mean_over(lambda z: opening(z) ** 2, 3) - 1) < 0.01
-
-# %% [markdown]
-# $g = 3$ is right to one per cent. Dropout keeps a number with probability $1 - p$ and divides it by $1 - p$. So
-# it multiplies the variance by $(1 - p) / (1 - p)^2 = 1 / (1 - p)$. Hence the variance $3 (1 - p) / (k D)$ of
-# the package:
-
-# %%
-source_of(GatedConvolution)
-
-# %% [markdown]
-# Ten such layers with $p = 0.2$, one after the other; the same where dropout was forgotten in the draw; and ten
-# without dropout whose weights are left as a `Convolution1d` has them, with no gate in mind, $g = \frac23$.
-
-# %%
-LAYERS, SEEDS, FEATURES = 10, 8, 128
-
-
-def variances(p, change, seed):
-    """Of h after 0 to LAYERS gated convolutions, whose weights are multiplied by ``change``."""
-    drawn = np.random.default_rng(seed)
-    config = ConvolutionalTranslatorConfig(8, 8, FEATURES, dropout=p)
-    h = drawn.standard_normal((2, 60, FEATURES))
-    found = [h.var()]
-    for _ in range(LAYERS):
-        layer = GatedConvolution(config, drawn, causal=False)
-        layer.convolution.weight.data *= change
-        h, _ = layer.forward(h, rng=drawn)
-        found.append(h.var())
-    return found
-
-
-P = 0.2
-DRAWS = {  # p, the factor of the weights, and g with dropout's share in it
-    "the package's": (P, 1.0, 3),
-    "dropout forgotten": (P, 1 / math.sqrt(1 - P), 3 / (1 - P)),
-    "as without a gate": (0.0, 1 / math.sqrt(4.5), 3 / 4.5),
-}
-measured = {
-    name: np.array([variances(p, change, seed) for seed in range(SEEDS)])
-    for name, (p, change, _) in DRAWS.items()
-}
-
-
-def expected_variances(g):
-    found = [1.0]
-    for _ in range(LAYERS):
-        found.append(g * found[-1] * mean_over(lambda z: opening(z) ** 2, g * found[-1]))
-    return found
-
-
-for name, found in measured.items():
-    print(f"{name:<28} variance after ten layers: {np.median(found[:, -1]):.1e}")
-assert 0.4 < np.median(measured["the package's"][:, -1]) < 2.5
-assert np.median(measured["as without a gate"][:, -1]) < 1e-5
-
-# %% [markdown]
-# ### Gradients through ten gates
-#
-# Now back. Ten layers with the GLU, and ten with the tanh gate: how large is the gradient after it has gone
-# through one layer, two, ten?
-
-
-# %%
-def gradient_norms(gate, gate_backward, g, seed, k=3):
-    """|dx| after going back through 0 to LAYERS layers, relative to |dy| at the top."""
-    drawn = np.random.default_rng(seed)
-    x, caches = drawn.standard_normal((2, 60, FEATURES)), []
-    for _ in range(LAYERS):
-        weight = drawn.standard_normal((k, FEATURES, 2 * FEATURES)) * math.sqrt(g / (k * FEATURES))
-        x, convolution_cache = convolution(x, weight)
-        x, gate_cache = gate(x)
-        caches.append((convolution_cache, gate_cache))
-    dx = drawn.standard_normal(x.shape)
-    norms = [np.linalg.norm(dx)]
-    for convolution_cache, gate_cache in reversed(caches):
-        dx, _, _ = convolution_backward(gate_backward(dx, gate_cache), convolution_cache)
-        norms.append(np.linalg.norm(dx))
-    return np.array(norms) / norms[0]
-
-
-GATES = {
-    "GLU, g = 3": (gated_linear_unit, gated_linear_unit_backward, 3),
-    "tanh gate, g = 3": (tanh_gate, tanh_gate_backward, 3),
-    "tanh gate, g = 6": (tanh_gate, tanh_gate_backward, 6),
-}
-norms = {
-    name: np.array([gradient_norms(*gate, seed) for seed in range(SEEDS)])
-    for name, gate in GATES.items()
-}
-for name, found in norms.items():
-    print(f"{name:<17} gradient after ten layers: {np.median(found[:, -1]):.2f}")
-assert (norms["tanh gate, g = 3"][:, -1] < 0.5).all()
-assert (norms["GLU, g = 3"][:, -1] > 1).all()
-
-# %% tags=["hide-input"]
-figure, panels = plt.subplots(1, 2, figsize=(10, 4.2))
-levels = range(LAYERS + 1)
-axes = panels[0]
-for (name, found), colour, marker in zip(
-    measured.items(), (BLUE, PURPLE, VERMILION), "o^v", strict=True
-):
-    axes.semilogy(levels, found.T, marker, ms=3.5, color=colour, alpha=0.5, label=[name, *[""] * 7])
-    axes.semilogy(levels, expected_variances(DRAWS[name][2]), "-", color=BLACK, lw=1)
-axes.semilogy([], [], "-", color=BLACK, lw=1, label="theory")
-axes.set(xlabel="layers", ylabel="variance of $h$", title="forward", ylim=(3e-9, 1e5))
-axes.legend(loc="lower left", fontsize=9)
-axes = panels[1]
-styles = zip(norms.items(), (BLUE, VERMILION, PURPLE), ("o-", "v--", "^:"), strict=True)
-for (name, found), colour, style in styles:
-    axes.semilogy(levels, found.T, style, ms=3.5, lw=0.6, color=colour, label=[name, *[""] * 7])
-axes.set(xlabel="layers gone back through", ylabel="$|dx|$, relative to the top", title="backward")
-axes.legend(loc="lower left", fontsize=9)
-plt.show()
-
-# %% [markdown]
-# Each marker is one of eight draws. Forward, the package's draw keeps the variance near 1 for ten layers. With
-# dropout forgotten the variance explodes, and without a gate in mind next to nothing arrives at the top.
-#
-# Backward, with $g = 3$ for both, the tanh gate has lost most of the gradient after ten layers. That of the GLU
-# grows. With larger weights, $g = 6$, the tanh gate holds its gradient, too, as long as $\lvert a \rvert$ is small.
-# The bend at the right comes from the lowest layers, where $a$ still has the variance 6: there $1 - \tanh^2 a$
-# is often nearly 0, whatever the gate says.
-#
-# In a very deep stack no draw would do, as the variance 1 is not stable: where $b$ is larger the gates are wider
-# open, and the variance grows more. So the translator adds, $x \leftarrow (x + h) \sqrt{\frac12}$. $h$ is made of
-# $x$, but by weights with mean 0, so $\mathbb E[x h] = 0$ at the start and the variances add up, to 2. Times
-# $\sqrt{\frac12}$ that is 1 again. [Lesson 10](10_residual_connections.ipynb) is about such sums.
-#
-# ## 7 · A convolution made of attention
-#
-# Does attention give up something that a convolution could do? No: **a self-attention layer can be any
-# convolution**, as closely as you like, with one head for each tap and well chosen positions (Cordonnier, Loukas
-# and Jaggi, 2020). We do not train it. We write its weights down.
-#
-# Head $j$ has to look, from position $t$, at $u = t + (j - a) \delta$, with the $a$ of section 2, and at nothing
-# else. So its score for a key at position $s$ should be largest at $s = u$. Take
+# Head $j$ has to look, from position $t$, at $u = t + (j - a) \delta$, and at nothing else. So its score for a key
+# at position $s$ should be largest at $s = u$. Take
 #
 # $$
 # -\beta (s - u)^2 = \beta \left( 2 s u - s^2 \right) - \beta u^2 .
@@ -791,15 +549,8 @@ for name, dilation, causal in (("causal, δ = 2", 2, True), ("centred, δ = 1", 
 _, attended = convolve_by_attention(x, kernel, bias, [-4, -2, 0], 20)
 
 # %% [markdown]
-# At $\beta = 20$ it is the convolution to better than $10^{-6}$, at the ends too. And we know the error: to first
-# order in $e^{-\beta}$ a head puts $e^{-\beta}$ on each of the two neighbours and takes $2 e^{-\beta}$ from the
-# middle, so what it finds is wrong by $e^{-\beta} (x_{u-1} - 2 x_u + x_{u+1})$. Below are the weights of the three
-# heads of the causal convolution at $\beta = 20$, and the errors:
-
-# %%
-bends = convolution(x, np.stack([np.eye(4), -2 * np.eye(4), np.eye(4)]))[0]  # (B, n, 4)
-expected_error = np.exp(-betas) * abs(convolution(bends, kernel, None, 2, True)[0]).max()
-assert np.allclose(errors["causal, δ = 2"][betas == 12], expected_error[betas == 12], rtol=0.01)
+# At $\beta = 20$ it is the convolution to better than $10^{-6}$, at the ends too. Below are the weights of the three
+# heads of the causal one, and the errors. They fall as $e^{-\beta}$, the thin line:
 
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(10, 3), width_ratios=[1, 1, 1, 1.3])
@@ -815,25 +566,24 @@ figure.colorbar(image, ax=panels[:3], shrink=0.55, label="attention weight")
 axes = panels[3]
 for (name, found), colour, marker in zip(errors.items(), (BLUE, VERMILION), "os", strict=True):
     axes.semilogy(betas, found, marker, ms=5, mfc="none", color=colour, label=name)
-axes.semilogy(betas, expected_error, "-", color=BLACK, lw=1, label="theory, causal")
+axes.semilogy(betas, np.exp(-betas), "-", color=BLACK, lw=0.8, label=r"$e^{-\beta}$")
 axes.set(xlabel=r"inverse temperature $\beta$", ylabel="largest error")
 axes.legend(fontsize=9, loc="lower left")
 plt.show()
 
 # %% [markdown]
-# Head 0 looks four back. Its first four queries would have to look at places before 0, and look at the empty
-# token.
+# Head 0 looks four back. Its first four queries find nothing there, and look at the empty token.
 #
 # So what a convolution can do, attention can do as well. And more: here queries and keys were made of places
-# alone. With content in them, a head can look for *the last noun*, wherever it stands. A convolution cannot: its
-# taps are the same whatever the words are. The price is in the picture: $n^2$ scores for each head, of which $n$
-# are used. The convolution does $n$ small products for each tap.
+# alone. With content in them, a head can look for *the last noun*, wherever it stands. A convolution cannot. The
+# price is in the picture: $n^2$ scores for each head, of which $n$ are used.
 #
-# ## 8 · In view or not
+# ## 7 · In view or not
 #
 # Last, a task that the view decides. Random tokens come in, eight different ones. At each position the model has
 # to say **the token that stood ten positions before**. Guessing has the loss $\ln 8$. We train stacks of causal
-# gated convolutions, $k = 3$:
+# convolutions, $k = 3$, each with sums around it and a **gated linear unit** behind it: of its $2 D$ features one
+# half is multiplied by the logistic function of the other ([appendix 91](91_the_variances_of_gates.ipynb)).
 
 
 # %%
@@ -847,7 +597,7 @@ class CausalStack(Module):
             for dilation in dilations
         ]
         for layer in self.layers:
-            layer.weight.data *= math.sqrt(4.5)  # to variance 3 / (k D), as in section 6
+            layer.weight.data *= math.sqrt(4.5)  # to variance 3 / (k D), as in appendix 91
         self.output = Linear(width, vocabulary, rng)
 
     def forward(self, ids):
@@ -869,6 +619,7 @@ class CausalStack(Module):
             dx = dx * math.sqrt(0.5)
             dx = dx + layer.backward(gated_linear_unit_backward(dx, gate_cache), layer_cache)
         self.embedding.backward(dx, embedding_cache)
+        return dx  # of the embedded tokens, (B, T, D)
 
 
 BACK, TOKENS, STEPS = 10, 8, 300
@@ -880,6 +631,17 @@ def batch_of(drawn):
     targets = np.zeros_like(ids)
     targets[:, BACK:] = ids[:, :-BACK]
     return ids, targets
+
+
+def share_at_first(dilations, seed):
+    """Of the squared gradient of what the last position says, that from BACK positions before."""
+    drawn = np.random.default_rng(seed)
+    model = CausalStack(TOKENS + 1, 32, dilations, drawn)
+    logits, cache = model.forward(batch_of(drawn)[0])
+    dlogits = np.zeros_like(logits)
+    dlogits[:, -1] = drawn.standard_normal(dlogits[:, -1].shape)
+    squares = (model.backward(dlogits, cache) ** 2).sum(axis=(0, 2))[::-1]  # by distance
+    return squares[BACK] / squares.sum()
 
 
 def train(dilations, seed):
@@ -914,10 +676,13 @@ for name, dilations in STACKS.items():
     view = 1 + 2 * sum(dilations)
     at_end = ", ".join(f"{loss:.3f}" for loss in final[name])
     print(f"{name:<18} sees {view:>2} positions; loss at the end, three seeds: {at_end}")
+    shares = [share_at_first(dilations, seed) for seed in range(3)]
+    print(" " * 19 + "share of the gradient at first:", *(f"{share:.1e}" for share in shares))
 
 assert (final["plain, 4 layers"] > 0.97 * math.log(TOKENS)).all()  # 10 before is not in a view of 9
 assert (final["dilated, 3 layers"] < 0.1).all()
 assert (final["plain, 7 layers"] < final["plain, 4 layers"] / 2).all()
+assert share_at_first([1] * 5, 0) < 1e-3 < share_at_first([1] * 7, 0) < 1e-2
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4))
@@ -935,36 +700,26 @@ axes.legend(title="three trainings each", loc="upper right", bbox_to_anchor=(1, 
 plt.show()
 
 # %% [markdown]
-# Ten positions before is the eleventh position of a view. Four layers see nine, and never do better than
-# guessing. The dilated stack of three layers learns it first. A view of eleven holds the token at its very edge.
-# There it *can* be learned, but for long the loss does not move: as section 5 found, nearly no gradient comes
-# from there at first. With two more layers the token is no longer at the edge, and the wait is about half as
-# long.
+# Ten before is the eleventh position of a view. Four layers see nine, and never do better than guessing. A view of
+# eleven holds the token at its very edge. There it *can* be learned, but for long the loss does not move: with gates
+# and sums, too, nearly no gradient comes from there at first. With two more layers its share is twenty times as large,
+# and the wait about half as long. The dilated stack has the largest share, and learns first.
 #
-# Here we knew how far back the answer stands. In sentences each word needs another distance, and nobody knows
-# it beforehand. So the convolutional translator, too, has attention from its decoder to its encoder, and the
-# Transformer brings positions together by attention alone.
+# Here we knew how far back the answer stands. In sentences nobody knows it beforehand. So the convolutional
+# translator, too, has attention from its decoder to its encoder, and the Transformer has attention alone.
 #
-# ## 9 · Exercises
+# ## 8 · Exercises
 #
-# Fill in `answers/ex20.py`, your copy of [lessons/exercises/ex20.py](exercises/ex20.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex20
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex20.py](solutions/ex20.py).
+# Fill in `answers/ex20.py`, your copy of [lessons/exercises/ex20.py](exercises/ex20.py), or copy its functions into
+# cells here, and run the cell below or `minitransformer check ex20`. Solutions:
+# [lessons/solutions/ex20.py](solutions/ex20.py).
 #
 # 1. **`receptive_field`** (10 min). Some layers keep only every second or third output, as in networks for images.
 #    How far does such a stack see?
-# 2. **`highway_gate`** (25 min). A gate that chooses between something new and what was there before. Which
-#    gradient opens it?
-# 3. **`separable_convolution`** (45 min). First each feature alone through time, then all features of a
+# 2. **`separable_convolution`** (45 min). First each feature alone through time, then all features of a
 #    position together: a $k$-th of the weights and of the work. Derive the backward.
-# 4. **`convolution_step`** (45 min). When a decoder writes, words come one by one. What has to be kept so that
-#    each step costs one window and not the whole sequence?
+# 3. **`convolution_step`** (45 min). When a decoder writes, words come one by one. What has to be kept for a step to
+#    cost one window only?
 
 # %%
 print(check_exercise("ex20", globals()))
@@ -980,12 +735,9 @@ print(check_exercise("ex20", globals()))
 # | shapes | $x$ (B, T, D), $W$ (k, D, F), windows (B, T, k D), $y$ (B, T, F) |
 # | view | $1 + (k - 1) \sum_l \delta_l$: $1 + L (k - 1)$ plain, $k^L$ with dilations $1, k, k^2, \dots$ |
 # | what comes through | plain: near-Gaussian, width $\propto \sqrt L$; dilated: all alike |
-# | gate | $y = a \, \sigma(b)$, $da = dy \, \sigma(b)$, $db = dy \, a \, \sigma (1 - \sigma)$ |
-# | weights | variance $3 (1 - p) / (k D)$, as $\mathbb E[\sigma(b)^2] \approx \frac13$ |
 # | trap | a window that sees the future passes the gradient check; test $\partial y_t / \partial x_s = 0$ for $s \gt t$ |
 # | and attention | one head for each tap and sharp scores $-\beta (s - u)^2$ make a convolution, at $O(n^2)$ |
 #
 # **Your own Transformer.** It has no convolutions: `minitransformer check own` asks for nothing new here.
 #
-# **Next:** the three kinds of layers side by side, what they cost and how well they remember, in
-# [lesson 21](21_why_self_attention.ipynb).
+# **Next:** the three kinds of layers side by side, in [lesson 21](21_why_self_attention.ipynb).

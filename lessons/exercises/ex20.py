@@ -24,31 +24,6 @@ def receptive_field(layers):
     raise NotImplementedError
 
 
-def highway_gate(x, h):
-    """25 min, with its backward. A gate between x and something new (Srivastava et al. 2015).
-
-        y = σ(b) a + (1 − σ(b)) x             a, b = the two halves of h
-
-    An open gate lets the new through, a shut one hands x on as it is.
-
-    Args:
-        x: (B, T, D).
-        h: (B, T, 2 D), a in front of b.
-
-    Returns:
-        y (B, T, D) and a tuple, the cache.
-    """
-    raise NotImplementedError
-
-
-def highway_gate_backward(dy, cache):
-    """Gradients dx (B, T, D) and dh (B, T, 2 D).
-
-    Hint: b stands in two places.
-    """
-    raise NotImplementedError
-
-
 def separable_convolution(x, depthwise, pointwise, bias):
     """45 min, with its backward. A causal convolution in two steps, with dilation 1.
 

@@ -17,25 +17,6 @@ def receptive_field(layers):
     return seen
 
 
-def highway_gate(x, h):
-    a, b = np.split(h, 2, axis=-1)  # (B, T, D)
-    gate = 1 / (1 + np.exp(-b))
-    return gate * a + (1 - gate) * x, (x, a, gate)
-
-
-def highway_gate_backward(dy, cache):
-    """y = x + σ(b) (a − x): what opens the gate is the difference between the new and the old.
-
-    Where both are alike, dy says nothing about b. And a shut gate hands dy on to x whole, as a
-    residual connection does: so a deep stack begins with a large negative bias in b.
-    """
-    x, a, gate = cache
-    dx = dy * (1 - gate)
-    da = dy * gate
-    db = dy * (a - x) * gate * (1 - gate)
-    return dx, np.concatenate([da, db], axis=-1)  # (B, T, 2 D)
-
-
 def separable_convolution(x, depthwise, pointwise, bias):
     k, length = len(depthwise), x.shape[1]
     padded = np.pad(x, ((0, 0), (k - 1, 0), (0, 0)))  # (B, k − 1 + T, D)

@@ -30,7 +30,7 @@ def check_gram(forward, backward):
         "is brought to stand where the first does?"
     )
     slip = Slip(hint, symmetric, (2 * symmetric @ x,))
-    return expect_pair(forward, backward, (x,), symmetric, slip=slip)
+    return expect_pair(forward, backward, (x,), symmetric, slips=[slip])
 
 
 @part(45)

@@ -41,7 +41,7 @@ def check_log_softmax(forward, backward):
         "dz is right where a row of dy sums to 1, as q does, and nowhere else: at which step of "
         "section 4 was that sum put in?"
     )
-    report = expect_pair(forward, backward, (z,), np.log(p), slip=Slip(hint, q, (q - p,)))
+    report = expect_pair(forward, backward, (z,), np.log(p), slips=[Slip(hint, q, (q - p,))])
     if report.right:
         y, _ = forward.quietly(LARGE)
         expect("y for scores of ±9000", y, LARGE_LOG_P, HINT)

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import (
-    array_of,
-    check_gradients,
-    expect,
-    expect_pair,
-    normal,
-    part,
-)
+from minitransformer.course.exercises.parts import Slip, array_of, expect, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.elman import elman, elman_backward
 from minitransformer.layers.sigmoid import sigmoid
@@ -79,17 +72,21 @@ def check_gated_norm(gated_norm):
 
 @part(45)
 def check_coupled_cell(forward, backward):
-    a, c = normal(19, (B, 3 * D), (B, D))
+    a, c, dstate = normal(19, (B, 3 * D), (B, D), (B, 2 * D))
     f, o = (sigmoid(x)[0] for x in (a[:, :D], a[:, 2 * D :]))
     c_new = f * c + (1 - f) * np.tanh(a[:, D : 2 * D])
     h = o * np.tanh(c_new)
-    state, _ = forward.y_and_cache(a, c, form="the state and the cache")
-    given = array_of(state, (B, 2 * D))
-    if given is not None and np.allclose(given[:, :D], c_new):
-        raise CheckError("the state is [h c_new], with h first")
     hint = "a is [a_f a_g a_o], and the input gate is 1 − f"
-    expect("the state", state, np.concatenate([h, c_new], axis=1), hint)
-    return check_gradients(forward, backward, (a, c))
+    state, swapped = (np.concatenate(pair, axis=1) for pair in ((h, c_new), (c_new, h)))
+    mistakes = {"the state is [h c_new], with h first": swapped}
+    through_h = dstate[:, :D] * o * (1 - np.tanh(c_new) ** 2)  # all that the slip has of dc_new
+    slip = Slip(
+        "the gradient that comes in for c_new, the second half of dstate, is left out: c_new goes "
+        "on to the next step and makes h, so its gradient is the sum of both",
+        dstate,
+        (None, through_h * f),
+    )
+    return expect_pair(forward, backward, (a, c), state, hint, mistakes, slips=[slip])
 
 
 @part(90)

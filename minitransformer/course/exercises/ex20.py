@@ -5,7 +5,6 @@ import numpy as np
 from minitransformer.course.exercises.parts import Slip, array_of, expect, expect_pair, normal, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.convolution import convolution
-from minitransformer.layers.sigmoid import sigmoid
 
 B, T, D, F, K = 2, 9, 4, 5, 3
 
@@ -28,22 +27,6 @@ def check_receptive_field(receptive_field):
         receptive_field.expect((layers,), expected, hint)
 
 
-@part(25)
-def check_highway_gate(forward, backward):
-    x, h, dy = normal(20, (B, T, D), (B, T, 2 * D), (B, T, D))
-    a, b = h[..., :D], h[..., D:]
-    gate, _ = sigmoid(b)
-    mistakes = {
-        "an open gate, σ(b) near 1, lets the new through and not x": gate * x + (1 - gate) * a,
-        "a is the first half of h and b the second": sigmoid(a)[0] * (b - x) + x,
-        "as the gate opens for a it shuts for x: 1 − σ(b)": gate * a + x,
-    }
-    without_x = np.concatenate([dy * gate, dy * a * gate * (1 - gate)], axis=-1)
-    hint = "dh: b stands in 1 − σ(b) as well, and what that brings, with x, is left out"
-    expected, slip = gate * a + (1 - gate) * x, Slip(hint, dy, (None, without_x))
-    return expect_pair(forward, backward, (x, h), expected, mistakes=mistakes, slip=slip)
-
-
 @part(45)
 def check_separable_convolution(forward, backward):
     x, depthwise, pointwise, bias, dy = normal(20, (B, T, D), (K, D), (D, F), F, (B, T, F))
@@ -63,10 +46,26 @@ def check_separable_convolution(forward, backward):
         "the bias is missing": expected - bias,
     }
     taps = np.stack([np.diag(tap) for tap in depthwise])
-    not_turned, _ = convolution(dy @ pointwise.T, taps, causal=True)
-    hint = "dx: the kernel is not turned round: what looks back in forward looks ahead in dx"
-    inputs, slip = (x, depthwise, pointwise, bias), Slip(hint, dy, (not_turned,))
-    return expect_pair(forward, backward, inputs, expected, mistakes=mistakes, slip=slip)
+    dz = dy @ pointwise.T  # (B, T, D)
+    not_turned, _ = convolution(dz, taps, causal=True)
+    from_other_end = convolution(dz[:, ::-1], taps[::-1], causal=True)[0][:, ::-1]
+    padded = np.pad(x, ((0, 0), (K - 1, 0), (0, 0)))
+    ddepthwise = np.stack([(padded[:, tap : tap + T] * dz).sum((0, 1)) for tap in range(K)])
+    slips = [
+        Slip(
+            "dx: the kernel is not turned round: what looks back in forward looks ahead in dx",
+            dy,
+            (not_turned,),
+        ),
+        Slip(
+            "the backward reads the taps from the wrong end: the first one is for the earliest "
+            "position, as in forward",
+            dy,
+            (from_other_end, ddepthwise[::-1]),
+        ),
+    ]
+    inputs = x, depthwise, pointwise, bias
+    return expect_pair(forward, backward, inputs, expected, mistakes=mistakes, slips=slips)
 
 
 @part(45)

@@ -270,17 +270,17 @@ class Slip(NamedTuple):
     gradients: tuple
 
 
-def expect_pair(forward, backward, inputs, expected, hint="", mistakes=None, slip=None):
+def expect_pair(forward, backward, inputs, expected, hint="", mistakes=None, slips=()):
     """Expect y of a pair, see :func:`expect`; returns the Report on its gradients.
 
     Args:
         inputs: as for ``check_pair``.
-        slip: told apart where a gradient is wrong.
+        slips: told apart where a gradient is wrong, the first that fits.
     """
     y, cache = forward.y_and_cache(*inputs)
     expect("y", y, expected, hint, mistakes)
     report = check_gradients(forward, backward, inputs)
-    if slip and not report.right:
+    for slip in () if report.right else slips:
         both = zip(backward.gradients(slip.dy, cache), slip.gradients, strict=False)
         if any(wrong is not None and likely(given, {slip.hint: wrong}) for given, wrong in both):
             raise CheckError(slip.hint)

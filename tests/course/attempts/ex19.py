@@ -16,6 +16,7 @@ coupled_cell
     tanh(f * c + (1 - f) * g) -> tanh(f * c + g) && f * c + (1 - f) * g] -> f * c + g]
         || the input gate is 1 − f
     (c - g) -> c || WRONG  da || right  dc  # as in an LSTM: f stands twice
+    = dc_new + dh -> = dh || the second half of dstate, is left out
 one_gate
     np.where(mask[:, t, None], f * h + (1 - f) * n, h) -> f * h + (1 - f) * n || $AT_PADDING
     n, h) -> n, 0) || $AT_PADDING

@@ -14,6 +14,8 @@ def taps_not_turned_round(dy, cache):
     return dx, *backward(dy, cache)[1:]
 
 
+FROM_THE_END = "the backward reads the taps from the wrong end"
+
 WRONG = r"""
 receptive_field
     return seen -> return seen - 1 || an input sees itself
@@ -23,18 +25,14 @@ receptive_field
     * apart -> || the strides of all layers below multiply
     apart *= -> apart = || all layers below multiply
     return seen -> return seen - sum(d > 1 for _, d, _ in layers[:1]) || strides below both count
-highway_gate
-    gate * a + (1 - gate) * x -> gate * x + (1 - gate) * a || lets the new through and not x
-    a, b = -> b, a = || a is the first half of h
-    (1 - gate) * x -> x || it shuts for x
-    (a - x) -> a || b stands in 1 − σ(b) as well
 separable_convolution
     depthwise[tap] -> depthwise[k - 1 - tap] || wrong end
     + bias -> || bias is missing
     (k - 1, 0) -> (k - 2, 1) || the window is centred
 separable_convolution_backward
     taps_not_turned_round || the kernel is not turned round
-    ddepthwise[tap] = -> ddepthwise[k - 1 - tap] = || WRONG  ddepthwise || right  dx
+    ddepthwise[tap] = -> ddepthwise[k - 1 - tap] = || $FROM_THE_END
+    dz * depthwise[tap] -> dz * depthwise[k - 1 - tap] || $FROM_THE_END
 convolution_step
     + bias -> || the bias is missing
     taps, weight) -> taps, weight[::-1]) || from the wrong end
