@@ -347,11 +347,10 @@ def test_a_helper_is_taken_for_no_misspelt_function(helper, tmp_path, capsys):
     assert "did you mean" not in capsys.readouterr().out
 
 
-def test_a_file_laid_into_a_finished_run_is_not_what_it_was_trained_on(recipe, run, capsys):
+def test_a_file_laid_into_a_finished_run_is_not_what_it_was_trained_on(run, capsys):
     trained_on_own = "trained on functions of a learner's"
     assert command("translate", RUN, "ein Hund") == 0
     assert trained_on_own in capsys.readouterr().err
-    assert train(recipe, *SMALL) == 0
     Path("runs/captions/own.py").write_text(TEXT)
     assert command("translate", "runs/captions", "ein Hund") == 0
     assert trained_on_own not in capsys.readouterr().err

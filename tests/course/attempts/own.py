@@ -384,7 +384,7 @@ noam
 relu_backward
     return -> raise NotImplementedError\n    return || to do  relu || write relu, see lesson 02
 dropout_backward
-    if -> raise NotImplementedError\n    if || to do  dropout || write dropout, see lesson 12
+    if -> raise NotImplementedError\n    if || to do  dropout || write dropout, see lesson 02
 """
 ASKED = r"""
 relu
