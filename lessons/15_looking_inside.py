@@ -38,7 +38,7 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    source_of,
+    show,
     use_style,
 )
 from minitransformer.data.text.batches import encode_pairs, make_batches
@@ -408,7 +408,7 @@ assert rise.max() > 2 * np.median(rise)
 # other gates than 1. There the formula is the same, with the gradient of the scaled rows $\xi_h W_h^O$ for $dW_h^O$:
 
 # %%
-source_of(multi_head_attention_backward)
+show("multi_head_attention")
 
 
 # %%

@@ -795,4 +795,4 @@ print(check_exercise("ex24", globals()))
 # **Your own Transformer.** Nothing new to write. But now you know what the argument `num_tokens` of your
 # `cross_entropy` is for. `minitransformer check own` says whether that is right.
 #
-# **Next:** a second machine. [Lesson 00](00_start_here.ipynb) lists all lessons.
+# **Next:** a second machine. [The plan](README.md) lists all lessons.
