@@ -497,7 +497,7 @@ plt.show()
 # For some hundred words, a step of attention costs little more than calls of functions. Then it grows with their
 # number. The recurrent step stays where it is.
 #
-# What of remembering? [Lesson 26](26_what_a_layer_remembers.ipynb) trains small models of equal size for it:
+# What of remembering? [Lesson 26](26_what_a_layer_remembers.ipynb) trains small models for it:
 #
 # - **Distance.** A GRU that is shown only cases 200 steps away does not learn to recall a token, and attention does. If
 #   near ones are among them, the GRU learns all.

@@ -86,16 +86,19 @@ def try_yours(name, facts):
         facts: a generator function whose parameters are functions of ``own.py``, by their names.
             It yields what should be so, in words, and whether it is.
     """
+    names = list(inspect.signature(facts).parameters)
     try:
-        file = _own_file()
-        functions = [partial(_asked, file, n) for n in inspect.signature(facts).parameters]
-        with time_limit():
-            for words, holds in facts(*functions):
+        with time_limit() as passed:
+            file = _own_file()
+            for words, holds in facts(*(partial(_asked, file, n) for n in names)):
                 print("✓" if holds else "✗", words)
+        if passed:
+            print(f"✗ {name} takes too long: is there a loop that never ends?")
     except CheckError as error:
         print("✗", error)
     except Exception as error:  # of a fact, which what a function has returned does not fit
-        print(f"✗ what {name} returns fits no fact: {type(error).__name__}: {error}")
+        said = f"{type(error).__name__}: {error}"
+        print(f"✗ what is returned fits no fact about {', '.join(names)}: {said}")
 
 
 def show(name, anyway=False):
@@ -124,7 +127,8 @@ def _missing(part):
     """What there is to do until the reader's functions of a part are right; empty if they are."""
     name = part.functions[0]
     try:
-        file = _own_file()
+        with time_limit():  # which running the file turns into a CheckError
+            file = _own_file()
     except CheckError as error:
         return str(error)
     return {
@@ -140,6 +144,8 @@ def _own_file():
     for path in paths:
         if path.is_file():
             return OwnFile(path)
+    if given:
+        raise CheckError(f"there is no file {given}, which MINITRANSFORMER_OWN names")
     raise CheckError(
         f"there is no file {paths[0]}; `cp -r lessons/exercises answers` in the project's folder "
         "makes it"

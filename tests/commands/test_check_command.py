@@ -60,7 +60,7 @@ def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, capsys):
     assert main(["check"]) == 0
     said = rows(capsys.readouterr().out)
     assert said["all"][:3] == ["0", "of", "23"]
-    assert said["next:"] == ["write", "linear,", "see", "lesson", "02"]
+    assert said["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
 
 
 def overview(capfd):
@@ -74,7 +74,12 @@ def test_as_json_it_says_of_each_part_what_the_check_of_its_exercise_says(answer
     assert status == 0
     everything = [(name, part.functions[0]) for name in exercise_names() for part in parts_of(name)]
     assert sorted((p["exercise"], p["part"]) for p in said["parts"]) == sorted(everything)
-    assert said["counts"] == {"right": 2, "WRONG": 1, "to do": len(everything) - 3}
+    assert said["counts"] == {
+        "right": 2,
+        "WRONG": 1,
+        "to do": len(everything) - 3,
+        "not checked": 0,
+    }
     (wrong,) = [part for part in said["parts"] if part["status"] == "WRONG"]
     assert main(["check", "own", "linear"]) == 1
     assert wrong["explanation"] in textwrap.dedent(capfd.readouterr().out)
@@ -103,6 +108,8 @@ def test_a_file_that_cannot_be_checked_is_named_and_the_others_are_checked(
     assert list(said["errors"]) == ["ex08"]
     assert says in said["errors"]["ex08"]
     assert said["counts"]["right"] == 2
+    assert said["counts"]["not checked"] == len(parts_of("ex08"))
+    assert {p["status"] for p in said["parts"] if p["exercise"] == "ex08"} == {"not checked"}
 
 
 def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):

@@ -97,7 +97,7 @@ def test_what_does_not_fit_a_fact_is_said_and_stops_nothing(own, capsys):
 
     try_yours("relu", facts)
     words = "ValueError: too many values to unpack (expected 2)"
-    assert capsys.readouterr().out == f"✗ what relu returns fits no fact: {words}\n"
+    assert capsys.readouterr().out == f"✗ what is returned fits no fact about relu: {words}\n"
 
 
 def test_a_loop_that_never_ends_is_stopped(own, monkeypatch, capsys):
@@ -107,6 +107,20 @@ def test_a_loop_that_never_ends_is_stopped(own, monkeypatch, capsys):
     assert (
         "✗ relu raised TimeoutError: more than 0.05 s: is there a loop" in capsys.readouterr().out
     )
+
+
+def test_a_file_that_never_ends_is_stopped(own, monkeypatch, capsys):
+    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.05)
+    own("while True:\n    pass\n")
+    try_yours("relu", facts)
+    assert "loop that never ends?" in capsys.readouterr().out
+    assert "loop that never ends?" in repr(show("relu"))
+
+
+def test_a_file_that_the_environment_names_and_is_not_there_is_named(own, monkeypatch, capsys):
+    monkeypatch.setenv("MINITRANSFORMER_OWN", "elsewhere.py")
+    try_yours("relu", facts)
+    assert capsys.readouterr().out.startswith("✗ there is no file elsewhere.py, which MINITRANS")
 
 
 def test_what_the_reader_has_just_saved_is_tried(own, capsys):
