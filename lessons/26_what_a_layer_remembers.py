@@ -238,7 +238,7 @@ def mixed_pairs(draw):
 PAIRS = [1, 2, 3, 4, 6, 8, 12, 16]
 RUNS = [  # kind of layer, width, updates
     ("attention", 32, 250),
-    *(("recurrent", width, updates) for updates in (250, 750) for width in (26, 52)),
+    *(("recurrent", width, updates) for updates in (200, 600) for width in (26, 52)),
 ]
 held = {}
 print("right at", *(f"{pairs:3} pairs" for pairs in (4, 8, 16)), "  mean of three seeds")

@@ -69,7 +69,7 @@ class RunPaths:
 
     def is_trained_on_own(self):
         """Whether it was begun on the functions in own.py; one laid there later does not count."""
-        return self.own.exists() and "anyway" in self._begun()
+        return self.own.exists() and self._begun().get("anyway", False) is not None
 
     def resume_command(self):
         """What to type to go on with the run, in as many processes, and with functions as wrong."""
@@ -85,8 +85,8 @@ class RunPaths:
         """Write the configuration of the model, the recipe, a dict, and how the run was begun.
 
         Args:
-            begun: ``begun_on``, ``"cpu"`` or ``"cuda"``; ``processes``, how many; and, where it is
-                a learner's functions, ``anyway``, whether with wrong ones.
+            begun: ``begun_on``, ``"cpu"`` or ``"cuda"``; ``processes``, how many; and ``anyway``,
+                whether with a learner's functions that are wrong, None without any of a learner's.
         """
         sections = {"model": model_config.as_dict(), "recipe": recipe, **begun}
         save_bytes(self.config, f"{json.dumps(sections, indent=1)}\n".encode())

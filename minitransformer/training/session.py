@@ -63,9 +63,8 @@ def prepare(job):
     if not stored:
         run.keep(own=own, beginning=pretrained and pretrained.as_file(), **kept)
     if again or not stored:
-        begun = dict(begun_on=begun_on, processes=processes.count)
-        if job.own:
-            begun["anyway"] = bool(job.own.wrong)
+        anyway = bool(job.own.wrong) if job.own else None
+        begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
         run.save_config(config, recipe.as_dict(), **begun)
     run.bind(recipe.identity(), texts)
     training = recipe.training

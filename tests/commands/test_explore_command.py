@@ -57,6 +57,8 @@ def test_what_is_no_regular_file_is_not_replaced(run_copy, tmp_path, capsys):
 def test_options_say_where_it_is_written_and_which_sentences_it_has(run_copy, opened, capsys):
     """And of a run on a learner's functions it says that the page has the package's."""
     (run_copy / "own.py").write_text("def relu(x):\n    return x, None\n")
+    config = run_copy / "config.json"
+    config.write_text(config.read_text().replace('"anyway": null', '"anyway": false'))
     page, sentences = run_copy.parent / "page.html", run_copy.parent / "mine.txt"
     sentences.write_text("das Kind singt\n\n  \n</script>\n", encoding="utf-8")
     options = ["--output", str(page), "--no-open", "--sentences", str(sentences)]
