@@ -17,7 +17,7 @@ from minitransformer.course.exercises import (
 from minitransformer.course.exercises.parts import RIGHT as SOLVED
 from minitransformer.course.exercises.parts import TO_DO, Verdict
 from minitransformer.course.exercises.parts import WRONG as MISTAKEN
-from minitransformer.course.own.check import check_own, following
+from minitransformer.course.own.check import ENDLESS, check_own, following
 from minitransformer.course.own.file import OwnFile
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import did_you_mean, load_file
@@ -138,7 +138,7 @@ def _checked_apart(paths):
             return {n: v for name in paths for n, v in _checked_apart({name: paths[name]}).items()}
         ((name, path),) = paths.items()
         if isinstance(error, OutOfTimeError):
-            error = f"it takes more than {LONGEST} s{error}: is there a loop that never ends?"
+            error = f"it takes more than {LONGEST} s{error}: {ENDLESS}"
         return {name: f"{path}: {error}"}
 
 
@@ -177,7 +177,11 @@ def _row(lesson, named_verdicts):
 
 
 def _as_dict(lessons, paths, errors):
-    """The same for programs, and what is said of each part."""
+    """The same for programs.
+
+    ``counts`` of each status, ``minutes_left``, ``errors`` by exercise, and ``parts``: of each its
+    ``lesson``, ``exercise``, ``file``, ``part``, ``minutes``, ``status`` and ``explanation``.
+    """
     parts = [
         {
             "lesson": lesson,

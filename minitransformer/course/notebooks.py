@@ -20,7 +20,7 @@ from pathlib import Path
 from minitransformer.core.libraries import library
 from minitransformer.course.exercises import parts_of
 from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Answer
-from minitransformer.course.own.check import check_part, not_there, time_limit
+from minitransformer.course.own.check import ENDLESS, check_part, not_there, time_limit
 from minitransformer.course.own.file import OwnFile
 from minitransformer.course.own.package import FUNCTIONS
 from minitransformer.gradcheck import CheckError
@@ -93,7 +93,7 @@ def try_yours(name, facts):
             for words, holds in facts(*(partial(_asked, file, n) for n in names)):
                 print("✓" if holds else "✗", words)
         if passed:
-            print(f"✗ {name} takes too long: is there a loop that never ends?")
+            print(f"✗ {name} takes too long: {ENDLESS}")
     except CheckError as error:
         print("✗", error)
     except Exception as error:  # of a fact, which what a function has returned does not fit

@@ -6,9 +6,7 @@ from minitransformer.course.exercises.parts import Slip, expect, expect_pair, no
 from minitransformer.layers.sigmoid import sigmoid
 
 B, T, D = 2, 9, 4
-
-
-GATES = {  # and the g of each
+GATES = {  # each with its g
     "that is always open": (np.ones_like, 1.0),
     "that is always half open": (lambda b: np.full_like(b, 0.5), 4.0),
     "σ(b)": (lambda b: sigmoid(b)[0], 2.98161683),

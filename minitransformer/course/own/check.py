@@ -11,6 +11,7 @@ from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Verdict,
 from minitransformer.gradcheck.learner import did_you_mean
 
 LONGEST = 60  # seconds that the check of a part may take
+ENDLESS = "is there a loop that never ends?"
 
 
 def check_own(file, say=lambda text: None):
@@ -71,7 +72,7 @@ def _judged(part, functions, say=lambda text: None):
     with contextlib.redirect_stdout(printed), time_limit() as passed:
         verdict = judge(part, functions)
     if passed:
-        words = f"it takes more than {LONGEST} s: is there a loop that never ends?"
+        words = f"it takes more than {LONGEST} s: {ENDLESS}"
         verdict = Verdict(part, WRONG, words)
     if lines := printed.getvalue().splitlines():
         say(f"{name} printed while it was checked: {lines[0]}, and so on: {len(lines):,} in all")
@@ -123,7 +124,7 @@ def time_limit():
 
     def stop(signum, frame):
         passed.append(signum)
-        raise TimeoutError(f"more than {LONGEST} s: is there a loop that never ends?")
+        raise TimeoutError(f"more than {LONGEST} s: {ENDLESS}")
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not (hasattr(signal, "setitimer") and in_main_thread):
