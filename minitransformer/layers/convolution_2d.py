@@ -67,7 +67,7 @@ def convolution_2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups
 def convolution_2d_backward(dy, cache):
     """Gradients dx (B, Y, X, C), dweight (k, k, C / G, E) and dbias (E,) or None."""
     bias, weight_shape, seen_shape, windows_cache, kernels, rows = cache
-    groups, _, c, _ = len(kernels), *weight_shape[1:]
+    groups, c = len(kernels), weight_shape[2]
     dbias = None if bias is None else dy.sum(axis=(0, 1, 2))  # (E,)
     dy = apart(dy, groups)  # (G, N, e)
     dkernels = rows.swapaxes(1, 2) @ dy  # (G, k² c, e)

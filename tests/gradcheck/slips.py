@@ -17,6 +17,10 @@ from minitransformer.layers.attention import (
 )
 from minitransformer.layers.bidirectional import Bidirectional, _halves
 from minitransformer.layers.convolution import convolution_backward, windows_backward
+from minitransformer.layers.convolution_2d import (
+    convolution_2d_backward,
+    windows_2d_backward,
+)
 from minitransformer.layers.dropout import dropout_backward
 from minitransformer.layers.elman import elman_cell_backward
 from minitransformer.layers.embedding import OutputProjection, embedding_backward
@@ -27,6 +31,11 @@ from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
 from minitransformer.layers.linear import linear_backward
 from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.pooling import (
+    average_pooling_backward,
+    global_average_pooling_backward,
+    max_pooling_backward,
+)
 from minitransformer.layers.positional_encoding import positional_encoding_backward
 from minitransformer.layers.recurrence import recurrence_backward
 from minitransformer.layers.relu import relu_backward
@@ -254,6 +263,66 @@ WINDOWS = [
     Slip("convolution, padding mask", convolution_backward,
          {"dx if mask is None else dx * mask[..., None]": "dx"}, "dx", "it reaches padding",
          "leaks into padding"),
+    Slip("convolution_2d", windows_2d_backward, {"tap, :]": "-1 - tap, :]"}, "dx",
+         "the kernel is not turned round"),
+    Slip("convolution_2d", windows_2d_backward, {"+= dseen": "= dseen"}, "dx",
+         "= for += where windows overlap"),
+    Slip("convolution_2d", windows_2d_backward, {"[:, *inner]": "[:, :-2, :-2]"}, "dx",
+         "padding cut off at two edges only"),
+    Slip("convolution_2d", windows_2d_backward, {"dpadded[:, rows, columns]":
+         "dpadded[:, columns.start : rows.stop - rows.start + columns.start, "
+         "rows.start : columns.stop - columns.start + rows.start]"}, "dx",
+         "rows and columns of taps exchanged"),
+    Slip("convolution_2d", convolution_2d_backward, {"dy.sum(axis=(0, 1, 2))":
+         "dy.sum(axis=0).mean(axis=(0, 1))"}, "dbias", "the bias has a mean over the picture",
+         "35 times too small"),
+    Slip("convolution_2d", convolution_2d_backward, {"rows.swapaxes(1, 2) @ dy":
+         "rows.swapaxes(1, 2)[:, :, :35] @ dy[:, :35]"}, "dweight",
+         "the weight has the first picture's only",
+         "it sums over the first index of axis 0 of dy only"),
+    Slip("convolution_2d, no padding, no bias", convolution_2d_backward,
+         {"together(dkernels, weight_shape)":
+          "together(dkernels, weight_shape).swapaxes(0, 1)"}, "dweight",
+         "rows and columns of the kernel exchanged", "its axes in the order (1, 0, 2, 3)"),
+    Slip("convolution_2d, stride 2", windows_2d_backward,
+         {"enumerate(places)": "enumerate((slice(r.start, r.start + dseen.shape[1]), "
+          "slice(c.start, c.start + dseen.shape[2])) for r, c in places)"}, "dx",
+         "the stride is forgotten"),
+    Slip("convolution_2d, width 1, stride 2", windows_2d_backward,
+         {"zeros(": "ones("}, "dx", "ones where no window looks"),
+    Slip("convolution_2d, dilation 2", windows_2d_backward,
+         {"enumerate(places)": "enumerate((slice(r.start // 2, r.stop - r.start // 2), "
+          "slice(c.start // 2, c.stop - c.start // 2)) for r, c in places)"}, "dx",
+         "the dilation is forgotten"),
+    Slip("convolution_2d, groups", convolution_2d_backward,
+         {"drows = dy @": "drows = dy[::-1] @"}, "dx", "each group has the other's dy"),
+    Slip("convolution_2d, groups", convolution_2d_backward,
+         {"together(dkernels, weight_shape)": "dkernels.reshape(weight_shape)"}, "dweight",
+         "groups put together without moving their axis back"),
+    Slip("convolution_2d, depthwise, stride 2", convolution_2d_backward,
+         {"drows.reshape(groups, -1, c)": "drows.reshape(groups, -1, c)[::-1]"}, "dx",
+         "the channels of dx in the order of other groups"),
+    Slip("pooling, maximum", max_pooling_backward, {"dy[:, :, :, None] * is_largest":
+         "dy[:, :, :, None] * (1.0 + 0 * is_largest)"}, "dx", "every entry of a window gets dy"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[": "== (width**2 - 1) - place["},
+         "dx", "each window is turned round", "is the index of the maximum wrong?"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":
+         "== place[:1, :, :, None]"}, "dx", "the first picture's maxima for all"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":
+         "== place[:, :, :, None, ::-1]"}, "dx", "another channel's maxima"),
+    Slip("pooling, maximum, overlapping, padding", windows_2d_backward, {"+= dseen": "= dseen"},
+         "dx", "= for += where windows overlap"),
+    Slip("pooling, average", average_pooling_backward, {" / seen_shape[3]": ""}, "dx",
+         "not divided by the window", "4 times too large"),
+    Slip("pooling, average", average_pooling_backward, {"/ seen_shape[3]": "/ seen_shape[3]**2"},
+         "dx", "divided twice", "4 times too small"),
+    Slip("pooling, average, overlapping, padding", windows_2d_backward,
+         {"[:, *inner]": "[:, :-2, :-2]"}, "dx", "padding cut off at two edges only"),
+    Slip("pooling, global average", global_average_pooling_backward,
+         {" / (height * columns)": ""}, "dx", "not divided by the pixels",
+         "35 times too large"),
+    Slip("pooling, global average", global_average_pooling_backward,
+         {"(height * columns)": "height"}, "dx", "divided by the rows only", "5 times too large"),
     Slip("gated_linear_unit", gated_linear_unit_backward,
          {"sigmoid_backward(dy * a, gate_cache)": "dy * a * gate"}, "dx", "σ for its derivative",
          "in `sigmoid(b)`"),

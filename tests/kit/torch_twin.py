@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from minitransformer.cases.case import D, F, H
+from minitransformer.cases.layers import RUNNING
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -188,14 +189,34 @@ def dropout_at_inference(t):
 
 
 @of("layer_norm")
+@of("layer_norm, pictures")
 def layer_norm(t):
-    return call(nn.LayerNorm(D), layer_norm_weights(t), t["x"])
+    return call(nn.LayerNorm(len(t["gamma"])), layer_norm_weights(t), t["x"])
 
 
 @of("layer_norm, used twice")
 def layer_norm_twice(t):
     norm = part(t, "norm")
     return layer_norm({**norm, "x": layer_norm({**norm, "x": t["x"]}) ** 2})
+
+
+@of("batch_norm")
+@of("batch_norm, pictures")
+@of("batch_norm, running statistics", running=[torch.tensor(x) for x in RUNNING])
+def batch_norm(t, running=None):
+    x = t["x"].flatten(0, -2)  # torch's channels are axis 1
+    statistics = running or (None, None)
+    y = functional.batch_norm(x, *statistics, t["gamma"], t["beta"], training=not running)
+    return y.view_as(t["x"])
+
+
+@of("local_response_norm", size=3, alpha=0.3)
+@of("local_response_norm, the paper's constants", size=5, alpha=1e-4)
+@of("local_response_norm, more near than there are", size=9, alpha=0.3, beta=2.0, k=1.0)
+def local_response_norm(t, size, alpha, beta=0.75, k=2.0):
+    """Torch's alpha is divided by size."""
+    x = t["x"].movedim(-1, 1)
+    return functional.local_response_norm(x, size, alpha * size, beta, k).movedim(1, -1)
 
 
 @of("residual, post-norm", norm="post")
@@ -231,6 +252,20 @@ def positional_encoding(t):
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency)
     return x + table
+
+
+@of("patches")
+def patches(t):
+    """Torch has a convolution whose windows do not overlap."""
+    x, weight = t["x"], t["linear.weight"]
+    kernels = weight.unflatten(0, (2, 2, -1)).permute(3, 2, 0, 1)
+    y = functional.conv2d(x.permute(0, 3, 1, 2), kernels, t["linear.bias"], stride=2)
+    return y.flatten(2).transpose(1, 2)
+
+
+@of("patches, class token")
+def class_token(t):
+    return torch.cat([t["token"].expand(len(t["x"]), 1, -1), t["x"]], dim=1)
 
 
 @of("learned_positions")
@@ -354,6 +389,39 @@ def convolution(t, dilation=1, causal=False):
     weights = {"weight": t["weight"].permute(2, 1, 0), "bias": t["bias"]}
     x = functional.pad(x.transpose(1, 2), (before, span - before))
     return call(module, weights, x).transpose(1, 2)
+
+
+@of("convolution_2d", padding=1)
+@of("convolution_2d, no padding, no bias")
+@of("convolution_2d, stride 2", stride=2, padding=1)
+@of("convolution_2d, width 1, stride 2", stride=2)
+@of("convolution_2d, width 2, stride 3", stride=3)
+@of("convolution_2d, width 4, stride 2", stride=2, padding=2)
+@of("convolution_2d, dilation 2", dilation=2, padding=1)
+@of("convolution_2d, groups", groups=2, padding=1)
+@of("convolution_2d, depthwise, stride 2", groups=4, stride=2, padding=1)
+def convolution_2d(t, groups=1, **options):
+    """Torch has (B, C, Y, X) and kernels (E, C / groups, k, k)."""
+    width, _, c, c_out = t["weight"].shape
+    options |= {"groups": groups, "bias": "bias" in t}
+    module = nn.Conv2d(c * groups, c_out, width, **options)
+    weights = t | {"weight": t["weight"].permute(3, 2, 0, 1)}
+    del weights["x"]
+    return call(module, weights, t["x"].permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+@of("pooling, maximum", layer=nn.MaxPool2d(2))
+@of("pooling, maximum, overlapping, padding", layer=nn.MaxPool2d(3, 2, 1))
+@of("pooling, average", layer=nn.AvgPool2d(2))
+@of("pooling, average, overlapping, padding", layer=nn.AvgPool2d(3, 2, 1))
+def pooling(t, layer):
+    """Many of the numbers are equal, so that it shows which of them a maximum takes."""
+    return layer(t["x"].permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+@of("pooling, global average")
+def global_average_pooling(t):
+    return nn.AdaptiveAvgPool2d(1)(t["x"].permute(0, 3, 1, 2))[..., 0, 0]
 
 
 @of("gated_linear_unit")
