@@ -106,8 +106,7 @@ def windows_2d(x, width, stride=1, padding=0, dilation=1, around=0.0):
     inner = slice(padding, padding + height), slice(padding, padding + columns)
     xp = array_namespace(x)
     padded_shape = batch, height + 2 * padding, columns + 2 * padding, channels
-    padded = xp.empty(padded_shape, dtype=x.dtype)
-    padded.fill(around)
+    padded = xp.full(padded_shape, around, dtype=x.dtype)
     padded[:, *inner] = x
     seen = xp.stack([padded[:, rows, columns] for rows, columns in places], axis=3)
     return seen, (places, inner, padded_shape)  # (B, Y', X', k², C)
@@ -133,8 +132,8 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
         raise ValueError(f"pictures are (batch, rows, columns, channels); these are {shape}")
     if min(width, stride, dilation) < 1 or padding < 0:
         raise ValueError(
-            f"width={width}, stride={stride} and dilation={dilation} must be 1 or more, "
-            f"padding={padding} 0 or more"
+            f"width={width}, stride={stride} and dilation={dilation} must be 1 or more, and "
+            f"padding={padding} must be 0 or more"
         )
     span = (width - 1) * dilation + 1
     padded = [size + 2 * padding for size in shape[1:3]]
@@ -152,12 +151,18 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
 
 
 def check_channels(x, weight, groups):
-    """Raise unless the weight is that of square windows, and each group has its channels in x."""
-    check_groups(weight.shape[2] * groups, weight.shape[3], groups)
-    if weight.shape[0] != weight.shape[1] or x.shape[-1] != weight.shape[2] * groups:
+    """Raise unless each group has its channels in x and in the weight, whose windows are square."""
+    if weight.shape[0] != weight.shape[1]:
+        raise ValueError(
+            f"a weight of shape {weight.shape} has no square windows: "
+            "its first two axes must be equal"
+        )
+    c_in = weight.shape[2] * groups
+    check_groups(c_in, weight.shape[3], groups)
+    if x.shape[-1] != c_in:
         raise ValueError(
             f"x of shape {x.shape} does not fit a weight of shape {weight.shape} with "
-            f"groups={groups}: its last axis must be {weight.shape[2] * groups}"
+            f"groups={groups}: its last axis must be {c_in}"
         )
 
 

@@ -6,10 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
+from minitransformer.core.errors import InputError
 from minitransformer.layers.additive_attention import additive_attention
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.convolution_2d import Convolution2d, convolution_2d
 from minitransformer.layers.dropout import dropout
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import embedding
@@ -19,6 +21,7 @@ from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import linear
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.pooling import average_pooling, max_pooling
 from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.layers.restricted_attention import (
@@ -32,6 +35,7 @@ X, ROWS = np.zeros((2, 4, 6)), np.zeros((1, 2, 3))
 ATTENTION = MultiHeadAttention(6, 3, RNG)
 RESTRICTED = RestrictedSelfAttention(6, 2, 2, RNG)
 CONVOLUTION = Convolution1d(6, 5, 3, RNG)
+PICTURES, KERNEL = np.zeros((2, 7, 5, 4)), np.zeros((3, 3, 4, 6))
 
 
 def does_not_broadcast(mask, scores):
@@ -97,6 +101,35 @@ REFUSED = {
             (kind.__name__, kind(6, 3, RNG)),
             (f"{kind.__name__}, from the end", kind(6, 3, RNG, reverse=True)),
             (f"{kind.__name__}, both ways", Bidirectional(kind, 6, 3, RNG)))},
+
+    # Pictures.
+    "convolution_2d, another number of channels": (ValueError,
+        r"\(2, 7, 5, 3\) does not fit a weight of shape \(3, 3, 4, 6\) with groups=1: .* be 4$",
+        lambda: convolution_2d(PICTURES[..., 1:], KERNEL)),
+    "convolution_2d, a weight for one group": (ValueError, "with groups=2: its last axis must be 8",
+        lambda: convolution_2d(PICTURES, KERNEL, groups=2)),
+    "convolution_2d, a kernel that is no square": (ValueError,
+        r"\(3, 2, 4, 6\) has no square windows: its first two axes must be equal",
+        lambda: convolution_2d(PICTURES, KERNEL[:, 1:])),
+    **{f"convolution_2d, groups={groups}": (ValueError,
+        f"groups={groups} must divide the channels of input and output, 4 and 6",
+        partial(Convolution2d, 4, 6, 3, RNG, groups=groups)) for groups in (0, 3, 4)},
+    "convolution_2d, a way to start that is not known": (InputError, "start.*'best'.*he.*glorot",
+        lambda: Convolution2d(4, 6, 3, RNG, start="best")),
+    "convolution_2d, no axis for the batch": (ValueError,
+        r"are \(batch, rows, columns, channels\); these are \(7, 5, 4\)",
+        lambda: convolution_2d(PICTURES[0], KERNEL)),
+    **{f"convolution_2d, {name}={value}": (ValueError,
+        rf"{name}={value}.* must be .* or more", partial(convolution_2d, PICTURES, KERNEL,
+        **{name: value})) for name, value in (("stride", 0), ("dilation", 0), ("padding", -1))},
+    "convolution_2d, a window larger than the picture": (ValueError,
+        "width=3 and dilation=4 covers 9 × 9 positions; .* 7 × 5 with padding=1 have 9 × 7$",
+        lambda: convolution_2d(PICTURES, KERNEL, padding=1, dilation=4)),
+    **{f"{pooling.__name__}, windows in the padding alone": (ValueError,
+        "padding=2 must be at most half of width=3, 1", partial(pooling, PICTURES, 3, padding=2))
+        for pooling in (max_pooling, average_pooling)},
+    "max_pooling, a window larger than the picture": (ValueError, "covers 6 × 6 .* have 7 × 5",
+        lambda: max_pooling(PICTURES, 6)),
 
     # Masks.
     **{f"softmax, a mask of {dtype}": (TypeError, NO_BOOLEAN + dtype,
