@@ -12,9 +12,10 @@ import pytest
 from elsewhere import in_a_process
 from requests.exceptions import ConnectionError as NoConnection
 
+from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.data.text import multi30k
 from minitransformer.data.text.corpus import CorpusError
-from minitransformer.data.text.multi30k import DATA_VARIABLE, SHA256, SPLITS, URL, load_multi30k
+from minitransformer.data.text.multi30k import SHA256, SPLITS, URL, load_multi30k
 
 REAL_FOLDER = os.environ.get(DATA_VARIABLE)
 TEXTS = {
