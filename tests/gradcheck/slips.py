@@ -15,6 +15,11 @@ from minitransformer.layers.attention import (
     multi_head_attention_backward,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.batch_norm import (
+    BatchNorm,
+    batch_norm_backward,
+    running_norm_backward,
+)
 from minitransformer.layers.bidirectional import Bidirectional, _halves
 from minitransformer.layers.convolution import convolution_backward, windows_backward
 from minitransformer.layers.convolution_2d import (
@@ -30,7 +35,9 @@ from minitransformer.layers.gru import gru_cell_backward
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
 from minitransformer.layers.linear import linear_backward
+from minitransformer.layers.local_response_norm import local_response_norm_backward
 from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.patches import class_token_backward, patches_backward
 from minitransformer.layers.pooling import (
     average_pooling_backward,
     global_average_pooling_backward,
@@ -333,6 +340,69 @@ WINDOWS = [
     Slip("gated_linear_unit", gated_linear_unit_backward, {"dy * gate\n": "dy\n"}, "dx",
          "what is gated without the gate", "the factor `gate` is forgotten"),
 ]
+BOTH = "as in batch norm, are missing or have a wrong factor"
+ONE_CHANNEL = {"sum_of_near(dy * x * power / s, size)": "dy * x * power / s"}
+NORMS_AND_PATCHES = [
+    Slip("batch_norm", batch_norm_backward, {" - through_mean": ""}, "dx", "no mean of dy",
+         "the path through `x.mean(axis=rows)`"),
+    Slip("batch_norm", batch_norm_backward, {" - through_sigma": ""}, "dx", "no mean of dy x̂",
+         "the path through `(centred * centred).mean(axis=rows)`"),
+    Slip("batch_norm", batch_norm_backward, {"(dgamma / count)": "dgamma"}, "dx",
+         "a sum for the mean of dy x̂", "in `centred * centred` (line"),
+    Slip("batch_norm", batch_norm_backward, {"(gamma / sigma)": "(1 / sigma)"}, "dx",
+         "γ forgotten", "the factor `gamma` is forgotten"),
+    Slip("batch_norm", batch_norm_backward,
+         {"(dy - ": "(dy * gamma - ", "* (gamma / sigma)": "/ sigma"}, "dx",
+         "γ with one of three terms", BOTH),
+    Slip("batch_norm", batch_norm_backward, {"(dy * x_hat).sum": "(dy * x_hat * sigma).sum"},
+         "dx dgamma", "x − μ for x̂"),
+    Slip("batch_norm, pictures", batch_norm_backward, {"math.prod(dy.shape[:-1])": "len(dy)"},
+         "dx", "the pictures are counted, not their places", BOTH),
+    Slip("batch_norm, pictures", BatchNorm.forward, {"(batch_norm_b": "(running_norm_b"}, "dx",
+         "as at inference", "are taken for constants: the paths through them are missing"),
+    Slip("batch_norm, running statistics", running_norm_backward,
+         {"dy * (gamma": "(dy - dbeta / dy[..., 0].size) * (gamma"}, "dx", "as in training",
+         "a constant along axis 1, such as mean(dx̂) in batch norm"),
+    Slip("batch_norm, running statistics", running_norm_backward, {"gamma / sigma": "gamma"},
+         "dx", "not divided by σ", "the division by `sigma` is forgotten"),
+    Slip("layer_norm, pictures", layer_norm_backward,
+         {"dx_hat.mean(axis=-1": "dx_hat.mean(axis=(1, 2, 3)"}, "dx", "a mean over the picture",
+         "a constant in each row, such as mean(dx̂)"),
+    Slip("local_response_norm", local_response_norm_backward,
+         {" - 2 * alpha * beta * x * through_s": ""}, "dx", "no path through s",
+         "in `sum_of_near(x * x, size)`"),
+    Slip("local_response_norm", local_response_norm_backward, ONE_CHANNEL, "dx",
+         "only what a channel's square does to itself"),
+    Slip("local_response_norm", local_response_norm_backward, {"2 * alpha": "alpha"}, "dx",
+         "a square's derivative is halved", "in `x * x`"),
+    Slip("local_response_norm", local_response_norm_backward, {"alpha * beta *": "alpha *"}, "dx",
+         "the power is forgotten", "1.6667 times too large"),
+    Slip("local_response_norm", local_response_norm_backward,
+         {"dy * x * power": "dy * power", "* x * through": "* x * x * through"}, "dx",
+         "its own x for that of the near one"),
+    Slip("local_response_norm, more near than there are", local_response_norm_backward,
+         {"power / s,": "power,"}, "dx", "the same power", "lacks the exponent lowered by 1"),
+    Slip("local_response_norm, the paper's constants", local_response_norm_backward,
+         {"dy * power - ": "dy - "}, "dx", "what passes s by is not divided",
+         "the factor `power` is forgotten"),
+    Slip("patches", patches_backward, {"swapaxes(2, 3)": "reshape(x_shape)"}, "dx",
+         "the axis is not moved back", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward, {"dy.reshape": "dy[:, ::-1].reshape"}, "dx",
+         "the last patch first", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward,
+         {"rows, columns, size": "columns, rows, size", "(2, 3)": "(1, 2).swapaxes(2, 3)"},
+         "dx", "patches column by column", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward, {"dx.reshape(x_shape)": "dx.reshape(x_shape)[..., ::-1]"},
+         "dx", "the last channel first", "reversed along axis 3"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 1:]": "dy[:, :-1]"}, "dx",
+         "the last row is taken for the token's", "shifted along axis 1, 1 too far"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 0]": "dy[:, -1]"}, "dtoken",
+         "the last row's for the token's", "a dy that is reversed along axis 1"),
+    Slip("patches, class token", class_token_backward, {".sum(axis=0)": ".mean(axis=0)"},
+         "dtoken", "a mean over pictures", "3 times too small: 3 is the batch size"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 0].sum(axis=0)": "dy.sum((0, 1))"},
+         "dtoken", "that of all rows", "a dy that is summed over axis 1"),
+]
 
 WEIGHTS = {
     "elman": "w_input w_hidden bias",
@@ -515,4 +585,4 @@ MODELS = [
          {"dx = self.stack.backward(dy, stack_cache)": "dx = dy"}, f"{OF_X} stack",
          "the stack is passed over"),
 ]
-SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *RECURRENT, *LOSSES, *MODELS]
+SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS]

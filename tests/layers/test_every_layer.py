@@ -47,11 +47,11 @@ def is_float(x):
 
 
 def test_each_file_of_layers_and_losses_has_a_case():
-    """But masks and ids, which have no gradient, and what the recurrent ones share."""
+    """But masks, ids and first weights, which have no gradient, and what recurrent ones share."""
     places = [*minitransformer.layers.__path__, *minitransformer.loss.__path__]
     files = {"loss" if f.name == "cross_entropy" else f.name for f in iter_modules(places)}
     tried = set(" ".join(case.name.partition(",")[0] for case in CASES).split())
-    assert files - tried == {"masks", "token_ids", "recurrence"}
+    assert files - tried == {"masks", "token_ids", "first_weights", "recurrence"}
 
 
 # Gradients
