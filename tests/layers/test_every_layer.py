@@ -10,7 +10,6 @@ from functools import partial
 from pkgutil import iter_modules
 from zipfile import ZipFile
 
-import normed
 import numpy as np
 import pytest
 from on_device import on
@@ -27,12 +26,11 @@ from minitransformer.gradcheck.modules import _replaced_gradients, module_pair
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.softmax import softmax_backward
 
-EVERY = CASES + normed.CASES
 OF_PAIRS = [build.__code__ for build in (cases.pair(None, None, None), layers._relu)]
-LAYERS = [case for case in EVERY if not case.name.startswith("model,")]
-OF_MODULES = [case for case in EVERY if case.build.__code__ not in OF_PAIRS]
+LAYERS = [case for case in CASES if not case.name.startswith("model,")]
+OF_MODULES = [case for case in CASES if case.build.__code__ not in OF_PAIRS]
 OF_FLOAT32 = rounding(np.float32(1), FEW)  # relative to the largest entry
-every_case = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 in_torch = pytest.mark.parametrize("case", PARITY, ids=lambda case: case.name)
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12)

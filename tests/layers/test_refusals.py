@@ -9,6 +9,7 @@ import pytest
 from minitransformer.core.errors import InputError
 from minitransformer.layers.additive_attention import additive_attention
 from minitransformer.layers.attention import MultiHeadAttention
+from minitransformer.layers.batch_norm import BatchNorm, batch_norm
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.convolution_2d import Convolution2d, convolution_2d
@@ -19,8 +20,10 @@ from minitransformer.layers.gated_linear_unit import gated_linear_unit
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
-from minitransformer.layers.linear import linear
+from minitransformer.layers.linear import Linear, linear
+from minitransformer.layers.local_response_norm import local_response_norm
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.patches import ClassToken, patches
 from minitransformer.layers.pooling import average_pooling, max_pooling
 from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from minitransformer.layers.residual import ResidualConnection
@@ -50,6 +53,22 @@ REFUSED = {
         lambda: linear(np.ones((2, 5)), np.ones((4, 3)))),
     "layer_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
         lambda: layer_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
+    "linear, a start that has no name": (ValueError,
+        "start='He'; choose 'he', 'glorot', 'fixed-0.01' or 'fixed-0.02'",
+        lambda: Linear(4, 3, RNG, start="He")),
+    "batch_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
+        lambda: batch_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
+    **{f"batch_norm, channels first, {what}": (ValueError, r"of shape \(4,\); theirs are \(3,\)",
+        partial(BatchNorm(3).forward, np.ones((2, 3, 4, 4)), rng))
+        for what, rng in (("in training", RNG), ("at inference", None))},
+    **{f"local_response_norm, {size} near": (ValueError, f"size={size} must be odd and 1 or more",
+        partial(local_response_norm, X, size)) for size in (4, 0, -1)},
+    **{f"patches of {size}": (ValueError,
+        f"pictures of 4 x 6 cannot be cut into patches of {size} x {size}; choose a size that",
+        partial(patches, np.zeros((2, 4, 6, 1)), size)) for size in (0, -2, 3, 4, 12)},
+    "patches, a token of another width": (ValueError,
+        r"a token of shape \(5,\) does not fit x of shape \(2, 4, 6\)",
+        lambda: ClassToken(5, RNG).forward(X)),
     "gated_linear_unit, an odd width": (ValueError,
         r"\(2, 5\) has no two halves; its last axis must be even",
         lambda: gated_linear_unit(np.zeros((2, 5)))),
