@@ -36,17 +36,30 @@ def tagging(folder, content=WORDS, **changes):
     return of_file("tagger", path, content, **fields)
 
 
+def classification(folder=None, kind="small-network", **changes):
+    """Its pictures are drawn: some of the shapes, a few of each."""
+    fields = dict(corpus="shapes", epochs=3, batch_tokens=20, label_smoothing=0.0) | changes
+    return recipe_of(kind, COMMON | TINY[kind], **fields)
+
+
 def telling_digits(folder=None, **changes):
     """Its pictures are in no folder."""
     fields = dict(epochs=4, batch_tokens=16, label_smoothing=0.0) | changes
     return recipe_of(DigitsConfig.kind, **fields)
 
 
+TINY = {  # the fields by which each kind of model for pictures is small
+    "small-network": dict(num_features=4),
+    "alexnet": dict(width_factor=1 / 64, start="he"),
+    "residual-network": dict(depth=8, width_factor=0.25),
+    "vision-transformer": dict(num_layers=1),
+}
 RECIPES = {
     "translation": tiny_recipe,
     "language modelling": language_modelling,
     "masked language modelling": masked_language_modelling,
     "tagging": tagging,
+    "classification": classification,
     DigitsConfig.task: telling_digits,
 }
 
