@@ -17,11 +17,14 @@ stands in for it:
     B    a convolution of 1 × 1 with the stride of the block, and a norm
     C    as B, and so in all other blocks, too
 
-In a bottleneck the 3 × 3 has the stride, as is usual today; in the paper, the first 1 × 1.
+In a bottleneck the 3 × 3 has the stride, as is usual today; in the paper, the first 1 × 1. With
+pre-activation the norm and ReLU of a shortcut's convolution stand before it, and are its own.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels of x, ``E`` channels of y; Y' and X' are rows
 and columns of y.
 """
+
+from functools import partial
 
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module
@@ -146,13 +149,17 @@ class Block(Module):
     """
 
     def __init__(self, config, c_in, c_within, c_out, stride, rng):
-        of_steps = steps(config.block, c_in, c_within, c_out, stride)
-        if config.pre_activation:
-            self.steps = [NormConvolution(*of_step, rng) for of_step in of_steps]
-        else:
-            self.steps = [ConvolutionNorm(*of_step, rng) for of_step in of_steps]
-            self.steps[-1].activated = False  # but when x has been added
-        self.shortcut = _shortcut(config.shortcut, c_in, c_out, stride, rng)
+        step = last_step = NormConvolution
+        if not config.pre_activation:  # what is added has no ReLU yet
+            step, last_step = ConvolutionNorm, partial(ConvolutionNorm, activated=False)
+        *others, last = steps(config.block, c_in, c_within, c_out, stride)
+        self.steps = [*(step(*sizes, rng) for sizes in others), last_step(*last, rng)]
+        self.shortcut = None
+        if projects(config.shortcut, c_in, c_out, stride):
+            self.shortcut = last_step(1, c_in, c_out, stride, rng)
+        elif config.shortcut != "none":
+            fits = (c_in, 1) == (c_out, stride)
+            self.shortcut = Identity() if fits else ZeroPadded(c_out, stride)
         self.pre_activation = config.pre_activation
 
     def forward(self, x, rng=None):
@@ -178,11 +185,3 @@ class Block(Module):
         if self.shortcut:
             dx = dx + self.shortcut.backward(dz, shortcut_cache)
         return dx
-
-
-def _shortcut(shortcut, c_in, c_out, stride, rng):
-    if shortcut == "none":
-        return None
-    if projects(shortcut, c_in, c_out, stride):
-        return ConvolutionNorm(1, c_in, c_out, stride, rng, activated=False)
-    return Identity() if (c_in, 1) == (c_out, stride) else ZeroPadded(c_out, stride)

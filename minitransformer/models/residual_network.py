@@ -107,7 +107,8 @@ class ResidualNetworkConfig(PictureConfig):
         for c_in, c_within, c_out, stride in chain(*self.stages()):
             for width, before, after, _ in steps(self.block, c_in, c_within, c_out, stride):
                 count += width**2 * before * after + 2 * (before if self.pre_activation else after)
-            count += (c_in + 2) * c_out * projects(self.shortcut, c_in, c_out, stride)
+            if projects(self.shortcut, c_in, c_out, stride):
+                count += c_in * c_out + 2 * (c_in if self.pre_activation else c_out)
         return count + 2 * c_out * self.pre_activation + (c_out + 1) * self.num_classes
 
     def _layers_of_one_each(self):
