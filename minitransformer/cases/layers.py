@@ -75,6 +75,7 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.layers.tanh import tanh, tanh_backward
 
 
 class ResidualLinear(Module):
@@ -292,6 +293,7 @@ LAYERS = [
         ),
     ),
     Case("sigmoid", pair(sigmoid, sigmoid_backward, ("x",), (B, T, D))),
+    Case("tanh", pair(tanh, tanh_backward, ("x",), (B, T, D))),
     Case("elman", _recurrent(Elman, (B, K), mask=None)),
     Case("elman, padding at both ends", _recurrent(Elman, (B, K))),
     Case("gru", _recurrent(GRU, (B, K), mask=None)),

@@ -53,17 +53,28 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.sigmoid import sigmoid_backward
 from minitransformer.layers.softmax import softmax_backward
+from minitransformer.layers.tanh import tanh_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss_backward
+from minitransformer.models.alexnet import ConvolutionPooling, Hidden
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslator,
     GatedConvolution,
 )
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.recurrent_translator import RecurrentTranslator, TanhLinear
+from minitransformer.models.residual_blocks import (
+    Block,
+    ConvolutionNorm,
+    NormConvolution,
+    ZeroPadded,
+)
+from minitransformer.models.residual_network import ResidualNetwork
+from minitransformer.models.small_network import SmallNetwork
 from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
 from minitransformer.models.token_model import TokenModel
+from minitransformer.models.vision_transformer import VisionTransformer
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -142,6 +153,13 @@ LAYERS = [
          "it is dy times (1 − y²); it should be dy times y (1 − y)"),
     Slip("sigmoid", sigmoid_backward, {"* y * (1 - y)": "* sigmoid(y)[0] * (1 - sigmoid(y)[0])"},
          "dx", "at y, not at x", "the derivative is taken at y; it has to be taken at x"),
+    Slip("tanh", tanh_backward, {"dy * (1 - y * y)": "dy"}, "dx", "it is passed over",
+         "dy is handed on as it is"),
+    Slip("tanh", tanh_backward, {"y * y": "y"}, "dx", "1 − y for 1 − y²"),
+    Slip("tanh", tanh_backward, {"1 - y * y": "y * (1 - y)"}, "dx", "that of the sigmoid",
+         "it is dy times y (1 − y); it should be dy times (1 − y²)"),
+    Slip("tanh", tanh_backward, {"y = cache": "y = tanh(cache)[0]"}, "dx", "at y, not at x",
+         "the derivative is taken at y; it has to be taken at x"),
     Slip("softmax", softmax_backward, {"return weights": "return 0 * weights"}, "dx",
          "nothing comes back", "zero everywhere"),
     Slip("softmax", softmax_backward, {" - (dweights * weights).sum(axis=-1, keepdims=True)": ""},
@@ -585,4 +603,69 @@ MODELS = [
          {"dx = self.stack.backward(dy, stack_cache)": "dx = dy"}, f"{OF_X} stack",
          "the stack is passed over"),
 ]
-SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS]
+PLAIN, PAST_A, PAST_C, PATCHED = (
+    f"model, {name}"
+    for name in (
+        "residual network, plain",
+        "residual network, shortcuts A",
+        "residual network, shortcuts C, pre-activation",
+        "vision transformer",
+    )
+)
+OF_PICTURE = "dinput_0"
+CONVOLUTIONS = f"convolutions {OF_PICTURE}"
+FIRST_TWO = f"0 1 {OF_PICTURE}"  # of the convolutions
+STAGES = f"first stages {OF_PICTURE}"
+OF_PATCHES = f"class_token embedding positions {OF_PICTURE}"
+PICTURES = [
+    Slip("model, small network", SmallNetwork.features_backward,
+         {"dropout_backward(dy, dropout_cache)": "dy"}, CONVOLUTIONS, "dropout is passed over"),
+    Slip("model, small network", ConvolutionNorm.backward,
+         {"relu_backward(dy, relu_cache) if self.activated else dy": "dy"}, FIRST_TWO,
+         "the ReLU is passed over"),
+    Slip("model, small network", ConvolutionNorm.backward,
+         {"dh = self.norm.backward(dh, norm_cache)": "pass"}, CONVOLUTIONS,
+         "the norm is passed over"),
+    Slip("model, alexnet", ConvolutionPooling.backward,
+         {"local_response_norm_backward(dx, norm_cache) if self.normed else dx": "dx"}, FIRST_TWO,
+         "normalisation is passed over"),
+    Slip("model, alexnet", Hidden.backward, {"dropout_backward(dy, dropout_cache)": "dy"},
+         f"hidden {CONVOLUTIONS}", "dropout is passed over"),
+    Slip("model, alexnet", Hidden.backward,
+         {"dx = activate_backward(dx, activation_cache)": "pass"}, f"hidden {CONVOLUTIONS}",
+         "the ReLU of a hidden map is passed over"),
+    Slip(PLAIN, Block.backward, {"dx = dz\n": "dx = dy\n"}, STAGES,
+         "the last ReLU is passed over"),
+    Slip(PAST_A, Block.backward,
+         {"dx = dx + self.shortcut.backward(dz, shortcut_cache)": "pass"}, STAGES,
+         "nothing goes past a block"),
+    Slip(PAST_A, Block.backward, {"backward(dz, shortcut_cache)": "backward(dy, shortcut_cache)"},
+         STAGES, "what goes past a block goes past its ReLU, too"),
+    Slip(PAST_A, Block.backward, {"dx = dx + self": "dx = self"}, STAGES, "nothing goes through F"),
+    Slip(PAST_A, ZeroPadded.backward, {"dy[..., : x_shape[-1]]": "dy[..., -x_shape[-1] :]"},
+         STAGES, "the channels of zeros for those of x"),
+    Slip(PAST_A, ZeroPadded.backward,
+         {"dx[:, :: self.stride, :: self.stride]": "dx[:, 1 :: self.stride, 1 :: self.stride]"},
+         STAGES, "the positions between those that were taken"),
+    Slip(PAST_C, NormConvolution.backward, {"dh = relu_backward(dh, relu_cache)": "pass"}, STAGES,
+         "the ReLU is passed over"),
+    Slip(PAST_C, ResidualNetwork._activated_backward,
+         {"dx = relu_backward(dx, relu_cache)": "pass"}, f"{STAGES} norm",
+         "the last ReLU is passed over"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"of_all[:, 0] = dy": "of_all[:] = dy[:, None]"}, f"{OF_PATCHES} stack",
+         "every patch is taken for the class token"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = self.positions.backward(dx, positions_cache)": "pass"}, "positions",
+         "positions are not learned"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = dropout_backward(dx, dropout_cache)": "pass"}, OF_PATCHES,
+         "dropout is passed over"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"self.class_token.backward(dx, token_cache)": "dx[:, 1:]"}, "class_token",
+         "the class token is not learned"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = self.stack.backward(of_all, stack_cache)": "dx = of_all"}, f"{OF_PATCHES} stack",
+         "the stack is passed over"),
+]
+SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES]

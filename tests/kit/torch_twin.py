@@ -171,6 +171,11 @@ def relu(t):
     return functional.relu(t["x"])
 
 
+@of("tanh")
+def tanh(t):
+    return torch.tanh(t["x"])
+
+
 @of("sigmoid")
 def sigmoid(t):
     return functional.sigmoid(t["x"])
