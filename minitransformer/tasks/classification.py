@@ -18,7 +18,10 @@ from minitransformer.core.settings import at_most, not_negative, positive, share
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.images import augmentation
 from minitransformer.data.images.batches import picture_batches
+from minitransformer.data.images.cifar10 import load_cifar10
+from minitransformer.data.images.folders import read_folder
 from minitransformer.data.images.mnist import load_fashion_mnist, load_mnist
+from minitransformer.data.images.npz import read_npz
 from minitransformer.data.images.shapes import shapes_corpus
 from minitransformer.data.images.statistics import PictureStatistics
 from minitransformer.evaluation.confusion import lines_of_classes
@@ -26,13 +29,6 @@ from minitransformer.inference.classifier import OF_PICTURES
 from minitransformer.layers.softmax import softmax
 from minitransformer.tasks.settings import Data
 from minitransformer.tasks.task import Score, Task, one_pass
-
-try:  # TEMPORARY
-    from minitransformer.data.images.cifar10 import load_cifar10
-    from minitransformer.data.images.folders import read_folder
-    from minitransformer.data.images.npz import read_npz
-except ImportError:
-    load_cifar10 = read_folder = read_npz = None
 
 LEAST = 1e-30  # probability, of which there is a logarithm
 TOP = 5  # how many guesses the second score grants
