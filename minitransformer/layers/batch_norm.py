@@ -74,6 +74,7 @@ def batch_norm_backward(dy, cache):
     return dx, dgamma, dbeta
 
 
+@twinned
 def running_norm(x, gamma, beta, mean, variance, epsilon=1e-5):
     """As :func:`batch_norm`, by a mean (C,) and a variance (C,) that are given, and stay.
 
@@ -89,6 +90,7 @@ def running_norm(x, gamma, beta, mean, variance, epsilon=1e-5):
     return gamma * x_hat + beta, (x_hat, sigma, gamma)
 
 
+@twinned
 def running_norm_backward(dy, cache):
     """Gradients dx (..., C), dgamma (C,), dbeta (C,)."""
     x_hat, sigma, gamma = cache

@@ -25,7 +25,12 @@ from minitransformer.layers.attention import (
     multi_head_attention_backward,
     multi_head_attention_weights,
 )
-from minitransformer.layers.batch_norm import batch_norm, batch_norm_backward
+from minitransformer.layers.batch_norm import (
+    batch_norm,
+    batch_norm_backward,
+    running_norm,
+    running_norm_backward,
+)
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
@@ -39,6 +44,7 @@ RNG = object()  # stands for a generator of its home
 BACKWARD = {
     layer_norm: layer_norm_backward,
     batch_norm: batch_norm_backward,
+    running_norm: running_norm_backward,
     dropout: dropout_backward,
     residual: residual_backward,
     feed_forward: feed_forward_backward,
@@ -63,6 +69,8 @@ def swapped(x):
 
 
 PICTURES = normal((3, 4, 5, D))[0]
+FAR_AWAY = PICTURES + 100
+RUNNING = np.linspace(-1, 1, D), np.linspace(0.5, 2, D)
 X, E = normal((3, 4, D), (V, D))
 BOTH = normal((6, 4, D))[0]
 ROW = normal((D,), (D,))
@@ -79,9 +87,20 @@ TWINS = {
     "batch_norm, rows": (batch_norm, X[0], *ROW),
     "batch_norm, sentences": (batch_norm, X, *ROW),
     "batch_norm, a constant feature": (batch_norm, PICTURES * (np.arange(D) != 2), *ROW),
-    "batch_norm, far from zero": (batch_norm, PICTURES + 100, *ROW),
+    "batch_norm, far from zero": (batch_norm, FAR_AWAY, *ROW),
     "batch_norm, other epsilon": (batch_norm, PICTURES, *ROW, 0.5),
     "batch_norm, other layout": (batch_norm, swapped(PICTURES), *ROW),
+    "batch_norm, running": (running_norm, PICTURES, *ROW, *RUNNING),
+    "batch_norm, running, rows": (running_norm, X[0], *ROW, *RUNNING),
+    "batch_norm, running, far from zero": (
+        running_norm,
+        FAR_AWAY,
+        *ROW,
+        100 + RUNNING[0],
+        RUNNING[1],
+    ),
+    "batch_norm, running, other epsilon": (running_norm, PICTURES, *ROW, *RUNNING, 0.5),
+    "batch_norm, running, other layout": (running_norm, swapped(PICTURES), *ROW, *RUNNING),
     "dropout": (dropout, X, P, RNG),
     "dropout, one entry": (dropout, X[:1, 0, 0], P, RNG),
     "dropout, p=0": (dropout, X, 0.0, RNG),
@@ -121,6 +140,13 @@ TWINS = {
 REFUSED = {
     "layer_norm, a gain of another width": (layer_norm, X, ROW[0][:5], ROW[1]),
     "batch_norm, a gain of another width": (batch_norm, X, ROW[0][:5], ROW[1]),
+    "batch_norm, running, a gain of another width": (
+        running_norm,
+        X,
+        ROW[0][:5],
+        ROW[1],
+        *RUNNING,
+    ),
     "attention, a mask of numbers": (multi_head_attention, *SELF, np.ones((4, 4))),
     "attention, a mask of another batch": (
         multi_head_attention,
