@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from minitransformer.core.errors import require
 from minitransformer.core.module import Module
-from minitransformer.core.settings import one_of, positive, share
+from minitransformer.core.settings import at_most, one_of, positive, share
 from minitransformer.layers.convolution_2d import Convolution2d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.first_weights import STARTS
@@ -39,7 +39,12 @@ from minitransformer.layers.local_response_norm import (
 from minitransformer.layers.pooling import max_pooling, max_pooling_backward
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.tanh import tanh, tanh_backward
-from minitransformer.models.picture_classifier import FORMS, PictureClassifier, PictureConfig
+from minitransformer.models.picture_classifier import (
+    FORMS,
+    WIDEST,
+    PictureClassifier,
+    PictureConfig,
+)
 
 FIRST = {"small": (5, 1, 2), "large": (11, 4, 0)}  # width, stride and padding, by form
 NUM_HIDDEN = 4096
@@ -87,7 +92,7 @@ class AlexNetConfig(PictureConfig):
 
     _: KW_ONLY
     form: str = one_of(FORMS, "small")
-    width_factor: float = positive(1.0)
+    width_factor: float = positive(1.0, at_most(WIDEST))
     activation: str = one_of(tuple(ACTIVATIONS), "relu")
     overlapping: bool = True
     response_norm: bool = True

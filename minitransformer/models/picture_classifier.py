@@ -16,6 +16,7 @@ from minitransformer.models.config import ModelConfig
 from minitransformer.models.model import Model
 
 FORMS = "small", "large"  # of networks whose first layers differ with the size of the pictures
+WIDEST = 100  # times the paper's channels: more is no model that anybody trains
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class PictureClassifier(Model):
         Raises:
             ValueError: pictures of another size than the model's.
         """
-        x = like(pictures, self.flat.data)
+        own = self.flat.data
+        x = like(pictures, own).astype(own.dtype, copy=False)  # float64 pictures would spread
         self._check_size(x)
         y, features_cache = self.features(x, rng)
         logits, head_cache = self.head.forward(y)  # (B, num_classes)

@@ -27,7 +27,7 @@ from itertools import chain
 from typing import ClassVar
 
 from minitransformer.core.errors import listed, require
-from minitransformer.core.settings import one_of, positive
+from minitransformer.core.settings import at_most, one_of, positive
 from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.pooling import (
@@ -38,7 +38,12 @@ from minitransformer.layers.pooling import (
 )
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.models.config import layers
-from minitransformer.models.picture_classifier import FORMS, PictureClassifier, PictureConfig
+from minitransformer.models.picture_classifier import (
+    FORMS,
+    WIDEST,
+    PictureClassifier,
+    PictureConfig,
+)
 from minitransformer.models.residual_blocks import (
     SHORTCUTS,
     WIDTHS,
@@ -79,7 +84,7 @@ class ResidualNetworkConfig(PictureConfig):
     block: str = one_of(tuple(WIDTHS), "basic")
     shortcut: str = one_of(SHORTCUTS, "A")
     pre_activation: bool = False
-    width_factor: float = positive(1.0)
+    width_factor: float = positive(1.0, at_most(WIDEST))
 
     def first(self):
         """Of the first convolution (width, channels it is given, channels it gives, stride)."""
@@ -118,7 +123,7 @@ class ResidualNetworkConfig(PictureConfig):
     def __post_init__(self):
         super().__post_init__()
         step = self._layers_of_one_each()
-        below = self.depth - (self.depth - 2) % step
+        below = max(2, self.depth - (self.depth - 2) % step)
         depths = LARGE[self.block] if self.form == "large" else (below, below + step)
         depths = [depth for depth in depths if depth > 2]
         require(
