@@ -22,5 +22,6 @@ def read_npy(file, name, kinds="biuf"):
         raise ValueError(f"the header of {name} is not that of a plain array") from error
     shape, fortran_order, dtype = header
     if dtype.kind not in kinds or fortran_order:
-        raise ValueError(f"{name} holds {dtype}, and only plain numbers are read")
+        order = " column by column (np.ascontiguousarray mends it)" if fortran_order else ""
+        raise ValueError(f"{name} holds {dtype}{order}, and only plain numbers are read")
     return np.frombuffer(file.read(), dtype).reshape(shape)

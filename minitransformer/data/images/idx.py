@@ -38,6 +38,8 @@ def parse_idx(content, name):
     if not axes or len(content) < start:
         refuse(f"ends within its header, which should have the lengths of {axes} axes")
     shape = tuple(np.frombuffer(content, ">u4", axes, offset=4).tolist())
+    if not all(shape):
+        refuse("has no entries")
     size, there = math.prod(shape), len(content) - start  # Python's numbers: none is too large
     if size != there:
         refuse(f"says that it has {' × '.join(map(str, shape))} bytes of entries, and has {there}")

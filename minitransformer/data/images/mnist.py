@@ -37,7 +37,7 @@ FASHION_MNIST = KnownFiles(
         ),
     },
 )
-# Its first address no longer answers; this copy is that of the Common Visual Data Foundation.
+# The copy of the Common Visual Data Foundation, with the checksums that TensorFlow Datasets has.
 MNIST = KnownFiles(
     "MNIST",
     "mnist",

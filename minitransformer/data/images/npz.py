@@ -28,23 +28,26 @@ def read_npz(path):
     """
     try:
         with open_regular(path) as file:
-            arrays = _arrays(file)
+            return _pictures(**_arrays(file))
     except IrregularFileError as error:
         raise CorpusError(f"{path} is no .npz file: {error.strerror}") from error
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # zipfile meets damage with any of a dozen types
-        raise CorpusError(
-            f"{path} cannot be used: {error}; write it with np.savez, with arrays pictures, labels "
-            "and classes"
-        ) from error
-    try:
-        return _pictures(**arrays)
     except CorpusError as error:
         raise CorpusError(f"{path}: {error}") from error
 
 
 def _arrays(file):
+    """The arrays of an open file, by name."""
+    try:
+        return _read(file)
+    except MemoryError:
+        raise
+    except Exception as error:  # zipfile meets damage with any of a dozen types
+        raise CorpusError(
+            f"{error}; write it with np.savez, with arrays pictures, labels and classes"
+        ) from error
+
+
+def _read(file):
     with zipfile.ZipFile(file) as archive:
         sizes = {member.filename: member.file_size for member in archive.infolist()}
         if sum(sizes.values()) > MOST:

@@ -5,6 +5,7 @@ one of grey or three of red, green and blue. 0 is dark. Bytes they stay until a 
 float32 a corpus would take four times the memory.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +42,9 @@ class Pictures:
                 f"labels of type {labels.dtype} and shape {labels.shape} for "
                 f"{len(pictures):,} pictures; they must be int64, one for each picture"
             )
+        twice = [name for name, times in Counter(self.classes).items() if times > 1]
+        if twice:
+            raise CorpusError(f"two classes have the name {twice[0]!r}; give each one of its own")
         wrong = np.flatnonzero((labels < 0) | (labels >= len(self.classes)))
         if len(wrong):
             raise CorpusError(

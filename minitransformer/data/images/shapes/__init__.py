@@ -128,16 +128,16 @@ def _drawn(inside, count, bits):
 
     speck = 2 * STEPS
     specks = _share(_disc, _frame_of(draw, speck), speck)
-    stripe = draw(STEPS // 2, 3 * STEPS // 2) * draw(0, 1)  # half its width; every other has none
+    stripe = draw(STEPS // 2, STEPS) * draw(0, 1)  # half its width; every other has none
     hidden = _share(lambda u, v, r: abs(v) < r, _frame_of(draw, 6 * STEPS), stripe)
 
-    behind, contrast = draw(0, 60), draw(90, 190)
+    behind, contrast = draw(0, 60), draw(100, 190)
     grey = GRID**2 * behind + contrast * share
     grey = grey + (_whole(bits, (count, 1, 1), 0, 120) - contrast // 2) * specks * (share == 0)
     grey = np.where(hidden > 0, GRID**2 * behind + hidden * draw(0, 60), grey) // GRID**2
 
     noise = _whole(bits, grey.shape, -128, 127) + _whole(bits, grey.shape, -128, 127)
-    grey = np.clip(grey + noise * draw(0, 40) // 256, 0, 255)
+    grey = np.clip(grey + noise * draw(0, 32) // 256, 0, 255)
     return np.where(draw(0, 1) == 1, 255 - grey, grey)  # a negative
 
 
