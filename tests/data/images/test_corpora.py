@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import os
 import re
 import tarfile
 from pathlib import Path
@@ -24,7 +23,8 @@ from minitransformer.data.images.mnist import (
     load_mnist,
 )
 
-REAL_FOLDER = os.environ.get(DATA_VARIABLE)
+PLACE = FASHION_MNIST.place()
+REAL_FOLDER = PLACE if PLACE and any(PLACE.glob("train-images-idx3-ubyte*")) else None
 README = (Path(__file__).parents[3] / "datasets" / "pictures" / "README.md").read_text()
 OF_IDX = {"Fashion-MNIST": load_fashion_mnist, "MNIST": load_mnist}
 LOADERS = {**OF_IDX, "CIFAR-10": load_cifar10}
