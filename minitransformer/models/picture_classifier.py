@@ -96,12 +96,12 @@ class PictureClassifier(Model):
     def check(self, batch):
         self._check_size(batch.pictures)
         count = self.config.num_classes
-        wrong = [label for label in batch.labels.tolist() if not 0 <= label < count]
-        require(
-            not wrong,
-            f"the label {wrong[:1]} is none of a class, 0 <= label < {count}; "
-            "is the model for other data?",
-        )
+        for label in batch.labels.tolist():
+            require(
+                0 <= label < count,
+                f"the label {label} is no class of the model, 0 <= label < {count}; "
+                "is it for other data?",
+            )
 
     def _check_size(self, pictures):
         require(
