@@ -38,6 +38,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "table_1": "Table 1 of the paper, measured",
     "language_model": "A character model",
     "ladder": "The same translation by five architectures",
+    "fashion_mnist": "Fashion-MNIST",
     "fine_tuning": "What pre-training is worth where labels are few",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",
