@@ -146,6 +146,7 @@ class Classification(Task):
     unit = "picture"
     smallest_shard = SMALLEST_SHARD
     kept_files: ClassVar[dict] = OF_PICTURES
+    takes_over = False  # of other pictures the classes are others
     splits: ClassVar[dict] = {"shapes": "test", **dict.fromkeys(DOWNLOADED, "test")}
     of_evaluate: ClassVar[tuple] = ("split", "data_dir", "ten_crops", "confusion", "json")
 
@@ -202,10 +203,6 @@ class Classification(Task):
     @classmethod
     def keep(cls, recipe, examples, validation):
         return {"statistics": PictureStatistics.of(examples)}
-
-    @classmethod
-    def taken_over(cls, kept, examples):
-        return {"statistics": replace(kept["statistics"], classes=examples.classes)}
 
     @classmethod
     def of_data(cls, recipe, examples, validation, kept):

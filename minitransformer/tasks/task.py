@@ -74,6 +74,7 @@ class Task:
         smallest_shard: of what a batch's ``num_tokens`` counts, into which it is cut by itself.
         uses: those of OF_SOME that a training of this task may have.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
+        takes_over: whether a run that begins with another one keeps what that keeps.
         translates: whether ``evaluate`` scores what its models say as translations; others are
             validated once more.
         splits: of the corpora that have one to test with, its name, by theirs.
@@ -90,6 +91,7 @@ class Task:
     smallest_shard: ClassVar[int] = SMALLEST_SHARD
     uses: ClassVar[tuple] = ()
     kept_files: ClassVar[dict[str, KeptFile]] = {}
+    takes_over: ClassVar[bool] = True
     translates: ClassVar[bool] = False
     splits: ClassVar[dict[str, str]] = {}
     of_evaluate: ClassVar[tuple] = ()
@@ -145,11 +147,6 @@ class Task:
         The validation says what the examples alone may not, such as that labels are those of words.
         """
         return {}
-
-    @classmethod
-    def taken_over(cls, kept, examples):
-        """What a run keeps that begins with another one, of what that ``kept``."""
-        return kept
 
     @staticmethod
     def fitting(kept):

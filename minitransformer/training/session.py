@@ -112,11 +112,11 @@ def _kept(job, stored, recipe, examples, validation):
     run, pretrained = job.run, job.pretrained
     if stored:
         return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
-    if pretrained:
-        return job.task.taken_over(pretrained.kept, examples), pretrained
+    if pretrained and job.task.takes_over:
+        return pretrained.kept, pretrained
     for name in run.kept:  # which takes seconds
         job.progress.say(f"learning the {name} from the training data")
-    return job.processes.first(job.task.keep, recipe, examples, validation), None
+    return job.processes.first(job.task.keep, recipe, examples, validation), pretrained
 
 
 def validated(run, recipe, device, processes=ALONE, split="validation", **how):
