@@ -34,6 +34,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "many_machines": "What a step would cost on GPUs and many machines: predictions",
     "recurrent": "A step of a recurrent layer",
     "convolution": "A convolution",
+    "pictures": "Networks of pictures",
     "restricted": "Restricted attention",
     "table_1": "Table 1 of the paper, measured",
     "language_model": "A character model",

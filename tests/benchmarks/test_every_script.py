@@ -11,7 +11,7 @@ import pytest
 import report
 from tiny_workload import WORKLOADS
 
-BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "recurrent"}
+BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "pictures", "recurrent"}
 SLOW = BESIDE_PYTORCH | {
     "fashion_mnist",
     "fine_tuning",

@@ -8,6 +8,7 @@ import numpy as np
 from _our_side import OurSide
 from _workload import Workload
 from tiny_run import recipe_of, resize_toy_corpus
+from tiny_tasks import recipe_of_kind
 from tiny_translator import train_once, write_recipe
 
 from minitransformer import Transformer, TransformerConfig
@@ -174,6 +175,15 @@ def _trained_before(script, folder, patch, options):
     return options
 
 
+def of_tiny_networks(script, folder, patch):
+    """Of a tiny corpus; what tells its memory in a process of its own does so in this one."""
+    patch.setattr(script, "recipe_of", lambda kind: recipe_of_kind(kind, folder / kind))
+    patch.setattr(script, "in_a_process", lambda function, *arguments: function(*arguments))
+    constants = dict(POINTS=((2, 7, 3),), SIDES=(4, 8), BATCHES=2)
+    kinds = "residual-network", "vision-transformer"
+    return with_few(*ALIKE, RECIPES=kinds, **constants)(script, folder, patch)
+
+
 GRID = {
     "n": {"at": {"d": 8}, "values": (128, 256, 512)},
     "d": {"at": {"n": 8}, "values": (64, 128, 256)},
@@ -194,6 +204,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         measuring=dict(pieces=40, tokens=256),
         MODELS=("toy", "tiny"),
     ),
+    "pictures": of_tiny_networks,
     "precision": of_batches(4, "--steps", 4, "--peak-learning-rate", 0.01),
     "profile_step": of_batches(40, "--steps", 40),
     "recurrent": with_few("--batch", 3, "--length", 4, "--width", 5, *ALIKE),
