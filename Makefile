@@ -47,7 +47,7 @@ test-kernels: $(INSTALLED) ## run make test's with each set of kernels of OpenBL
 test-lowest: $(INSTALLED) ## run make test's in an environment with the lowest versions that setup.cfg allows
 	rm -rf $(LOWEST)
 	$(BIN)/python -m venv $(LOWEST)
-	$(BIN)/python tests/house/lowest_versions.py test mpi lessons site > $(LOWEST)/versions.txt
+	$(BIN)/python tests/house/lowest_versions.py test mpi pictures lessons site > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/python -m pip install --quiet --only-binary :all: -r $(LOWEST)/versions.txt
 	$(LOWEST)/bin/python -m pip install --quiet --no-deps --editable .
 	$(LOWEST)/bin/python -m pytest $(SIDE_BY_SIDE) -m "not slow"

@@ -101,8 +101,9 @@ def make_workload(preset, data_dir=None, *, batch_tokens=4096, count=None, seed=
 
 def _text(data_dir):
     """Name of the corpus, its vocabulary and its training pairs."""
+    from minitransformer.data.files import DATA_VARIABLE
     from minitransformer.data.text.corpus import clean_for_training
-    from minitransformer.data.text.multi30k import DATA_VARIABLE, load_multi30k
+    from minitransformer.data.text.multi30k import load_multi30k
     from minitransformer.data.text.toy import toy_corpus
     from minitransformer.data.text.vocabulary import Vocabulary
 

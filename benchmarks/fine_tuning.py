@@ -32,12 +32,10 @@ from pathlib import Path
 
 import _options
 from _machine import machine, numpy_blas
+from _trained import trained
 
-from minitransformer.commands.cli import main as minitransformer
 from minitransformer.data.text.toy import labelled_toy_corpus
-from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.tagging import Tagging
-from minitransformer.tasks.task import run_at
 from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 
@@ -52,7 +50,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments=None):
     """Train, score, and write the JSON file; returns the exit status."""
     options = _parsed(arguments)
-    _train(options.runs / "bert-toy", "bert-toy")
+    trained(options.runs / "bert-toy", "bert-toy")
     rows = [(recipe, share) for share in options.shares for recipe in RECIPES]
     for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
         for recipe, share in rows:
@@ -73,7 +71,7 @@ def _tagger(options, recipe, share, side, seed):
     given = [f"--{field.replace('_', '-')}={value}" for field, value in fields.items()]
     if side == "pretrained":
         given += ["--from", options.runs / "bert-toy"]
-    return _train(options.runs / f"{recipe}-{share:g}-{side}-seed{seed}", recipe, *given)
+    return trained(options.runs / f"{recipe}-{share:g}-{side}-seed{seed}", recipe, *given)
 
 
 def _row(options, recipe, share):
@@ -83,17 +81,6 @@ def _row(options, recipe, share):
         runs = [_tagger(options, recipe, share, side, seed) for seed in options.seeds]
         row[side] = [test_scores(run) for run in runs]
     return {**row, "without_a_model": [without_a_model(run) for run in runs]}
-
-
-def _train(folder, recipe, *options):
-    """The RunFolder of a training that is over."""
-    run = RunFolder(folder)
-    if not run.model.exists():
-        begun = run.config.exists()
-        command = ["--resume", folder] if begun else [recipe, "--run-folder", folder, *options]
-        if status := minitransformer(["train", *map(str, command)]):
-            sys.exit(status)
-    return run_at(folder)
 
 
 def test_scores(run):

@@ -25,7 +25,8 @@ from _machine import machine
 from _part import ROOT, Part
 from _private import without_private
 
-from minitransformer.data.text.multi30k import DATA_VARIABLE, download_folder
+from minitransformer.data.files import DATA_VARIABLE
+from minitransformer.data.text.multi30k import FILES
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.text import PATHS
 
@@ -89,7 +90,7 @@ def make(report, options):
         return outcome["status"] == "done"
 
     if run(multi30k):
-        environment[DATA_VARIABLE] = environment[DATA_VARIABLE] or str(download_folder())
+        environment[DATA_VARIABLE] = environment[DATA_VARIABLE] or str(FILES.cache())
     else:
         print(NO_DATA)
         environment[DATA_VARIABLE] = ""

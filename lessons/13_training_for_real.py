@@ -47,9 +47,10 @@ from minitransformer.course.notebooks import (
     try_yours,
     use_style,
 )
+from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import clean_for_training, read_parallel
-from minitransformer.data.text.multi30k import DATA_VARIABLE, load_multi30k
+from minitransformer.data.text.multi30k import load_multi30k
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.inference.translator import Translator

@@ -58,6 +58,7 @@ WANTING = {
     "cupy": "[Cc]u[Pp]y",
     "g++": r"g\+\+",
     "multi30k": "Multi30k",
+    "fashion-mnist": "Fashion-MNIST",
 }
 
 

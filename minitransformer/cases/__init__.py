@@ -3,5 +3,6 @@
 from minitransformer.cases.layers import LAYERS
 from minitransformer.cases.losses import LOSSES
 from minitransformer.cases.models import MODELS
+from minitransformer.cases.pictures import PICTURES
 
-CASES = [*LAYERS, *LOSSES, *MODELS]
+CASES = [*LAYERS, *LOSSES, *MODELS, *PICTURES]

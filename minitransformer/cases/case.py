@@ -84,10 +84,19 @@ def pair(forward, backward, names, *inputs):
 
 
 def module(make, *inputs):
-    """Build the module ``make(rng)`` as a pair; inputs as for :func:`pair`."""
-    return lambda rng: module_pair(
-        away_from_kinks(moved_from_start(make(rng), rng)), _drawn(rng, inputs)
-    )
+    """Build the module ``make(rng)`` as a pair; inputs as for :func:`pair`.
+
+    One whose ReLUs are elsewhere than in a FeedForward has ``away_from_kinks(*inputs)`` itself.
+    """
+
+    def build(rng):
+        layer = away_from_kinks(moved_from_start(make(rng), rng))
+        drawn = _drawn(rng, inputs)
+        if hasattr(layer, "away_from_kinks"):
+            layer.away_from_kinks(*drawn)
+        return module_pair(layer, drawn)
+
+    return build
 
 
 def away_from_kinks(module):

@@ -34,8 +34,10 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.batch_norm import BatchNorm, running_norm, running_norm_backward
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.convolution_2d import Convolution2d
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
@@ -45,7 +47,20 @@ from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.local_response_norm import (
+    local_response_norm,
+    local_response_norm_backward,
+)
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.patches import ClassToken, PatchEmbedding
+from minitransformer.layers.pooling import (
+    average_pooling,
+    average_pooling_backward,
+    global_average_pooling,
+    global_average_pooling_backward,
+    max_pooling,
+    max_pooling_backward,
+)
 from minitransformer.layers.positional_encoding import (
     positional_encoding,
     positional_encoding_backward,
@@ -60,6 +75,7 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.layers.tanh import tanh, tanh_backward
 
 
 class ResidualLinear(Module):
@@ -93,6 +109,13 @@ class SelfAttention(Module):
 
     def backward(self, dy, cache):
         return sum(self.attention.backward(dy, cache))
+
+
+class InTraining(BatchNorm):
+    """A batch norm that norms by its batch."""
+
+    def forward(self, x):
+        return super().forward(x, np.random.default_rng(0))
 
 
 class UsedTwice(Module):
@@ -196,6 +219,35 @@ def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
     return pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
 
 
+PICTURES = B, F, S, T  # rows and columns of which most strides leave something over
+ALL_DIFFERENT = np.random.default_rng(0).permutation(B * F * S * T).reshape(PICTURES) / 100
+
+
+def _convolution_2d(width=3, c_out=D, **options):
+    return module(lambda rng: Convolution2d(T, c_out, width, rng, **options), PICTURES)
+
+
+def _max_pooling(*how):
+    return pair(lambda x: max_pooling(x, *how), max_pooling_backward, ("x",), ALL_DIFFERENT)
+
+
+def _average_pooling(*how):
+    return pair(lambda x: average_pooling(x, *how), average_pooling_backward, ("x",), PICTURES)
+
+
+RUNNING = np.linspace(-1, 1, T), np.linspace(0.5, 3, T)  # mean and variance of each channel
+
+
+def _running_norm(x, gamma, beta):
+    xp = array_namespace(x)
+    return running_norm(x, gamma, beta, *(xp.asarray(of, dtype=x.dtype) for of in RUNNING))
+
+
+def _local_response_norm(*shape, **options):
+    forward = partial(local_response_norm, **options)
+    return pair(forward, local_response_norm_backward, ("x",), shape)
+
+
 LAYERS = [
     Case("linear", module(lambda rng: Linear(D, F, rng), (B, T, D))),
     Case("linear, no bias", module(lambda rng: Linear(D, F, rng, bias=False), (B, T, D))),
@@ -207,7 +259,20 @@ LAYERS = [
     ),
     Case("dropout", pair(_dropout, dropout_backward, ("x",), (B, T, D))),
     Case("layer_norm", module(lambda rng: LayerNorm(D), (B, T, D))),
+    Case("layer_norm, pictures", module(lambda rng: LayerNorm(T), PICTURES)),
     Case("layer_norm, used twice", module(lambda rng: UsedTwice(), (B, T, D))),
+    Case("batch_norm", module(lambda rng: InTraining(D), (LONG, D))),
+    Case("batch_norm, pictures", module(lambda rng: InTraining(T), PICTURES)),
+    Case(
+        "batch_norm, running statistics",
+        pair(_running_norm, running_norm_backward, ("x", "gamma", "beta"), PICTURES, *2 * ((T,),)),
+    ),
+    Case("local_response_norm", _local_response_norm(B, T, F, size=3, alpha=0.3)),
+    Case("local_response_norm, the paper's constants", _local_response_norm(B, S, F)),
+    Case(
+        "local_response_norm, more near than there are",
+        _local_response_norm(*PICTURES, size=9, alpha=0.3, beta=2.0, k=1.0),
+    ),
     Case("residual, post-norm", module(lambda rng: ResidualLinear(rng, "post"), (B, T, D))),
     Case("residual, pre-norm", module(lambda rng: ResidualLinear(rng, "pre"), (B, T, D))),
     Case("embedding", module(lambda rng: Embedding(embedding_weight(V, D, rng)), SOURCE)),
@@ -228,6 +293,7 @@ LAYERS = [
         ),
     ),
     Case("sigmoid", pair(sigmoid, sigmoid_backward, ("x",), (B, T, D))),
+    Case("tanh", pair(tanh, tanh_backward, ("x",), (B, T, D))),
     Case("elman", _recurrent(Elman, (B, K), mask=None)),
     Case("elman, padding at both ends", _recurrent(Elman, (B, K))),
     Case("gru", _recurrent(GRU, (B, K), mask=None)),
@@ -260,10 +326,32 @@ LAYERS = [
         _convolution(dilation=2, causal=True, mask=LONG_TOKENS),
     ),
     Case("convolution, window longer than the sequence", _convolution(width=5, dilation=3)),
+    Case("convolution_2d", _convolution_2d(padding=1)),
+    Case("convolution_2d, no padding, no bias", _convolution_2d(bias=False)),
+    Case("convolution_2d, stride 2", _convolution_2d(stride=2, padding=1)),
+    Case("convolution_2d, width 1, stride 2", _convolution_2d(width=1, stride=2, bias=False)),
+    Case("convolution_2d, width 2, stride 3", _convolution_2d(width=2, stride=3)),
+    Case("convolution_2d, width 4, stride 2", _convolution_2d(width=4, stride=2, padding=2)),
+    Case("convolution_2d, dilation 2", _convolution_2d(dilation=2, padding=1)),
+    Case("convolution_2d, groups", _convolution_2d(groups=2, padding=1)),
+    Case(
+        "convolution_2d, depthwise, stride 2",
+        _convolution_2d(c_out=2 * T, groups=T, stride=2, padding=1),
+    ),
+    Case("pooling, maximum", _max_pooling(2)),
+    Case("pooling, maximum, overlapping, padding", _max_pooling(3, 2, 1)),
+    Case("pooling, average", _average_pooling(2)),
+    Case("pooling, average, overlapping, padding", _average_pooling(3, 2, 1)),
+    Case(
+        "pooling, global average",
+        pair(global_average_pooling, global_average_pooling_backward, ("x",), PICTURES),
+    ),
     Case(
         "gated_linear_unit",
         pair(gated_linear_unit, gated_linear_unit_backward, ("x",), (B, T, 2 * D)),
     ),
+    Case("patches", module(lambda rng: PatchEmbedding(2, K, F, rng), (B, T, D, K))),
+    Case("patches, class token", module(lambda rng: ClassToken(D, rng), (B, T, D))),
     Case("learned_positions", module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
 ]

@@ -1,4 +1,4 @@
-"""Whole models of every kind, with the training loss as their output, and their larger parts."""
+"""Whole models of text, with the training loss as their output, and their larger parts."""
 
 from minitransformer.cases.case import (
     LABELS,
@@ -86,11 +86,11 @@ def small_tagger_config(norm="pre"):
     return small_language_model_config(norm, TaggerConfig, labels=labels)
 
 
-def _model(config, *inputs_and_labels):
+def whole(config, *inputs_and_labels, of=ModelLoss):
     """Build the loss of a new model; inputs as for :func:`pair`, or those of a translator."""
 
     def make(rng):
-        return ModelLoss(new_model(config, seed=int(rng.integers(1000))))
+        return of(new_model(config, seed=int(rng.integers(1000))))
 
     return module(make, *(inputs_and_labels or (SOURCE, TARGET, LABELS)))
 
@@ -118,24 +118,24 @@ MODELS = [
             ),
             *(
                 Case(
-                    f"model, {norm}-norm, {tying} tying", _model(small_config(norm, tying)), 3, 1e-6
+                    f"model, {norm}-norm, {tying} tying", whole(small_config(norm, tying)), 3, 1e-6
                 )
                 for tying in ("three-way", "two-way", "none")
             ),
         )
     ),
-    Case("model, restricted", _model(small_restricted_config()), 3, 1e-6),
-    Case("model, convolution", _model(small_convolution_config()), 3),
-    Case("model, recurrent, additive attention", _model(small_recurrent_config("additive")), 3),
-    Case("model, recurrent, fixed vector", _model(small_recurrent_config("none")), 3),
+    Case("model, restricted", whole(small_restricted_config()), 3, 1e-6),
+    Case("model, convolution", whole(small_convolution_config()), 3),
+    Case("model, recurrent, additive attention", whole(small_recurrent_config("additive")), 3),
+    Case("model, recurrent, fixed vector", whole(small_recurrent_config("none")), 3),
     *(
         Case(
             f"model, {kind.kind.replace('-', ' ')}",
-            _model(small_language_model_config(kind=kind), TARGET, LABELS),
+            whole(small_language_model_config(kind=kind), TARGET, LABELS),
             3,
             1e-6,
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
-    Case("model, tagger", _model(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
+    Case("model, tagger", whole(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

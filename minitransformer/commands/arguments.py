@@ -8,6 +8,8 @@ from pathlib import Path
 from minitransformer.core.terminal import note
 from minitransformer.runs.run_folder import RunFolder
 
+PICTURES = (".png", ".pdf", ".svg")
+
 
 def add_run_folder(parser, **options):
     parser.add_argument("run_folder", help="folder of a run, as train makes it", **options)
@@ -125,3 +127,16 @@ def new_file(text):
     else:
         return path
     raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {problem}")
+
+
+def picture_file(text):
+    """A :func:`new_file` for a picture that is drawn."""
+    path = new_file(text)
+    if path.suffix not in PICTURES:
+        raise argparse.ArgumentTypeError(f"{text!r} must end in {', '.join(PICTURES)}")
+    return path
+
+
+def numbered(path, number):
+    """The path for one picture of several: name-3.png for name.png."""
+    return path.with_stem(f"{path.stem}-{number}")

@@ -25,6 +25,7 @@ COMMANDS = {
     "generate": "go on with a text",
     "fill": "fill the gaps in a text",
     "tag": "say what words or sentences are",
+    "classify": "say what pictures are of",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "explore": "look into a trained Transformer with a browser",
@@ -159,7 +160,7 @@ def _parse(arguments):
         sys.stdout.flush()  # of --help, and here as below
     rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
-    texts = getattr(options, "text", None)  # a list; of train it is a file
+    texts = getattr(options, "text", getattr(options, "picture", None))  # of train it is a file
     if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
         texts += rest
     elif rest:

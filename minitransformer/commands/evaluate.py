@@ -12,10 +12,13 @@ from minitransformer.commands.arguments import (
     flags,
     new_file,
     own_functions,
+    picture_file,
 )
 from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
+from minitransformer.core.terminal import note
 from minitransformer.core.twins import accelerated
+from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
@@ -26,23 +29,26 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
-OF_TESTS = ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json")
+OF_SOME = (  # options that not all tasks have a use for
+    *("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
+    *("ten_crops", "confusion"),
+)
 
 
 def add(parser):
     parser.description = (
-        "Score a trained model. The translations of a split are scored by sacreBLEU; what was not "
-        "trained to translate is validated once more, for which --device, --accelerate and --own "
-        "are."
+        "Score a trained model. The translations of a split are scored by sacreBLEU; what a "
+        "classifier says of the pictures of a split is counted. Any other model is validated once "
+        "more, for which --device, --accelerate and --own are."
     )
     add_run_folder(parser)
     parser.add_argument(
         "--split",
         help="of the run's corpus (default: "
         + ", ".join(f"{split} of {corpus}" for corpus, split in TEST_SPLITS.items())
-        + ")",
+        + "; of pictures test, where the corpus has it)",
     )
-    parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of Multi30k is")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
     add_search(parser)
     parser.add_argument(
         "--checkpoints", action="store_true", help="score the epochs that were kept, too"
@@ -56,6 +62,17 @@ def add(parser):
         metavar="FILE",
         help="write the scores there, with their signatures and how they were made",
     )
+    parser.add_argument(
+        "--ten-crops",
+        action="store_true",
+        help="ask a classifier for ten parts of each picture, and take the mean",
+    )
+    parser.add_argument(
+        "--confusion",
+        type=picture_file,
+        metavar="FILE",
+        help="draw which class a classifier takes for which, as .png, .pdf or .svg",
+    )
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
@@ -67,8 +84,10 @@ def run(options):
     """Score as ``options`` say; returns the exit status."""
     run_folder = run_at(options.run_folder)
     config, _ = run_folder.load_config()
-    if not task_class(config).has_tests:
-        return _validate(options, run_folder, config)
+    task = task_class(config)
+    _require_used(options, config, task)
+    if not task.translates:
+        return _validate(options, run_folder, task)
     sacrebleu_metrics()
     for name, value in SEARCH.items():
         if getattr(options, name) is None:
@@ -77,30 +96,49 @@ def run(options):
         return _score(options, run_folder)
 
 
-def _validate(options, run_folder, config):
-    given = {name: getattr(options, name) for name in OF_TESTS}
-    unused = [name for name, value in given.items() if value is not None and value is not False]
-    if unused:
+def _require_used(options, config, task):
+    given = {name: getattr(options, name) for name in OF_SOME}
+    given = [name for name, value in given.items() if value is not None and value is not False]
+    if unused := [name for name in given if name not in task.of_evaluate]:
+        again = "" if task.of_evaluate else ", and is validated once more"
         options.usage_error(
-            f"{options.run_folder} was trained for {config.task}, and is validated once more; "
-            f"leave out {flags(unused)}"
+            f"{options.run_folder} was trained for {config.task}{again}; leave out {flags(unused)}"
         )
-    recipe, processes = Recipe.of_run(run_folder), all_processes()
+
+
+def _validate(options, run_folder, task):
+    recipe, processes = _recipe(options, run_folder), all_processes()
+    corpus = recipe.data.corpus
+    split = options.split or task.splits.get(corpus, "validation")
+    how = {"ten_crops": True} if options.ten_crops else {}
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
-        scores, details, origin = validated(run_folder, recipe, device, processes)
-    print(f"{recipe.data.corpus}, validation: {origin}\n")
+        scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
+    crops = ", ten crops" if options.ten_crops else ""
+    print(f"{corpus}, {split}: {origin}{crops}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
-    if details:
+    if details := task.details():
         print("", *details, sep="\n")
+    if processes.rank:
+        return 0
+    if options.confusion:
+        with errors_named(options.confusion):
+            plots.confusion_matrix(task.counts, task.classes, options.confusion)
+        note(f"confusion drawn: {options.confusion}")
+    if options.json:
+        how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
+        _write_json(options, recipe, split, origin, **how)
     return 0
 
 
-def _score(options, run_folder):
+def _recipe(options, run_folder):
     recipe = Recipe.of_run(run_folder)
-    if options.data_dir:
-        recipe = recipe.with_value("data_dir", options.data_dir)
+    return recipe.with_value("data_dir", options.data_dir) if options.data_dir else recipe
+
+
+def _score(options, run_folder):
+    recipe = _recipe(options, run_folder)
     split = options.split or TEST_SPLITS[recipe.data.corpus]
     pairs = load_split(recipe.data, split)
     sources, references = [source for source, _ in pairs], [target for _, target in pairs]
@@ -129,18 +167,26 @@ def _score(options, run_folder):
         with errors_named(options.output):
             options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
     if options.json:
-        content = {
-            "command": options.command,
-            "version": __version__,
-            "corpus": recipe.data.corpus,
-            "split": split,
-            "seed": recipe.training.seed,
-            "parameters": translator.origin,
-            "beam_size": options.beam_size,
-            "alpha": options.alpha,
-            "device": str(translator.model.device),
-            "scores": {name: scores.as_dict() for name, scores in rows.items()},
-        }
-        with errors_named(options.json):
-            options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        _write_json(
+            *(options, recipe, split, translator.origin),
+            beam_size=options.beam_size,
+            alpha=options.alpha,
+            device=str(translator.model.device),
+            scores={name: scores.as_dict() for name, scores in rows.items()},
+        )
     return 0
+
+
+def _write_json(options, recipe, split, origin, **how):
+    """Write the scores and how they were made to the file that the options name."""
+    content = {
+        "command": options.command,
+        "version": __version__,
+        "corpus": recipe.data.corpus,
+        "split": split,
+        "seed": recipe.training.seed,
+        "parameters": origin,
+        **how,
+    }
+    with errors_named(options.json):
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

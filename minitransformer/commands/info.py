@@ -11,7 +11,7 @@ from minitransformer.commands.arguments import add_run_folder
 from minitransformer.commands.hints import blas, hints
 from minitransformer.core.backend import DeviceError
 from minitransformer.core.workers import available_cores
-from minitransformer.data.text.multi30k import DATA_VARIABLE
+from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
 from minitransformer.tasks.task import run_at, task_class

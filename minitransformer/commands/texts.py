@@ -1,4 +1,4 @@
-"""What the commands share that give texts to a trained model: its run, the texts, the exit status.
+"""What the commands share that use a trained model: its run; and texts, and the exit status.
 
 Such a command says which options it has, what a model makes of texts, and how that is printed.
 """
@@ -55,7 +55,7 @@ def answer(options, use, answers, show, *, apart=False, **how):
     Raises:
         RunError: the run was trained for another task; says which command is for it.
     """
-    _require_task(options.run_folder, use)
+    require_task(options.run_folder, use)
     done = refused = 0
     processes = all_processes()
     with own_functions(options):
@@ -100,7 +100,8 @@ def opened(options, use, **how):
     return trained
 
 
-def _require_task(run_folder, use):
+def require_task(run_folder, use):
+    """Raise a RunError, which names another command, where a run is not for ``use``, a Trained."""
     config, _ = RunFolder(run_folder).load_config()
     if config.task != use.task:
         raise RunError(

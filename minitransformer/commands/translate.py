@@ -1,18 +1,21 @@
 """``minitransformer translate``: text in, text out."""
 
-import argparse
 import sys
 from functools import partial
 
-from minitransformer.commands.arguments import add_accelerate, add_search, new_file, positive
+from minitransformer.commands.arguments import (
+    add_accelerate,
+    add_search,
+    numbered,
+    picture_file,
+    positive,
+)
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import exact, note
 from minitransformer.evaluation import plots
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
-
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def add(parser):
@@ -30,19 +33,12 @@ def add(parser):
     )
     parser.add_argument(
         "--attention",
-        type=_picture,
+        type=picture_file,
         metavar="FILE",
         help="draw where the model looked, as .png, .pdf or .svg; for anything but one text given "
         "as an argument, name.png becomes name-1.png, name-2.png, one for each text",
     )
     add_accelerate(parser)
-
-
-def _picture(text):
-    path = new_file(text)
-    if path.suffix not in PICTURES:
-        raise argparse.ArgumentTypeError(f"{text!r} must end in {', '.join(PICTURES)}")
-    return path
 
 
 def run(options):
@@ -79,7 +75,7 @@ def _show(options, best, number):
 def _draw(translated, options, number):
     path = options.attention
     if len(options.text) != 1:
-        path = path.with_stem(f"{path.stem}-{number}")
+        path = numbered(path, number)
     if translated.attention is None:
         note(f"text {number} is blank; there is nothing to draw")
         return

@@ -9,6 +9,8 @@ import importlib
 
 from minitransformer.core.errors import ExplainedError
 
+INSTALLED_AS = {"PIL": "pillow"}  # what pip knows under another name
+
 
 class MissingLibraryError(ExplainedError, ImportError):
     """A library cannot be imported; says what needs it and how to install it."""
@@ -18,7 +20,7 @@ def library(name, purpose):
     """The module called ``name``.
 
     Args:
-        name: such as ``"matplotlib.figure"``, whose first part is what pip installs.
+        name: such as ``"matplotlib.figure"``.
         purpose: what needs it, the subject of the error's message.
 
     Raises:
@@ -28,6 +30,7 @@ def library(name, purpose):
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
+        package = INSTALLED_AS.get(package, package)
         raise MissingLibraryError(
             f"{purpose} needs {package}, which cannot be imported ({error}); install it: "
             f"python -m pip install {package}"

@@ -101,6 +101,6 @@ def available_cores(affinity=None):
     return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
-def default_shards(batch_tokens, cores):
+def default_shards(batch_tokens, cores, smallest=SMALLEST_SHARD):
     """Into how many shards to cut batches for so many cores: one for each, if none is smaller."""
-    return max(1, min(cores, batch_tokens // SMALLEST_SHARD))
+    return max(1, min(cores, batch_tokens // smallest))

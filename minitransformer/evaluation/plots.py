@@ -103,6 +103,56 @@ def _label(axis, tokens, step, rotation=0):
         label.set(fontsize=9, rotation=rotation, parse_math=False)  # a $ is a $, not mathematics
 
 
+def confusion_matrix(counts, names, path=None):
+    """Which class is taken for which, as a map: a row is what pictures are of.
+
+    Args:
+        counts: (classes, said), how often.
+        names: of the classes.
+        path: file to save to, or None.
+    """
+    counts = to_host(counts)
+    cell = min(0.45, _PANEL / len(names))  # inches
+    side, room = cell * len(names), 0.08 * max(map(len, names))
+    figure = _figure(figsize=(side + room + 2.0, side + room + 1.0), layout="compressed")
+    axes = figure.subplots()
+    shares = counts / counts.sum(axis=1, keepdims=True).clip(1)
+    image = axes.imshow(shares, cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
+    if cell > _CELL:
+        for row, column in zip(*counts.nonzero(), strict=True):
+            colour = "white" if shares[row, column] > 0.5 else "black"
+            text = dict(ha="center", va="center", fontsize=7, color=colour)
+            axes.text(column, row, f"{counts[row, column]}", **text)
+    step = math.ceil(_CELL / cell)
+    _label(axes.yaxis, names, step)
+    _label(axes.xaxis, names, step, rotation=90)
+    axes.set_ylabel("what it is")
+    axes.set_xlabel("what was said")
+    figure.colorbar(image, ax=axes, label="share of the row", aspect=40, pad=0.02)
+    return _saved(figure, path)
+
+
+def looked_at(picture, weights, path=None, *, title=""):
+    """A picture, and beside it the same with what mattered in it, the more the redder.
+
+    Args:
+        picture: (Y, X, C), uint8.
+        weights: (Y, X), each 0 or more.
+        path: file to save to, or None.
+        title: above both.
+    """
+    figure = _figure(figsize=(6.4, 3.4), layout="constrained")
+    figure.suptitle(title, fontsize=11, parse_math=False)
+    grey = picture.mean(axis=-1)
+    panels = figure.subplots(1, 2)
+    panels[0].imshow(picture if picture.shape[-1] == 3 else grey, cmap="gray", vmin=0, vmax=255)
+    panels[1].imshow(grey, cmap="gray", vmin=0, vmax=255)
+    panels[1].imshow(weights, cmap="inferno", alpha=0.7, vmin=0, vmax=float(weights.max()) or 1)
+    for axes in panels:
+        axes.set_axis_off()
+    return _saved(figure, path)
+
+
 def loss_curves(metrics, path=None, *, task, package=()):
     """Training and validation NLL over the steps, and the score below.
 

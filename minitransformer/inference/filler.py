@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.core.errors import InputError, require_whole
 from minitransformer.data.text.batches import framed
 from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, require_mask
-from minitransformer.inference.trained import Trained
+from minitransformer.inference.trained import TrainedOnText
 from minitransformer.layers.softmax import softmax
 
 
@@ -25,7 +25,7 @@ class Filling:
     gaps: list[list[tuple[str, float]]]
 
 
-class Filler(Trained):
+class Filler(TrainedOnText):
     """Fills the gaps in texts, with a MaskedLanguageModel.
 
     Raises:

@@ -8,10 +8,10 @@ from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.data.text.vocabulary import EOS, UNK
 from minitransformer.decoding.sampling import check_sampling, sample
 from minitransformer.decoding.states import text_decoder_for
-from minitransformer.inference.trained import Trained
+from minitransformer.inference.trained import TrainedOnText
 
 
-class TextGenerator(Trained):
+class TextGenerator(TrainedOnText):
     """Goes on with texts, with a LanguageModel and a Vocabulary or a CharacterVocabulary."""
 
     task = "language modelling"

@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.data.text.labelled import first_pieces, words_of
 from minitransformer.data.text.vocabulary import normalized
-from minitransformer.inference.trained import Trained
+from minitransformer.inference.trained import TrainedOnText
 from minitransformer.layers.softmax import softmax
 
 
@@ -24,7 +24,7 @@ class Prediction(NamedTuple):
     probability: float
 
 
-class Labeller(Trained):
+class Labeller(TrainedOnText):
     """Says the labels of words or of sentences, with a Tagger."""
 
     task = "tagging"

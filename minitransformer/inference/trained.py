@@ -1,4 +1,4 @@
-"""A trained model together with its vocabulary: what all that work with one have in common."""
+"""A trained model together with what its run keeps: what all that work with one have in common."""
 
 from typing import ClassVar
 
@@ -22,21 +22,20 @@ class Trained:
 
     Args:
         model: a Model of this task.
-        vocabulary: what it was trained with.
         origin: what its parameters are, in words.
 
     Attributes:
         task: as in the model's configuration.
-        read_vocabulary: what reads the file of its vocabulary.
+        kept_files: those of the runs of this task.
         workers: Workers that share what it does.
     """
 
     task: ClassVar[str]
-    read_vocabulary = staticmethod(Vocabulary.load)
+    kept_files: ClassVar[dict[str, KeptFile]]
     workers = ONE_WORKER
 
-    def __init__(self, model, vocabulary, origin=""):
-        self.model, self.vocabulary, self.origin = model, vocabulary, origin
+    def __init__(self, model, origin=""):
+        self.model, self.origin = model, origin
 
     @classmethod
     def load(cls, path, device="auto", **options):
@@ -48,12 +47,12 @@ class Trained:
             options: as for the class.
 
         Raises:
-            RunError, VocabularyError, OSError: a file of the folder is missing or damaged, or two
-                do not belong together; the model was trained for another task, or has diverged.
+            RunError, InputError, OSError: a file of the folder is missing or damaged, or two do not
+                belong together; the model was trained for another task, or has diverged.
             DeviceError: the device is not usable.
             MissingLibraryError: there is no sentencepiece, and the model takes subwords.
         """
-        run = RunFolder(path, OF_TEXT)
+        run = RunFolder(path, cls.kept_files)
         config, _ = run.load_config()
         if config.task != cls.task:
             raise RunError(
@@ -62,6 +61,40 @@ class Trained:
             )
         run.bind()
         model, origin = run.load_trained(device)
+        kept = cls.read_kept(run, config)
+        require_finite(model)
+        return cls(model, *kept, origin, **options)
+
+    @classmethod
+    def read_kept(cls, run, config):
+        """What the class is made with beside the model, of what its RunFolder keeps.
+
+        Raises:
+            RunError, InputError, OSError: a file is damaged, missing, or of another model.
+        """
+        raise NotImplementedError
+
+
+class TrainedOnText(Trained):
+    """What works with a model that was trained on text.
+
+    Args:
+        model, origin: as for :class:`Trained`.
+        vocabulary: what it was trained with.
+
+    Attributes:
+        read_vocabulary: what reads the file of its vocabulary.
+    """
+
+    kept_files = OF_TEXT
+    read_vocabulary = staticmethod(Vocabulary.load)
+
+    def __init__(self, model, vocabulary, origin=""):
+        super().__init__(model, origin)
+        self.vocabulary = vocabulary
+
+    @classmethod
+    def read_kept(cls, run, config):
         file = run.attached["vocabulary"]
         vocabulary = cls.read_vocabulary(file)
         if len(vocabulary) not in config.vocabulary_sizes():
@@ -70,8 +103,7 @@ class Trained:
                 f"{file} has {len(vocabulary)} pieces and the model of {run.config} "
                 f"{sizes}; take both from one run"
             )
-        require_finite(model)
-        return cls(model, vocabulary, origin, **options)
+        return (vocabulary,)
 
     def words(self, text):
         """What a text is made of that the vocabulary has or has not."""
@@ -86,9 +118,7 @@ class Trained:
         """What the model says of ids (B, T), on the host; of NaN it raises a DivergedError."""
         with self.model.device.as_current():
             logits = to_host(self.model.forward(ids)[0])
-        if np.isnan(logits).any():
-            raise DivergedError("the model gives NaN; train it again, or take another run")
-        return logits
+        return require_numbers(logits)
 
 
 def require_finite(model):
@@ -98,3 +128,10 @@ def require_finite(model):
             "a parameter of this model is NaN or infinite; its training has diverged, so train "
             "again with a lower learning rate"
         )
+
+
+def require_numbers(logits):
+    """``logits``; of NaN it raises a DivergedError."""
+    if np.isnan(logits).any():
+        raise DivergedError("the model gives NaN; train it again, or take another run")
+    return logits

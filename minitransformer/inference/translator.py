@@ -10,7 +10,7 @@ from minitransformer.core.twins import accelerated
 from minitransformer.core.workers import Workers, available_cores
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.decoding import translate_ids
-from minitransformer.inference.trained import Trained
+from minitransformer.inference.trained import TrainedOnText
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Translated:
     attention: np.ndarray | None
 
 
-class Translator(Trained):
+class Translator(TrainedOnText):
     """Translates texts with a model.
 
     Args:

@@ -27,7 +27,7 @@ def layer_norm(x, gamma, beta, epsilon=1e-5):
     """Each row brought to mean 0 and variance 1, then scaled by gamma and shifted by beta.
 
     Args:
-        x: (..., D).
+        x: (..., D): of pictures (B, Y, X, C) each place is a row; as (B, Y·X·C) each picture is.
         gamma, beta: (D,).
         epsilon: added to the variance, so that a constant row gives beta and not NaN.
 

@@ -10,12 +10,11 @@ W and b serve every row, so their gradients are sums over the rows. All leading 
 into one, (tokens, features), which makes each product a single GEMM.
 """
 
-import math
-
 import numpy as np
 
 from minitransformer.core.module import Module, Parameter
 from minitransformer.core.twins import twinned
+from minitransformer.layers.first_weights import first_weight, glorot
 
 
 @twinned
@@ -60,16 +59,17 @@ def check_features(x, weight):
 
 
 class Linear(Module):
-    """A linear map with its own weight, drawn by :func:`glorot_uniform`, and a bias of zeros.
+    """A linear map with its own weight and a bias of zeros.
 
     Args:
         d_in, d_out: widths of input and output.
         rng: NumPy generator for the weight.
         bias: whether there is one.
+        start: how the weight is drawn, one of the STARTS in ``first_weights.py``.
     """
 
-    def __init__(self, d_in, d_out, rng, *, bias=True):
-        self.weight = Parameter(glorot_uniform((d_in, d_out), rng))
+    def __init__(self, d_in, d_out, rng, *, bias=True, start="glorot"):
+        self.weight = Parameter(first_weight(start, (d_in, d_out), d_in, d_out, rng))
         self.bias = Parameter(np.zeros(d_out, dtype=np.float32)) if bias else None
 
     def forward(self, x):
@@ -85,9 +85,5 @@ class Linear(Module):
 
 
 def glorot_uniform(shape, rng):
-    """Weights (D_in, D_out) drawn uniformly so that variance survives both directions.
-
-    Uniform in ±√(6 / (D_in + D_out)): Glorot and Bengio (2010), equation 16.
-    """
-    limit = math.sqrt(6 / sum(shape))
-    return rng.uniform(-limit, limit, shape).astype(np.float32)
+    """Weights (D_in, D_out) drawn so that variance survives both directions: :func:`glorot`."""
+    return glorot(shape, *shape, rng)

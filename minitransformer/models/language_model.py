@@ -19,13 +19,13 @@ from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.config import layers
 from minitransformer.models.stacks import Encoder
-from minitransformer.models.token_config import length
+from minitransformer.models.token_config import TokenConfig, length
 from minitransformer.models.token_model import TokenModel, as_ids
 from minitransformer.models.transformer_config import NORMS, StackConfig
 
 
 @dataclass(frozen=True)
-class LanguageModelConfig(StackConfig):
+class LanguageModelConfig(StackConfig, TokenConfig):
     """The sizes and choices that make a language model.
 
     Attributes:

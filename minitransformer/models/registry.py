@@ -17,6 +17,10 @@ KINDS = {
     "language-model": "minitransformer.models.language_model:LanguageModel",
     "masked-language-model": "minitransformer.models.masked_language_model:MaskedLanguageModel",
     "tagger": "minitransformer.models.tagger:Tagger",
+    "small-network": "minitransformer.models.small_network:SmallNetwork",
+    "alexnet": "minitransformer.models.alexnet:AlexNet",
+    "residual-network": "minitransformer.models.residual_network:ResidualNetwork",
+    "vision-transformer": "minitransformer.models.vision_transformer:VisionTransformer",
 }
 
 

@@ -65,6 +65,12 @@ class EncoderLayer(Module):
         y, _ = self.feed_forward_residual.leave(x, h)
         return y
 
+    @reads_weights
+    def weights(self, cache):
+        """Where each position looked, in the forward that gave the cache."""
+        (_, attention_cache, _), _ = cache
+        return self.self_attention.weights(attention_cache)  # (B, H, S, S)
+
 
 class DecoderLayer(Module):
     """Masked self-attention, cross-attention to the memory, then the feed-forward network."""
@@ -187,6 +193,13 @@ class Encoder(Module):
         for layer, layer_cache in zip(reversed(self.layers), reversed(caches), strict=True):
             dx = layer.backward(dx, layer_cache)
         return dx
+
+    def weights(self, cache):
+        """Of each layer where the positions looked, a list of (B, H, S, S)."""
+        caches, _ = cache
+        return [
+            layer.weights(of_layer) for layer, of_layer in zip(self.layers, caches, strict=True)
+        ]
 
 
 class Decoder(Module):

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from minitransformer.core.errors import require, require_one_of
 from minitransformer.core.settings import one_of, positive, share
-from minitransformer.models.config import layers
-from minitransformer.models.token_config import TokenConfig, TranslatorConfig
+from minitransformer.models.config import ModelConfig, layers
+from minitransformer.models.token_config import TranslatorConfig
 
 PRESETS = {
     "toy": dict(
@@ -29,7 +29,7 @@ PRESETS = {
 NORMS = "post", "pre"
 
 
-class StackConfig(TokenConfig):
+class StackConfig(ModelConfig):
     """What configurations of stacks of the paper's layers share, each of which has these fields.
 
     Attributes:

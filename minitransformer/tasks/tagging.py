@@ -17,6 +17,7 @@ from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.labelled import first_pieces, read_labelled, surface
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
+from minitransformer.evaluation.confusion import lines_of_classes, shares
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.text import TextData, TextTask, one_pass, require_rows
 
@@ -145,7 +146,7 @@ class Tagging(TextTask):
     def validate(self, model):
         nll, counts = one_pass(model, self.validation_batches, self.workers, self._said)
         self.counts = counts
-        _, _, f1 = _shares(counts)
+        _, _, f1 = shares(counts)
         return {
             "nll": nll,
             "accuracy": float(counts.trace() / counts.sum()),
@@ -153,14 +154,7 @@ class Tagging(TextTask):
         }
 
     def details(self):
-        rows = zip(self.names, *_shares(self.counts), self.counts.sum(axis=1), strict=True)
-        return [
-            f"{'label':<20}precision  recall      F1    count",
-            *(
-                f"{name:<20}{precision:9.4f}{recall:8.4f}{f1:8.4f}{count:9,}"
-                for name, precision, recall, f1, count in rows
-            ),
-        ]
+        return lines_of_classes(self.names, self.counts, heading="label")
 
     def _said(self, logits, labels):
         """How often each label (rows) was said to be each label (columns)."""
@@ -212,11 +206,3 @@ def _with_a_share(examples, share, seed):
     order = np.random.default_rng((seed, CHOICE)).permutation(len(examples))
     kept = set(order[: max(1, round(share * len(examples)))].tolist())
     return [(text, labels * (i in kept)) for i, (text, labels) in enumerate(examples)]
-
-
-def _shares(counts):
-    """Precision, recall and F1 of each label, from counts (labels, said); 0 where there is none."""
-    right = counts.diagonal()
-    said, there = counts.sum(axis=0), counts.sum(axis=1)
-    precision, recall = right / np.maximum(said, 1), right / np.maximum(there, 1)
-    return precision, recall, 2 * right / np.maximum(said + there, 1)

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.workers import ONE_WORKER
+from minitransformer.core.errors import require_one_of
+from minitransformer.core.workers import ONE_WORKER, SMALLEST_SHARD
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy
 from minitransformer.models.registry import imported
 from minitransformer.runs.attachments import KeptFile
@@ -27,6 +28,7 @@ TASKS = {
         "minitransformer.tasks.masked_language_modelling:MaskedLanguageModelling"
     ),
     "tagging": "minitransformer.tasks.tagging:Tagging",
+    "classification": "minitransformer.tasks.classification:Classification",
 }
 
 
@@ -69,9 +71,14 @@ class Task:
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
         unit: one of what a batch's ``num_tokens`` counts, in words.
+        smallest_shard: of what a batch's ``num_tokens`` counts, into which it is cut by itself.
         uses: those of OF_SOME that a training of this task may have.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
-        has_tests: whether its corpora have splits to test with; what has none is validated again.
+        takes_over: whether a run that begins with another one keeps what that keeps.
+        translates: whether ``evaluate`` scores what its models say as translations; others are
+            validated once more.
+        splits: of the corpora that have one to test with, its name, by theirs.
+        of_evaluate: the options of ``evaluate`` that are not for all, and that it takes.
         validation_batches: what it is validated with, a list.
         workers: Workers that share a validation; neither their threads nor the processes behind
             them change a bit of its scores.
@@ -81,9 +88,13 @@ class Task:
     score: ClassVar[Score]
     command: ClassVar[str] = "evaluate"
     unit: ClassVar[str] = "example"
+    smallest_shard: ClassVar[int] = SMALLEST_SHARD
     uses: ClassVar[tuple] = ()
     kept_files: ClassVar[dict[str, KeptFile]] = {}
-    has_tests: ClassVar[bool] = False
+    takes_over: ClassVar[bool] = True
+    translates: ClassVar[bool] = False
+    splits: ClassVar[dict[str, str]] = {}
+    of_evaluate: ClassVar[tuple] = ()
     workers = ONE_WORKER
 
     @classmethod
@@ -108,6 +119,15 @@ class Task:
             InputError: there are none, or the recipe makes no sense.
         """
         raise NotImplementedError
+
+    @staticmethod
+    def read_split(recipe, split):
+        """Examples of another split than that to train on, to validate a trained model with.
+
+        Raises:
+            InputError: there is no such split.
+        """
+        require_one_of(["validation"], "split", split)
 
     @staticmethod
     def fingerprint(examples):

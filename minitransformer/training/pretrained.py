@@ -1,7 +1,7 @@
 """What a training may begin with in place of random numbers: what another run has learned.
 
-All parameters are taken but those of the other model's head: they are what that says, and not what
-this one is to say.
+All parameters and buffers are taken but those of the other model's head: they are what that says,
+and not what this one is to say.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,12 @@ import numpy as np
 
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.registry import config_class
-from minitransformer.runs.checkpoint.arrays import PARAMETERS, load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.arrays import (
+    BUFFERS,
+    PARAMETERS,
+    load_model_arrays,
+    model_arrays,
+)
 from minitransformer.runs.checkpoint.fields import require_fields
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import RecipeError
@@ -18,7 +23,7 @@ from minitransformer.training.recipe import RecipeError
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """Parameters to begin with.
+    """Parameters, and buffers, to begin with.
 
     Attributes:
         arrays: by their names in a checkpoint.
@@ -47,7 +52,7 @@ class Pretrained:
         taken = {
             name: array
             for name, array in arrays.items()
-            if name.startswith(f"{PARAMETERS}/") and not name.startswith(heads)
+            if name.startswith((f"{PARAMETERS}/", f"{BUFFERS}/")) and not name.startswith(heads)
         }
         kept = {name: run.load_kept(name) for name in run.kept}
         return cls(taken, f"{run.path}, {origin}", config, kept)

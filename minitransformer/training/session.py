@@ -102,7 +102,8 @@ def _with_shards(job, stored):
     elif job.device != CPU:  # a GPU shares out a batch by itself
         shards = processes.count
     else:
-        shards = processes.first(default_shards, recipe.training.batch_tokens, processes.cores)
+        batch_tokens, smallest = recipe.training.batch_tokens, job.task.smallest_shard
+        shards = processes.first(default_shards, batch_tokens, processes.cores, smallest)
     return recipe.with_value("shards", shards)
 
 
@@ -111,24 +112,26 @@ def _kept(job, stored, recipe, examples, validation):
     run, pretrained = job.run, job.pretrained
     if stored:
         return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
-    if pretrained:
+    if pretrained and job.task.takes_over:
         return pretrained.kept, pretrained
     for name in run.kept:  # which takes seconds
         job.progress.say(f"learning the {name} from the training data")
-    return job.processes.first(job.task.keep, recipe, examples, validation), None
+    return job.processes.first(job.task.keep, recipe, examples, validation), pretrained
 
 
-def validated(run, recipe, device, processes=ALONE):
-    """The scores of a trained run's model on the data that validate, and the model's origin.
+def validated(run, recipe, device, processes=ALONE, split="validation", **how):
+    """The scores of a trained run's model on the data that validate, or on those of another split.
 
     Args:
         run: the RunFolder.
         recipe: the Recipe of that run.
         device: a Device or its name.
         processes: that share the work, and all get the scores.
+        split: one that :meth:`Task.read_split` knows.
+        how: more for :meth:`Task.validate`.
 
     Returns:
-        a dict of numbers, as :meth:`Task.validate`; lines, as :meth:`Task.details`; and what the
+        a dict of numbers, as :meth:`Task.validate`; the Task, which has validated; and what the
         parameters are, in words.
 
     Raises:
@@ -145,11 +148,12 @@ def validated(run, recipe, device, processes=ALONE):
     model, origin = run.load_trained(device)
     kept = {name: run.load_kept(name) for name in run.kept}
     processes.require_same(parameters=model.flat.data)
+    validation = validation if split == "validation" else task.read_split(recipe, split)
     task = task(recipe, kept, examples, validation, silent)
     workers = workers_for(model.device, recipe.training.shards or 1, processes.threads)
     task.workers = processes.shared(workers)
     with model.device.as_current(), workers.one_blas_thread():
-        return task.validate(model), task.details(), origin
+        return task.validate(model, **how), task, origin
 
 
 def _fingerprints(task, examples, validation):

@@ -15,15 +15,18 @@ from minitransformer.cases.case import LABELS
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.workers import Workers
 from minitransformer.layers.attention import multi_head_attention, multi_head_attention_backward
+from minitransformer.layers.convolution_2d import convolution_2d, convolution_2d_backward
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.pooling import max_pooling, max_pooling_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.optim.adam import adam_update
 
 X, E = normal((3, 4, D), (V, D))
 ROW = normal((D,), (D,))
+(KERNEL,) = normal((3, 3, 1, 2))
 FEED_FORWARD = normal((D, F), (F,), (F, D), (D,))
 
 
@@ -123,6 +126,11 @@ def test_twins_in_many_threads_give_the_bits_that_they_give_one_after_the_other(
             results += [h, *residual_backward(x, cache)]
             h, cache = feed_forward(h, *FEED_FORWARD, 0.3, rng)
             results += [h, *feed_forward_backward(x, cache)]
+            h, cache = max_pooling(h[..., None], 3, 1, 1)
+            results += [h, max_pooling_backward(x[..., None], cache)]
+            h, cache = convolution_2d(h, KERNEL, padding=1)
+            results += [h, *convolution_2d_backward(h, cache)[:2]]
+            h = h[..., 0]
             losses, cache = projected_loss(h, E, np.arange(480).reshape(8, 60) % V, 0.1)
             results += [*losses, *projected_loss_backward(1.0, cache)]
             adam_update(data, grad, m, v, 1e-2, 3, 0.9, 0.98, 1e-9)

@@ -25,9 +25,17 @@ from minitransformer.layers.attention import (
     multi_head_attention_backward,
     multi_head_attention_weights,
 )
+from minitransformer.layers.batch_norm import (
+    batch_norm,
+    batch_norm_backward,
+    running_norm,
+    running_norm_backward,
+)
+from minitransformer.layers.convolution_2d import convolution_2d, convolution_2d_backward
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
+from minitransformer.layers.pooling import max_pooling, max_pooling_backward
 from minitransformer.layers.residual import residual, residual_backward
 from minitransformer.loss.projected_loss import projected_loss, projected_loss_backward
 from minitransformer.optim.adam import Adam, adam_update
@@ -37,6 +45,10 @@ LAYERS = [case for case in CASES if not case.name.startswith("model,")]
 RNG = object()  # stands for a generator of its home
 BACKWARD = {
     layer_norm: layer_norm_backward,
+    batch_norm: batch_norm_backward,
+    running_norm: running_norm_backward,
+    convolution_2d: convolution_2d_backward,
+    max_pooling: max_pooling_backward,
     dropout: dropout_backward,
     residual: residual_backward,
     feed_forward: feed_forward_backward,
@@ -60,6 +72,13 @@ def swapped(x):
     return x.swapaxes(0, 1).copy().swapaxes(0, 1) if np.ndim(x) > 1 else x
 
 
+PICTURES = normal((3, 4, 5, D))[0]
+FAR_AWAY = PICTURES + 100
+KERNEL, TOWERS, DEPTHWISE, TAP, BIAS = normal(
+    (3, 3, D, F), (3, 3, D // 2, 2 * F), (3, 3, 1, 2 * D), (1, 1, D, F), (F,)
+)
+TIES = np.round(PICTURES)
+RUNNING = np.linspace(-1, 1, D), np.linspace(0.5, 2, D)
 X, E = normal((3, 4, D), (V, D))
 BOTH = normal((6, 4, D))[0]
 ROW = normal((D,), (D,))
@@ -72,6 +91,51 @@ TWINS = {
     "layer_norm, rows far from zero": (layer_norm, FAR[0] + 100, *FAR[1:]),
     "layer_norm, other epsilon": (layer_norm, X, *ROW, 0.5),
     "layer_norm, other layout": (layer_norm, swapped(X), *ROW),
+    "batch_norm": (batch_norm, PICTURES, *ROW),
+    "batch_norm, rows": (batch_norm, X[0], *ROW),
+    "batch_norm, sentences": (batch_norm, X, *ROW),
+    "batch_norm, a constant feature": (batch_norm, PICTURES * (np.arange(D) != 2), *ROW),
+    "batch_norm, far from zero": (batch_norm, FAR_AWAY, *ROW),
+    "batch_norm, other epsilon": (batch_norm, PICTURES, *ROW, 0.5),
+    "batch_norm, other layout": (batch_norm, swapped(PICTURES), *ROW),
+    "batch_norm, running": (running_norm, PICTURES, *ROW, *RUNNING),
+    "batch_norm, running, rows": (running_norm, X[0], *ROW, *RUNNING),
+    "batch_norm, running, far from zero": (
+        running_norm,
+        FAR_AWAY,
+        *ROW,
+        100 + RUNNING[0],
+        RUNNING[1],
+    ),
+    "batch_norm, running, other epsilon": (running_norm, PICTURES, *ROW, *RUNNING, 0.5),
+    "batch_norm, running, other layout": (running_norm, swapped(PICTURES), *ROW, *RUNNING),
+    "convolution_2d": (convolution_2d, PICTURES, KERNEL, BIAS, 1, 1),
+    "convolution_2d, no padding": (convolution_2d, PICTURES, KERNEL),
+    "convolution_2d, more padding than it reaches": (convolution_2d, PICTURES, KERNEL, None, 1, 3),
+    "convolution_2d, stride": (convolution_2d, PICTURES, KERNEL, BIAS, 2, 1),
+    "convolution_2d, a stride above the width": (convolution_2d, PICTURES, KERNEL, BIAS, 4, 1),
+    "convolution_2d, dilation": (convolution_2d, PICTURES, KERNEL, BIAS, 1, 1, 2),
+    "convolution_2d, stride and dilation": (convolution_2d, PICTURES, KERNEL, BIAS, 2, 3, 2),
+    "convolution_2d, groups": (convolution_2d, PICTURES, TOWERS, None, 1, 1, 1, 2),
+    "convolution_2d, groups and stride": (convolution_2d, PICTURES, TOWERS, None, 2, 1, 1, 2),
+    "convolution_2d, depthwise": (convolution_2d, PICTURES, DEPTHWISE, None, 1, 1, 1, D),
+    "convolution_2d, width 1": (convolution_2d, PICTURES, TAP, BIAS),
+    "convolution_2d, width 1, stride": (convolution_2d, PICTURES, TAP, None, 2),
+    "convolution_2d, one picture": (convolution_2d, PICTURES[:1], KERNEL, BIAS, 1, 1),
+    "convolution_2d, no pictures": (convolution_2d, PICTURES[:0], KERNEL, BIAS, 1, 1),
+    "convolution_2d, other layout": (convolution_2d, *map(swapped, (PICTURES, KERNEL)), BIAS, 1, 1),
+    "convolution_2d, other layout, stride": (
+        convolution_2d,
+        *map(swapped, (PICTURES, KERNEL)),
+        None,
+        2,
+    ),
+    "max_pooling": (max_pooling, PICTURES, 2),
+    "max_pooling, ties": (max_pooling, TIES, 3, 1, 1),
+    "max_pooling, a stride above the width": (max_pooling, PICTURES, 2, 3, 1),
+    "max_pooling, all negative": (max_pooling, PICTURES - 100, 3, 2, 1),
+    "max_pooling, minus infinity": (max_pooling, np.full((1, 4, 4, 2), -np.inf), 3, 2, 1),
+    "max_pooling, other layout": (max_pooling, swapped(PICTURES), 3, 2, 1),
     "dropout": (dropout, X, P, RNG),
     "dropout, one entry": (dropout, X[:1, 0, 0], P, RNG),
     "dropout, p=0": (dropout, X, 0.0, RNG),
@@ -109,7 +173,21 @@ TWINS = {
     "loss, two passes, all padding": (projected_loss, BOTH, E, 0 * LABELS, 0.1, 3.0),
 }
 REFUSED = {
+    "convolution_2d, another number of channels": (convolution_2d, PICTURES[..., 1:], KERNEL),
+    "convolution_2d, groups": (convolution_2d, PICTURES, KERNEL, None, 1, 1, 1, 4),
+    "convolution_2d, a window larger than a picture": (convolution_2d, PICTURES[:, :2], KERNEL),
+    "convolution_2d, no stride": (convolution_2d, PICTURES, KERNEL, None, 0),
+    "max_pooling, windows in the padding": (max_pooling, PICTURES, 3, 2, 2),
+    "max_pooling, a window larger than a picture": (max_pooling, PICTURES, 6),
     "layer_norm, a gain of another width": (layer_norm, X, ROW[0][:5], ROW[1]),
+    "batch_norm, a gain of another width": (batch_norm, X, ROW[0][:5], ROW[1]),
+    "batch_norm, running, a gain of another width": (
+        running_norm,
+        X,
+        ROW[0][:5],
+        ROW[1],
+        *RUNNING,
+    ),
     "attention, a mask of numbers": (multi_head_attention, *SELF, np.ones((4, 4))),
     "attention, a mask of another batch": (
         multi_head_attention,
@@ -141,10 +219,15 @@ def call(row, home, dtype, awake):
         return function(*(generator(3) if x is RNG else on(device, x, dtype) for x in arguments))
 
 
+def has_twin(function, home):
+    """Some have none on a GPU, where the reference runs."""
+    return home.device == CPU or "cupy" in function.twins
+
+
 def results(row, home, dtype, awake):
     """Outputs and gradients of a row."""
     y, cache = call(row, home, dtype, awake)
-    assert isinstance(cache, TwinCache) == awake
+    assert isinstance(cache, TwinCache) == (awake and has_twin(row[0], home))
     return results_of(home.device if awake else CPU, dtype, BACKWARD[row[0]], y, cache)
 
 
@@ -159,6 +242,8 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(cpu.projected_loss, "CHUNK", 5)
     monkeypatch.setattr(cuda_loss, "ROWS", 10)
     monkeypatch.setattr(cpu.adam, "CHUNK", 4)
+    for name, few in (("BUFFER", 2 * 6 * 3 * 7 * 5 * 8), ("SMALL", 1000), ("ROWS", 1)):
+        monkeypatch.setattr(cpu.convolution_2d, name, few)  # two pictures, and rows of one
 
 
 @pytest.mark.usefixtures("small_chunks")

@@ -11,8 +11,15 @@ import pytest
 import report
 from tiny_workload import WORKLOADS
 
-BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "recurrent"}
-SLOW = BESIDE_PYTORCH | {"fine_tuning", "ladder", "precision", "profile_step", "train_step"}
+BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "pictures", "recurrent"}
+SLOW = BESIDE_PYTORCH | {
+    "fashion_mnist",
+    "fine_tuning",
+    "ladder",
+    "precision",
+    "profile_step",
+    "train_step",
+}
 
 
 @pytest.fixture(params=[pytest.param(x, marks=[pytest.mark.slow] * (x in SLOW)) for x in WORKLOADS])

@@ -4,7 +4,11 @@ import import_time
 import numpy as np
 import pytest
 import scaling
+from _counting import CountingMachine
 from _growth import exponent, peak
+
+from minitransformer.layers.convolution_2d import convolution_2d, convolution_2d_backward
+from minitransformer.layers.pooling import max_pooling, max_pooling_backward
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
@@ -70,3 +74,21 @@ def test_language_models_of_both_sides_learn_the_same(ran):
     assert len(ours) == 20
     assert ours[-1] < ours[0]
     assert result["validation_nll"][0] == pytest.approx(result["validation_nll"][1], abs=1e-3)
+
+
+def operations_of_a_picture(size):
+    """What a convolution and pooling take, forward and backward, counted."""
+    machine = CountingMachine()
+    shapes = (1, size, size, 2), (3, 3, 2, 4), (1, size, size, 4)
+    x, weight, dy = (machine.asarray(np.ones(shape)) for shape in shapes)
+    y, cache = convolution_2d(x, weight, padding=1)
+    convolution_2d_backward(dy, cache)
+    _, cache = max_pooling(y, 2)
+    max_pooling_backward(dy[:, ::2, ::2], cache)
+    return machine.operations
+
+
+def test_the_work_for_a_picture_grows_with_its_area():
+    sizes = [4, 8, 16, 32]
+    counts = [operations_of_a_picture(size) for size in sizes]
+    assert exponent([size**2 for size in sizes], counts) == pytest.approx(1, abs=0.01)

@@ -12,6 +12,7 @@ from tiny_workload import let_files_take_data_dir
 
 from minitransformer.runs.checkpoint.file import load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.task import run_at
 from minitransformer.training.recipe import Recipe
 
 # Models of about one size, trained alike
@@ -156,5 +157,23 @@ def test_without_a_model_a_word_has_the_label_that_it_mostly_has(ran, monkeypatc
     }
     monkeypatch.setattr("minitransformer.tasks.tagging.labelled_toy_corpus", lambda _: corpus)
     monkeypatch.setattr(fine_tuning, "_corpus", lambda _: corpus)
-    run = fine_tuning.run_at(ran("fine_tuning").folder / "runs/tagger-1-scratch-seed1")
+    run = run_at(ran("fine_tuning").folder / "runs/tagger-1-scratch-seed1")
     assert fine_tuning.without_a_model(run) == 0.75
+
+
+# Pictures
+
+
+@pytest.mark.slow
+def test_each_seed_is_scored_on_what_validates_and_on_what_tests(ran):
+    of = ran("fashion_mnist")
+    (row,) = of.result["rows"]
+    first, second = row["seeds"]
+    assert [first["seed"], second["seed"]] == [1, 2]
+    for seed in row["seeds"]:
+        run = run_at(of.folder / "runs" / f"tiny-{seed['seed']}")
+        chosen = load_checkpoint(run.model)[1]["validation_accuracy"]
+        assert seed["validation"]["accuracy"] == pytest.approx(chosen, abs=1e-9)
+        assert seed["test"]["nll"] not in (seed["validation"]["nll"], seed["ten_crops"]["nll"])
+    mean = (first["test"]["accuracy"] + second["test"]["accuracy"]) / 2
+    assert f"| {100 * mean:.2f} ±" in of.table

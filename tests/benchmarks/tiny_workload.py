@@ -1,15 +1,18 @@
 """What a benchmark is done with in a moment: sentences, and a workload for each script."""
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
+import _trained
 import numpy as np
 from _our_side import OurSide
 from _workload import Workload
-from tiny_run import resize_toy_corpus
+from tiny_run import recipe_of, resize_toy_corpus
+from tiny_tasks import recipe_of_kind
 from tiny_translator import train_once, write_recipe
 
 from minitransformer import Transformer, TransformerConfig
+from minitransformer.data.images import shapes
 from minitransformer.data.text.batches import make_batches
 from minitransformer.tasks.splits import ParallelData
 
@@ -135,13 +138,10 @@ def of_two_rungs(script, folder, patch):
 
 
 def of_few_labels(script, folder, patch):
-    """Tiny models, pre-trained for an epoch, that tag a tiny corpus with two seeds.
-
-    What is trained is not trained again when the script is begun again.
-    """
+    """Tiny models, pre-trained for an epoch, that tag a tiny corpus with two seeds."""
     sizes = ["--d-model", "8", "--num-heads", "2", "--d-ff", "16", "--num-layers", "1"]
     sizes += ["--vocabulary-size", "150"]
-    train = script.minitransformer
+    train = _trained.minitransformer
 
     def of_few_sizes(command):
         own = sizes if "--from" not in command and "--resume" not in command else []
@@ -150,13 +150,38 @@ def of_few_labels(script, folder, patch):
 
     script._corpus.cache_clear()
     resize_toy_corpus(patch, {"train": 120, "validation": 12, "test": 12})
-    patch.setattr(script, "minitransformer", of_few_sizes)
+    patch.setattr(_trained, "minitransformer", of_few_sizes)
     patch.setattr(script, "EPOCHS", {0.1: 2, 1.0: 1})
     options = ["--runs", folder / "runs", "--shares", 0.1, 1, "--seeds", 1, 2]
-    options += ["--json", folder / "fine_tuning.json"]
+    return _trained_before(script, folder, patch, options)
+
+
+def of_few_pictures(script, folder, patch):
+    """A tiny network for shapes, trained for two epochs with two seeds, and not once more."""
+    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
+    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
+    patch.setattr("minitransformer.tasks.classification.shapes_corpus", drawn)
+    recipe = recipe_of("small-network", epochs=2, num_features=4, batch_tokens=20, crop_padding=1)
+    (folder / "tiny.toml").write_text(recipe.as_toml(), encoding="utf-8")
+    options = ["--runs", folder / "runs", "--recipes", folder / "tiny.toml", "--seeds", 1, 2]
+    return _trained_before(script, folder, patch, options)
+
+
+def _trained_before(script, folder, patch, options):
+    """The options, with which the script has run once; what it trains is there from now on."""
+    options += ["--json", folder / f"{script.__name__}.json"]
     assert script.main([str(option) for option in options]) == 0
-    patch.setattr(script, "minitransformer", None)
+    patch.setattr(_trained, "minitransformer", None)
     return options
+
+
+def of_tiny_networks(script, folder, patch):
+    """Of a tiny corpus; what tells its memory in a process of its own does so in this one."""
+    patch.setattr(script, "recipe_of", lambda kind: recipe_of_kind(kind, folder / kind))
+    patch.setattr(script, "in_a_process", lambda function, *arguments: function(*arguments))
+    constants = dict(POINTS=((2, 7, 3),), SIDES=(4, 8), BATCHES=2)
+    kinds = "residual-network", "vision-transformer"
+    return with_few(*ALIKE, RECIPES=kinds, **constants)(script, folder, patch)
 
 
 GRID = {
@@ -169,6 +194,7 @@ ALIKE = "--blocks", 2, "--block", 1, "--threads", 1  # of layers beside PyTorch'
 WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that returns its options
     "convolution": with_few(*ALIKE, POINTS=((2, 7),)),
     "decode": of_a_run,
+    "fashion_mnist": of_few_pictures,
     "fine_tuning": of_few_labels,
     "ladder": of_two_rungs,
     "language_model": of_short_text,
@@ -178,6 +204,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         measuring=dict(pieces=40, tokens=256),
         MODELS=("toy", "tiny"),
     ),
+    "pictures": of_tiny_networks,
     "precision": of_batches(4, "--steps", 4, "--peak-learning-rate", 0.01),
     "profile_step": of_batches(40, "--steps", 40),
     "recurrent": with_few("--batch", 3, "--length", 4, "--width", 5, *ALIKE),

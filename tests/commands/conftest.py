@@ -4,10 +4,12 @@ import io
 import shutil
 from contextlib import redirect_stderr
 
+import numpy as np
 import pytest
 from tiny_translator import train_once
 
 from minitransformer.commands.cli import main
+from minitransformer.core.libraries import library
 
 TEXT = "".join(
     f"{who} {does} in the {where}.\n"
@@ -24,16 +26,40 @@ WORDS = "".join(
     for sentence in SENTENCES * 4
 )
 WHOLE = "".join(f"{'fast' if 'runs' in s else 'slow'}\t{s}\n" for s in SENTENCES * 4)
-SMALL = ["--d-model=16", "--num-heads=2", "--d-ff=32", "--num-layers=1", "--batch-tokens=64"]
+COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
+
+
+def coloured(name, seed=0):
+    """A picture of a colour, with some noise on it: (16, 16, 3), uint8."""
+    noise = np.random.default_rng(seed).integers(-40, 40, (16, 16, 3))
+    return (np.array(COLOURS[name]) + noise).astype(np.uint8)
+
+
+def pictures():
+    """An .npz with some of each colour, as bytes."""
+    file, names = io.BytesIO(), [*COLOURS] * 16
+    labels = [[*COLOURS].index(name) for name in names]
+    drawn = [coloured(name, seed) for seed, name in enumerate(names, start=1)]
+    np.savez(file, pictures=drawn, labels=labels, classes=[*COLOURS])
+    return file.getvalue()
+
+
+TRAINED = ["--epochs=25", "--warmup-steps=10", "--peak-learning-rate=1e-2", "--dropout=0"]
+TRAINED += ["--average=1"]
+LAYER = ["--d-model=16", "--num-heads=2", "--d-ff=32", "--num-layers=1"]
+SMALL = [*LAYER, "--batch-tokens=64", "--max-length=16"]
 LARGER = ["--d-model=32", "--num-heads=2", "--d-ff=64", "--num-layers=2", "--batch-tokens=128"]
-SIZES = ["--max-length=16", "--epochs=25", "--warmup-steps=10", "--peak-learning-rate=1e-2"]
-SIZES += ["--dropout=0", "--average=1"]
-TRAININGS = {  # by the command that uses the run, and what is other about it: recipe, text, options
-    "generate": ("gpt", TEXT, ["--unit=characters", *SMALL]),
-    "generate subwords": ("gpt", TEXT, ["--unit=subwords", "--vocabulary-size=40", *SMALL]),
-    "fill": ("bert", TEXT, ["--vocabulary-size=64", *LARGER]),
-    "tag": ("tagger", WORDS, ["--corpus=labelled", "--vocabulary-size=32", *SMALL]),
-    "tag sentences": ("tagger", WHOLE, ["--corpus=labelled", "--vocabulary-size=32", *SMALL]),
+LARGER += ["--max-length=16"]
+TAGGER = ["--corpus=labelled", "--vocabulary-size=32", *SMALL]
+OF_COLOURS = ["--corpus=npz", "--batch-tokens=20", "--epochs=10"]
+TRAININGS = {  # by the command that uses the run, and what is other about it: recipe, data, options
+    "generate": ("gpt", "text", TEXT, ["--unit=characters", *SMALL]),
+    "generate subwords": ("gpt", "text", TEXT, ["--unit=subwords", "--vocabulary-size=40", *SMALL]),
+    "fill": ("bert", "text", TEXT, ["--vocabulary-size=64", *LARGER]),
+    "tag": ("tagger", "labelled", WORDS, TAGGER),
+    "tag sentences": ("tagger", "labelled", WHOLE, TAGGER),
+    "classify": ("shapes", "pictures", pictures(), [*OF_COLOURS, "--num-features=4"]),
+    "classify patches": ("vit", "pictures", pictures(), [*OF_COLOURS, *LAYER]),
 }
 
 
@@ -41,24 +67,34 @@ TRAININGS = {  # by the command that uses the run, and what is other about it: r
 def runs(tmp_path_factory):
     """The folders of runs by the command that uses them, each trained when it is asked for.
 
-    What it was trained on lies beside it, as ``text``.
+    What it was trained on lies beside it, as ``data``.
     """
 
     class Runs(dict):
         def __missing__(self, name):
             folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
-            run, (recipe, content, options) = folder / "a run", TRAININGS[name]
-            (folder / "text").write_text(content, encoding="utf-8")
-            of_text = "--labelled" if recipe == "tagger" else "--text"
-            files = [of_text, str(folder / "text"), "--run-folder", str(run)]
+            run, (recipe, field, content, options) = folder / "a run", TRAININGS[name]
+            content = content if isinstance(content, bytes) else content.encode()
+            (folder / "data").write_bytes(content)
+            files = [f"--{field}", str(folder / "data"), "--run-folder", str(run)]
             with redirect_stderr(io.StringIO()) as said:
-                assert main(["train", recipe, *files, *options, *SIZES]) == 0
+                assert main(["train", recipe, *files, *TRAINED, *options]) == 0
             command, *_ = name.split()
             assert f"try it: minitransformer {command} '{run}'" in said.getvalue()
             self[name] = run
             return run
 
     return Runs(translate=train_once(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Files of pictures, by what is in them."""
+    folder = tmp_path_factory.mktemp("pictures")
+    paths = {name: folder / f"{name}.png" for name in COLOURS}
+    for name, path in paths.items():
+        library("PIL.Image", "a file").fromarray(coloured(name)).save(path)
+    return paths
 
 
 @pytest.fixture

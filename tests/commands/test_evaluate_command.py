@@ -2,6 +2,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from conftest import COLOURS
 from run_files import edit_config
 from tiny_translator import captions
 
@@ -9,10 +10,12 @@ import minitransformer
 from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
 from minitransformer.data.text.toy import SIZES
+from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoint
 
+COLOURED = [[name] for name in COLOURS]
 VALIDATION = [english for _, english in captions()[::9]]
 
 
@@ -95,3 +98,62 @@ def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, capsys):
     problem = f"minitransformer: {tmp_path} lacks test_2016_flickr.de.gz and test_2016_flickr.en.gz"
     assert capsys.readouterr().err.startswith(problem)
     assert TEST_SPLITS["toy"] in SIZES
+
+
+# What was trained on pictures
+
+
+def test_of_pictures_it_is_counted_which_class_is_taken_for_which(runs, capsys):
+    assert evaluate(runs["classify"], "--device", "cpu") == 0
+    lines = capsys.readouterr().out.splitlines()
+    origin = Classifier.load(runs["classify"]).origin
+    assert lines[0] == f"npz, validation: {origin}"
+    accuracy = next(line for line in lines if line.startswith("accuracy"))
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.split()[:1] in COLOURED}
+    assert list(rows) == list(COLOURS)
+    right = sum(float(recall) * int(count) for _, recall, _, count in rows.values())
+    total = sum(int(count) for *_, count in rows.values())
+    assert float(accuracy.split()[1]) == pytest.approx(right / total, abs=1e-4)
+
+
+def test_json_says_how_pictures_were_scored(runs, tmp_path, capsys):
+    file = tmp_path / "scores.json"
+    assert evaluate(runs["classify"], "--json", file, "--device", "cpu") == 0
+    content = json.loads(file.read_text())
+    scores = content.pop("scores")
+    assert content == {
+        "command": f"minitransformer evaluate '{runs['classify']}' --json {file} --device cpu",
+        "version": minitransformer.__version__,
+        "corpus": "npz",
+        "split": "validation",
+        "seed": 0,
+        "parameters": Classifier.load(runs["classify"]).origin,
+        "ten_crops": False,
+        "device": "cpu",
+    }
+    assert f"{scores['accuracy']:.4f}" in capsys.readouterr().out
+
+
+def test_ten_crops_are_scored_by_their_name(runs, tmp_path, capsys):
+    run = runs["classify patches"]  # whose training cut pictures
+    file = tmp_path / "scores.json"
+    assert evaluate(run, "--ten-crops", "--json", file) == 0
+    ten = capsys.readouterr().out.splitlines()
+    assert evaluate(run) == 0
+    once = capsys.readouterr().out.splitlines()
+    assert ten[0] == f"{once[0]}, ten crops"
+    assert ten[2] != once[2]  # the NLL
+    assert json.loads(file.read_text())["ten_crops"] is True
+
+
+def test_a_map_of_what_is_taken_for_what_is_drawn(runs, tmp_path, capsys):
+    file = tmp_path / "confusion.png"
+    assert evaluate(runs["classify"], "--confusion", file) == 0
+    assert capsys.readouterr().err == f"minitransformer: confusion drawn: {file}\n"
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_that_the_run_does_not_have_are_no_split(runs, capsys):
+    assert evaluate(runs["classify"], "--split", "test") == 1
+    said = capsys.readouterr()
+    assert said == ("", "minitransformer: split='test'; choose 'validation'\n")

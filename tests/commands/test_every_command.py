@@ -1,5 +1,6 @@
-"""What all commands promise that give texts to a trained model, a row of ``USES`` for each.
+"""What all commands promise that use a trained model, a row of ``USES`` for each.
 
+Most give texts to it; ``texts`` of the others are names of ``files``.
 And what ``evaluate`` and ``info`` say of its run, and every command of a run that there is not.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from minitransformer.commands.cli import COMMANDS, main
+from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
@@ -28,7 +30,7 @@ class Row(NamedTuple):
     Attributes:
         uses: the class of what it uses.
         between: what stands between two answers.
-        texts: two of them.
+        texts: two of them, or names of files.
         strange: words with a character that nobody knows.
         named: what of them is named.
         beyond: what is said, or refused, of a text that is longer than the context.
@@ -64,7 +66,11 @@ USES = {
         "words have no label",
         ("nll", "accuracy"),
     ),
+    "classify": Row(Classifier, "", ("red", "blue"), "", "", "", ("nll", "accuracy")),
 }
+OF_FILES = ["classify"]
+OF_TEXTS = [name for name in USES if name not in OF_FILES]
+of_texts = pytest.mark.parametrize("command", OF_TEXTS, indirect=True)
 OF_RUNS = [name for name in COMMANDS if name not in ("train", "gradcheck", "check")]
 
 
@@ -90,8 +96,10 @@ def answers(command, use):
 
 
 @pytest.fixture
-def texts(command):
-    return USES[command].texts
+def texts(command, files):
+    """Two that it is given: texts, or paths."""
+    names = USES[command].texts
+    return names if command in OF_TEXTS else tuple(str(files[name]) for name in names)
 
 
 @pytest.fixture
@@ -99,6 +107,7 @@ def run_copy(command, runs, tmp_path):
     return shutil.copytree(runs[command], tmp_path / "a copy")
 
 
+@of_texts
 def test_each_argument_and_each_line_of_standard_input_is_a_text(use, answers, texts):
     one, other = texts
     expected = (0, answers(one, other), "")
@@ -110,6 +119,7 @@ def test_each_argument_and_each_line_of_standard_input_is_a_text(use, answers, t
     assert use(stdin=b"") == (0, "", "")
 
 
+@of_texts
 def test_with_whole_all_of_it_is_one_text(use, texts):
     one, other = texts
     expected = use(f"{one} {other}")
@@ -122,12 +132,14 @@ def test_with_whole_all_of_it_is_one_text(use, texts):
         assert use("--whole", stdin=f"{one}{end}{other}{end}".encode()) == of_lines
 
 
+@of_texts
 def test_a_blank_line_is_answered_by_an_empty_one(command, use, answers, texts):
     one, other = texts
     blank = "" if command == "generate" else None  # which begins a new text
     assert use(stdin=f"{one}\n\n{other}\n".encode()) == (0, answers(one, blank, other), "")
 
 
+@of_texts
 @pytest.mark.parametrize("how", ["arguments", "standard input"])
 def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answers, texts):
     one, other = texts
@@ -140,6 +152,7 @@ def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answe
     assert error.startswith("minitransformer: text 2: byte 0xe4 is not UTF-8")
 
 
+@of_texts
 @pytest.mark.parametrize("end", ["\n{}\n", ""], ids=["an empty line", "the end of input"])
 def test_at_a_terminal_a_prompt_takes_texts_until(end, command, use, answers, texts):
     one, other = texts
@@ -150,6 +163,7 @@ def test_at_a_terminal_a_prompt_takes_texts_until(end, command, use, answers, te
     assert error == "Type a text and press Enter; an empty line or Ctrl-D ends.\n"
 
 
+@of_texts
 def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(use, texts):
     one, other = texts
     typed = f"{one}\nl".encode() + b"\xe4uft\n" + f"{other}\n\n".encode()
@@ -158,6 +172,7 @@ def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(use, texts):
     assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in error
 
 
+@of_texts
 def test_of_a_text_beyond_the_context_it_is_said_what_is_left_out(command, use, texts):
     one, other = texts
     long, says = f"{one} {f'{other} ' * 2000}", USES[command].beyond
@@ -167,6 +182,7 @@ def test_of_a_text_beyond_the_context_it_is_said_what_is_left_out(command, use, 
     assert says in error
 
 
+@of_texts
 def test_what_the_vocabulary_has_not_is_named_and_stops_nothing(command, use, texts):
     status, out, error = use(texts[0], USES[command].strange)
     assert status == 0
@@ -194,13 +210,21 @@ def test_parameters_that_are_no_numbers_are_refused(number, use, run_copy):
     assert "a parameter of this model is NaN or infinite; its training has diverged" in error
 
 
-@pytest.mark.parametrize("kind", [Filler, Labeller])
+SAYS = {  # of those that say something of one thing alone, the method, and that thing
+    Filler: ("fill", "a ___"),
+    Labeller: ("label", "a ___"),
+    Classifier: ("classify", np.zeros((1, 16, 16, 3), np.uint8)),
+}
+
+
+@pytest.mark.parametrize("kind", SAYS)
 def test_a_model_that_comes_to_give_nan_says_nothing(kind, runs):
     (command,) = (name for name, row in USES.items() if row.uses is kind)
     trained = kind.load(runs[command], "cpu")
     trained.model.flat.data[:] = np.nan
+    method, given = SAYS[kind]
     with pytest.raises(FloatingPointError, match="the model gives NaN"):
-        (trained.fill if kind is Filler else trained.label)("a ___")
+        getattr(trained, method)(given)
 
 
 def test_of_an_unfinished_training_it_is_said_whose_parameters_answer(use, run_copy, texts):
@@ -213,8 +237,10 @@ def test_of_an_unfinished_training_it_is_said_whose_parameters_answer(use, run_c
     assert error == f"minitransformer: {said}"
 
 
-@pytest.mark.parametrize("name", ["vocabulary.model", "config.json", "model.npz"])
-def test_a_damaged_file_is_named(name, use, run_copy):
+@pytest.mark.parametrize("name", ["what it keeps", "config.json", "model.npz"])
+def test_a_damaged_file_is_named(name, command, use, run_copy):
+    if name == "what it keeps":
+        (name,) = (file.name for file in USES[command].uses.kept_files.values())
     content = (run_copy / name).read_bytes()
     (run_copy / name).write_bytes(content[: len(content) // 2])
     status, out, error = use("a ___", run=run_copy)
@@ -223,11 +249,11 @@ def test_a_damaged_file_is_named(name, use, run_copy):
     assert name in error
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(command, runs):
+def test_a_reader_that_goes_away_ends_it_quietly(command, runs, texts):
     read, write = os.pipe()
     os.close(read)
     run = [sys.executable, "-m", "minitransformer", command, runs[command], "--device", "cpu"]
-    done = subprocess.run([*run, USES[command].texts[0]], stdout=write, stderr=subprocess.PIPE)
+    done = subprocess.run([*run, texts[0]], stdout=write, stderr=subprocess.PIPE)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, b"")
 
@@ -267,13 +293,14 @@ def test_evaluate_gives_the_scores_of_the_validation_that_chose_it(command, runs
 
 
 @pytest.mark.parametrize("command", WITH_SCORES, indirect=True)
-def test_evaluate_takes_nothing_for_it_that_is_for_translators(command, runs, tmp_path, capsys):
-    options = ["--json", tmp_path / "scores.json", "--output", tmp_path / "said.txt"]
+def test_evaluate_takes_nothing_for_it_that_is_for_others(command, runs, tmp_path, capsys):
+    options = ["--output", tmp_path / "said.txt", "--alpha", 1, "--confusion", tmp_path / "c.png"]
     with pytest.raises(SystemExit, match="2"):
         main(["evaluate", str(runs[command]), *map(str, options)])
     error = capsys.readouterr().err
-    assert f"was trained for {USES[command].uses.task}, and is validated once more" in error
-    assert "leave out --output, --json" in error
+    assert f"was trained for {USES[command].uses.task}" in error
+    assert ("is validated once more" in error) == (command in OF_TEXTS)
+    assert f"leave out --alpha, --output{', --confusion' * (command in OF_TEXTS)}\n" in error
 
 
 def test_info_tells_its_kind(command, runs, capsys):

@@ -18,12 +18,16 @@ WORDS = ["", "-", "-x", "--x", "😀", "\udce4", "\ufeffx", "a b", "x" * 5000, "
 CHOICES = ["cpu", "tpu", "cuda:99", "train", "validation", "pre", "noam", "files", "toy.toml"]
 OPTIONS = {
     "translate": ["--beam-size", "--alpha", "--n-best", "--device", "--whole", "--"],
-    "evaluate": ["--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"],
+    "evaluate": [
+        *("--split", "--data-dir", "--beam-size", "--alpha", "--checkpoints", "--json"),
+        *("--ten-crops", "--confusion"),
+    ],
     "train": ["--resume", "--from", "--run-folder", "--device", "--no-accelerate"]
     + [f"--{name.replace('_', '-')}" for name in settings()],
     "generate": ["--length", "--temperature", "--top-k", "--top-p", "--seed", "--device", "--"],
     "fill": ["--whole", "--top", "--device", "a ___", "--"],
     "tag": ["--whole", "--device", "a b", "--"],
+    "classify": ["--looked-at", "--device", "a.png", "--"],
     "explore": ["--output", "--no-open", "--sentences", "--"],
     "check": ["--file"],
     "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],

@@ -58,7 +58,7 @@ def test_a_long_sentence_still_has_its_label(runs, said):
 )
 def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, tagger, capsys):
     """The same ids would stand for others."""
-    path = tagger.parent / "text"
+    path = tagger.parent / "data"
     content = path.read_text(encoding="utf-8")
     path.write_text(content.replace(old, new), encoding="utf-8")
     try:

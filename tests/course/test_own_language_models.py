@@ -24,6 +24,8 @@ OPTIONS |= {"epochs": 3, "batch-tokens": 64, "warmup-steps": 10, "peak-learning-
 SMALL = [str(x) for name, value in OPTIONS.items() for x in (f"--{name}", value)]
 RUN = Path("runs/own")
 MIRRORED = text_with(encoder_layer={"    attention_caches": "    x = -x\n    attention_caches"})
+OF_OTHER_LAYERS = "restricted", "convolution", "recurrent", "small-network", "alexnet"
+OF_OTHER_LAYERS += ("residual-network",)
 TEXT = "".join(f"{a} sees {b}.\n" for a in ("a dog", "a cat") for b in ("me", "you", "us")) * 6
 
 
@@ -104,7 +106,7 @@ def test_such_a_run_is_tried_on_its_file_and_a_wrong_one_shows(run, capsys, trie
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_models_of_the_papers_layers_are_taken_and_those_of_others_refused(kind):
-    if kind in ("restricted", "convolution", "recurrent"):
+    if kind in OF_OTHER_LAYERS:
         says = rf"kind '{kind}' has others.*: transformer, language-"
         with pytest.raises(CheckError, match=says):
             require_paper_layers(kind)

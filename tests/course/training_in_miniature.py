@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer import Adam, Transformer, TransformerConfig
+from minitransformer.data.images.batches import PictureBatch
 from minitransformer.data.text.batches import LabelledBatch, make_batches
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.decoding import beam_search, greedy
@@ -11,6 +12,7 @@ from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
 )
+from minitransformer.models.vision_transformer import VisionTransformer, VisionTransformerConfig
 from minitransformer.optim.clipping import clip_scale, gradient_norm
 from minitransformer.optim.schedule import linear_decay, noam
 
@@ -38,11 +40,20 @@ def half_of_one(model_class, config_class):
     return lambda norm: (model_class(config_class(len(LETTERS), norm=norm, **sizes)), windows())
 
 
+def of_pictures(norm):
+    """A Vision Transformer, and its data."""
+    sizes = dict(d_model=8, num_heads=2, d_ff=12, num_layers=2, patch_size=2)
+    model = VisionTransformer(VisionTransformerConfig(4, 6, 1, 5, norm=norm, **sizes))
+    pictures = np.random.default_rng(0).standard_normal((3, 4, 6, 1)).astype(np.float32)
+    return model, PictureBatch(pictures, np.array([4, 0, 2]))
+
+
 LETTERS = CharacterVocabulary.train(["abcde"])
 MODELS = {
     "transformer": lambda norm: (tiny_model(norm), batch()),
     "language model": half_of_one(LanguageModel, LanguageModelConfig),
     "masked language model": half_of_one(MaskedLanguageModel, MaskedLanguageModelConfig),
+    "vision transformer": of_pictures,
 }
 OF_TRANSLATORS = {"decoder_layer", "greedy", "beam_search"}
 # And half of one learns its positions.
@@ -51,6 +62,13 @@ UNUSED = {
     "transformer": set(),
     "language model": OF_HALVES,
     "masked language model": {*OF_HALVES, "causal_mask"},
+    "vision transformer": {
+        *OF_HALVES,
+        "causal_mask",
+        "padding_mask",
+        "embedding",
+        "embedding_backward",
+    },
 }
 
 

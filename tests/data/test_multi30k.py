@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +11,13 @@ import pytest
 from elsewhere import in_a_process
 from requests.exceptions import ConnectionError as NoConnection
 
+from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.data.text import multi30k
 from minitransformer.data.text.corpus import CorpusError
-from minitransformer.data.text.multi30k import DATA_VARIABLE, SHA256, SPLITS, URL, load_multi30k
+from minitransformer.data.text.multi30k import FILES, SHA256, SPLITS, URL, load_multi30k
 
-REAL_FOLDER = os.environ.get(DATA_VARIABLE)
+PLACE = FILES.place()
+REAL_FOLDER = PLACE if PLACE and any(PLACE.glob("train.de*")) else None
 TEXTS = {
     "de": ["Ein Hund .", "Zwei Hunde ."],
     "en": ["A dog .", "Two dogs ."],
@@ -236,8 +237,6 @@ def test_the_real_splits_have_the_published_sizes(monkeypatch, split, count):
 @pytest.mark.parametrize("language", ["de", "en", "fr"])
 def test_the_checksums_of_the_real_files_unpacked_are_those_known(monkeypatch, language):
     monkeypatch.undo()
-    folder = Path(REAL_FOLDER)
-    folder = folder / "multi30k" if (folder / "multi30k").is_dir() else folder
     for stem in ("train", "val", "test_2016_flickr"):
-        content = gzip.decompress((folder / f"{stem}.{language}.gz").read_bytes())
+        content = gzip.decompress((REAL_FOLDER / f"{stem}.{language}.gz").read_bytes())
         assert hashlib.sha256(content).hexdigest() == SHA256[f"{stem}.{language}"]

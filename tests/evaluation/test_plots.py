@@ -289,3 +289,45 @@ def test_matplotlib_is_imported_only_to_draw_and_pyplot_never():
         plots.attention_map([[1.0]], ["a"], ["b"])
         assert "matplotlib.pyplot" not in sys.modules
     """)
+
+
+# Pictures and classes
+
+
+COUNTS = np.array([[8, 2, 0], [1, 3, 0], [0, 0, 0]])
+NAMES = ["shirt", "coat", "$10 & more$"]
+
+
+def test_what_is_taken_for_what_is_a_map_of_shares_with_the_counts_in_it(tmp_path):
+    figure = plots.confusion_matrix(COUNTS, NAMES, tmp_path / "map.png")
+    (axes,) = panels(figure)
+    np.testing.assert_allclose(shown(axes), [[0.8, 0.2, 0], [0.25, 0.75, 0], [0, 0, 0]])
+    written = {text.get_position(): text.get_text() for text in axes.texts}
+    assert written == {(0, 0): "8", (1, 0): "2", (0, 1): "1", (1, 1): "3"}  # (column, row)
+    assert texts(axes.yaxis.get_ticklabels()) == texts(axes.xaxis.get_ticklabels()) == NAMES
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("what it is", "what was said")
+    assert imread(tmp_path / "map.png").shape[0] > 100
+
+
+def test_a_map_of_a_thousand_classes_fits_on_a_screen():
+    figure = plots.confusion_matrix(np.eye(1000, dtype=int), [f"class {i}" for i in range(1000)])
+    assert max(figure.get_size_inches()) < 25
+    (axes,) = panels(figure)
+    assert not axes.texts
+    assert len(visible_labels(axes.yaxis)) < 100
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_what_was_looked_at_lies_over_the_picture_that_stands_beside_it(channels, tmp_path):
+    picture = np.arange(4 * 6 * channels, dtype=np.uint8).reshape(4, 6, channels)
+    weights = np.zeros((4, 6))
+    weights[1, 2] = 0.5
+    file = tmp_path / "looked.png"
+    figure = plots.looked_at(picture, weights, file, title="a $hirt$, 98%")
+    first, second = panels(figure)
+    np.testing.assert_array_equal(shown(first), picture if channels == 3 else picture[..., 0])
+    below, above = second.images
+    np.testing.assert_array_equal(np.asarray(above.get_array()), weights)
+    np.testing.assert_allclose(np.asarray(below.get_array()), picture.mean(axis=-1))
+    assert figure.get_suptitle() == "a $hirt$, 98%"
+    plots.looked_at(picture, np.zeros((4, 6)), file)  # of a model to which nothing matters

@@ -15,8 +15,17 @@ from minitransformer.layers.attention import (
     multi_head_attention_backward,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.batch_norm import (
+    BatchNorm,
+    batch_norm_backward,
+    running_norm_backward,
+)
 from minitransformer.layers.bidirectional import Bidirectional, _halves
 from minitransformer.layers.convolution import convolution_backward, windows_backward
+from minitransformer.layers.convolution_2d import (
+    convolution_2d_backward,
+    windows_2d_backward,
+)
 from minitransformer.layers.dropout import dropout_backward
 from minitransformer.layers.elman import elman_cell_backward
 from minitransformer.layers.embedding import OutputProjection, embedding_backward
@@ -26,7 +35,14 @@ from minitransformer.layers.gru import gru_cell_backward
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
 from minitransformer.layers.linear import linear_backward
+from minitransformer.layers.local_response_norm import local_response_norm_backward
 from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.patches import class_token_backward, patches_backward
+from minitransformer.layers.pooling import (
+    average_pooling_backward,
+    global_average_pooling_backward,
+    max_pooling_backward,
+)
 from minitransformer.layers.positional_encoding import positional_encoding_backward
 from minitransformer.layers.recurrence import recurrence_backward
 from minitransformer.layers.relu import relu_backward
@@ -37,17 +53,28 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.sigmoid import sigmoid_backward
 from minitransformer.layers.softmax import softmax_backward
+from minitransformer.layers.tanh import tanh_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss_backward
+from minitransformer.models.alexnet import ConvolutionPooling, Hidden
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslator,
     GatedConvolution,
 )
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.recurrent_translator import RecurrentTranslator, TanhLinear
+from minitransformer.models.residual_blocks import (
+    Block,
+    ConvolutionNorm,
+    NormConvolution,
+    ZeroPadded,
+)
+from minitransformer.models.residual_network import ResidualNetwork
+from minitransformer.models.small_network import SmallNetwork
 from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
 from minitransformer.models.token_model import TokenModel
+from minitransformer.models.vision_transformer import VisionTransformer
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -126,6 +153,13 @@ LAYERS = [
          "it is dy times (1 − y²); it should be dy times y (1 − y)"),
     Slip("sigmoid", sigmoid_backward, {"* y * (1 - y)": "* sigmoid(y)[0] * (1 - sigmoid(y)[0])"},
          "dx", "at y, not at x", "the derivative is taken at y; it has to be taken at x"),
+    Slip("tanh", tanh_backward, {"dy * (1 - y * y)": "dy"}, "dx", "it is passed over",
+         "dy is handed on as it is"),
+    Slip("tanh", tanh_backward, {"y * y": "y"}, "dx", "1 − y for 1 − y²"),
+    Slip("tanh", tanh_backward, {"1 - y * y": "y * (1 - y)"}, "dx", "that of the sigmoid",
+         "it is dy times y (1 − y); it should be dy times (1 − y²)"),
+    Slip("tanh", tanh_backward, {"y = cache": "y = tanh(cache)[0]"}, "dx", "at y, not at x",
+         "the derivative is taken at y; it has to be taken at x"),
     Slip("softmax", softmax_backward, {"return weights": "return 0 * weights"}, "dx",
          "nothing comes back", "zero everywhere"),
     Slip("softmax", softmax_backward, {" - (dweights * weights).sum(axis=-1, keepdims=True)": ""},
@@ -254,6 +288,66 @@ WINDOWS = [
     Slip("convolution, padding mask", convolution_backward,
          {"dx if mask is None else dx * mask[..., None]": "dx"}, "dx", "it reaches padding",
          "leaks into padding"),
+    Slip("convolution_2d", windows_2d_backward, {"tap, :]": "-1 - tap, :]"}, "dx",
+         "the kernel is not turned round"),
+    Slip("convolution_2d", windows_2d_backward, {"+= dseen": "= dseen"}, "dx",
+         "= for += where windows overlap"),
+    Slip("convolution_2d", windows_2d_backward, {"[:, *inner]": "[:, :-2, :-2]"}, "dx",
+         "padding cut off at two edges only"),
+    Slip("convolution_2d", windows_2d_backward, {"dpadded[:, rows, columns]":
+         "dpadded[:, columns.start : rows.stop - rows.start + columns.start, "
+         "rows.start : columns.stop - columns.start + rows.start]"}, "dx",
+         "rows and columns of taps exchanged"),
+    Slip("convolution_2d", convolution_2d_backward, {"dy.sum(axis=(0, 1, 2))":
+         "dy.sum(axis=0).mean(axis=(0, 1))"}, "dbias", "the bias has a mean over the picture",
+         "35 times too small"),
+    Slip("convolution_2d", convolution_2d_backward, {"rows.swapaxes(1, 2) @ dy":
+         "rows.swapaxes(1, 2)[:, :, :35] @ dy[:, :35]"}, "dweight",
+         "the weight has the first picture's only",
+         "it sums over the first index of axis 0 of dy only"),
+    Slip("convolution_2d, no padding, no bias", convolution_2d_backward,
+         {"together(dkernels, weight_shape)":
+          "together(dkernels, weight_shape).swapaxes(0, 1)"}, "dweight",
+         "rows and columns of the kernel exchanged", "its axes in the order (1, 0, 2, 3)"),
+    Slip("convolution_2d, stride 2", windows_2d_backward,
+         {"enumerate(places)": "enumerate((slice(r.start, r.start + dseen.shape[1]), "
+          "slice(c.start, c.start + dseen.shape[2])) for r, c in places)"}, "dx",
+         "the stride is forgotten"),
+    Slip("convolution_2d, width 1, stride 2", windows_2d_backward,
+         {"zeros(": "ones("}, "dx", "ones where no window looks"),
+    Slip("convolution_2d, dilation 2", windows_2d_backward,
+         {"enumerate(places)": "enumerate((slice(r.start // 2, r.stop - r.start // 2), "
+          "slice(c.start // 2, c.stop - c.start // 2)) for r, c in places)"}, "dx",
+         "the dilation is forgotten"),
+    Slip("convolution_2d, groups", convolution_2d_backward,
+         {"drows = dy @": "drows = dy[::-1] @"}, "dx", "each group has the other's dy"),
+    Slip("convolution_2d, groups", convolution_2d_backward,
+         {"together(dkernels, weight_shape)": "dkernels.reshape(weight_shape)"}, "dweight",
+         "groups put together without moving their axis back"),
+    Slip("convolution_2d, depthwise, stride 2", convolution_2d_backward,
+         {"drows.reshape(groups, -1, c)": "drows.reshape(groups, -1, c)[::-1]"}, "dx",
+         "the channels of dx in the order of other groups"),
+    Slip("pooling, maximum", max_pooling_backward, {"dy[:, :, :, None] * is_largest":
+         "dy[:, :, :, None] * (1.0 + 0 * is_largest)"}, "dx", "every entry of a window gets dy"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[": "== (width**2 - 1) - place["},
+         "dx", "each window is turned round", "is the index of the maximum wrong?"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":
+         "== place[:1, :, :, None]"}, "dx", "the first picture's maxima for all"),
+    Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":
+         "== place[:, :, :, None, ::-1]"}, "dx", "another channel's maxima"),
+    Slip("pooling, maximum, overlapping, padding", windows_2d_backward, {"+= dseen": "= dseen"},
+         "dx", "= for += where windows overlap"),
+    Slip("pooling, average", average_pooling_backward, {" / seen_shape[3]": ""}, "dx",
+         "not divided by the window", "4 times too large"),
+    Slip("pooling, average", average_pooling_backward, {"/ seen_shape[3]": "/ seen_shape[3]**2"},
+         "dx", "divided twice", "4 times too small"),
+    Slip("pooling, average, overlapping, padding", windows_2d_backward,
+         {"[:, *inner]": "[:, :-2, :-2]"}, "dx", "padding cut off at two edges only"),
+    Slip("pooling, global average", global_average_pooling_backward,
+         {" / (height * columns)": ""}, "dx", "not divided by the pixels",
+         "35 times too large"),
+    Slip("pooling, global average", global_average_pooling_backward,
+         {"(height * columns)": "height"}, "dx", "divided by the rows only", "5 times too large"),
     Slip("gated_linear_unit", gated_linear_unit_backward,
          {"sigmoid_backward(dy * a, gate_cache)": "dy * a * gate"}, "dx", "σ for its derivative",
          "in `sigmoid(b)`"),
@@ -263,6 +357,69 @@ WINDOWS = [
          "the gate without what it gates", "the factor `a` is forgotten"),
     Slip("gated_linear_unit", gated_linear_unit_backward, {"dy * gate\n": "dy\n"}, "dx",
          "what is gated without the gate", "the factor `gate` is forgotten"),
+]
+BOTH = "as in batch norm, are missing or have a wrong factor"
+ONE_CHANNEL = {"sum_of_near(dy * x * power / s, size)": "dy * x * power / s"}
+NORMS_AND_PATCHES = [
+    Slip("batch_norm", batch_norm_backward, {" - through_mean": ""}, "dx", "no mean of dy",
+         "the path through `x.mean(axis=rows)`"),
+    Slip("batch_norm", batch_norm_backward, {" - through_sigma": ""}, "dx", "no mean of dy x̂",
+         "the path through `(centred * centred).mean(axis=rows)`"),
+    Slip("batch_norm", batch_norm_backward, {"(dgamma / count)": "dgamma"}, "dx",
+         "a sum for the mean of dy x̂", "in `centred * centred` (line"),
+    Slip("batch_norm", batch_norm_backward, {"(gamma / sigma)": "(1 / sigma)"}, "dx",
+         "γ forgotten", "the factor `gamma` is forgotten"),
+    Slip("batch_norm", batch_norm_backward,
+         {"(dy - ": "(dy * gamma - ", "* (gamma / sigma)": "/ sigma"}, "dx",
+         "γ with one of three terms", BOTH),
+    Slip("batch_norm", batch_norm_backward, {"(dy * x_hat).sum": "(dy * x_hat * sigma).sum"},
+         "dx dgamma", "x − μ for x̂"),
+    Slip("batch_norm, pictures", batch_norm_backward, {"math.prod(dy.shape[:-1])": "len(dy)"},
+         "dx", "the pictures are counted, not their places", BOTH),
+    Slip("batch_norm, pictures", BatchNorm.forward, {"(batch_norm_b": "(running_norm_b"}, "dx",
+         "as at inference", "are taken for constants: the paths through them are missing"),
+    Slip("batch_norm, running statistics", running_norm_backward,
+         {"dy * (gamma": "(dy - dbeta / dy[..., 0].size) * (gamma"}, "dx", "as in training",
+         "a constant along axis 1, such as mean(dx̂) in batch norm"),
+    Slip("batch_norm, running statistics", running_norm_backward, {"gamma / sigma": "gamma"},
+         "dx", "not divided by σ", "the division by `sigma` is forgotten"),
+    Slip("layer_norm, pictures", layer_norm_backward,
+         {"dx_hat.mean(axis=-1": "dx_hat.mean(axis=(1, 2, 3)"}, "dx", "a mean over the picture",
+         "a constant in each row, such as mean(dx̂)"),
+    Slip("local_response_norm", local_response_norm_backward,
+         {" - 2 * alpha * beta * x * through_s": ""}, "dx", "no path through s",
+         "in `sum_of_near(x * x, size)`"),
+    Slip("local_response_norm", local_response_norm_backward, ONE_CHANNEL, "dx",
+         "only what a channel's square does to itself"),
+    Slip("local_response_norm", local_response_norm_backward, {"2 * alpha": "alpha"}, "dx",
+         "a square's derivative is halved", "in `x * x`"),
+    Slip("local_response_norm", local_response_norm_backward, {"alpha * beta *": "alpha *"}, "dx",
+         "the power is forgotten", "1.6667 times too large"),
+    Slip("local_response_norm", local_response_norm_backward,
+         {"dy * x * power": "dy * power", "* x * through": "* x * x * through"}, "dx",
+         "its own x for that of the near one"),
+    Slip("local_response_norm, more near than there are", local_response_norm_backward,
+         {"power / s,": "power,"}, "dx", "the same power", "lacks the exponent lowered by 1"),
+    Slip("local_response_norm, the paper's constants", local_response_norm_backward,
+         {"dy * power - ": "dy - "}, "dx", "what passes s by is not divided",
+         "the factor `power` is forgotten"),
+    Slip("patches", patches_backward, {"swapaxes(2, 3)": "reshape(x_shape)"}, "dx",
+         "the axis is not moved back", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward, {"dy.reshape": "dy[:, ::-1].reshape"}, "dx",
+         "the last patch first", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward,
+         {"rows, columns, size": "columns, rows, size", "(2, 3)": "(1, 2).swapaxes(2, 3)"},
+         "dx", "patches column by column", "it holds the right numbers in another order"),
+    Slip("patches", patches_backward, {"dx.reshape(x_shape)": "dx.reshape(x_shape)[..., ::-1]"},
+         "dx", "the last channel first", "reversed along axis 3"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 1:]": "dy[:, :-1]"}, "dx",
+         "the last row is taken for the token's", "shifted along axis 1, 1 too far"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 0]": "dy[:, -1]"}, "dtoken",
+         "the last row's for the token's", "a dy that is reversed along axis 1"),
+    Slip("patches, class token", class_token_backward, {".sum(axis=0)": ".mean(axis=0)"},
+         "dtoken", "a mean over pictures", "3 times too small: 3 is the batch size"),
+    Slip("patches, class token", class_token_backward, {"dy[:, 0].sum(axis=0)": "dy.sum((0, 1))"},
+         "dtoken", "that of all rows", "a dy that is summed over axis 1"),
 ]
 
 WEIGHTS = {
@@ -446,4 +603,69 @@ MODELS = [
          {"dx = self.stack.backward(dy, stack_cache)": "dx = dy"}, f"{OF_X} stack",
          "the stack is passed over"),
 ]
-SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *RECURRENT, *LOSSES, *MODELS]
+PLAIN, PAST_A, PAST_C, PATCHED = (
+    f"model, {name}"
+    for name in (
+        "residual network, plain",
+        "residual network, shortcuts A",
+        "residual network, shortcuts C, pre-activation",
+        "vision transformer",
+    )
+)
+OF_PICTURE = "dinput_0"
+CONVOLUTIONS = f"convolutions {OF_PICTURE}"
+FIRST_TWO = f"0 1 {OF_PICTURE}"  # of the convolutions
+STAGES = f"first stages {OF_PICTURE}"
+OF_PATCHES = f"class_token embedding positions {OF_PICTURE}"
+PICTURES = [
+    Slip("model, small network", SmallNetwork.features_backward,
+         {"dropout_backward(dy, dropout_cache)": "dy"}, CONVOLUTIONS, "dropout is passed over"),
+    Slip("model, small network", ConvolutionNorm.backward,
+         {"relu_backward(dy, relu_cache) if self.activated else dy": "dy"}, FIRST_TWO,
+         "the ReLU is passed over"),
+    Slip("model, small network", ConvolutionNorm.backward,
+         {"dh = self.norm.backward(dh, norm_cache)": "pass"}, CONVOLUTIONS,
+         "the norm is passed over"),
+    Slip("model, alexnet", ConvolutionPooling.backward,
+         {"local_response_norm_backward(dx, norm_cache) if self.normed else dx": "dx"}, FIRST_TWO,
+         "normalisation is passed over"),
+    Slip("model, alexnet", Hidden.backward, {"dropout_backward(dy, dropout_cache)": "dy"},
+         f"hidden {CONVOLUTIONS}", "dropout is passed over"),
+    Slip("model, alexnet", Hidden.backward,
+         {"dx = activate_backward(dx, activation_cache)": "pass"}, f"hidden {CONVOLUTIONS}",
+         "the ReLU of a hidden map is passed over"),
+    Slip(PLAIN, Block.backward, {"dx = dz\n": "dx = dy\n"}, STAGES,
+         "the last ReLU is passed over"),
+    Slip(PAST_A, Block.backward,
+         {"dx = dx + self.shortcut.backward(dz, shortcut_cache)": "pass"}, STAGES,
+         "nothing goes past a block"),
+    Slip(PAST_A, Block.backward, {"backward(dz, shortcut_cache)": "backward(dy, shortcut_cache)"},
+         STAGES, "what goes past a block goes past its ReLU, too"),
+    Slip(PAST_A, Block.backward, {"dx = dx + self": "dx = self"}, STAGES, "nothing goes through F"),
+    Slip(PAST_A, ZeroPadded.backward, {"dy[..., : x_shape[-1]]": "dy[..., -x_shape[-1] :]"},
+         STAGES, "the channels of zeros for those of x"),
+    Slip(PAST_A, ZeroPadded.backward,
+         {"dx[:, :: self.stride, :: self.stride]": "dx[:, 1 :: self.stride, 1 :: self.stride]"},
+         STAGES, "the positions between those that were taken"),
+    Slip(PAST_C, NormConvolution.backward, {"dh = relu_backward(dh, relu_cache)": "pass"}, STAGES,
+         "the ReLU is passed over"),
+    Slip(PAST_C, ResidualNetwork._activated_backward,
+         {"dx = relu_backward(dx, relu_cache)": "pass"}, f"{STAGES} norm",
+         "the last ReLU is passed over"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"of_all[:, 0] = dy": "of_all[:] = dy[:, None]"}, f"{OF_PATCHES} stack",
+         "every patch is taken for the class token"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = self.positions.backward(dx, positions_cache)": "pass"}, "positions",
+         "positions are not learned"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = dropout_backward(dx, dropout_cache)": "pass"}, OF_PATCHES,
+         "dropout is passed over"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"self.class_token.backward(dx, token_cache)": "dx[:, 1:]"}, "class_token",
+         "the class token is not learned"),
+    Slip(PATCHED, VisionTransformer.features_backward,
+         {"dx = self.stack.backward(of_all, stack_cache)": "dx = of_all"}, f"{OF_PATCHES} stack",
+         "the stack is passed over"),
+]
+SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES]

@@ -43,7 +43,7 @@ BESIDE = {
 
 # Of the standard library what takes milliseconds, and whatever pip brings beside NumPy.
 SLOW = {"asyncio", "concurrent", "email", "http", "json", "logging", "multiprocessing", "tempfile"}
-SLOW |= {"unittest", "zipfile", "cupy", "matplotlib", "pooch", "sacrebleu"}
+SLOW |= {"unittest", "zipfile", "cupy", "matplotlib", "PIL", "pooch", "sacrebleu"}
 SLOW |= {"sentencepiece", "threadpoolctl", "tqdm"}
 
 VERSION = """

@@ -1,10 +1,11 @@
 """Runs a training again and again, each time killed with SIGKILL, until it is done.
 
-    python kill_often.py FOLDER KILLS
+    python kill_often.py FOLDER KILLS KIND
 
-Whole runs are made in FOLDER/killed-0, FOLDER/killed-1, … until there were KILLS kills; one that
-nobody kills is in FOLDER/whole. The attempts are forks of one process, which has imported
-everything once and never started a thread: a fork would have only some of them.
+It is of a model of that kind. Whole runs are made in FOLDER/killed-0, FOLDER/killed-1, … until
+there were KILLS kills; one that nobody kills is in FOLDER/whole. The attempts are forks of one
+process, which has imported everything once and never started a thread: a fork would have only some
+of them.
 """
 
 import math
@@ -17,14 +18,15 @@ import time
 import traceback
 from pathlib import Path
 
-from tiny_run import tiny_recipe, trained
+from tiny_run import trained
+from tiny_tasks import recipe_of_kind
 from tqdm import tqdm
 
 
-def main(folder, kills):
+def main(folder, kills, kind):
     # Forks share tqdm's own lock: one that is killed while it holds it would stop all that follow.
     tqdm.set_lock(threading.RLock())
-    recipe = tiny_recipe(folder / "corpus", epochs=8)
+    recipe = recipe_of_kind(kind, folder / "corpus", epochs=8)
     start = time.perf_counter()
     _done_before(math.inf, recipe, folder / "whole")
     # Exponential waits hit every moment alike, and however slow the machine is now and then, one
@@ -59,4 +61,4 @@ def _done_before(seconds, recipe, run):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

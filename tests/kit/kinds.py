@@ -12,8 +12,10 @@ from bag_of_words import BagOfWordsConfig
 
 from minitransformer.cases.case import B, D, H, V
 from minitransformer.core.backend import CPU
+from minitransformer.data.images.batches import PictureBatch
 from minitransformer.data.text.batches import Batch, LabelledBatch
 from minitransformer.data.text.vocabulary import EOS
+from minitransformer.models.picture_classifier import PictureConfig
 from minitransformer.models.registry import KINDS, config_class, new_model
 from minitransformer.models.token_config import TokenConfig
 
@@ -22,6 +24,9 @@ LABELS = "D N V"  # of a tagger
 # Long enough for a text of which a window sees a part, and for what a search says.
 USUAL = dict(d_model=D, num_heads=H, d_ff=12, d_hidden=7, max_length=40, dropout=0.0, window=1)
 USUAL |= dict(num_layers=2, num_encoder_layers=2, num_decoder_layers=2, labels=LABELS)
+# Of pictures, too: their size, which all kinds take, and fields that make a model small.
+USUAL |= dict(height=16, width=20, channels=2, num_classes=5)
+USUAL |= dict(depth=8, width_factor=1 / 8, num_features=4)
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,38 @@ class Row:
 
 
 @dataclass(frozen=True)
+class PictureRow(Row):
+    """A kind of model of pictures with some of its choices."""
+
+    def config(self, **changes):
+        of_kind = config_of_kind(self.kind)
+        usual = {f.name: USUAL[f.name] for f in fields(of_kind) if f.name in USUAL}
+        return of_kind(**usual | self.chosen | changes)
+
+    def model(self, seed=1, *, device=CPU, dtype=np.float64):
+        """A model that is away from its first weights, and from its first running statistics."""
+        model = new_model(self.config(), seed)
+        rng = np.random.default_rng(seed)
+        model.flat.data += 0.1 * rng.standard_normal(model.flat.data.size)
+        for _, buffer in model.named_buffers():
+            buffer.data = buffer.data + rng.uniform(0, 0.4, buffer.data.shape)
+        return model.to(device, dtype)
+
+    def batch(self, seed=0):
+        """Pictures that are drawn anew for each seed."""
+        rng, config = np.random.default_rng(seed), self.config()
+        pictures = rng.standard_normal((B, *config.shape)).astype(np.float32)
+        return PictureBatch(pictures, rng.integers(0, config.num_classes, B))
+
+
+@dataclass(frozen=True)
 class Promise:
     """What a kind says of itself, as functions of its configuration.
 
     Attributes:
-        drops: of how many arrays a forward drops entries: embeddings, and what sublayers return.
-        back: how far back a position sees; to the beginning, unless it says so.
+        drops: of how many arrays a forward drops entries: embeddings, what sublayers return, and
+            what linear maps are given.
+        back: of tokens, how far back a position sees; to the beginning, unless it says so.
         any_length: whether a sequence may be longer than ``max_length``.
     """
 
@@ -109,6 +140,10 @@ PROMISES = {
     "recurrent": Promise(lambda config: 3, any_length=True),
     **dict.fromkeys(("language-model", "masked-language-model", "tagger"), Promise(of_one_stack)),
     BAG: Promise(lambda config: 1, lambda config: 0, any_length=True),
+    "small-network": Promise(lambda config: 1),
+    "alexnet": Promise(lambda config: 2),
+    "residual-network": Promise(lambda config: 0),
+    "vision-transformer": Promise(of_one_stack),
 }
 
 
@@ -156,4 +191,17 @@ CHOICES = [
     Row("tagger", dict(labels="D N V A")),
 ]
 ROWS = [*map(Row, OF_TOKENS), *CHOICES]
+OF_PICTURES = [kind for kind in KINDS if issubclass(config_class(kind), PictureConfig)]
+PICTURES = [
+    *map(PictureRow, OF_PICTURES),
+    PictureRow("alexnet", dict(activation="tanh", towers=1)),
+    PictureRow("alexnet", dict(overlapping=False, response_norm=False)),
+    PictureRow("alexnet", dict(form="large", height=67, width=71)),
+    PictureRow("residual-network", dict(shortcut="none")),
+    PictureRow("residual-network", dict(shortcut="B", block="bottleneck", depth=11)),
+    PictureRow("residual-network", dict(shortcut="C", pre_activation=True)),
+    PictureRow("residual-network", dict(form="large", depth=18, shortcut="B", width_factor=1 / 32)),
+    PictureRow("vision-transformer", dict(norm="post", patch_size=2)),
+]
+EVERY_ROW = [*ROWS, *PICTURES]
 TRANSLATORS = [row for row in ROWS if row.task == "translation"]

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-BINARY = "add", "sub", "mul", "truediv", "floordiv", "matmul", "and", "or", "xor", "rshift"
+BINARY = "add", "sub", "mul", "truediv", "floordiv", "pow", "matmul", "and", "or", "xor", "rshift"
 COMPARISONS = "lt", "le", "eq", "ne", "gt", "ge"
 UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
@@ -161,6 +161,9 @@ class StrictCupy:
 
     def empty(self, shape, dtype=float):
         return StrictArray(np.full(shape, np.nan, dtype))  # whoever reads it before writing sees it
+
+    def full(self, shape, value, dtype):
+        return StrictArray(np.full(shape, _operand(value), dtype))
 
     def zeros(self, shape, dtype=float):
         return StrictArray(np.zeros(shape, dtype))

@@ -16,7 +16,9 @@ from parity_cases import LEARNING_RATE, SHRINKING, STEPS, draw, upstream
 from torch import nn
 from torch.nn import functional
 
+from minitransformer.cases import pictures
 from minitransformer.cases.case import D, F, H
+from minitransformer.cases.layers import RUNNING
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -160,12 +162,18 @@ def in_window(length, window, causal=False):
 @of("linear")
 @of("linear, no bias")
 def linear(t):
-    return call(nn.Linear(D, F, bias="bias" in t), linear_weights(t), t["x"])
+    d_in, d_out = t["weight"].shape
+    return call(nn.Linear(d_in, d_out, bias="bias" in t), linear_weights(t), t["x"])
 
 
 @of("relu")
 def relu(t):
     return functional.relu(t["x"])
+
+
+@of("tanh")
+def tanh(t):
+    return torch.tanh(t["x"])
 
 
 @of("sigmoid")
@@ -188,14 +196,34 @@ def dropout_at_inference(t):
 
 
 @of("layer_norm")
+@of("layer_norm, pictures")
 def layer_norm(t):
-    return call(nn.LayerNorm(D), layer_norm_weights(t), t["x"])
+    return call(nn.LayerNorm(len(t["gamma"])), layer_norm_weights(t), t["x"])
 
 
 @of("layer_norm, used twice")
 def layer_norm_twice(t):
     norm = part(t, "norm")
     return layer_norm({**norm, "x": layer_norm({**norm, "x": t["x"]}) ** 2})
+
+
+@of("batch_norm")
+@of("batch_norm, pictures")
+@of("batch_norm, running statistics", running=[torch.tensor(x) for x in RUNNING])
+def batch_norm(t, running=None):
+    x = t["x"].flatten(0, -2)  # torch's channels are axis 1
+    statistics = running or (None, None)
+    y = functional.batch_norm(x, *statistics, t["gamma"], t["beta"], training=not running)
+    return y.view_as(t["x"])
+
+
+@of("local_response_norm", size=3, alpha=0.3)
+@of("local_response_norm, the paper's constants", size=5, alpha=1e-4)
+@of("local_response_norm, more near than there are", size=9, alpha=0.3, beta=2.0, k=1.0)
+def local_response_norm(t, size, alpha, beta=0.75, k=2.0):
+    """Torch's alpha is divided by size."""
+    x = t["x"].movedim(-1, 1)
+    return functional.local_response_norm(x, size, alpha * size, beta, k).movedim(1, -1)
 
 
 @of("residual, post-norm", norm="post")
@@ -231,6 +259,20 @@ def positional_encoding(t):
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency)
     return x + table
+
+
+@of("patches")
+def patches(t, size=2):
+    """Torch has a convolution whose windows do not overlap."""
+    x, weight = t["x"], t["linear.weight"]
+    kernels = weight.unflatten(0, (size, size, -1)).permute(3, 2, 0, 1)
+    y = functional.conv2d(x.permute(0, 3, 1, 2), kernels, t["linear.bias"], stride=size)
+    return y.flatten(2).transpose(1, 2)
+
+
+@of("patches, class token")
+def class_token(t):
+    return torch.cat([t["token"].expand(len(t["x"]), 1, -1), t["x"]], dim=1)
 
 
 @of("learned_positions")
@@ -354,6 +396,39 @@ def convolution(t, dilation=1, causal=False):
     weights = {"weight": t["weight"].permute(2, 1, 0), "bias": t["bias"]}
     x = functional.pad(x.transpose(1, 2), (before, span - before))
     return call(module, weights, x).transpose(1, 2)
+
+
+@of("convolution_2d", padding=1)
+@of("convolution_2d, no padding, no bias")
+@of("convolution_2d, stride 2", stride=2, padding=1)
+@of("convolution_2d, width 1, stride 2", stride=2)
+@of("convolution_2d, width 2, stride 3", stride=3)
+@of("convolution_2d, width 4, stride 2", stride=2, padding=2)
+@of("convolution_2d, dilation 2", dilation=2, padding=1)
+@of("convolution_2d, groups", groups=2, padding=1)
+@of("convolution_2d, depthwise, stride 2", groups=4, stride=2, padding=1)
+def convolution_2d(t, groups=1, **options):
+    """Torch has (B, C, Y, X) and kernels (E, C / groups, k, k)."""
+    width, _, c, c_out = t["weight"].shape
+    options |= {"groups": groups, "bias": "bias" in t}
+    module = nn.Conv2d(c * groups, c_out, width, **options)
+    weights = t | {"weight": t["weight"].permute(3, 2, 0, 1)}
+    del weights["x"]
+    return call(module, weights, t["x"].permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+@of("pooling, maximum", layer=nn.MaxPool2d(2))
+@of("pooling, maximum, overlapping, padding", layer=nn.MaxPool2d(3, 2, 1))
+@of("pooling, average", layer=nn.AvgPool2d(2))
+@of("pooling, average, overlapping, padding", layer=nn.AvgPool2d(3, 2, 1))
+def pooling(t, layer):
+    """Many of the numbers are equal, so that it shows which of them a maximum takes."""
+    return layer(t["x"].permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+
+
+@of("pooling, global average")
+def global_average_pooling(t):
+    return nn.AdaptiveAvgPool2d(1)(t["x"].permute(0, 3, 1, 2))[..., 0, 0]
 
 
 @of("gated_linear_unit")
@@ -529,6 +604,113 @@ def recurrent_translator(t, source, target):
         asked = {"query": y, "key": states, "value": states, "mask": is_word(source)[:, 0]}
         y = torch.cat([y, additive_attention(asked | attention)], -1)
     return functional.linear(tanh_linear("combine", y), for_output)
+
+
+# Models of pictures, in training, of any configuration: see tests/models/test_in_torch.py, too.
+
+
+def loss_of_pictures(model):
+    """The loss that ``model(t, pictures, config)`` has with its logits; every label counts."""
+
+    def loss(t, config):
+        logits = model(part(t, "model"), t["input_0"], config)
+        return functional.cross_entropy(logits, t["input_1"], label_smoothing=0.1)
+
+    return loss
+
+
+def convolved(t, x, **options):
+    """Padded by half the width, unless ``options`` say otherwise."""
+    return convolution_2d(t | {"x": x}, **{"padding": len(t["weight"]) // 2} | options)
+
+
+def normed(t, x):
+    return batch_norm(t | {"x": x})
+
+
+def pooled(x, *sizes):
+    return pooling({"x": x}, nn.MaxPool2d(*sizes))
+
+
+def convolved_and_normed(t, x, **options):
+    return normed(part(t, "norm"), convolved(part(t, "convolution"), x, **options))
+
+
+def normed_and_convolved(t, x, **options):
+    return convolved(part(t, "convolution"), torch.relu(normed(part(t, "norm"), x)), **options)
+
+
+@of("model, small network", config=pictures.SMALL_NETWORK)
+@loss_of_pictures
+def small_network(t, x, config):
+    for i in range(3):
+        x = torch.relu(convolved_and_normed(part(t, f"convolutions.{i}"), x))
+        x = pooled(x, 2)
+    return linear(part(t, "head") | {"x": x.flatten(1)})
+
+
+@of("model, alexnet", config=pictures.ALEXNET)
+@loss_of_pictures
+def alexnet(t, x, config):
+    activate = {"relu": torch.relu, "tanh": torch.tanh}[config.activation]
+    first = dict(stride=4, padding=0) if config.form == "large" else {}
+    towers = dict(groups=config.towers)
+    for i, options in enumerate((first, towers, {}, towers, towers)):
+        x = activate(convolved(part(t, f"convolutions.{i}.convolution"), x, **options))
+        if i < 2 and config.response_norm:
+            x = local_response_norm({"x": x}, size=5, alpha=1e-4)
+        if i in (0, 1, 4):
+            x = pooled(x, *((3, 2) if config.overlapping else (2, 2)))
+    x = x.flatten(1)
+    for i in range(2):
+        x = activate(linear(part(t, f"hidden.{i}.linear") | {"x": x}))
+    return linear(part(t, "head") | {"x": x})
+
+
+@of("model, residual network, plain", config=pictures.small_residual_config(shortcut="none"))
+@of("model, residual network, shortcuts A", config=pictures.small_residual_config(shortcut="A"))
+@of(
+    "model, residual network, shortcuts C, pre-activation",
+    config=pictures.small_residual_config(shortcut="C", pre_activation=True),
+)
+@loss_of_pictures
+def residual_network(t, x, config):
+    large = config.form == "large"
+    x = torch.relu(convolved_and_normed(part(t, "first"), x, stride=2 if large else 1))
+    x = pooled(x, 3, 2, 1) if large else x
+    for stage, blocks in enumerate(config.stages()):
+        for i in range(len(blocks)):
+            stride = 2 if stage and not i else 1
+            x = residual_block(part(t, f"stages.{stage}.{i}"), x, stride, config)
+    x = torch.relu(normed(part(t, "norm"), x)) if config.pre_activation else x
+    return linear(part(t, "head") | {"x": x.mean((1, 2))})
+
+
+def residual_block(t, x, stride, config):
+    strides = (1, stride, 1) if config.block == "bottleneck" else (stride, 1)
+    step = normed_and_convolved if config.pre_activation else convolved_and_normed
+    z = x
+    for i, its_stride in enumerate(strides):
+        z = torch.relu(z) if i and not config.pre_activation else z
+        z = step(part(t, f"steps.{i}"), z, stride=its_stride)
+    if of_shortcut := part(t, "shortcut"):
+        z = z + step(of_shortcut, x, stride=stride)
+    elif config.shortcut != "none":
+        more = z.shape[-1] - x.shape[-1]
+        z = z + functional.pad(x[:, ::stride, ::stride], (0, more))
+    return z if config.pre_activation else torch.relu(z)
+
+
+@of("model, vision transformer", config=pictures.VISION_TRANSFORMER)
+@loss_of_pictures
+def vision_transformer(t, x, config):
+    size = config.patch_size
+    x = patches(part(t, "embedding") | {"x": x}, size)
+    x = class_token({"x": x, "token": t["class_token.token"]})
+    x = learned_positions({"x": x, "table": t["positions.table"]})
+    everywhere = torch.ones(len(x), 1, x.shape[1], x.shape[1], dtype=torch.bool)
+    y = encoder(part(t, "stack"), x, everywhere, config.norm)
+    return linear(part(t, "head") | {"x": y[:, 0]})
 
 
 # Training.

@@ -10,29 +10,37 @@ from functools import partial
 from pkgutil import iter_modules
 from zipfile import ZipFile
 
-import normed
 import numpy as np
 import pytest
 from on_device import on
-from parity_cases import PARITY, STORE, TRAININGS, VECTORS, differences, ours, stored_results
+from parity_cases import (
+    PARITY,
+    STORE,
+    TRAININGS,
+    VECTORS,
+    Kept,
+    differences,
+    ours,
+    stored_results,
+)
 from rounding import FEW, assert_but_for_rounding, rounding
 from strict_cupy import strict
 
 import minitransformer.layers
 import minitransformer.loss
-from minitransformer.cases import CASES, layers, models
+from minitransformer.cases import CASES, layers
 from minitransformer.cases import case as cases
 from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.core.twins import standing_in
 from minitransformer.gradcheck.modules import _replaced_gradients, module_pair
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.softmax import softmax_backward
 
-EVERY = CASES + normed.CASES
 OF_PAIRS = [build.__code__ for build in (cases.pair(None, None, None), layers._relu)]
-LAYERS = [case for case in EVERY if not case.name.startswith("model,")]
-OF_MODULES = [case for case in EVERY if case.build.__code__ not in OF_PAIRS]
+LAYERS = [case for case in CASES if not case.name.startswith("model,")]
+OF_MODULES = [case for case in CASES if case.build.__code__ not in OF_PAIRS]
 OF_FLOAT32 = rounding(np.float32(1), FEW)  # relative to the largest entry
-every_case = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_layer = pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
 in_torch = pytest.mark.parametrize("case", PARITY, ids=lambda case: case.name)
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12)
@@ -47,11 +55,11 @@ def is_float(x):
 
 
 def test_each_file_of_layers_and_losses_has_a_case():
-    """But masks and ids, which have no gradient, and what the recurrent ones share."""
+    """But masks, ids and first weights, which have no gradient, and what recurrent ones share."""
     places = [*minitransformer.layers.__path__, *minitransformer.loss.__path__]
     files = {"loss" if f.name == "cross_entropy" else f.name for f in iter_modules(places)}
     tried = set(" ".join(case.name.partition(",")[0] for case in CASES).split())
-    assert files - tried == {"masks", "token_ids", "recurrence"}
+    assert files - tried == {"masks", "token_ids", "first_weights", "recurrence"}
 
 
 # Gradients
@@ -94,10 +102,9 @@ def test_backward_adds_to_the_gradients_of_parameters_and_replaces_none(case, mo
 
 
 @pytest.fixture
-def nothing_is_dropped(monkeypatch):
-    """Torch would drop something else."""
-    for those in (layers, models):
-        monkeypatch.setattr(those, "HostGenerator", lambda xp: None)
+def nothing_is_dropped():
+    with standing_in(Kept):
+        yield
 
 
 @pytest.mark.usefixtures("nothing_is_dropped")

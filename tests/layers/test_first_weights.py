@@ -5,14 +5,18 @@ import math
 import numpy as np
 import pytest
 
+from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.layers.convolution import Convolution1d
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.first_weights import STARTS, first_weight
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear, glorot_uniform
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.patches import ClassToken
 from minitransformer.layers.recurrence import hidden_weight
+from minitransformer.layers.relu import relu
 
 RNG = np.random.default_rng(0)
 
@@ -25,8 +29,37 @@ def test_first_weights_are_uniform_within_the_limit_of_glorot():
     assert abs(weight.var() * 3 / limit**2 - 1) < 0.01  # variance of the uniform: limit² / 3
 
 
-def test_new_biases_are_zero_and_a_new_norm_only_normalises():
-    feed_forward, norm = FeedForward(4, 7, RNG), LayerNorm(6)
+VARIANCES = {"he": 2 / 480, "glorot": 2 / 1280, "fixed-0.01": 1e-4, "fixed-0.02": 4e-4}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_each_way_to_draw_first_weights_has_the_variance_it_promises(start):
+    weight = first_weight(start, (4, 4, 30, 50), 480, 800, np.random.default_rng(1))
+    assert (weight.shape, weight.dtype) == ((4, 4, 30, 50), np.float32)
+    assert abs(weight.mean()) < 4 * weight.std() / math.sqrt(weight.size)
+    assert weight.var() == pytest.approx(VARIANCES[start], rel=0.03)
+    within = {"glorot": 1 / math.sqrt(3)}.get(start, 0.6827)  # of one deviation, if normal
+    assert (np.abs(weight) < weight.std()).mean() == pytest.approx(within, abs=0.01)
+
+
+@pytest.mark.parametrize(("start", "shrinks"), [("he", 1), ("glorot", 1 / 2)])
+def test_through_layers_and_relus_those_of_he_keep_the_size_and_those_of_glorot_halve_it(
+    start, shrinks
+):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((10, 2000))
+    for depth in range(1, 5):  # each adds a deviation of √(5 / 2000)
+        x, _ = relu(Linear(2000, 2000, rng, start=start).forward(x)[0])
+        assert (x * x).mean() == pytest.approx(shrinks**depth, rel=0.3)
+
+
+def test_a_new_class_token_is_small():
+    assert ClassToken(1000, RNG).token.data.std() == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(6), BatchNorm(6)])
+def test_new_biases_are_zero_and_a_new_norm_only_normalises(norm):
+    feed_forward = FeedForward(4, 7, RNG)
     biases = Linear(4, 5, RNG).bias, feed_forward.b_1, feed_forward.b_2, norm.beta
     for bias in biases:
         np.testing.assert_array_equal(bias.data, 0)

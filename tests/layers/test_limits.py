@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minitransformer.layers.attention import merge_heads, split_heads
+from minitransformer.layers.batch_norm import batch_norm
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
+from minitransformer.layers.local_response_norm import local_response_norm
+from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
 from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
@@ -76,6 +79,61 @@ def test_a_constant_row_is_normalised_to_beta():
     gamma, beta = RNG.uniform(0.5, 1.5, (2, 6))
     y, _ = layer_norm(np.full((2, 6), 3.0), gamma, beta)
     np.testing.assert_array_equal(y, [beta, beta])
+
+
+def test_a_feature_that_is_constant_in_a_batch_is_normalised_to_beta():
+    gamma, beta = RNG.uniform(0.5, 1.5, (2, 6))
+    (y, mean, variance), _ = batch_norm(np.full((5, 6), 3.0), gamma, beta)
+    np.testing.assert_array_equal(y, np.tile(beta, (5, 1)))
+    np.testing.assert_array_equal([mean, variance], [[3] * 6, [0] * 6])
+
+
+def test_a_layer_norm_norms_the_channels_of_each_place_or_pictures_as_rows_whole():
+    pictures = RNG.standard_normal((2, 3, 4, 5))
+    each, _ = layer_norm(pictures, np.ones(5), np.zeros(5))
+    np.testing.assert_allclose(each.mean(axis=-1), 0, atol=1e-15)
+    whole, _ = layer_norm(pictures.reshape(2, -1), np.ones(60), np.zeros(60))
+    np.testing.assert_allclose(whole.mean(axis=-1), 0, atol=1e-15)
+    assert np.abs(whole.reshape(pictures.shape).mean(axis=-1)).max() > 0.1
+
+
+def test_a_response_is_dampened_by_the_two_channels_on_either_side_as_in_the_paper():
+    """By the paper's formula and constants, in plain Python."""
+    x = 100 * RNG.standard_normal(9)
+    near = [x[max(0, i - 2) : min(8, i + 2) + 1] for i in range(9)]
+    expected = [a / (2 + 1e-4 * sum(b * b for b in those)) ** 0.75
+                for a, those in zip(x, near, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(local_response_norm(x)[0], expected, rtol=1e-14)
+
+
+def test_a_channel_alone_is_dampened_by_itself_alone():
+    x = RNG.standard_normal((4, 1))
+    y, _ = local_response_norm(x, alpha=1.0, beta=0.5, k=1.0)
+    np.testing.assert_allclose(y, x / np.sqrt(1 + x * x), rtol=1e-15)
+
+
+def test_patches_go_from_left_to_right_and_down_and_keep_the_order_within():
+    picture = np.arange(32).reshape(1, 4, 4, 2)  # 2 channels: each place has 2 neighbours in order
+    y, cache = patches(picture, 2)
+    expected = [[0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]]
+    np.testing.assert_array_equal(y[0, :2], expected)
+    np.testing.assert_array_equal(y[0, 2:], np.add(expected, 16))
+    np.testing.assert_array_equal(patches_backward(y, cache), picture)
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_a_patch_may_be_one_place_or_the_whole_picture(size):
+    pictures = RNG.standard_normal((2, 6, 6, 3)).astype(np.float32)
+    layer = PatchEmbedding(size, 3, 4, RNG)
+    y, _ = layer.forward(pictures)
+    flat = pictures.reshape(2, -1, size * size * 3)
+    np.testing.assert_array_equal(y, layer.linear.forward(flat)[0])
+
+
+def test_the_class_token_is_the_same_before_each_sequence_also_one_of_nothing():
+    layer = ClassToken(4, RNG)
+    y, _ = layer.forward(np.zeros((3, 0, 4), np.float32))
+    np.testing.assert_array_equal(y, np.tile(layer.token.data, (3, 1, 1)))
 
 
 def test_epsilon_is_added_to_the_variance():

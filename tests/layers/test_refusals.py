@@ -6,10 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from minitransformer.core.errors import InputError
 from minitransformer.layers.additive_attention import additive_attention
 from minitransformer.layers.attention import MultiHeadAttention
+from minitransformer.layers.batch_norm import BatchNorm, batch_norm
 from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.convolution_2d import Convolution2d, convolution_2d
 from minitransformer.layers.dropout import dropout
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import embedding
@@ -17,8 +20,11 @@ from minitransformer.layers.gated_linear_unit import gated_linear_unit
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
-from minitransformer.layers.linear import linear
+from minitransformer.layers.linear import Linear, linear
+from minitransformer.layers.local_response_norm import local_response_norm
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.patches import ClassToken, patches
+from minitransformer.layers.pooling import average_pooling, max_pooling
 from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.layers.restricted_attention import (
@@ -32,6 +38,7 @@ X, ROWS = np.zeros((2, 4, 6)), np.zeros((1, 2, 3))
 ATTENTION = MultiHeadAttention(6, 3, RNG)
 RESTRICTED = RestrictedSelfAttention(6, 2, 2, RNG)
 CONVOLUTION = Convolution1d(6, 5, 3, RNG)
+PICTURES, KERNEL = np.zeros((2, 7, 5, 4)), np.zeros((3, 3, 4, 6))
 
 
 def does_not_broadcast(mask, scores):
@@ -46,6 +53,22 @@ REFUSED = {
         lambda: linear(np.ones((2, 5)), np.ones((4, 3)))),
     "layer_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
         lambda: layer_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
+    "linear, a start that has no name": (ValueError,
+        "start='He'; choose 'he', 'glorot', 'fixed-0.01' or 'fixed-0.02'",
+        lambda: Linear(4, 3, RNG, start="He")),
+    "batch_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
+        lambda: batch_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
+    **{f"batch_norm, channels first, {what}": (ValueError, r"of shape \(4,\); theirs are \(3,\)",
+        partial(BatchNorm(3).forward, np.ones((2, 3, 4, 4)), rng))
+        for what, rng in (("in training", RNG), ("at inference", None))},
+    **{f"local_response_norm, {size} near": (ValueError, f"size={size} must be odd and 1 or more",
+        partial(local_response_norm, X, size)) for size in (4, 0, -1)},
+    **{f"patches of {size}": (ValueError,
+        f"pictures of 4 x 6 cannot be cut into patches of {size} x {size}; choose a size that",
+        partial(patches, np.zeros((2, 4, 6, 1)), size)) for size in (0, -2, 3, 4, 12)},
+    "patches, a token of another width": (ValueError,
+        r"a token of shape \(5,\) does not fit x of shape \(2, 4, 6\)",
+        lambda: ClassToken(5, RNG).forward(X)),
     "gated_linear_unit, an odd width": (ValueError,
         r"\(2, 5\) has no two halves; its last axis must be even",
         lambda: gated_linear_unit(np.zeros((2, 5)))),
@@ -97,6 +120,35 @@ REFUSED = {
             (kind.__name__, kind(6, 3, RNG)),
             (f"{kind.__name__}, from the end", kind(6, 3, RNG, reverse=True)),
             (f"{kind.__name__}, both ways", Bidirectional(kind, 6, 3, RNG)))},
+
+    # Pictures.
+    "convolution_2d, another number of channels": (ValueError,
+        r"\(2, 7, 5, 3\) does not fit a weight of shape \(3, 3, 4, 6\) with groups=1: .* be 4$",
+        lambda: convolution_2d(PICTURES[..., 1:], KERNEL)),
+    "convolution_2d, a weight for one group": (ValueError, "with groups=2: its last axis must be 8",
+        lambda: convolution_2d(PICTURES, KERNEL, groups=2)),
+    "convolution_2d, a kernel that is no square": (ValueError,
+        r"\(3, 2, 4, 6\) has no square windows: its first two axes must be equal",
+        lambda: convolution_2d(PICTURES, KERNEL[:, 1:])),
+    **{f"convolution_2d, groups={groups}": (ValueError,
+        f"groups={groups} must divide the channels of input and output, 4 and 6",
+        partial(Convolution2d, 4, 6, 3, RNG, groups=groups)) for groups in (0, 3, 4)},
+    "convolution_2d, a way to start that is not known": (InputError, "start.*'best'.*he.*glorot",
+        lambda: Convolution2d(4, 6, 3, RNG, start="best")),
+    "convolution_2d, no axis for the batch": (ValueError,
+        r"are \(batch, rows, columns, channels\); these are \(7, 5, 4\)",
+        lambda: convolution_2d(PICTURES[0], KERNEL)),
+    **{f"convolution_2d, {name}={value}": (ValueError,
+        rf"{name}={value}.* must be .* or more", partial(convolution_2d, PICTURES, KERNEL,
+        **{name: value})) for name, value in (("stride", 0), ("dilation", 0), ("padding", -1))},
+    "convolution_2d, a window larger than the picture": (ValueError,
+        "width=3 and dilation=4 covers 9 × 9 positions; .* 7 × 5 with padding=1 have 9 × 7$",
+        lambda: convolution_2d(PICTURES, KERNEL, padding=1, dilation=4)),
+    **{f"{pooling.__name__}, windows in the padding alone": (ValueError,
+        "padding=2 must be at most half of width=3, 1", partial(pooling, PICTURES, 3, padding=2))
+        for pooling in (max_pooling, average_pooling)},
+    "max_pooling, a window larger than the picture": (ValueError, "covers 6 × 6 .* have 7 × 5",
+        lambda: max_pooling(PICTURES, 6)),
 
     # Masks.
     **{f"softmax, a mask of {dtype}": (TypeError, NO_BOOLEAN + dtype,

@@ -6,12 +6,24 @@ from typing import get_type_hints
 
 import pytest
 
+from minitransformer.models.picture_classifier import PictureConfig
 from minitransformer.models.registry import KINDS, config_class
 from minitransformer.models.tagger import TaggerConfig
+from minitransformer.models.token_config import TokenConfig
 
-CONFIGS = {kind: config_class(kind).of_vocabulary(11) for kind in KINDS}
+
+def config_of_few(kind):
+    """Of few words or of small pictures, with choices as they are by default."""
+    of_kind = config_class(kind)
+    if issubclass(of_kind, PictureConfig):
+        return of_kind(height=28, width=32, channels=1, num_classes=10)
+    return of_kind.of_vocabulary(11)
+
+
+CONFIGS = {kind: config_of_few(kind) for kind in KINDS}
 STACKS = ["transformer", "restricted", "language-model", "masked-language-model", "tagger"]
-ALL = list(KINDS)
+STACKS += ["vision-transformer"]
+OF_TOKENS = [kind for kind, config in CONFIGS.items() if isinstance(config, TokenConfig)]
 TRANSLATORS = [kind for kind, config in CONFIGS.items() if config.task == "translation"]
 
 
@@ -68,10 +80,10 @@ REFUSED = [
      "d_model=9 is odd, and positions need a sine and a cosine for each pair; choose 6 or 12"),
     (STACKS[2:], dict(d_model=10, num_heads=3),
      "d_model=10 is not divisible by num_heads=3; choose 9 or 12"),
-    (ALL, dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
-    (ALL, dict(pad_id=11), "pad_id=11 is no token id; choose 0 <= pad_id < 11"),
-    (ALL, dict(pad_id=-1), "pad_id=-1 must be >= 0"),
-    (ALL, dict(pad_id=0.0), "pad_id=0.0 must be a whole number"),
+    (OF_TOKENS, dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
+    (OF_TOKENS, dict(pad_id=11), "pad_id=11 is no token id; choose 0 <= pad_id < 11"),
+    (OF_TOKENS, dict(pad_id=-1), "pad_id=-1 must be >= 0"),
+    (OF_TOKENS, dict(pad_id=0.0), "pad_id=0.0 must be a whole number"),
     *((["transformer", "restricted", "convolution"], {f"num_{side}_layers": count},
        f"num_{side}_layers={count} must be 1000 at most")
       for side in ("encoder", "decoder") for count in (1001, 10**9)),
@@ -95,6 +107,32 @@ REFUSED = [
         (dict(labels=["noun"]), "labels=['noun'] must be text"),
         (dict(labels_of="texts"), "labels_of='texts'; choose 'words' or 'sentences'"),
     )),
+    (["small-network"], dict(height=7),
+     "pictures of 7 × 32 are too small to be halved three times; choose some of 8 × 8 or more"),
+    (["alexnet"], dict(width=14), "pictures of 28 × 14 are too small for form='small': "
+     "pooling leaves nothing of them; choose larger ones"),
+    (["alexnet"], dict(form="large"), "too small for form='large': pooling leaves nothing of them; "
+     "choose larger ones or form='small'"),
+    (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
+    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-0.01' or"),
+    (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),
+    (["alexnet", "residual-network"], dict(form="huge"), "form='huge'; choose 'small' or 'large'"),
+    *((["alexnet", "residual-network"], dict(width_factor=factor), f"width_factor={factor!r} must")
+      for factor in (0, -1.0, 101, float("nan"), float("inf"))),
+    *((["residual-network"], fields, f"depth={fields['depth']} is none of the form {words}")
+      for fields, words in (
+          (dict(depth=21), "'small' with the block 'basic'; choose 20 or 26"),
+          (dict(depth=2), "'small' with the block 'basic'; choose 8"),
+          (dict(depth=1), "'small' with the block 'basic'; choose 8"),
+          (dict(depth=21, block="bottleneck"),
+           "'small' with the block 'bottleneck'; choose 20 or 29"),
+          (dict(depth=20, form="large"), "'large' with the block 'basic'; choose 18 or 34"),
+          (dict(depth=34, form="large", block="bottleneck"),
+           "'large' with the block 'bottleneck'; choose 50, 101 or 152"))),
+    (["residual-network"], dict(block="wide"), "block='wide'; choose 'basic' or 'bottleneck'"),
+    (["residual-network"], dict(shortcut="D"), "shortcut='D'; choose 'A', 'B', 'C' or 'none'"),
+    (["vision-transformer"], dict(patch_size=7), "pictures of 28 × 32 cannot be cut into patches "
+     "of patch_size=7; choose one of 1, 2, 4"),
 ]  # fmt: skip
 
 
@@ -114,9 +152,15 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
         (STACKS, dict(dropout=0, attention_dropout=0.999)),
         (TRANSLATORS, dict(tying="two-way", source_vocabulary_size=12)),
         (TRANSLATORS, dict(tying="none", source_vocabulary_size=1, target_vocabulary_size=1)),
-        (ALL, dict(pad_id=10, max_length=2**20)),
+        (OF_TOKENS, dict(pad_id=10, max_length=2**20)),
         (["convolution"], dict(kernel_width=1, num_encoder_layers=1000)),
         (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
+        (["small-network"], dict(height=8, width=8)),
+        (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
+        (["alexnet"], dict(height=67, width=67, form="large")),
+        (["residual-network"], dict(height=1, width=1, depth=998)),
+        (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
+        (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
     ],
     ids=shortly,
 )

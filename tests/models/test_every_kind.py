@@ -1,6 +1,6 @@
 """What every model promises, those of tokens, and those that translate: rows of ``kit/kinds.py``.
 
-One of anything but tokens is tried on a batch of its task.
+One of anything but tokens and pictures is tried on a batch of its task.
 """
 
 import copy
@@ -17,7 +17,7 @@ from on_device import arrays_of
 from rounding import assert_but_for_rounding
 from strict_cupy import strict
 from tiny_run import tiny_trainer
-from tiny_tasks import recipe_of_task
+from tiny_tasks import recipe_of_kind
 
 from minitransformer import CPU, accelerated
 from minitransformer.cases.case import V
@@ -26,13 +26,14 @@ from minitransformer.core.errors import InputError
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.masked_language_model import MaskedLanguageModel
-from minitransformer.models.registry import KINDS, config_class, config_of, new_model
+from minitransformer.models.registry import KINDS, config_of, new_model
 
-OTHERS = [kind for kind in [*KINDS, digits.DigitsConfig.kind] if kind not in kinds.OF_TOKENS]
+OTHERS = {*KINDS, digits.DigitsConfig.kind} - {*kinds.OF_TOKENS, *kinds.OF_PICTURES}
 SEEDS = range(5)  # of drawn batches
 LENGTH = 8
 
 of_tokens = pytest.mark.parametrize("row", kinds.ROWS, ids=str)
+of_every_row = pytest.mark.parametrize("row", kinds.EVERY_ROW, ids=str)
 of_translators = pytest.mark.parametrize("row", kinds.TRANSLATORS, ids=str)
 
 
@@ -42,13 +43,13 @@ def _known(monkeypatch):
     digits.known(monkeypatch)
 
 
-@pytest.fixture(params=[*kinds.ROWS, *OTHERS], ids=str)
+@pytest.fixture(params=[*kinds.EVERY_ROW, *OTHERS], ids=str)
 def made(request, tmp_path):
     """A model of each kind, and what it learns from."""
     if isinstance(request.param, kinds.Row):
         return request.param.model(), request.param.batch()
-    recipe = recipe_of_task(config_class(request.param).task, tmp_path / "data")
-    trainer = tiny_trainer(recipe.with_value("kind", request.param), tmp_path / "run")
+    recipe = recipe_of_kind(request.param, tmp_path / "data")
+    trainer = tiny_trainer(recipe, tmp_path / "run")
     return trainer.model.to(dtype=np.float64), next(iter(trainer.task.batches(0)))
 
 
@@ -269,20 +270,32 @@ def test_losses_and_gradients_of_shards_on_replicas_add_up_to_those_of_the_batch
         np.testing.assert_allclose(sums, whole, rtol=1e-9, atol=1e-12 * abs(whole).max())
 
 
-@of_tokens
+def rates(row, rate):
+    """All rates of dropout that it has, set to one."""
+    return {f.name: rate for f in fields(row.config()) if f.name.endswith("dropout")}
+
+
+@of_every_row
 def test_dropout_is_there_in_training_alone_and_scales_nothing_at_inference(row):
-    rates = {f.name: 0.5 for f in fields(row.config()) if f.name.endswith("dropout")}
-    still, dropping = new_model(row.config()), new_model(row.config(**rates))
-    dropping.flat.data[:] = still.flat.data
-    ids, rng = still.inputs(row.batch()), np.random.default_rng(0)
-    expected, _ = still.logits(*ids, rng=rng)
-    np.testing.assert_array_equal(dropping.logits(*ids)[0], expected)
-    assert (dropping.logits(*ids, rng=rng)[0] != expected).any()
+    never = new_model(row.config(**rates(row, 0.0)))
+    dropping = new_model(row.config(**rates(row, 0.5)))
+    dropping.flat.data[:] = never.flat.data
+    inputs = never.inputs(row.batch())
+    expected, _ = never.logits(*inputs)
+    np.testing.assert_array_equal(dropping.logits(*inputs)[0], expected)
+    in_training = [
+        copy.deepcopy(model).logits(*inputs, rng=np.random.default_rng(0))[0]
+        for model in (never, dropping)
+    ]
+    if not list(never.named_buffers()):  # running statistics are for inference
+        np.testing.assert_array_equal(in_training[0], expected)
+    assert (in_training[0] != in_training[1]).any() == bool(rates(row, 0.5))
 
 
-@of_tokens
+@of_every_row
 def test_dropout_acts_as_often_as_the_kind_says(row):
-    model, rng = new_model(row.config(dropout=0.5)), kinds.Recorder()
+    one = {name: rate for name, rate in rates(row, 0.5).items() if name == "dropout"}
+    model, rng = new_model(row.config(**one)), kinds.Recorder()
     model.logits(*model.inputs(row.batch()), rng=rng)
     assert len(rng.shapes) == kinds.PROMISES[row.kind].drops(model.config)
 
@@ -290,7 +303,7 @@ def test_dropout_acts_as_often_as_the_kind_says(row):
 # Its numbers
 
 
-@of_tokens
+@of_every_row
 def test_a_seed_gives_all_weights_but_gains_and_biases_and_no_two_alike(row):
     weights, same, others = (new_model(row.config(), seed).flat for seed in (5, 5, 6))
     np.testing.assert_array_equal(same.data, weights.data)
@@ -301,7 +314,7 @@ def test_a_seed_gives_all_weights_but_gains_and_biases_and_no_two_alike(row):
     assert len(np.unique(drawn)) > 0.99 * len(drawn)
 
 
-@of_tokens
+@of_every_row
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_it_computes_in_its_own_type_throughout(row, dtype):
     model, batch = new_model(row.config(), device="cpu").to("cpu", dtype), row.batch()

@@ -22,8 +22,12 @@ MPIEXEC = shutil.which(
 
 def written(folder, **changes):
     """A file in ``folder`` with the recipe of tiny_recipe, with four shards."""
+    return saved(tiny_recipe(folder / "corpus", **{"shards": 4} | changes), folder)
+
+
+def saved(recipe, folder):
+    """A file in ``folder`` with the recipe."""
     path = folder / "tiny.toml"
-    recipe = tiny_recipe(folder / "corpus", **{"shards": 4} | changes)
     path.write_text(recipe.as_toml())
     return path
 

@@ -1,4 +1,4 @@
-"""translate, evaluate and info with several processes; and what one process imports of all this."""
+"""Commands that use a model, and info, of several processes; and what one imports of all this."""
 
 import io
 import json
@@ -8,8 +8,12 @@ import sys
 
 import pytest
 from jobs import MPIEXEC, environment, finished, run, words
+from tiny_run import trained
+from tiny_tasks import classification
 
 from minitransformer.commands import cli
+from minitransformer.core.libraries import library
+from minitransformer.data.images.npz import read_npz
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +71,23 @@ def test_a_run_is_scored_as_by_one_process(whole, alone, tmp_path):
     scores = (json.loads((tmp_path / f"{count}.json").read_text())["scores"] for count in (1, 2))
     assert printed[0] == printed[1]
     assert next(scores) == next(scores)
+
+
+def test_pictures_are_classified_and_counted_as_by_one_process(alone, tmp_path):
+    recipe = classification(tmp_path / "corpus", epochs=1, shards=3)
+    trained(recipe, tmp_path / "run")
+    paths = [tmp_path / f"{i}.png" for i in range(3)]
+    for path, picture in zip(paths, read_npz(recipe.data.pictures).pictures, strict=False):
+        library("PIL.Image", "a file").fromarray(picture).save(path)
+    classify = "classify", tmp_path / "run", *paths
+    assert run(2, *classify)[0] == alone(*classify)
+    printed, said = run(2, *classify, tmp_path / "none.png", status=1)
+    assert printed == alone(*classify)
+    assert said.count("No such file") == 1
+    evaluate = "evaluate", tmp_path / "run", "--ten-crops"
+    drawn = tmp_path / "confusion.svg"
+    assert run(2, *evaluate, "--confusion", drawn)[0] == alone(*evaluate)
+    assert drawn.exists()
 
 
 def test_info_of_one_process_tells_of_mpi():

@@ -5,8 +5,9 @@ import json
 import normed
 import pytest
 from job import counting
-from jobs import finished, interrupted, loaded, run, words, written
+from jobs import finished, interrupted, loaded, run, saved, words, written
 from tiny_run import trained
+from tiny_tasks import recipe_of_kind
 
 from minitransformer.core.workers import available_cores
 from minitransformer.models.registry import KINDS
@@ -40,15 +41,16 @@ def test_a_language_model_has_the_same_bits_too(tmp_path, monkeypatch):
     assert counts[0].stat().st_size == counts[1].stat().st_size > 0
 
 
-def test_buffers_have_the_same_bits_too(tmp_path, monkeypatch):
-    """Those of a batch norm: each process sees some shards, and all merge those of all."""
+@pytest.mark.parametrize(("kind", "count"), [(normed.KIND, 3), ("residual-network", 14)])
+def test_buffers_have_the_same_bits_too(kind, count, tmp_path, monkeypatch):
+    """Those of batch norms: each process sees some shards, and all merge those of all."""
     monkeypatch.setitem(KINDS, normed.KIND, normed.PLACE)
-    recipe = written(tmp_path, kind=normed.KIND, num_layers=1, subword_dropout=0.0)
+    recipe = saved(recipe_of_kind(kind, tmp_path / "corpus", shards=4), tmp_path)
     trained(Recipe.load(recipe), tmp_path / "1")
     run(2, "train", recipe, "--run-folder", tmp_path / "2", trouble="normed:*")
     one, two = (loaded(tmp_path / name) for name in "12")
     assert two == one
-    assert len([name for name in one[1] if name.startswith("buffers/")]) == 3
+    assert len([name for name in one[1] if name.startswith("buffers/")]) == count
 
 
 def test_the_first_process_decides_which_epoch_is_the_best_and_when_all_stop(tmp_path):

@@ -4,9 +4,12 @@ import shutil
 from functools import lru_cache
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tiny_run import tiny_recipe, trained
+from tiny_tasks import classification
 
+from minitransformer.core.libraries import library
 from minitransformer.tasks.task import run_at
 from minitransformer.training.pretrained import Pretrained
 
@@ -16,6 +19,8 @@ KINDS = {
     "began": "tagger",
     "cut off": "tagger",
     "masked": "masked-language-model",
+    "pictures": "small-network",
+    "pictures cut off": "small-network",
 }
 
 
@@ -39,7 +44,7 @@ def runs_of(tmp_path_factory):
         for name, letter in (("one", "b"), ("other", "p")):
             recipe = recipe_of(kind, folder / name / "corpus")
             for path in (folder / name / "corpus").iterdir():
-                path.write_text(path.read_text().replace("b", letter))
+                _change(path, letter)
             pretrained = None
             if kind == "tagger":
                 masked = recipe_of("masked-language-model", folder / name / "corpus")
@@ -52,8 +57,20 @@ def runs_of(tmp_path_factory):
     return made
 
 
+def _change(path, letter):
+    """Another letter in place of each b; of pictures it is the name of a class."""
+    if path.suffix == ".npz":
+        arrays = dict(np.load(path))
+        arrays["classes"][0] = letter
+        np.savez(path, **arrays)
+    else:
+        path.write_text(path.read_text().replace("b", letter))
+
+
 def recipe_of(kind, folder):
     """A tiny recipe; of a kind other than translators for the source side, labels its letters."""
+    if kind == "small-network":
+        return classification(folder)
     if kind == "transformer":
         return tiny_recipe(folder)
     options = dict(kind=kind, num_layers=1, subword_dropout=0.0, vocabulary_size=30)
@@ -64,6 +81,13 @@ def recipe_of(kind, folder):
     labels = ["".join(f"{word}\t{word[0]}\n" for word in words) for words in sentences]
     (folder / "labels").write_text("\n".join(labels))
     return recipe
+
+
+@pytest.fixture(scope="session")
+def picture(tmp_path_factory):
+    path = tmp_path_factory.mktemp("picture") / "grey.png"
+    library("PIL.Image", "a file").new("L", (20, 20), 99).save(path)
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +106,7 @@ def copied(runs_of, tmp_path):
         run = run_at(tmp_path / "run")
         text = run.config.read_text().replace(str(original.parent), str(tmp_path))
         run.config.write_text(text)
-        if of in ("unfinished", "cut off"):
+        if of in ("unfinished", "cut off", "pictures cut off"):
             run.model.unlink()
         return run, other
 

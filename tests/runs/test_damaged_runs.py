@@ -5,6 +5,7 @@ much memory. ``pytest tests/runs/test_damaged_runs.py --fuzz 600`` goes on for t
 """
 
 import os
+import pickle
 import random
 import re
 import shutil
@@ -24,6 +25,7 @@ from minitransformer.commands.info import run_facts
 from minitransformer.core.terminal import OBEYED, readable
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import VocabularyError
+from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.labeller import Labeller
@@ -47,6 +49,7 @@ LOADERS = {
     "language-model": TextGenerator.load,
     "masked-language-model": Filler.load,
     "tagger": Labeller.load,
+    "small-network": Classifier.load,
 }
 
 
@@ -147,7 +150,12 @@ def loaded(run):
     """What is translated with, say; quicker to compare than translations."""
     config, _ = RunFolder(run).load_config()
     loaded = LOADERS[config.kind](run, "cpu")
-    return loaded.model.config, loaded.model.flat.data.tobytes(), loaded.vocabulary.model
+    known = (
+        loaded.vocabulary.model
+        if hasattr(loaded, "vocabulary")
+        else pickle.dumps(loaded.statistics)
+    )
+    return loaded.model.config, loaded.model.flat.data.tobytes(), known
 
 
 def information(run):
@@ -262,6 +270,7 @@ def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, number, tmp_path, f
 
 HOSTILE = "\x1b]0;x\x07\x1b[2J\r\x9b1m\x7f\u202e\u2066"
 TRIED = {"transformer": "translate", "language-model": "generate", "tagger": "tag"}
+TRIED |= {"small-network": "classify"}
 
 
 def taint(rng, record):
@@ -304,8 +313,12 @@ def hostile_array(rng, run):
 
 def hostile_vocabulary(rng, run):
     """As in a folder of an older release, which notes no checksum of it."""
-    content = (run / "vocabulary.model").read_bytes()
-    (run / "vocabulary.model").write_bytes(content.replace("▁b".encode(), "▁\x1b".encode()))
+    path = run / "vocabulary.model"
+    if path.exists():
+        path.write_bytes(path.read_bytes().replace("▁b".encode(), "▁\x1b".encode()))
+    else:
+        names = [HOSTILE, "b", "c"]
+        edit_states([run / "statistics.npz"], lambda state: state.update(classes=names))
     edit_states(run.rglob("*.npz"), lambda state: state.pop("bound", None))
 
 
@@ -322,7 +335,7 @@ def hostile_name(rng, run):
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere no file has such a name")
 @pytest.mark.filterwarnings("default")
 def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
-    runs, kind, tmp_path, fuzz_cases, capfd, monkeypatch
+    runs, kind, picture, tmp_path, fuzz_cases, capfd, monkeypatch
 ):
     """Whatever command of a user's looks at it, in both streams.
 
@@ -342,7 +355,7 @@ def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
         for command in (
             ["info", run],
             *drawn,
-            [TRIED.get(kind, "fill"), run, "bao ___"],
+            [TRIED.get(kind, "fill"), run, picture if kind == "small-network" else "bao ___"],
             ["evaluate", run],
             ["explore", run, "--no-open"],
             ["check", "own", "--file", run / "own.py"],

@@ -24,6 +24,7 @@ COMMANDS = {
     "info": ["info", "RUN"],
     "evaluate": ["evaluate", "RUN"],
     "epochs": ["evaluate", "RUN", "--checkpoints"],
+    "classify": ["classify", "RUN", "PICTURE"],
     "explore": ["explore", "RUN"],
     "plot": ["plot", "RUN"],
     "train": ["train", "--resume", "RUN"],
@@ -217,9 +218,24 @@ def a_beginning(run, other):
     shutil.copy(run.epoch_file(1), run.path / BEGINNING)
 
 
+def statistics_that(change):
+    """What a run knows of its pictures, changed as ``change`` changes arrays and state.
+
+    As in a folder of an older release: no checkpoint notes what it was.
+    """
+
+    def harm(run, other):
+        arrays, state = load_checkpoint(run.path / STATISTICS)
+        change(arrays, state)
+        save_checkpoint(run.path / STATISTICS, arrays, state)
+        made_old(run, other)
+
+    return harm
+
+
 def made_old(run, other):
     """As older releases have written all checkpoints, without a note."""
-    edit_states(run.path.rglob("*.npz"), lambda state: state.pop("bound"))
+    edit_states(run.path.rglob("*.npz"), lambda state: state.pop("bound", None))
 
 
 def a_vocabulary_of_another_size(run, other):
@@ -230,7 +246,7 @@ def a_vocabulary_of_another_size(run, other):
 # Who refuses it
 
 VOCABULARY, CONFIG, MODEL = "vocabulary.model", "config.json", "model.npz"
-LOG, BEGINNING = "metrics.jsonl", "beginning.npz"
+LOG, BEGINNING, STATISTICS = "metrics.jsonl", "beginning.npz", "statistics.npz"
 IRREGULAR = [pipe, device] if hasattr(os, "mkfifo") else []
 ALL = "translate info evaluate explore train"
 AMID = dict(epoch=2, best={"bleu": 1.0, "epoch": 2})  # an epoch, where a position counts
@@ -338,6 +354,24 @@ ROWS = [
     # in a folder of an older release, where nothing is noted, too
     Row(both(made_old, a_vocabulary_of_another_size), "translate",
         "has 30 pieces and the model of … 36; take both"),
+    # What is known of pictures
+    *(Row(harm, "classify evaluate info", STATISTICS, "pictures")
+      for harm in (cut(at(STATISTICS)), lost(at(STATISTICS)), of_another(STATISTICS))),
+    Row(of_another(STATISTICS), "train", f"{STATISTICS} has SHA-256 ", "pictures cut off"),
+    *(Row(statistics_that(change), "classify", f"RUN/{STATISTICS} is damaged", "pictures")
+      for change in (
+        lambda arrays, state: arrays.pop("deviation"),
+        lambda arrays, state: arrays["deviation"].fill(0),
+        lambda arrays, state: arrays["mean"].fill(float("nan")),
+        lambda arrays, state: arrays.update(mean=arrays["mean"][0]),
+        lambda arrays, state: state.pop("classes"),
+        lambda arrays, state: state.update(classes=[1, 2, 3]),
+    )),
+    *(Row(statistics_that(change), "classify", "take both from one run", "pictures")
+      for change in (
+        lambda arrays, state: state["classes"].pop(),
+        lambda arrays, state: arrays.update(mean=arrays["mean"][1:]),
+    )),
     # Something is missing, and never from zero in silence
     Row(lost(at(VOCABULARY)), ALL, VOCABULARY),
     Row(lost(at(LOG)), "plot", f"RUN has no {LOG}: nothing was trained there"),
@@ -363,13 +397,14 @@ ROWS = [
 
 
 @pytest.fixture
-def use(monkeypatch, capsys):
+def use(picture, monkeypatch, capsys):
     """What a command does with a run: its status, its output, and its last line of errors."""
     monkeypatch.setattr(webbrowser, "open", lambda address: True)
 
     def run(name, folder):
         capsys.readouterr()
-        status = main([word.replace("RUN", str(folder)) for word in COMMANDS[name]])
+        words = [word.replace("RUN", str(folder)) for word in COMMANDS[name]]
+        status = main([word.replace("PICTURE", str(picture)) for word in words])
         out, errors = capsys.readouterr()
         return status, out, errors.splitlines()[-1] if errors else ""
 
@@ -404,7 +439,9 @@ def test_a_harmed_run_is_refused_in_words_and_left_as_it_is(row, copied, use):
     assert [use(name, run.path) for name in row.same.split()] == before
 
 
-@pytest.mark.parametrize("of", ["finished", "unfinished", "began", "cut off"])
+@pytest.mark.parametrize(
+    "of", ["finished", "unfinished", "began", "cut off", "pictures", "pictures cut off"]
+)
 def test_whoever_refuses_a_harmed_run_takes_a_whole_one(of, copied, use):
     run, _ = copied(of)
     names = {name for row in ROWS if row.of == of for name in row.refuse.split()}

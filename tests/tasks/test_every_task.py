@@ -13,7 +13,7 @@ import normed
 import numpy as np
 import pytest
 from tiny_run import record, tiny_trainer, trained, trained_in_two
-from tiny_tasks import WHOLE, recipe_of_task
+from tiny_tasks import WHOLE, recipe_of_kind, recipe_of_task
 
 from minitransformer import CPU
 from minitransformer.core import twins
@@ -22,7 +22,7 @@ from minitransformer.core.libraries import imported
 from minitransformer.core.workers import Workers
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import VocabularyError
-from minitransformer.models.registry import KINDS, config_class
+from minitransformer.models.registry import KINDS
 from minitransformer.parallel import alone
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.tasks.task import TASKS, run_at, task_class
@@ -31,6 +31,7 @@ from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import validated
 
 LANGUAGE, MASKED, TAGGING = "language modelling", "masked language modelling", "tagging"
+PICTURES = "classification"
 DIGITS = digits.DigitsConfig.task
 every_task = pytest.mark.parametrize("task", [*TASKS, DIGITS])
 EVERY_KIND = [*KINDS, digits.DigitsConfig.kind, kinds.BAG, normed.KIND]
@@ -41,11 +42,6 @@ def _known(monkeypatch):
     digits.known(monkeypatch)
     kinds.known(monkeypatch)
     monkeypatch.setitem(KINDS, normed.KIND, normed.PLACE)
-
-
-def recipe_of_kind(kind, folder, **changes):
-    recipe = recipe_of_task(config_class(kind).task, folder, **changes).with_value("kind", kind)
-    return recipe.with_value("d_hidden", 8) if "d_hidden" in recipe.settings() else recipe
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
@@ -82,6 +78,7 @@ def test_the_loop_to_be_read_has_the_losses_and_the_model_of_the_trainer(kind, c
     (MASKED, dict(epochs=12)),
     (TAGGING, dict(epochs=20)),
     (TAGGING, dict(epochs=20, content=WHOLE)),
+    (PICTURES, dict(epochs=10)),
     (DIGITS, dict(epochs=8)),
 ])  # fmt: skip
 def test_a_training_learns_and_chooses_the_epoch_of_the_best_score(task, changes, tmp_path):
@@ -121,8 +118,16 @@ OF_A_RECIPE = [
     *((task, dict(max_length=2), "max_length=2 leaves no room .*; choose 3 or more")
       for task in (MASKED, TAGGING)),
     *((task, dict(subword_dropout=0.1), "subword_dropout is for translation; leave it out")
-      for task in (LANGUAGE, MASKED, TAGGING, DIGITS)),
+      for task in (LANGUAGE, MASKED, TAGGING, PICTURES, DIGITS)),
     (DIGITS, dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
+    *((PICTURES, changes, words) for changes, words in (
+        (dict(pictures=""), "corpus='npz' needs pictures: --pictures FILE"),
+        (dict(corpus="shapes"), "pictures=.* is for corpus='folder' or 'npz', and here it is 's"),
+        (dict(picture_size=64), "picture_size=64 is for corpus='folder', and here it is 'npz'; le"),
+        (dict(held_out=0.6), "held_out=0.6 must be 0.5 at most"),
+        (dict(mirror=1), "mirror=1 must be True or False"),
+        (dict(vocabulary_size=9), "no vocabulary_size, which is for translation, language"),
+    )),
     (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
     *((TAGGING, changes, words) for changes, words in (
         (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),

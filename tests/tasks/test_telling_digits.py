@@ -15,7 +15,7 @@ from tiny_tasks import telling_digits as recipe_for
 
 from minitransformer import CPU
 from minitransformer.cases.case import B, Case
-from minitransformer.cases.models import _model
+from minitransformer.cases.models import whole
 from minitransformer.commands.cli import main
 from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
@@ -38,7 +38,7 @@ def train(folder, *more, **changes):
 
 
 def test_its_gradients_are_checked_by_a_line_of_a_table():
-    case = Case("model, digits", _model(DigitsConfig(10, 6), (B, 8, 8), np.array([0, 3, 9])), 3)
+    case = Case("model, digits", whole(DigitsConfig(10, 6), (B, 8, 8), np.array([0, 3, 9])), 3)
     report = case.check()
     assert report.right, report
     assert report.tensors[0].name == "dinput_0"  # of the pictures

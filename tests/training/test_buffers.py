@@ -13,7 +13,7 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.step import TrainingStep
 from minitransformer.training.watch import TrainingError
 
-NAMES = ["buffers/batch_norm.mean", "buffers/batch_norm.variance", "buffers/batch_norm.steps"]
+NAMES = ["buffers/batch_norm.mean", "buffers/batch_norm.variance", "buffers/steps"]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_the_copies_of_the_shards_become_one_as_their_owner_says(recipe, tmp_pat
         alone.append(buffers(model))
     trainer.take_step([batch], 100)
     after, model_mean = buffers(trainer.model), trainer.model.batch_norm.mean.data
-    assert (before["batch_norm.steps"], after["batch_norm.steps"]) == (0, 4)
+    assert (before["steps"], after["steps"]) == (0, 4)
     for name in ("batch_norm.mean", "batch_norm.variance"):
         assert (after[name] != before[name]).any()
         mean = sum(copies[name] for copies in alone) / 4
@@ -74,7 +74,7 @@ def test_a_trained_model_has_them(recipe, tmp_path):
     assert [name for name in arrays if name.startswith("buffers/")] == NAMES
     model, *_ = RunFolder(tmp_path).load_trained("cpu")
     assert_equal(buffers(model), buffers(trainer.model))
-    assert model.batch_norm.steps.data > 0
+    assert model.steps.data > 0
     ids = np.array([[4, 5, 6]])
     np.testing.assert_array_equal(model.forward(ids)[0], trainer.model.forward(ids)[0])
 

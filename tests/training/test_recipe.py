@@ -39,9 +39,12 @@ def test_every_recipe_can_be_trained(name):
     assert recipe.training.epochs >= 1
     if config.kind in TOKENS:
         assert config_for(recipe, recipe.data.vocabulary_size)  # makes sense
+    if config.task == "classification":
+        assert recipe.model_config(height=28, width=28, channels=1, num_classes=10)
     corpora = dict.fromkeys(("toy", "tagger", "classifier"), "toy")
-    corpora |= dict.fromkeys(("gpt", "bert"), "text")  # the others are for Multi30k
-    assert recipe.data.corpus == corpora.get(name.split("-")[-1], "multi30k")
+    corpora |= dict.fromkeys(("gpt", "bert"), "text") | {"shapes": "shapes"}
+    others = "fashion-mnist" if config.task == "classification" else "multi30k"
+    assert recipe.data.corpus == corpora.get(name.split("-")[-1], others)
 
 
 def test_the_base_recipe_is_the_model_of_the_paper():

@@ -34,9 +34,10 @@ def whole(corpus, tmp_path_factory):
 
 @pytest.mark.slow
 @needs_fork
-def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(tmp_path):
-    """Really killed, at least 40 times: while it starts, trains, validates, logs, saves, ends."""
-    ended("kill_often.py", tmp_path, "40")
+@pytest.mark.parametrize(("kind", "kills"), [("transformer", 40), ("residual-network", 20)])
+def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(kind, kills, tmp_path):
+    """Really killed, so often: while it starts, trains, validates, logs, saves, ends."""
+    ended("kill_often.py", tmp_path, str(kills), kind)
     runs = sorted(tmp_path.glob("killed-*"))
     assert runs
     for run in runs:

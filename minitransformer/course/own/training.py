@@ -94,7 +94,7 @@ def certify(job):
         readable = job.recipe.with_value("accelerate", False)
         theirs = _begin(replace(again, recipe=readable), job.progress, MOST)
     run_folder.package_log.write(theirs)
-    tried = (_translations if job.task.has_tests else _validation)(run_folder, device)
+    tried = (_translations if job.task.translates else _validation)(run_folder, device)
     lines = [
         "# A Transformer of your own",
         "",

@@ -4,14 +4,11 @@ What is wrong with a corpus is refused or counted, never passed over: files that
 CorpusError, and pairs left out of training are in a CleaningReport.
 """
 
-import gzip
 import re
-import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
-from minitransformer.core.errors import InputError
-from minitransformer.core.regular_file import open_regular
+from minitransformer.data.errors import CorpusError
+from minitransformer.data.files import unpacked
 
 # Bytes that are not UTF-8 where they are let in: Python's surrogateescape, which no text has.
 ESCAPED = re.compile("[\udc80-\udcff]")
@@ -19,10 +16,6 @@ UTF_16 = ("\udcff\udcfe", "\udcfe\udcff")  # how such a file begins
 # A bad line or one in so many is a slip; with more of them the whole file is in another encoding,
 # and leaving them out would leave out every umlaut.
 LINES_PER_SLIP = 100
-
-
-class CorpusError(InputError):
-    """A corpus cannot be used; says what is wrong with it, where, and what to do."""
 
 
 def read_parallel(source_path, target_path, *, strict=True):
@@ -68,7 +61,7 @@ def read_text(path):
 
 def _lines(path, strict):
     # Without the byte order mark that some editors write.
-    lines = _bytes(path).decode("utf-8-sig", "surrogateescape").split("\n")
+    lines = unpacked(path).decode("utf-8-sig", "surrogateescape").split("\n")
     if lines[-1] == "":  # what follows the last line feed is no line
         del lines[-1]
     bad = [number for number, line in enumerate(lines, start=1) if ESCAPED.search(line)]
@@ -85,20 +78,6 @@ def _refuse(path, number, line):
         raise CorpusError(
             f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8 "
             f"({error.reason}); convert the file, for example with iconv -f latin1 -t utf-8"
-        ) from error
-
-
-def _bytes(path):
-    with open_regular(path) as file:
-        data = file.read()
-    if Path(path).suffix != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorpusError(
-            f"{path} is no whole gzip file ({error}); fetch it again, or drop .gz from its name if "
-            "it is plain text"
         ) from error
 
 

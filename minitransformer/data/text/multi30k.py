@@ -6,20 +6,15 @@ datasets/multi30k/README.md for its origin and terms of use.
 """
 
 import hashlib
-import os
-import sys
 import warnings
-from contextlib import redirect_stderr
-from pathlib import Path
 
 from minitransformer.core.errors import InputError, require_one_of
-from minitransformer.core.libraries import library
-from minitransformer.core.terminal import bare
-from minitransformer.data.text.corpus import CorpusError, read_parallel
+from minitransformer.data.errors import CorpusError
+from minitransformer.data.files import KnownFiles
+from minitransformer.data.text.corpus import read_parallel
 
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 URL = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}/data/task1/raw/"
-DATA_VARIABLE = "MINITRANSFORMER_DATA"
 
 LANGUAGES = ("de", "en", "fr", "cs")  # German, English, French, Czech
 SPLITS = {  # split -> (name of its files, pairs)
@@ -64,18 +59,16 @@ SHA256 = {
     "val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
     "test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
 }
+FILES = KnownFiles("Multi30k", "multi30k", URL, SHA256, version=COMMIT)
 
 
 def load_multi30k(split, data_dir=None, languages="de-en"):
     """All pairs of a split, as (source line, target line).
 
-    The files are looked for in ``data_dir``, or else in the folder that the environment variable
-    MINITRANSFORMER_DATA names; either may hold them itself or in a subfolder multi30k, compressed
-    or not. A folder that is named is never passed over. With neither, they are downloaded once and
-    kept in the user's cache folder.
-
     Args:
         split: a key of SPLITS.
+        data_dir: a folder with the files, itself or in a subfolder multi30k, compressed or not;
+            without one, where :meth:`KnownFiles.find` looks for them.
         languages: source and target, two of LANGUAGES with a hyphen between.
 
     Raises:
@@ -84,11 +77,7 @@ def load_multi30k(split, data_dir=None, languages="de-en"):
             put where.
         MissingLibraryError: there is no pooch to download them with.
     """
-    names = _file_names(split, languages)
-    folder = data_dir or os.environ.get(DATA_VARIABLE)
-    if not folder:
-        return read_parallel(*_downloaded_files(names))
-    paths = _local_files(names, Path(folder))
+    paths = FILES.find(_file_names(split, languages), data_dir)
     for path in paths:
         _verify(path, SPLITS[split][1])
     return read_parallel(*paths)
@@ -110,20 +99,6 @@ def _file_names(split, languages):
     return names
 
 
-def _local_files(names, folder):
-    inner = folder / "multi30k"
-    place = inner if inner.is_dir() else folder
-    paths = [place / name for name in names]
-    paths = [path if path.is_file() else path.with_suffix("") for path in paths]
-    missing = [name for name, path in zip(names, paths, strict=True) if not path.is_file()]
-    if missing:
-        raise CorpusError(
-            f"{place} lacks {' and '.join(missing)}; download from {URL} into that folder, or name "
-            f"no folder, neither with --data-dir nor in {DATA_VARIABLE}, to have it downloaded"
-        )
-    return paths
-
-
 def _verify(path, num_lines):
     """Raise a CorpusError unless the file is the known one, or may be where nobody knows it."""
     content = path.read_bytes()
@@ -141,32 +116,3 @@ def _verify(path, num_lines):
         raise CorpusError(
             f"{path} is not the file of Multi30k: its SHA-256 is {found}, {expected}; {again}"
         )
-
-
-def download_folder():
-    """Where files are kept that were downloaded.
-
-    Raises:
-        MissingLibraryError: there is no pooch, which knows the place.
-    """
-    pooch = library("pooch", "the download of Multi30k")
-    return pooch.os_cache("minitransformer") / "multi30k" / COMMIT
-
-
-def _downloaded_files(names):
-    pooch = library("pooch", "the download of Multi30k")
-    store = pooch.create(
-        path=download_folder(),
-        base_url=URL,
-        registry={name: f"sha256:{checksum}" for name, checksum in SHA256.items()},
-        retry_if_failed=2,
-    )
-    try:
-        with redirect_stderr(bare(sys.stderr)):  # where it draws bars
-            return [store.fetch(name, progressbar=sys.stderr.isatty()) for name in names]
-    except (OSError, ValueError) as error:  # no network, no such file, no disk; a wrong checksum
-        raise CorpusError(
-            f"cannot download {' and '.join(names)} from {URL}; fetch them on a machine that can, "
-            f"put them into any folder here and name it with --data-dir or {DATA_VARIABLE} "
-            f"({error})"
-        ) from error

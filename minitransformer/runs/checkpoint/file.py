@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from minitransformer.core.errors import ExplainedError
+from minitransformer.core.npy import read_npy
 from minitransformer.core.regular_file import IrregularFileError, open_regular, written_whole
 
 FORMAT = "minitransformer checkpoint"
@@ -194,17 +195,8 @@ def _require_plain(members, size):
 
 def _read_array(archive, member_name):
     with archive.open(member_name) as member:
-        version = np.lib.format.read_magic(member)
-        _require(version == (1, 0), f"{member_name} has version {version} of the .npy format")
-        try:  # ours have 118 bytes; one of 10,000 can exhaust Python's parser
-            header = np.lib.format.read_array_header_1_0(member, max_header_size=1000)
-        except ValueError as error:
-            raise ValueError(f"the header of {member_name} is not that of a plain array") from error
-        shape, fortran_order, dtype = header
-        plain = dtype.kind in "biuf" and not fortran_order
-        _require(plain, f"{member_name} holds {dtype}, and only plain numbers are read")
-        content = member.read()  # to the end, where zipfile compares the checksum
-    return np.frombuffer(content, dtype).reshape(shape).copy()  # a copy, as a view is read-only
+        array = read_npy(member, member_name)  # to the end, where zipfile compares the checksum
+    return array.copy()  # which can be written to
 
 
 def _member(name):

@@ -1,0 +1,41 @@
+"""Maximum pooling window position by window position, with no array of windows.
+
+The maximum of y and each of the k² positions in turn; in the backward each position in turn takes
+dy where it is as large as y, and leaves nothing for the later ones: the first has it all. (Where y
+is NaN, nobody takes it.)
+"""
+
+import numpy as np
+
+from minitransformer.core.twins import Twin
+from minitransformer.layers import pooling as reference
+from minitransformer.layers.convolution_2d import window_places
+
+
+def max_pooling(x, width, stride=None, padding=0):
+    """As the reference."""
+    reference.check_padding(width, padding)
+    stride = width if stride is None else stride
+    places = window_places(x.shape, width, stride, padding)
+    around = (padding, padding)
+    if padding:
+        x = np.pad(x, ((0, 0), around, around, (0, 0)), constant_values=-np.inf)
+    y = x[:, *places[0]].copy()
+    for place in places[1:]:
+        np.maximum(y, x[:, *place], out=y)
+    return y, (x, y, places, padding)
+
+
+def max_pooling_backward(dy, cache):
+    """As the reference."""
+    x, y, places, padding = cache
+    dx, left = np.zeros_like(x), dy.copy()
+    for place in places:
+        taken = left * (x[:, *place] == y)
+        dx[:, *place] += taken
+        left -= taken
+    inner = [slice(padding, size - padding) for size in x.shape[1:3]]
+    return dx[:, *inner]
+
+
+reference.max_pooling.twins.setdefault("numpy", Twin(max_pooling, max_pooling_backward))

@@ -1,0 +1,1 @@
+"""Pictures with classes: from files, and a generator of its own, to augmented batches of arrays."""

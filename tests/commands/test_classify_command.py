@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from conftest import COLOURS
+
+from minitransformer.commands.classify import AT_ONCE
+from minitransformer.core.libraries import library
+from minitransformer.inference.classifier import Classifier
+
+
+@pytest.fixture(params=["classify", "classify patches"])
+def classifier(request, runs):
+    return runs[request.param]
+
+
+def rows(out):
+    return [line.split("\t") for line in out.splitlines()]
+
+
+def test_each_picture_has_its_likeliest_classes_and_their_probabilities(classifier, files, said):
+    out = rows(said("classify", classifier, *files.values()).out)
+    assert len(out) == len(files) * len(COLOURS)  # of five classes or fewer all are shown
+    for i, (name, path) in enumerate(files.items()):
+        of_picture = out[3 * i : 3 * i + 3]
+        assert {row[0] for row in of_picture} == {str(path)}
+        assert of_picture[0][1] == name
+        assert {row[1] for row in of_picture} == set(COLOURS)
+        probabilities = [float(row[2]) for row in of_picture]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert sum(probabilities) == pytest.approx(1, abs=0.002)
+
+
+def test_an_option_may_stand_among_the_pictures(runs, files, said):
+    one, other, _ = files.values()
+    expected = said("classify", runs["classify"], one, other).out
+    assert said("classify", runs["classify"], one, "--device", "cpu", other).out == expected
+    assert said("classify", runs["classify"], "--device", "cpu", one, other).out == expected
+
+
+def test_what_is_no_picture_is_named_and_the_others_are_answered(runs, files, used, tmp_path):
+    red, *_ = files.values()
+    text, cut = tmp_path / "text.png", tmp_path / "cut.png"
+    text.write_text("no picture")
+    cut.write_bytes(red.read_bytes()[:200])
+    status, out, error = used("classify", text, red, cut, tmp_path / "none.png", tmp_path)
+    assert status == 1
+    assert out == used("classify", red)[1]
+    lines = error.splitlines()
+    for line, (path, says) in zip(lines, [
+        (text, "is no PNG or JPEG"), (cut, "is damaged, or not whole"),
+        (tmp_path / "none.png", "No such file"), (tmp_path, "no regular file"),
+    ], strict=True):  # fmt: skip
+        assert line.startswith(f"minitransformer: {path}")
+        assert says in line
+
+
+def test_a_picture_of_any_size_and_mode_is_brought_to_those_of_the_model(
+    runs, files, said, tmp_path
+):
+    image = library("PIL.Image", "a file").open(files["red"])
+    for name, other in (("large", image.resize((300, 200))), ("palette", image.convert("P"))):
+        other.save(tmp_path / f"{name}.png")
+        first, *_ = rows(said("classify", runs["classify"], tmp_path / f"{name}.png").out)
+        assert first[1] == "red"
+
+
+def test_more_pictures_than_are_in_memory_together_are_answered_in_order(runs, files, said):
+    names = [*files] * (AT_ONCE // len(files) + 2)
+    assert len(names) > AT_ONCE
+    out = rows(said("classify", runs["classify"], *(files[name] for name in names)).out)
+    assert [row[1] for row in out[:: len(COLOURS)]] == names
+
+
+def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path):
+    red, green, _ = files.values()
+    shown = said("classify", classifier, red, "--looked-at", tmp_path / "looked.png")
+    assert shown.err == f"minitransformer: drawn: {tmp_path / 'looked.png'}\n"
+    said("classify", classifier, red, green, "--looked-at", tmp_path / "looked.svg")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"looked.png", "looked-1.svg", "looked-2.svg"}
+
+
+def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs, monkeypatch):
+    """Shown by one that says the third class the more, the larger three numbers are."""
+    trained = Classifier.load(runs["classify"], "cpu")
+    weights = np.zeros((1, 16, 16, 3), np.float32)
+    weights[0, 2, 3, 1], weights[0, 4, 5] = 2, (-3, 1, 0)
+
+    def logits(x):
+        rest = np.zeros((1, 2), np.float32)
+        return np.concatenate([rest, 9 + (weights * x).sum(axis=(1, 2, 3))[:, None]], axis=1), None
+
+    monkeypatch.setattr(trained.model, "logits", logits)
+    monkeypatch.setattr(trained.model, "backward", lambda dlogits, _: dlogits[:, 2] * weights)
+    looked = trained.looked_at(np.zeros((16, 16, 3), np.uint8))
+    expected = np.zeros((16, 16))
+    expected[2, 3], expected[4, 5] = 2, 3
+    np.testing.assert_array_equal(looked, expected)
+
+
+def test_a_vision_transformer_looks_where_its_attention_goes_through_all_layers(runs, monkeypatch):
+    """Shown by two layers: the class token sees patch 5, and patch 5 sees patch 2."""
+    trained = Classifier.load(runs["classify patches"], "cpu")
+    weights = np.zeros((2, 1, 2, 17, 17), np.float32)
+    weights[:, 0] = np.eye(17)
+    weights[0, 0, :, 6], weights[1, 0, :, 0] = np.eye(17)[3], np.eye(17)[6]
+    monkeypatch.setattr(trained.model, "attention", lambda cache: weights)
+    looked = trained.looked_at(np.zeros((16, 16, 3), np.uint8))
+    expected = np.zeros((16, 16))
+    expected[4:8, 4:8], expected[0:4, 8:12] = 0.25, 0.25
+    np.testing.assert_allclose(looked, expected)

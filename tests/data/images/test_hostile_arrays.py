@@ -1,0 +1,195 @@
+"""Arrays in IDX and .npz files: read whole, or refused with a reason, whatever is in the file.
+
+Each seed damages a file; ``--fuzz SECONDS`` tries seeds for so long.
+"""
+
+import io
+import random
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from minitransformer.data.errors import CorpusError
+from minitransformer.data.images.idx import parse_idx
+from minitransformer.data.images.npz import read_npz
+
+PICTURES = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), np.uint8)
+LABELS = np.array([0, 1, 2, 1, 0, 2])
+CLASSES = ["ä", "a class", "c"]
+IDX = b"\0\0\x08\3" + np.array([6, 4, 5], ">u4").tobytes() + PICTURES[..., 0].tobytes()
+
+
+def damaged(content, rng):
+    """Some bytes changed, or the end cut off, or more there."""
+    content = bytearray(content)
+    for _ in range(rng.choice([1, 1, 3])):
+        content[rng.randrange(len(content))] = rng.choice([0, 1, 127, 255, rng.randrange(256)])
+    if rng.random() < 0.3:
+        del content[rng.randrange(len(content)) :]
+    if rng.random() < 0.1:
+        content += rng.randbytes(rng.randrange(30))
+    return bytes(content)
+
+
+# IDX
+
+
+def test_the_axes_of_an_array_come_in_the_order_of_its_header():
+    array = parse_idx(IDX, "pictures")
+    np.testing.assert_array_equal(array, PICTURES[..., 0])
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 0
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b"", "is no IDX file"),
+    (b"\0\0\x08", "is no IDX file"),
+    (b"\x1f\x8b" + IDX[2:], "is no IDX file"),
+    (b"\0\0\x0d" + IDX[3:], "has entries of type 13, and pictures and labels are bytes, type 8"),
+    (b"\0\0\x08\0", "ends within its header, which should have the lengths of 0 axes"),
+    (IDX[:15], "ends within its header, which should have the lengths of 3 axes"),
+    (IDX[:3] + b"\xff" + IDX[4:], "ends within its header, .* the lengths of 255 axes"),
+    (IDX[:-1], "says that it has 6 × 4 × 5 bytes of entries, and has 119"),
+    (IDX + b"0", "says that it has 6 × 4 × 5 bytes of entries, and has 121"),
+    (b"\0\0\x08\3" + b"\xff" * 12, "says that it has 4294967295 × 4294967295 × 4294967295 bytes"),
+    (b"\0\0\x08\3" + b"\xff" * 8 + bytes(4), "has no entries"),
+])  # fmt: skip
+def test_a_file_that_is_not_what_its_header_says_is_refused(content, said):
+    with pytest.raises(CorpusError, match=f"^pictures {said}.*; fetch it again$"):
+        parse_idx(content, "pictures")
+
+
+def test_a_damaged_idx_file_is_read_as_long_as_its_header_says_or_refused(fuzz_cases):
+    refused = 0
+    for seed in fuzz_cases(2000):
+        content = damaged(IDX, random.Random(seed))
+        try:
+            array = parse_idx(content, "pictures")
+        except CorpusError:
+            refused += 1
+        else:
+            assert array.tobytes() == content[4 + 4 * array.ndim :], seed
+    assert refused > 100
+
+
+# .npz
+
+
+def npz(save=np.savez, **arrays):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+WHOLE = dict(pictures=PICTURES, labels=LABELS, classes=CLASSES)
+
+
+def but(**changes):
+    """The bytes of a file with other arrays; None leaves one out."""
+    return npz(**{name: array for name, array in {**WHOLE, **changes}.items() if array is not None})
+
+
+def with_header(shape, dtype="'|u1'"):
+    """Pictures whose header says something else than what follows."""
+    text = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text
+    file = io.BytesIO(but(pictures=None))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("pictures.npy", header + PICTURES.tobytes())
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, ">i4"])
+def test_pictures_and_labels_come_out_as_they_were_put_in(save, dtype, tmp_path):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(npz(save, **{**WHOLE, "labels": LABELS.astype(dtype)}))
+    corpus = read_npz(path)
+    np.testing.assert_array_equal(corpus.pictures, PICTURES)
+    np.testing.assert_array_equal(corpus.labels, LABELS)
+    assert corpus.classes == tuple(CLASSES)
+
+
+def test_grey_pictures_need_no_axis_for_it_and_classes_no_names(tmp_path):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(but(pictures=PICTURES[..., 1], classes=None))
+    corpus = read_npz(path)
+    np.testing.assert_array_equal(corpus.pictures, PICTURES[..., 1:2])
+    assert corpus.classes == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b"text", ": File is not a zip file"),
+    (but()[:-30], ": File is not a zip file"),
+    (but(pictures=None), r": .*no item named 'pictures\.npy'"),
+    (but(labels=None), r": .*no item named 'labels\.npy'"),
+    (but(pictures=PICTURES.astype(object)), ": pictures holds object"),
+    (but(classes=np.array(CLASSES, object)), ": classes holds object"),
+    (but(pictures=np.asfortranarray(PICTURES)), ": pictures holds uint8 column by"),
+    (but(pictures=PICTURES / 255), ": pictures holds float64"),
+    (but(pictures=PICTURES[0, 0]), r": pictures of type uint8 and shape \(5, 3\)"),
+    (but(labels=LABELS.astype(float)), ": labels holds float64"),
+    (but(labels=LABELS[:5]), r": labels of type int64 and shape \(5,\) for 6 pictures"),
+    (but(labels=LABELS.astype(str)), ": labels of type <U21; they must be whole numbers"),
+    (but(labels=LABELS + 1), ": picture 2 has the label 3, and there are 3 classes"),
+    (but(labels=LABELS - 1, classes=None), ": picture 0 has the label -1"),
+    (but(labels=LABELS * 10**9, classes=None), ": a label is 2000000000; name so many classes"),
+    (but(labels=np.full(6, 2**64 - 1, np.uint64)), ": picture 0 has the label -1"),
+    (but(classes=[CLASSES]), r": classes of shape \(1, 3\); they must be a list of names"),
+    (but(classes=["a", "a", "c"]), ": two classes have the name 'a'"),
+    (with_header((10**6, 4, 5, 3)), ": "),
+    (with_header((2**62, 2**62)), ": "),
+    (with_header((6, 4, 5, 3), "[('a', '|u1')]"), ": pictures holds"),
+    (with_header("(" * 2000), ": the header of pictures is not that of"),
+])  # fmt: skip
+def test_what_cannot_be_used_is_refused_with_its_name(content, said, tmp_path):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=f"mine.npz{said}"):
+        read_npz(path)
+
+
+def test_no_memory_is_taken_because_a_file_says_so(tmp_path):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(with_header((2**31, 4, 5, 3)))
+    tracemalloc.start()
+    with pytest.raises(CorpusError):
+        read_npz(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+
+
+def test_a_bomb_is_refused_unopened(tmp_path, monkeypatch):
+    monkeypatch.setattr("minitransformer.data.images.npz.MOST", 10**5)
+    path = tmp_path / "mine.npz"
+    path.write_bytes(npz(np.savez_compressed, **{**WHOLE, "pictures": np.zeros(10**6, np.uint8)}))
+    with pytest.raises(CorpusError, match="it says that it holds more than 100,000 bytes"):
+        read_npz(path)
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(CorpusError, match=r"is no \.npz file: this is no regular file"):
+        read_npz(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_npz(tmp_path / "missing.npz")
+
+
+def test_a_damaged_npz_file_is_read_as_it_was_or_refused(tmp_path, fuzz_cases):
+    path = tmp_path / "mine.npz"
+    whole = npz(np.savez_compressed, **WHOLE), but()
+    refused = 0
+    for seed in fuzz_cases(600):
+        rng = random.Random(seed)
+        path.write_bytes(damaged(rng.choice(whole), rng))
+        try:
+            corpus = read_npz(path)
+        except CorpusError:
+            refused += 1
+            continue
+        np.testing.assert_array_equal(corpus.pictures, PICTURES)
+        np.testing.assert_array_equal(corpus.labels, LABELS)
+        assert corpus.classes in (tuple(CLASSES), ("0", "1", "2")), seed
+    assert refused > 100
