@@ -140,16 +140,13 @@ def test_a_device_in_another_process_is_the_one_of_its_name(install):
     assert pickle.loads(pickle.dumps(CPU)) is CPU
 
 
-@pytest.mark.parametrize(
-    ("problem", "says"),
-    [
-        ("not installed", "CuPy does not import .*gpu12.*gpu13"),
-        ("no driver", r"no CUDA device answers \(cudaErrorInsufficientDriver.*choose device 'cpu'"),
-        ("no devices", "this machine has 0"),
-        ("no compiler", "fails at a sum .*libnvrtc.so not found.*gpu12.*gpu13"),
-        ("no memory", "fails at a sum .*out of memory"),
-    ],
-)
+@pytest.mark.parametrize(("problem", "says"), [
+    ("not installed", "CuPy does not import .*gpu12.*gpu13"),
+    ("no driver", r"no CUDA device answers \(cudaErrorInsufficientDriver.*choose device 'cpu'"),
+    ("no devices", "this machine has 0"),
+    ("no compiler", "fails at a sum .*libnvrtc.so not found.*gpu12.*gpu13"),
+    ("no memory", "fails at a sum .*out of memory"),
+])  # fmt: skip
 def test_an_unusable_gpu_says_what_is_missing(problem, says, install):
     install(UNUSABLE[problem])
     with pytest.raises(DeviceError, match=f"device 'cuda' is not usable: .*{says}"):
