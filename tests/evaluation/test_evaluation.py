@@ -69,13 +69,10 @@ def test_signatures_say_how_each_score_was_computed():
     assert score(HYPOTHESES, REFERENCES).signatures == SIGNATURES
 
 
-@pytest.mark.parametrize(
-    ("given", "expected", "says"),
-    [
-        *((n, m, f"^{n} translations .* {m} references") for n, m in ((2, 3), (3, 2), (0, 2))),
-        (0, 0, "no translations"),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected", "says"), [
+    *((n, m, f"^{n} translations .* {m} references") for n, m in ((2, 3), (3, 2), (0, 2))),
+    (0, 0, "no translations"),
+])  # fmt: skip
 def test_nothing_and_unequal_numbers_of_lines_are_refused(given, expected, says):
     with pytest.raises(ValueError, match=says):
         score(["a"] * given, ["a"] * expected)

@@ -14,13 +14,8 @@ from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.runs.checkpoint.file import CheckpointError, RunError
 
 BREAKOUTS = [
-    "</script><b>x</b>",
-    "<!-- <script>",
-    "</SCRIPT >",
-    "a\u2028b",
-    "{{script}}",
-    r"\u003c",
-]
+    "</script><b>x</b>", "<!-- <script>", "</SCRIPT >", "a\u2028b", "{{script}}", r"\u003c",
+]  # fmt: skip
 MODULES = sorted(FOLDER.rglob("*.js"))
 DECLARED = re.compile(
     r"^(?:export )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE

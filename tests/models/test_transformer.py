@@ -13,14 +13,11 @@ def one_layer_config(**fields):
     return TransformerConfig(V, V, **(sizes | dict(dropout=0.0, max_length=8) | fields))
 
 
-@pytest.mark.parametrize(
-    ("field", "shapes"),
-    [
-        ("dropout", [(B, S, D)] * 3 + [(B, T, D)] * 4),
-        ("attention_dropout", [(B, H, S, S), (B, H, T, T), (B, H, T, S)]),
-        ("feed_forward_dropout", [(B, S, F), (B, T, F)]),
-    ],
-)
+@pytest.mark.parametrize(("field", "shapes"), [
+    ("dropout", [(B, S, D)] * 3 + [(B, T, D)] * 4),
+    ("attention_dropout", [(B, H, S, S), (B, H, T, T), (B, H, T, S)]),
+    ("feed_forward_dropout", [(B, S, F), (B, T, F)]),
+])  # fmt: skip
 @both_norms
 def test_each_dropout_acts_where_the_config_says(norm, field, shapes):
     model = Transformer(one_layer_config(norm=norm, **{field: 0.1}))
