@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import _part
+import elsewhere
 import gpu_report
 import pytest
 import report
@@ -39,14 +40,7 @@ def rehearse(folder, paths, *options):
     empty = folder.parent / "empty"
     empty.mkdir()
     options = ["--quick", "--folder", folder, "--data-dir", empty, *options]
-    done = subprocess.run(
-        [sys.executable, "benchmarks/gpu_report.py", *options],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = elsewhere.python("benchmarks/gpu_report.py", *options, path=[*paths, ROOT], cwd=ROOT)
     assert "Traceback" not in done.stderr, done.stderr
     made = json.loads((folder / "gpu-report.json").read_text(encoding="utf-8"))
     parts = by_name(made)

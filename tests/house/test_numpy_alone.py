@@ -1,12 +1,10 @@
 """With no library but NumPy the mathematics works, and what needs another one says which."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from elsewhere import python
 from test_readme import README, comparable, program_and_output
 from tiny_translator import train_once
 
@@ -82,9 +80,10 @@ trainer.train()
 
 def alone(program, *arguments, **variables):
     """What ``program`` writes to standard output and error where there is NumPy alone."""
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"} | variables
-    command = [sys.executable, "-W", "error", "-c", ALONE + program, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    program = ALONE + program
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OMP_NUM_THREADS", raising=False)
+        done = python("-W", "error", "-c", program, *arguments, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -143,15 +142,12 @@ def run_folder(tmp_path_factory):
     return train_once(tmp_path_factory)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "purpose", "library"),
-    [
-        (["train", "toy", "--dry-run"], "a score", "sacrebleu"),
-        (["translate", "run", "Hund"], "text", "sentencepiece"),
-        (["plot", "run"], "a picture", "matplotlib"),
-        (["train", "multi30k-cpu", "--dry-run"], "the download of Multi30k", "pooch"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "purpose", "library"), [
+    (["train", "toy", "--dry-run"], "a score", "sacrebleu"),
+    (["translate", "run", "Hund"], "text", "sentencepiece"),
+    (["plot", "run"], "a picture", "matplotlib"),
+    (["train", "multi30k-cpu", "--dry-run"], "the download of Multi30k", "pooch"),
+])  # fmt: skip
 def test_a_library_that_a_command_needs_is_named_with_how_to_install_it(
     arguments, purpose, library, without, run_folder, monkeypatch, capsys
 ):

@@ -204,19 +204,16 @@ def test_a_record_knows_the_dtypes_of_temporaries(x):
     assert record.dtypes == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize(
-    "wait",
-    [
-        lambda x: x.get(),
-        lambda x: float(x[0, 0]),
-        lambda x: int(x[0, 0]),
-        lambda x: bool((x > 0).any()),
-        lambda x: strict.nonzero(x),
-        lambda x: x[x > 2],
-        lambda x: x.__setitem__(x > 2, 0),
-        lambda x: strict.cuda.Device().synchronize(),
-    ],
-)
+@pytest.mark.parametrize("wait", [
+    lambda x: x.get(),
+    lambda x: float(x[0, 0]),
+    lambda x: int(x[0, 0]),
+    lambda x: bool((x > 0).any()),
+    lambda x: strict.nonzero(x),
+    lambda x: x[x > 2],
+    lambda x: x.__setitem__(x > 2, 0),
+    lambda x: strict.cuda.Device().synchronize(),
+])  # fmt: skip
 def test_a_record_counts_what_makes_the_host_wait(wait, x):
     with strict.record() as record:
         wait(x)

@@ -6,10 +6,10 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from elsewhere import python
 from jobs import environment, finished, interrupted, loaded, run, words, written
 from tiny_run import tiny_recipe, trained
 from waiting import HANGS, until
@@ -207,22 +207,15 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
 def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
     """Each process would believe that it is alone, and train."""
     alone = words(1, ("train", recipe, "--run-folder", tmp_path / "run"))
-    environment_of_openmpi = environment() | {
-        "OMPI_COMM_WORLD_RANK": "0",
-        "OMPI_COMM_WORLD_SIZE": "2",
-    }
-    done = subprocess.run(alone, env=environment_of_openmpi, capture_output=True, text=True)
+    of_openmpi = dict(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    done = python(*alone[1:], **environment() | of_openmpi)
     assert done.returncode == 1
     assert "2 processes were started, and MPI knows of 1" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
 def test_without_mpi4py_several_processes_are_told_what_to_install():
-    program = (
-        "import sys; sys.modules['mpi4py'] = None; from minitransformer.commands.cli import main\n"
-    )
-    command = [sys.executable, "-c", f"{program}sys.exit(main(['train', 'toy']))"]
-    started = environment() | {"PMI_RANK": "0", "PMI_SIZE": "2"}
-    done = subprocess.run(command, env=started, capture_output=True, text=True)
+    program = "import runpy, sys; sys.modules['mpi4py'] = None; runpy.run_module('minitransformer')"
+    done = python("-c", program, "train", "toy", **environment(), PMI_RANK="0", PMI_SIZE="2")
     assert done.returncode == 1
     assert "python -m pip install mpi4py mpich" in done.stderr
