@@ -18,7 +18,6 @@ from minitransformer.core.backend import (
     DeviceError,
     array_namespace,
     is_array,
-    scatter_add,
     select_device,
     to_host,
 )
@@ -226,15 +225,6 @@ def test_synchronize_waits_for_the_device(device):
     with strict.record() as record:
         device.synchronize()
     assert record.waits == (device.xp is strict)
-
-
-def test_scatter_add_counts_an_index_as_often_as_it_occurs(device):
-    target = device.asarray(np.full((4, 2), 10.0, dtype=np.float32))
-    indices = device.asarray([[2, 0], [2, 2]])
-    values = device.asarray(np.arange(8, dtype=np.float32).reshape(2, 2, 2))
-    assert scatter_add(target, indices, values) is None
-    expected = [[10 + 2, 10 + 3], [10, 10], [10 + 0 + 4 + 6, 10 + 1 + 5 + 7], [10, 10]]
-    assert np.array_equal(to_host(target), expected)
 
 
 def knowledge_of_cupy(path):

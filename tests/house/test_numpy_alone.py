@@ -39,12 +39,6 @@ from minitransformer.commands.cli import main
 print(json.dumps({path: main(["check", path]) for path in sys.argv[1:]}))
 """
 
-CHECK_GRADIENTS = """
-from minitransformer.commands.cli import main
-for layer in sys.argv[1:]:
-    main(["gradcheck", layer])
-"""
-
 COMMAND_LINE = """
 from minitransformer.commands.cli import main
 sys.exit(main())
@@ -96,15 +90,6 @@ def test_the_example_of_the_readme_builds_trains_and_checks_a_model():
     program, expected = program_and_output(README, "import numpy as np")
     output, _ = alone(program)
     assert comparable(output) == comparable(expected)
-
-
-def test_gradients_are_checked():
-    output, _ = alone(CHECK_GRADIENTS, "gru", "projected_loss", "encoder_layer")
-    assert [row.split(" in ")[0] for row in output.splitlines() if " wrong, " in row] == [
-        "3 right, 0 wrong,",
-        "2 right, 0 wrong,",
-        "2 right, 0 wrong,",
-    ]
 
 
 def test_all_exercises_are_checked_but_those_about_text():
