@@ -185,13 +185,10 @@ def test_every_kernel_is_clean_under_the_sanitizer(shim, tmp_path, kind):
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "caught"),
-    [
-        ("address", {"reads_one_too_far", "writes_past_shared", "loads_unaligned"}),
-        ("thread", {"without_barrier", "next_row_too_soon"}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "caught"), [
+    ("address", {"reads_one_too_far", "writes_past_shared", "loads_unaligned"}),
+    ("thread", {"without_barrier", "next_row_too_soon"}),
+])  # fmt: skip
 def test_the_sanitizers_catch_what_is_broken(tmp_path, kind, caught):
     before = sanitizer_or_skip(tmp_path, kind)
     program = build(tmp_path, "float", BROKEN, flags=SANITIZE[kind], main="replay.cpp")

@@ -4,14 +4,13 @@ It runs in processes of its own, as all other tests are not to see a GPU.
 """
 
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from elsewhere import python
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -33,13 +32,10 @@ def run_tests(tmp_path):
 
     def run(*options, program=""):
         (tmp_path / "change.py").write_text(program)
-        path = [CUPY, TESTS / "kit", tmp_path]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+        path = CUPY, TESTS / "kit", tmp_path
         plugins = "-p", "no:cacheprovider", "-p", "cuda_on_host", "-p", "change"
-        command = [sys.executable, "-m", "pytest", "-q", *plugins, "-m", "gpu", *options]
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        command = "-m", "pytest", "-q", *plugins, "-m", "gpu", *options
+        done = python(*command, path=path, cwd=ROOT)
         return done.stdout + done.stderr
 
     return run

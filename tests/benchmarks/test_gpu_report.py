@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import _part
+import elsewhere
 import gpu_report
 import pytest
 import report
@@ -39,14 +40,7 @@ def rehearse(folder, paths, *options):
     empty = folder.parent / "empty"
     empty.mkdir()
     options = ["--quick", "--folder", folder, "--data-dir", empty, *options]
-    done = subprocess.run(
-        [sys.executable, "benchmarks/gpu_report.py", *options],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = elsewhere.python("benchmarks/gpu_report.py", *options, path=[*paths, ROOT], cwd=ROOT)
     assert "Traceback" not in done.stderr, done.stderr
     made = json.loads((folder / "gpu-report.json").read_text(encoding="utf-8"))
     parts = by_name(made)
@@ -122,14 +116,11 @@ def test_all_parts_together_fit_into_20_minutes():
     assert all(f"{part.seconds} s  {part.title}" in said for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "says"),
-    [
-        (["--folder", "new"], 1, "device 'cuda' is not usable: CuPy does not import (no cupy here"),
-        (["--folder", "."], 2, "is there already"),
-        (["--folder", "new", "--data-dir", "nope"], 2, "there is no folder nope"),
-    ],
-)
+@pytest.mark.parametrize(("options", "status", "says"), [
+    (["--folder", "new"], 1, "device 'cuda' is not usable: CuPy does not import (no cupy here"),
+    (["--folder", "."], 2, "is there already"),
+    (["--folder", "new", "--data-dir", "nope"], 2, "there is no folder nope"),
+])  # fmt: skip
 def test_what_is_missing_is_told_before_anything_begins(
     options, status, says, missing, tmp_path, monkeypatch, capfd
 ):
@@ -263,15 +254,11 @@ def test_what_ignores_ctrl_c_is_killed_with_all_that_it_has_started(monkeypatch,
 
 
 @pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize(
-    ("program", "seconds", "may_be_cut", "expected"),
-    [
-        (SAVES, SOON, True, {"status": "cut", "result": 7}),
-        (SAVES, SOON, False, {"status": "stopped"}),
-        ("raise SystemExit(130)", HANGS, True, {"status": "failed"}),
-    ],
-    ids=["cut", "not to be cut", "before its time"],
-)
+@pytest.mark.parametrize(("program", "seconds", "may_be_cut", "expected"), [
+    (SAVES, SOON, True, {"status": "cut", "result": 7}),
+    (SAVES, SOON, False, {"status": "stopped"}),
+    ("raise SystemExit(130)", HANGS, True, {"status": "failed"}),
+], ids=["cut", "not to be cut", "before its time"])  # fmt: skip
 def test_what_saves_when_its_time_is_over_has_a_result(
     program, seconds, may_be_cut, expected, tmp_path, monkeypatch
 ):

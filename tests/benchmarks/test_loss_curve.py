@@ -1,5 +1,6 @@
 """What the comparison of two trainings calls the same, on curves made up here."""
 
+import math
 from types import SimpleNamespace
 
 import loss_curve
@@ -14,12 +15,12 @@ FALL = 4 + 4 * np.exp(-np.arange(STEPS) / 100)
 
 
 def made_up(shift=0.0, stretch=1.0, rounding=1e-6, noise=0.02):
-    """Runs like those of train(); PyTorch's are shifted, or fall ``stretch`` times as fast."""
+    """Runs like those of train(); PyTorch's, of those with dropout, are shifted or stretched."""
     rng = np.random.default_rng(0)
     theirs = 4 + shift + 4 * np.exp(-stretch * np.arange(STEPS) / 100)
     runs = []
     for side, curve in (("ours", FALL), ("torch", theirs)):
-        still = FALL if side == "ours" else theirs * (1 + rounding)
+        still = FALL if side == "ours" else FALL * (1 + rounding)
         runs.append(dict(side=side, dropout=False, seed=1, losses=still.tolist()))
         for seed in (1, 2):
             drawn = curve + noise * rng.standard_normal(STEPS)
@@ -27,40 +28,29 @@ def made_up(shift=0.0, stretch=1.0, rounding=1e-6, noise=0.02):
     return runs
 
 
-def with_dropout_only(**changes):
-    """PyTorch's run without dropout is right, those with dropout are not."""
-    right, wrong = made_up(), made_up(**changes)
-    return [r if not r["dropout"] else w for r, w in zip(right, wrong, strict=True)]
+def wrong_at(step, off, dropout=False):
+    """Runs of which one loss, of a run with dropout or of one without, is off."""
+    runs = made_up()
+    next(run for run in runs if run["dropout"] == dropout)["losses"][step] += off
+    return runs
 
 
-def test_curves_that_differ_by_noise_agree():
+@pytest.mark.parametrize(("runs", "agree"), [
+    (made_up(), True),
+    (made_up(shift=0.02), False), *((made_up(stretch=times), False) for times in (0.9, 1.1)),
+    (made_up(rounding=2 * loss_curve.ROUNDING), False),
+    (wrong_at(FIRST_STEPS - 1, 1.0), False),
+    (wrong_at(FIRST_STEPS, 1.0), True),  # where rounding has grown: not compared one by one
+    *((wrong_at(5, math.nan, dropout), False) for dropout in (False, True)),
+], ids=range(9))  # fmt: skip
+def test_curves_agree_that_differ_by_rounding_at_first_and_then_by_noise(runs, agree):
+    assert compare(runs)["agree"] == agree
+
+
+def test_the_distance_is_in_units_of_the_noise():
     found = compare(made_up())
-    assert found["agree"]
     assert found["noise"] == pytest.approx(0.02 / np.sqrt(WINDOW), rel=0.3)
     assert 0.5 < found["distance"] < 1.5  # 1 is what noise alone makes of it
-
-
-@pytest.mark.parametrize("wrong", [dict(shift=0.02), dict(stretch=0.9), dict(stretch=1.1)], ids=str)
-def test_curves_that_differ_by_more_than_noise_do_not(wrong):
-    found = compare(with_dropout_only(**wrong))
-    assert found["rounding"] < 1e-5
-    assert found["distance"] > loss_curve.NOISE
-    assert not found["agree"]
-
-
-def test_first_steps_that_differ_by_more_than_rounding_do_not_agree():
-    runs = made_up(rounding=2 * loss_curve.ROUNDING)
-    assert not compare(runs)["agree"]
-    runs = made_up()
-    runs[0]["losses"][FIRST_STEPS] += 1  # later, rounding has grown: not compared one by one
-    assert compare(runs)["agree"]
-
-
-@pytest.mark.parametrize("dropout", [False, True])
-def test_a_loss_that_is_no_number_does_not_agree(dropout):
-    runs = made_up()
-    next(run for run in runs if run["dropout"] == dropout)["losses"][5] = float("nan")
-    assert not compare(runs)["agree"]
 
 
 @pytest.mark.parametrize(

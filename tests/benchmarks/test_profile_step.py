@@ -9,22 +9,9 @@ from _our_side import OurSide
 from _settings import Settings
 from profile_step import WAITING, Looks, kind_of, profile
 from tiny_workload import tiny_workload
-from waiting import until
 
-
-def kind_when_called(monkeypatch, holder, name, act):
-    """What the profiler calls the work of the moment in which ``holder.name`` is called."""
-    kinds = []
-    before = getattr(holder, name)
-
-    def look(*args, **kwargs):
-        kinds.append(kind_of(sys._getframe(1)))
-        return before(*args, **kwargs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(holder, name, look)
-        act()
-    return kinds
+from minitransformer.layers import attention, embedding, feed_forward
+from minitransformer.parallel import alone
 
 
 @pytest.fixture(scope="module")
@@ -33,28 +20,28 @@ def side():
 
 
 def test_functions_called_in_a_step_are_of_their_kind(monkeypatch, side):
-    """Looked at from within the step: in softmax, in dropout, in Adam and so on."""
-    from minitransformer.layers import attention, embedding, feed_forward
-    from minitransformer.parallel import alone
+    """Looked at from where they are called, within the step."""
+    expected = {
+        (attention, "softmax"): profile_step.SCORES,  # the caller is attention itself
+        (feed_forward, "relu"): profile_step.BIAS,
+        (embedding, "scatter_add"): "embedding",
+        (alone, "gradient_norm"): profile_step.GRADIENTS,
+    }
+    seen = {}
+    for place in expected:
+        function = getattr(*place)
 
-    def act():
-        side.take_steps([0])
+        def look(*args, place=place, function=function, **kwargs):
+            seen.setdefault(place, set()).add(kind_of(sys._getframe(1)))
+            return function(*args, **kwargs)
 
-    expected = [
-        (attention, "softmax", profile_step.SCORES),  # the caller is attention itself
-        (feed_forward, "relu", profile_step.BIAS),
-        (embedding, "scatter_add", "embedding"),
-        (alone, "gradient_norm", profile_step.GRADIENTS),
-    ]
-    for holder, name, kind in expected:
-        assert set(kind_when_called(monkeypatch, holder, name, act)) == {kind}
+        monkeypatch.setattr(*place, look)
+    side.take_steps([0])
+    assert seen == {place: {kind} for place, kind in expected.items()}
 
 
 def projected_loss(x, weight):
-    def linear():
-        return kind_of(sys._getframe()), kind_of(sys._getframe()) @ Right()
-
-    return linear()
+    return linear(x)
 
 
 def linear(x):
@@ -72,46 +59,18 @@ class Right:
         return kind
 
 
-def test_products_are_told_from_other_work_by_their_line():
+def test_products_are_told_from_other_work_by_their_line_and_within_the_loss_are_of_logits():
     assert linear(1) == (profile_step.BIAS, profile_step.PRODUCTS)
+    assert projected_loss(1, 2) == (profile_step.LOSS, profile_step.LOGITS)
 
 
-def test_products_within_the_loss_are_those_of_the_logits():
-    assert projected_loss(1, 2)[1] == profile_step.LOGITS
-
-
-def adam_update(begun, over):
-    begun.append("Adam")
-    while not over:
-        time.sleep(0.001)
-
-
-def layer_norm(begun, over):
-    begun.append("LayerNorm")
-    while not over:
-        time.sleep(0.001)
-
-
-def test_each_look_sees_what_each_worker_is_at(monkeypatch):
+def test_each_look_counts_what_each_worker_is_at(monkeypatch):
     """One of two workers is at LayerNorm for three looks and the other at Adam for one."""
-    begun, ends = [], ([], [])
-    works = zip((layer_norm, adam_update), ends, strict=True)
-    workers = [threading.Thread(target=work, args=(begun, over)) for work, over in works]
-    look_at_all, looks = sys._current_frames, Looks(len(workers))
-
-    def look_at_workers():  # pytest has threads, too
-        ours = {worker.ident for worker in workers}
-        return {thread: frame for thread, frame in look_at_all().items() if thread in ours}
-
-    monkeypatch.setattr(sys, "_current_frames", look_at_workers)
-    for worker in workers:
-        worker.start()
-    until(lambda: len(begun) == 2)
-    for worker, over, times in zip(reversed(workers), reversed(ends), (1, 2), strict=True):
-        for _ in range(times):
-            looks.look()
-        over.append(True)
-        worker.join()
+    own, looks = threading.get_ident(), Looks(2)
+    monkeypatch.setattr(profile_step, "kind_of", lambda frame: frame)
+    for frames in ({1: "Adam", 2: "LayerNorm"}, {2: "LayerNorm"}, {1: None, 2: "LayerNorm"}):
+        monkeypatch.setattr(sys, "_current_frames", lambda seen=frames: seen | {own: "looking"})
+        looks.look()
     assert looks.counts == {"LayerNorm": 3, "Adam": 1, WAITING: 2}
 
 

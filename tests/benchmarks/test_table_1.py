@@ -9,16 +9,13 @@ def result(ran):
     return ran("table_1").result
 
 
-@pytest.mark.parametrize(
-    ("layer", "n", "d"),
-    [
-        ("self-attention", 2, 1),
-        ("recurrent", 1, 2),
-        ("convolution", 1, 2),
-        ("restricted", 1, 1),
-        ("multi-head", 2, 2),
-    ],
-)
+@pytest.mark.parametrize(("layer", "n", "d"), [
+    ("self-attention", 2, 1),
+    ("recurrent", 1, 2),
+    ("convolution", 1, 2),
+    ("restricted", 1, 1),
+    ("multi-head", 2, 2),
+])  # fmt: skip
 def test_operations_grow_as_the_paper_says(result, layer, n, d):
     found = result["layers"][layer]
     assert found["n"]["exponents"]["operations"] == pytest.approx(n, abs=0.15)

@@ -109,17 +109,13 @@ def test_only_dropout_makes_seeds_differ(runs, side):
     assert repeated == [r["losses"] for r in runs if r["side"] == side and not r["dropout"]]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        dict(peak_learning_rate=0.02),
-        dict(peak_learning_rate=0.011),
-        dict(warmup_steps=14),
-        dict(smoothing=0.0),
-        dict(clip_norm=0.0),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("wrong", [
+    dict(peak_learning_rate=0.02),
+    dict(peak_learning_rate=0.011),
+    dict(warmup_steps=14),
+    dict(smoothing=0.0),
+    dict(clip_norm=0.0),
+], ids=str)  # fmt: skip
 def test_another_recipe_on_one_side_is_noticed(wrong):
     found = loss_curve.compare(trained(**wrong))
     assert found["rounding"] > loss_curve.ROUNDING

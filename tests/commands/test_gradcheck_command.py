@@ -96,15 +96,6 @@ def test_a_seed_gives_the_same_inputs_again_and_another_seed_gives_others(capsys
     assert checked("7") == checked("7") != checked("8")
 
 
-def test_what_a_file_prints_does_not_spoil_the_json(pair, tmp_path, capfd):
-    place = pair("2 * dy")
-    (tmp_path / "mine.py").write_text("print('hello')\n" + (tmp_path / "mine.py").read_text())
-    assert main(["gradcheck", place, "--json"]) == 0
-    captured = capfd.readouterr()
-    assert json.loads(captured.out)["right"] is True
-    assert captured.err == "hello\n"
-
-
 HIDDEN = """
 import numpy as np
 import warnings
@@ -245,7 +236,8 @@ def test_so_it_is_while_the_file_is_imported(hostile, line):
 
 
 @pytest.mark.parametrize("line", [
-    "os.write(1, b'{}')", "os.close(1)", "sys.stdout.close()", "atexit.register(os._exit, 1)",
+    "print('hello')", "os.write(1, b'{}')", "os.close(1)", "sys.stdout.close()",
+    "atexit.register(os._exit, 1)",
     "subprocess.run([sys.executable, '-c', 'print([])'])",
     "threading.Thread(target=threading.Event().wait).start()",
 ])  # fmt: skip

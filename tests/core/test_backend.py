@@ -18,7 +18,6 @@ from minitransformer.core.backend import (
     DeviceError,
     array_namespace,
     is_array,
-    scatter_add,
     select_device,
     to_host,
 )
@@ -140,16 +139,13 @@ def test_a_device_in_another_process_is_the_one_of_its_name(install):
     assert pickle.loads(pickle.dumps(CPU)) is CPU
 
 
-@pytest.mark.parametrize(
-    ("problem", "says"),
-    [
-        ("not installed", "CuPy does not import .*gpu12.*gpu13"),
-        ("no driver", r"no CUDA device answers \(cudaErrorInsufficientDriver.*choose device 'cpu'"),
-        ("no devices", "this machine has 0"),
-        ("no compiler", "fails at a sum .*libnvrtc.so not found.*gpu12.*gpu13"),
-        ("no memory", "fails at a sum .*out of memory"),
-    ],
-)
+@pytest.mark.parametrize(("problem", "says"), [
+    ("not installed", "CuPy does not import .*gpu12.*gpu13"),
+    ("no driver", r"no CUDA device answers \(cudaErrorInsufficientDriver.*choose device 'cpu'"),
+    ("no devices", "this machine has 0"),
+    ("no compiler", "fails at a sum .*libnvrtc.so not found.*gpu12.*gpu13"),
+    ("no memory", "fails at a sum .*out of memory"),
+])  # fmt: skip
 def test_an_unusable_gpu_says_what_is_missing(problem, says, install):
     install(UNUSABLE[problem])
     with pytest.raises(DeviceError, match=f"device 'cuda' is not usable: .*{says}"):
@@ -229,15 +225,6 @@ def test_synchronize_waits_for_the_device(device):
     with strict.record() as record:
         device.synchronize()
     assert record.waits == (device.xp is strict)
-
-
-def test_scatter_add_counts_an_index_as_often_as_it_occurs(device):
-    target = device.asarray(np.full((4, 2), 10.0, dtype=np.float32))
-    indices = device.asarray([[2, 0], [2, 2]])
-    values = device.asarray(np.arange(8, dtype=np.float32).reshape(2, 2, 2))
-    assert scatter_add(target, indices, values) is None
-    expected = [[10 + 2, 10 + 3], [10, 10], [10 + 0 + 4 + 6, 10 + 1 + 5 + 7], [10, 10]]
-    assert np.array_equal(to_host(target), expected)
 
 
 def knowledge_of_cupy(path):

@@ -35,21 +35,18 @@ def assert_told(words, module, run):
 
 
 @both_norms
-@pytest.mark.parametrize(
-    ("parameter", "words"),
-    [
-        ("source_embedding.weight", "nan output of Transformer.source_embedding.forward"),
-        *(
-            (f"{layer}.{name}", f"nan output of Transformer.{layer}.forward, at index (0, 0")
-            for layer, name in (
-                ("encoder.layers.0.self_attention", "w_key"),
-                ("encoder.layers.1.feed_forward", "b_1"),
-                ("decoder.layers.0.cross_attention", "w_value"),
-                ("decoder.layers.1.self_attention_residual.norm", "beta"),
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "words"), [
+    ("source_embedding.weight", "nan output of Transformer.source_embedding.forward"),
+    *(
+        (f"{layer}.{name}", f"nan output of Transformer.{layer}.forward, at index (0, 0")
+        for layer, name in (
+            ("encoder.layers.0.self_attention", "w_key"),
+            ("encoder.layers.1.feed_forward", "b_1"),
+            ("decoder.layers.0.cross_attention", "w_value"),
+            ("decoder.layers.1.self_attention_residual.norm", "beta"),
+        )
+    ),
+])  # fmt: skip
 def test_the_layer_is_named_whose_output_has_the_first_nan(norm, parameter, words):
     model = Transformer(small_config(norm, "none"))
     dict(model.named_parameters())[parameter].data[...] = NAN

@@ -102,14 +102,10 @@ def test_the_model_takes_ids_from_the_host_to_its_device(device):
     assert np.array_equal(to_host(from_host), to_host(from_device))
 
 
-@pytest.mark.parametrize(
-    ("home", "waits", "uploads"),
-    [
-        (CPU, 0, 5),  # ids are checked on the host; two go up for the embedding and for a mask
-        (STAND_IN, 3, 0),  # the check of source, target and labels
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("home", "waits", "uploads"), [
+    (CPU, 0, 5),  # ids are checked on the host; two go up for the embedding and for a mask
+    (STAND_IN, 3, 0),  # the check of source, target and labels
+], ids=str)  # fmt: skip
 def test_a_training_step_waits_for_the_device_only_to_check_ids_that_are_there(
     home, waits, uploads
 ):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from elsewhere import in_a_thread
+from elsewhere import in_a_thread, python
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
 
 from minitransformer.commands.cli import main
@@ -206,14 +206,7 @@ def interrupted_while_importing(library, arguments, folder):
     (folder / "libraries").mkdir()
     fake = folder / "libraries" / f"{library}.py"
     fake.write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
-    paths = os.pathsep.join([str(fake.parent), str(ROOT)])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python(*arguments, path=(fake.parent, ROOT))
 
 
 @pytest.mark.parametrize("library", ["numpy", "argparse", "tomllib"])

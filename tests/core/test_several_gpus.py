@@ -23,15 +23,11 @@ SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda config: Transformer(config, device=SECOND),
-        lambda config: Transformer(config).to(SECOND),
-        lambda config: Transformer(config, device=SECOND).to(dtype=np.float64),
-    ],
-    ids=["made there", "moved there", "of another type"],
-)
+@pytest.mark.parametrize("made", [
+    lambda config: Transformer(config, device=SECOND),
+    lambda config: Transformer(config).to(SECOND),
+    lambda config: Transformer(config, device=SECOND).to(dtype=np.float64),
+], ids=["made there", "moved there", "of another type"])  # fmt: skip
 def test_all_arrays_of_a_model_are_where_it_is(made):
     model = made(small_config())
     arrays = arrays_of(model, StrictArray)

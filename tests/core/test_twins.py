@@ -52,14 +52,10 @@ def test_twins_sleep_until_somebody_asks_for_speed():
     assert who_runs() == "reference"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", "isinstance(cache, TwinCache)"),
-        ("layer_norm.twins['numpy'] = Twin(lambda *inputs: ('y', 'yours'))", "cache == 'yours'"),
-    ],
-    ids=["ours", "yours"],
-)
+@pytest.mark.parametrize(("before", "after"), [
+    ("", "isinstance(cache, TwinCache)"),
+    ("layer_norm.twins['numpy'] = Twin(lambda *inputs: ('y', 'yours'))", "cache == 'yours'"),
+], ids=["ours", "yours"])  # fmt: skip
 def test_whoever_asks_for_speed_first_finds_twins(before, after):
     """In a new process, in which nothing else has registered ours; one of yours stays."""
     program = f"""

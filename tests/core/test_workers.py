@@ -95,17 +95,14 @@ def cores(monkeypatch, tmp_path):
     return limit
 
 
-@pytest.mark.parametrize(
-    ("count", "quota", "available"),
-    [
-        (8, None, 8),
-        (8, "max 100000", 8),
-        (8, "400000 100000", 4),
-        (8, "250000 100000", 2),
-        (8, "50000 100000", 1),
-        (2, "400000 100000", 2),
-    ],
-)
+@pytest.mark.parametrize(("count", "quota", "available"), [
+    (8, None, 8),
+    (8, "max 100000", 8),
+    (8, "400000 100000", 4),
+    (8, "250000 100000", 2),
+    (8, "50000 100000", 1),
+    (2, "400000 100000", 2),
+])  # fmt: skip
 def test_cores_are_those_of_the_affinity_or_fewer_by_a_quota(cores, count, quota, available):
     cores(count, quota)
     assert available_cores() == available

@@ -64,21 +64,18 @@ def test_without_dropout_it_is_the_bpe_of_sentencepiece(words):
     assert ids.tolist() == TRAINED.encode(" ".join(words))
 
 
-@pytest.mark.parametrize(
-    ("word", "pieces"),
-    [
-        ("abc", ("abc",)),  # ab is older than bc
-        ("bca", ("bc", "a")),
-        ("abab", ("ab", "ab")),  # no union of these is a piece
-        ("caba", ("c", "aba")),  # after ab, aba is older than cab
-        ("bbcc", ("b", "bc", "c")),
-        ("a", ("a",)),
-        ("x", ("?",)),
-        ("axb", ("a", "?", "b")),
-        ("xxaxxx", ("?", "a", "?")),
-        ("abc" * 50, ("abc",) * 50),
-    ],
-)
+@pytest.mark.parametrize(("word", "pieces"), [
+    ("abc", ("abc",)),  # ab is older than bc
+    ("bca", ("bc", "a")),
+    ("abab", ("ab", "ab")),  # no union of these is a piece
+    ("caba", ("c", "aba")),  # after ab, aba is older than cab
+    ("bbcc", ("b", "bc", "c")),
+    ("a", ("a",)),
+    ("x", ("?",)),
+    ("axb", ("a", "?", "b")),
+    ("xxaxxx", ("?", "a", "?")),
+    ("abc" * 50, ("abc",) * 50),
+])  # fmt: skip
 def test_without_dropout_the_oldest_piece_is_merged_first(dropout, word, pieces):
     assert cut(dropout, [word]) == [pieces]
 

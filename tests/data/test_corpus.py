@@ -24,44 +24,26 @@ def test_line_n_of_one_file_goes_with_line_n_of_the_other(read):
     assert read(b"eins\nzwei\n", b"one\ntwo\n") == [("eins", "one"), ("zwei", "two")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no\u00a0break",
-        "line\u2028separator",
-        "paragraph\u2029separator",
-        "next\u0085line",
-        "vertical\vtab",
-        "form\ffeed",
-        "file\x1cseparator",
-        "carriage\rreturn",
-        "a\ttab",
-        "  blanks at both edges ",
-        "@@",
-        "a mark \ufeff inside",
-        "",
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("line", [
+    "no\u00a0break", "line\u2028separator", "paragraph\u2029separator", "next\u0085line",
+    "vertical\vtab", "form\ffeed", "file\x1cseparator", "carriage\rreturn", "a\ttab",
+    "  blanks at both edges ", "@@", "a mark \ufeff inside", "",
+], ids=ascii)  # fmt: skip
 def test_a_line_comes_out_as_it_stands(read, line):
     text = f"before\n{line}\nafter\n".encode()
     assert read(text, text) == [("before", "before"), (line, line), ("after", "after")]
 
 
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a\nb", ["a", "b"]),
-        (b"a\nb\n", ["a", "b"]),
-        (b"a\nb\n\n", ["a", "b", ""]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        (b"a\r\r\n", ["a\r"]),
-        (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize(("data", "lines"), [
+    (b"", []),
+    (b"\n", [""]),
+    (b"a\nb", ["a", "b"]),
+    (b"a\nb\n", ["a", "b"]),
+    (b"a\nb\n\n", ["a", "b", ""]),
+    (b"a\r\nb\r\n", ["a", "b"]),
+    (b"a\r\r\n", ["a\r"]),
+    (b"\xef\xbb\xbfa\nb\n", ["a", "b"]),
+], ids=ascii)  # fmt: skip
 def test_lines_end_where_editors_end_them(read, data, lines):
     assert read(data, data) == [(line, line) for line in lines]
 
@@ -76,16 +58,12 @@ def test_unequal_line_counts_are_refused_with_both_counts(read):
         read(b"a\nb\nc\n", b"a\nb\n")
 
 
-@pytest.mark.parametrize(
-    ("data", "place"),
-    [
-        ("gut\nschön\n".encode("latin1"), r"text\.de, line 2: byte 0xf6 is not UTF-8"),
-        ("gut\n".encode("utf-16"), r"text\.de, line 1: byte 0xff is not UTF-8"),
-        (b"gut\n\ngut\n\xc3", r"text\.de, line 4: byte 0xc3 is not UTF-8"),
-        (b"gut\n\xed\xa0\x80\n", r"text\.de, line 2: byte 0xed is not UTF-8"),
-    ],
-    ids=["latin1", "utf-16", "cut off", "half a surrogate pair"],
-)
+@pytest.mark.parametrize(("data", "place"), [
+    ("gut\nschön\n".encode("latin1"), r"text\.de, line 2: byte 0xf6 is not UTF-8"),
+    ("gut\n".encode("utf-16"), r"text\.de, line 1: byte 0xff is not UTF-8"),
+    (b"gut\n\ngut\n\xc3", r"text\.de, line 4: byte 0xc3 is not UTF-8"),
+    (b"gut\n\xed\xa0\x80\n", r"text\.de, line 2: byte 0xed is not UTF-8"),
+], ids=["latin1", "utf-16", "cut off", "half a surrogate pair"])  # fmt: skip
 def test_text_that_is_not_utf_8_is_refused_with_file_and_line(read, data, place):
     with pytest.raises(CorpusError, match=place):
         read(data, b"good\n")
@@ -116,15 +94,11 @@ def test_a_file_in_another_encoding_is_refused_also_where_a_slip_is_not(tmp_path
         read_parallel(tmp_path / "text.de", tmp_path / "text.en", strict=False)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"plain text\n",
-        gzip.compress(b"text\n" * 99)[:-9],
-        gzip.compress(b"text\n" * 99)[:-20] + b"x" * 20,
-    ],
-    ids=["not compressed", "cut off", "corrupt"],
-)
+@pytest.mark.parametrize("data", [
+    b"plain text\n",
+    gzip.compress(b"text\n" * 99)[:-9],
+    gzip.compress(b"text\n" * 99)[:-20] + b"x" * 20,
+], ids=["not compressed", "cut off", "corrupt"])  # fmt: skip
 def test_a_file_that_is_not_whole_gzip_is_refused_by_name(read, data):
     with pytest.raises(CorpusError, match=r"text\.de\.gz is no whole gzip file"):
         read(data, gzip.compress(b"text\n"), ".gz")
@@ -136,15 +110,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_training_drops_pairs_with_an_empty_side_and_keeps_repeated_ones():
-    pairs = [
-        ("a", "b"),
-        ("", "b"),
-        ("a", " \u00a0\t"),
-        ("", ""),
-        ("a", "b"),
-        (" a", "b"),
-        ("a", "b"),
-    ]
+    empty = [("", "b"), ("a", " \u00a0\t"), ("", "")]
+    pairs = [("a", "b"), *empty, ("a", "b"), (" a", "b"), ("a", "b")]
     kept, report = clean_for_training(pairs)
     assert kept == [("a", "b"), ("a", "b"), (" a", "b"), ("a", "b")]
     assert (report.read, report.empty, report.kept, report.repeated) == (7, 3, 4, 2)

@@ -44,20 +44,17 @@ def test_an_empty_file_has_no_sentences(tmp_path):
     assert read_labelled(file_of(tmp_path, "\n \n")) == []
 
 
-@pytest.mark.parametrize(
-    ("content", "number", "why"),
-    [
-        ("Der\tD\n\nHund\n", 3, "has blank lines"),
-        ("Der\tD\n\nHund\tN\tX\n", 3, "has blank lines"),
-        ("Der\tD\n\nder Hund\tN\n", 3, "has blank lines"),
-        ("Der\tD\n\nHund\t\n", 3, "has blank lines"),
-        ("present\tDer Hund schläft.\n\npresent\tEr schläft.\n", 1, "has blank lines"),
-        ("present\tEr schläft.\nEr schläft.\n", 2, "has no blank line"),
-        ("present\tEr schläft.\n\t\nEr\tpresent\n", 1, "has blank lines"),
-        ("present tense\tEr schläft.\n", 1, "has no blank line"),
-        ("present\t \n", 1, "has no blank line"),
-    ],
-)
+@pytest.mark.parametrize(("content", "number", "why"), [
+    ("Der\tD\n\nHund\n", 3, "has blank lines"),
+    ("Der\tD\n\nHund\tN\tX\n", 3, "has blank lines"),
+    ("Der\tD\n\nder Hund\tN\n", 3, "has blank lines"),
+    ("Der\tD\n\nHund\t\n", 3, "has blank lines"),
+    ("present\tDer Hund schläft.\n\npresent\tEr schläft.\n", 1, "has blank lines"),
+    ("present\tEr schläft.\nEr schläft.\n", 2, "has no blank line"),
+    ("present\tEr schläft.\n\t\nEr\tpresent\n", 1, "has blank lines"),
+    ("present tense\tEr schläft.\n", 1, "has no blank line"),
+    ("present\t \n", 1, "has no blank line"),
+])  # fmt: skip
 def test_a_line_of_another_kind_is_refused_by_its_number(content, number, why, tmp_path):
     path = file_of(tmp_path, content)
     with pytest.raises(CorpusError, match=f"labels.tsv, line {number}: .*{why}"):

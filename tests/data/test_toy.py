@@ -182,23 +182,20 @@ def test_a_verb_stands_second_or_last_with_its_rest_at_the_end(row, plural):
     assert list(conjugate(verb, tense, plural)) == forms
 
 
-@pytest.mark.parametrize(
-    ("number", "german", "english"),
-    [
-        (2, "zwei", "two"),
-        (11, "elf", "eleven"),
-        (12, "zwölf", "twelve"),
-        (16, "sechzehn", "sixteen"),
-        (17, "siebzehn", "seventeen"),
-        (20, "zwanzig", "twenty"),
-        (21, "einundzwanzig", "twenty-one"),
-        (30, "dreißig", "thirty"),
-        (47, "siebenundvierzig", "forty-seven"),
-        (66, "sechsundsechzig", "sixty-six"),
-        (70, "siebzig", "seventy"),
-        (99, "neunundneunzig", "ninety-nine"),
-    ],
-)
+@pytest.mark.parametrize(("number", "german", "english"), [
+    (2, "zwei", "two"),
+    (11, "elf", "eleven"),
+    (12, "zwölf", "twelve"),
+    (16, "sechzehn", "sixteen"),
+    (17, "siebzehn", "seventeen"),
+    (20, "zwanzig", "twenty"),
+    (21, "einundzwanzig", "twenty-one"),
+    (30, "dreißig", "thirty"),
+    (47, "siebenundvierzig", "forty-seven"),
+    (66, "sechsundsechzig", "sixty-six"),
+    (70, "siebzig", "seventy"),
+    (99, "neunundneunzig", "ninety-nine"),
+])  # fmt: skip
 def test_number_words_have_the_ones_before_the_tens(number, german, english):
     assert number_words(number) == (german, english)
 

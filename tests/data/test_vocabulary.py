@@ -57,26 +57,22 @@ def test_text_survives_the_way_there_and_back(vocabulary, words):
     assert vocabulary.decode(vocabulary.encode(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hund hund HUND", "Hund hund HUND"),
-        ("  two  blanks ", "two blanks"),
-        ("no\u00a0break", "no break"),
-        ("tab\tand\nline", "tab and line"),
-        ("über", "über"),
-        ("u\u0308ber", "über"),
-        ("a ☃ b", f"a {REPLACEMENT} b"),
-        ("☃☄", REPLACEMENT),
-        ("x☃☄y", f"x{REPLACEMENT}y"),
-        ("", ""),
-        (" \u00a0\n", ""),
-        ("sentencepiece's own \u2581 and \u2585", "sentencepiece's own and"),
-        ("nul\0byte", "nul byte"),
-        ("half a pair \ud83d", "half a pair ?"),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Hund hund HUND", "Hund hund HUND"),
+    ("  two  blanks ", "two blanks"),
+    ("no\u00a0break", "no break"),
+    ("tab\tand\nline", "tab and line"),
+    ("über", "über"),
+    ("u\u0308ber", "über"),
+    ("a ☃ b", f"a {REPLACEMENT} b"),
+    ("☃☄", REPLACEMENT),
+    ("x☃☄y", f"x{REPLACEMENT}y"),
+    ("", ""),
+    (" \u00a0\n", ""),
+    ("sentencepiece's own \u2581 and \u2585", "sentencepiece's own and"),
+    ("nul\0byte", "nul byte"),
+    ("half a pair \ud83d", "half a pair ?"),
+], ids=ascii)  # fmt: skip
 def test_what_text_becomes(vocabulary, text, expected):
     assert vocabulary.decode(vocabulary.encode(text)) == expected
 
@@ -150,16 +146,13 @@ def test_a_word_of_the_training_text_takes_fewer_pieces_than_characters(vocabula
     assert len(vocabulary.encode("läuft")) < len("läuft")
 
 
-@pytest.mark.parametrize(
-    ("ids", "ends"),
-    [
-        ([BOS, "Hund", EOS, PAD, PAD], "Hund"),
-        (["Hund", EOS, "Hund"], "Hund"),
-        ([PAD, "Hund", PAD, "Hund"], "Hund Hund"),
-        ([EOS, "Hund"], ""),
-        ([UNK], REPLACEMENT),
-    ],
-)
+@pytest.mark.parametrize(("ids", "ends"), [
+    ([BOS, "Hund", EOS, PAD, PAD], "Hund"),
+    (["Hund", EOS, "Hund"], "Hund"),
+    ([PAD, "Hund", PAD, "Hund"], "Hund Hund"),
+    ([EOS, "Hund"], ""),
+    ([UNK], REPLACEMENT),
+])  # fmt: skip
 def test_decoding_stops_at_eos_and_passes_over_pad_and_bos(vocabulary, ids, ends):
     flat = [j for i in ids for j in (vocabulary.encode(i) if isinstance(i, str) else [i])]
     assert vocabulary.decode(flat) == ends
@@ -169,15 +162,11 @@ def test_decoding_stops_at_eos_and_passes_over_pad_and_bos(vocabulary, ids, ends
 # Learning
 
 
-@pytest.mark.parametrize(
-    ("texts", "size", "rare"),
-    [
-        ([*TEXTS * 50, "żółć 漢字 ☃ \u0301"], 150, "żółć 漢字 ☃ \u0301"),
-        (["kurz", "lang " * 1000 + "ź"], 16, "ź"),  # sentencepiece leaves out long texts by default
-        (["kurz", "lang \u2585 ź"], 15, "ź"),
-    ],
-    ids=["once among many", "in a very long text", "beside a reserved sign"],
-)
+@pytest.mark.parametrize(("texts", "size", "rare"), [
+    ([*TEXTS * 50, "żółć 漢字 ☃ \u0301"], 150, "żółć 漢字 ☃ \u0301"),
+    (["kurz", "lang " * 1000 + "ź"], 16, "ź"),  # sentencepiece leaves out long texts by default
+    (["kurz", "lang \u2585 ź"], 15, "ź"),
+], ids=["once among many", "in a very long text", "beside a reserved sign"])  # fmt: skip
 def test_every_character_of_the_texts_has_an_id(texts, size, rare):
     assert UNK not in Vocabulary.train(texts, size).encode(rare)
 
@@ -199,13 +188,10 @@ def test_a_size_that_cannot_be_is_refused_with_the_one_that_can(size, words, bey
         Vocabulary.train(TEXTS, possible + beyond)
 
 
-@pytest.mark.parametrize(
-    ("texts", "size", "words"),
-    [
-        *((texts, SIZE, "no text to learn a vocabulary from") for texts in ([], ["", " "])),
-        (TEXTS, 0, "a vocabulary of 0 pieces"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "size", "words"), [
+    *((texts, SIZE, "no text to learn a vocabulary from") for texts in ([], ["", " "])),
+    (TEXTS, 0, "a vocabulary of 0 pieces"),
+])  # fmt: skip
 def test_nothing_to_learn_is_refused(texts, size, words):
     with pytest.raises(VocabularyError, match=words):
         Vocabulary.train(texts, size)
@@ -265,20 +251,16 @@ def test_no_text_is_encoded_to_the_mask(masked, text):
     assert MASK not in masked.encode_with_gaps(text)[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "before", "after", "begins"),
-    [
-        ("Hund ___.", "Hund", ".", True),
-        ("Hund ___ .", "Hund", " .", True),
-        ("Hund  \u00a0___ Hund", "Hund", " Hund", True),
-        ("___", "", "", True),
-        ("  _____________Hund", "", "Hund", True),
-        ("Hund___Hund", "Hund", "Hund", False),
-        ("-___", "-", "", False),
-        ("__ ___ __", "__", " __", True),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize(("text", "before", "after", "begins"), [
+    ("Hund ___.", "Hund", ".", True),
+    ("Hund ___ .", "Hund", " .", True),
+    ("Hund  \u00a0___ Hund", "Hund", " Hund", True),
+    ("___", "", "", True),
+    ("  _____________Hund", "", "Hund", True),
+    ("Hund___Hund", "Hund", "Hund", False),
+    ("-___", "-", "", False),
+    ("__ ___ __", "__", " __", True),
+], ids=ascii)  # fmt: skip
 def test_a_gap_is_one_mask_with_the_blank_before_it(masked, text, before, after, begins):
     ids, where = masked.encode_with_gaps(text)
     assert where == [begins]

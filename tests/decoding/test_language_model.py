@@ -36,15 +36,12 @@ def test_each_step_gives_what_reading_everything_anew_gives(norm, device):
     assert len(decoder.seen) == 5
 
 
-@pytest.mark.parametrize(
-    ("longest", "expected"),
-    [
-        (6, [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]),
-        (5, [1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4]),
-        (2, [1, *[2] * 12]),
-        (1, [1] * 13),
-    ],
-)
+@pytest.mark.parametrize(("longest", "expected"), [
+    (6, [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]),
+    (5, [1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4]),
+    (2, [1, *[2] * 12]),
+    (1, [1] * 13),
+])  # fmt: skip
 def test_when_the_context_is_full_the_newer_half_is_read_once_more(longest, expected):
     model = small_model(longest=longest, dtype=np.float64)
     decoder, said, lengths = LanguageModelDecoder(model), [], []

@@ -39,16 +39,13 @@ def test_the_fewest_are_left_that_have_so_much_together(top_p, left):
     assert p.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        dict(temperature=-1),
-        dict(temperature=np.nan),
-        dict(top_k=-1),
-        dict(top_k=2.5),
-        dict(top_p=0),
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    dict(temperature=-1),
+    dict(temperature=np.nan),
+    dict(top_k=-1),
+    dict(top_k=2.5),
+    dict(top_p=0),
+])  # fmt: skip
 def test_what_makes_no_sense_is_refused(wrong):
     (name,) = wrong
     with pytest.raises(InputError, match=name):

@@ -79,8 +79,7 @@ def test_beam_search_finds_what_its_definition_says(alpha, beam_size, n_best, de
         assert_found(model, hypotheses, expected)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("alpha", "seed"), [(0.0, 0), (0.6, 1), (1.5, 0)])
 def test_a_beam_wide_enough_finds_the_best_of_all_sequences(alpha, seed):
     model = small_model("post", seed, words=6, dtype=np.float64)  # UNK, EOS, 4 and 5
     limit, every = 4, 3**4 + 3**3  # so many extensions are there in the last step

@@ -149,36 +149,30 @@ def test_unknown_words_and_nothing_but_the_end_symbol_are_sources_like_any_other
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize(
-    ("sources", "error", "message"),
-    [
-        ([[4] * 41], ValueError, "a sequence of 41 tokens is longer than the 40 the model allows"),
-        ([[4, EOS], []], ValueError, "sentence 1 of 2 has no tokens; even an empty one is given"),
-        ([[4, V]], ValueError, "token ids run from 4 to 9, outside 0 <= id < 9"),
-    ],
-)
+@pytest.mark.parametrize(("sources", "error", "message"), [
+    ([[4] * 41], ValueError, "a sequence of 41 tokens is longer than the 40 the model allows"),
+    ([[4, EOS], []], ValueError, "sentence 1 of 2 has no tokens; even an empty one is given"),
+    ([[4, V]], ValueError, "token ids run from 4 to 9, outside 0 <= id < 9"),
+])  # fmt: skip
 def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, beam_size):
     with pytest.raises(error, match=message):
         translate_ids(small_model(), sources, beam_size=beam_size)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(beam_size=0), "beam_size=0 must be a whole number, 1 or more"),
-        (dict(beam_size=2, n_best=3), "n_best=3 and beam_size=2 must obey 1 <= n_best"),
-        (dict(beam_size=1, n_best=2), "n_best=2 and beam_size=1"),
-        (dict(n_best=0), "n_best=0 must be a whole number, 1 or more"),
-        (dict(alpha=-0.1), "alpha=-0.1 must be 0"),
-        (dict(alpha=float("nan")), "alpha=nan must be 0"),
-        (dict(alpha=-0.1, beam_size=1), "alpha=-0.1 must be 0"),
-        (dict(beam_size=2.5), "beam_size=2.5 must be a whole number, 1 or more"),
-        (dict(beam_size=4, n_best=1.5), "n_best=1.5 must be a whole number, 1 or more"),
-        (dict(max_length=0), "max_length=0 must be a whole number, 1 or more"),
-        (dict(max_length=0, beam_size=1), "max_length=0 must be a whole number, 1 or more"),
-        (dict(max_length=2.5, beam_size=1), "max_length=2.5 must be a whole number, 1 or more"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (dict(beam_size=0), "beam_size=0 must be a whole number, 1 or more"),
+    (dict(beam_size=2, n_best=3), "n_best=3 and beam_size=2 must obey 1 <= n_best"),
+    (dict(beam_size=1, n_best=2), "n_best=2 and beam_size=1"),
+    (dict(n_best=0), "n_best=0 must be a whole number, 1 or more"),
+    (dict(alpha=-0.1), "alpha=-0.1 must be 0"),
+    (dict(alpha=float("nan")), "alpha=nan must be 0"),
+    (dict(alpha=-0.1, beam_size=1), "alpha=-0.1 must be 0"),
+    (dict(beam_size=2.5), "beam_size=2.5 must be a whole number, 1 or more"),
+    (dict(beam_size=4, n_best=1.5), "n_best=1.5 must be a whole number, 1 or more"),
+    (dict(max_length=0), "max_length=0 must be a whole number, 1 or more"),
+    (dict(max_length=0, beam_size=1), "max_length=0 must be a whole number, 1 or more"),
+    (dict(max_length=2.5, beam_size=1), "max_length=2.5 must be a whole number, 1 or more"),
+])  # fmt: skip
 def test_an_option_out_of_range_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         translate_ids(small_model(), SENTENCES, **options)

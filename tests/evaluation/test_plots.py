@@ -103,13 +103,10 @@ SHAPES = set(product([1, 4, 5], [(1, 1), (1, 9), (30, 45), (9, 300)]))
 FAST = {(1, (1, 1)), (5, (1, 9)), (4, (30, 45)), (1, (9, 300))}
 
 
-@pytest.mark.parametrize(
-    ("num_heads", "length", "source_length"),
-    [
-        *((heads, *lengths) for heads, lengths in sorted(FAST)),
-        *(pytest.param(h, *x, marks=pytest.mark.slow) for h, x in sorted(SHAPES - FAST)),
-    ],
-)
+@pytest.mark.parametrize(("num_heads", "length", "source_length"), [
+    *((heads, *lengths) for heads, lengths in sorted(FAST)),
+    *(pytest.param(h, *x, marks=pytest.mark.slow) for h, x in sorted(SHAPES - FAST)),
+])  # fmt: skip
 def test_labels_of_any_sentence_are_readable(num_heads, length, source_length):
     weights = np.ones((1, num_heads, length, source_length))
     source = [f"▁Wort{i}" for i in range(source_length)]
@@ -128,17 +125,14 @@ def test_labels_of_any_sentence_are_readable(num_heads, length, source_length):
         assert all(label.get_fontsize() >= 9 for label in labels)
 
 
-@pytest.mark.parametrize(
-    ("num_heads", "length", "source_length", "arrangement"),
-    [
-        (4, 9, 9, (2, 2)),
-        (8, 9, 9, (2, 4)),
-        (6, 9, 9, (2, 3)),
-        (5, 9, 9, (1, 5)),
-        (4, 1, 9, (4, 1)),
-        (4, 9, 1, (1, 4)),
-    ],
-)
+@pytest.mark.parametrize(("num_heads", "length", "source_length", "arrangement"), [
+    (4, 9, 9, (2, 2)),
+    (8, 9, 9, (2, 4)),
+    (6, 9, 9, (2, 3)),
+    (5, 9, 9, (1, 5)),
+    (4, 1, 9, (4, 1)),
+    (4, 9, 1, (1, 4)),
+])  # fmt: skip
 def test_panels_fill_a_picture_of_handy_shape(num_heads, length, source_length, arrangement):
     weights = np.ones((1, num_heads, length, source_length))
     figure = attention_map(weights, ["a"] * source_length, ["b"] * length)
@@ -165,18 +159,15 @@ def test_dollars_are_money_not_mathematics(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("weights", "source", "target", "layer", "message"),
-    [
-        (WEIGHTS, SOURCE[1:], TARGET, -1, r"\(4, 5\), and there are 4 target and 4 source"),
-        (WEIGHTS, SOURCE, TARGET[1:], -1, r"\(4, 5\), and there are 3 target and 5 source"),
-        (WEIGHTS.swapaxes(2, 3), SOURCE, TARGET, -1, r"\(5, 4\), and there are 4 target"),
-        (np.empty((2, 3, 0, 5)), SOURCE, [], -1, "at least one of each"),
-        (WEIGHTS[0], SOURCE, TARGET, -1, r"shape \(3, 4, 5\); give \(layers, heads, T, S\)"),
-        (WEIGHTS, SOURCE, TARGET, 2, "no layer 2; choose 0 to 1"),
-        (WEIGHTS, SOURCE, TARGET, -3, "no layer -3; choose 0 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("weights", "source", "target", "layer", "message"), [
+    (WEIGHTS, SOURCE[1:], TARGET, -1, r"\(4, 5\), and there are 4 target and 4 source"),
+    (WEIGHTS, SOURCE, TARGET[1:], -1, r"\(4, 5\), and there are 3 target and 5 source"),
+    (WEIGHTS.swapaxes(2, 3), SOURCE, TARGET, -1, r"\(5, 4\), and there are 4 target"),
+    (np.empty((2, 3, 0, 5)), SOURCE, [], -1, "at least one of each"),
+    (WEIGHTS[0], SOURCE, TARGET, -1, r"shape \(3, 4, 5\); give \(layers, heads, T, S\)"),
+    (WEIGHTS, SOURCE, TARGET, 2, "no layer 2; choose 0 to 1"),
+    (WEIGHTS, SOURCE, TARGET, -3, "no layer -3; choose 0 to 1"),
+])  # fmt: skip
 def test_weights_that_do_not_fit_are_refused(weights, source, target, layer, message):
     with pytest.raises(ValueError, match=message):
         attention_map(weights, source, target, layer=layer)
@@ -258,14 +249,11 @@ def test_the_learning_rate_is_drawn_over_the_steps():
     assert axes.get_xlabel() == "step"
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda path: attention_map(WEIGHTS, SOURCE, TARGET, path),
-        lambda path: loss_curves(METRICS, path),
-        lambda path: learning_rate(METRICS, path),
-    ],
-)
+@pytest.mark.parametrize("draw", [
+    lambda path: attention_map(WEIGHTS, SOURCE, TARGET, path),
+    lambda path: loss_curves(METRICS, path),
+    lambda path: learning_rate(METRICS, path),
+])  # fmt: skip
 def test_a_path_gets_a_png_in_print_resolution(draw, tmp_path):
     path = tmp_path / "picture.png"
     figure = draw(path)

@@ -409,16 +409,13 @@ def test_where_there_is_nothing_to_translate_it_says_so(page):
         assert page.one("#sentence").text == before
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        ("Hund " * 2000, "39 pieces at most"),
-        ("H" * 10_000, "39 pieces at most"),
-        ("Der 🐕 ist müde 👍.", "has never seen these characters"),
-        (HTML, "has never seen these characters"),
-        ("\u202eDer Hund\u0000 .", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "note"), [
+    ("Hund " * 2000, "39 pieces at most"),
+    ("H" * 10_000, "39 pieces at most"),
+    ("Der 🐕 ist müde 👍.", "has never seen these characters"),
+    (HTML, "has never seen these characters"),
+    ("\u202eDer Hund\u0000 .", ""),
+])  # fmt: skip
 def test_any_text_is_read_and_shown_as_text(page, text, note):
     page.open()
     page.translate(text)
@@ -442,18 +439,15 @@ def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
     assert UNK not in hostile.encode(HTML)
 
 
-@pytest.mark.parametrize(
-    ("fragment", "shown"),
-    [
-        ("#view=attention&attention=decoder&layer=2&head=2", "#kind-decoder[aria-checked=true]"),
-        ("#view=gradients&step=2", "#view-gradients[aria-checked=true]"),
-        ("#box=encoder.1.self", "#box-title"),
-        ("#drawn=matrix&view=attention", "table.matrix"),
-        ("#text=Hund&language=de", "#sentence"),
-        ("#view=<b>&layer=99&head=-1&step=0.5&box=x&example=7&language=xx&off=1", "#candidate-0"),
-        ("#%E0%A4%A&&==", "#candidate-0"),
-    ],
-)
+@pytest.mark.parametrize(("fragment", "shown"), [
+    ("#view=attention&attention=decoder&layer=2&head=2", "#kind-decoder[aria-checked=true]"),
+    ("#view=gradients&step=2", "#view-gradients[aria-checked=true]"),
+    ("#box=encoder.1.self", "#box-title"),
+    ("#drawn=matrix&view=attention", "table.matrix"),
+    ("#text=Hund&language=de", "#sentence"),
+    ("#view=<b>&layer=99&head=-1&step=0.5&box=x&example=7&language=xx&off=1", "#candidate-0"),
+    ("#%E0%A4%A&&==", "#candidate-0"),
+])  # fmt: skip
 def test_the_address_says_what_is_shown(page, fragment, shown):
     page.open(fragment)
     assert page.all(shown)

@@ -14,34 +14,14 @@ from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.runs.checkpoint.file import CheckpointError, RunError
 
 BREAKOUTS = [
-    "</script><b>x</b>",
-    "<!-- <script>",
-    "</SCRIPT >",
-    "a\u2028b",
-    "{{script}}",
-    r"\u003c",
-]
+    "</script><b>x</b>", "<!-- <script>", "</SCRIPT >", "a\u2028b", "{{script}}", r"\u003c",
+]  # fmt: skip
 MODULES = sorted(FOLDER.rglob("*.js"))
-DECLARED = re.compile(
-    r"^(?:export )?(?:function\*?|class|const|let) (\w+|\[.*?\]|\{.*?\})", re.MULTILINE
-)
 
 
 @pytest.fixture(scope="module")
 def model(vocabulary):
     return small_model(vocabulary)
-
-
-def names(source):
-    """What is declared at the top of a module."""
-    return [name for found in DECLARED.findall(source) for name in re.findall(r"[\w$]+", found)]
-
-
-def test_names_are_unique_over_all_modules():
-    all_names = [name for path in MODULES for name in names(path.read_text(encoding="utf-8"))]
-    assert "layer_norm_backward" in all_names
-    assert "EOS" in all_names
-    assert sorted(set(all_names)) == sorted(all_names)
 
 
 def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
@@ -109,12 +89,6 @@ def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
     assert json.loads(escaped) == {text: text}
     assert escaped.isascii()
     assert "<" not in escaped
-
-
-def test_too_large_a_model_is_refused_with_its_size_and_the_limit(vocabulary):
-    config = TransformerConfig.preset("tiny", len(vocabulary))
-    with pytest.raises(CheckpointError, match=f"{config.num_parameters():,} .* 12,000,000 are"):
-        explorer_page(new_model(config), vocabulary)
 
 
 def test_too_many_sentences_are_refused(model, vocabulary):

@@ -1,12 +1,10 @@
 """With no library but NumPy the mathematics works, and what needs another one says which."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from elsewhere import python
 from test_readme import README, comparable, program_and_output
 from tiny_translator import train_once
 
@@ -39,12 +37,6 @@ CHECK_ALL = """
 import json
 from minitransformer.commands.cli import main
 print(json.dumps({path: main(["check", path]) for path in sys.argv[1:]}))
-"""
-
-CHECK_GRADIENTS = """
-from minitransformer.commands.cli import main
-for layer in sys.argv[1:]:
-    main(["gradcheck", layer])
 """
 
 COMMAND_LINE = """
@@ -82,9 +74,10 @@ trainer.train()
 
 def alone(program, *arguments, **variables):
     """What ``program`` writes to standard output and error where there is NumPy alone."""
-    environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"} | variables
-    command = [sys.executable, "-W", "error", "-c", ALONE + program, *map(str, arguments)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    program = ALONE + program
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OMP_NUM_THREADS", raising=False)
+        done = python("-W", "error", "-c", program, *arguments, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
@@ -97,15 +90,6 @@ def test_the_example_of_the_readme_builds_trains_and_checks_a_model():
     program, expected = program_and_output(README, "import numpy as np")
     output, _ = alone(program)
     assert comparable(output) == comparable(expected)
-
-
-def test_gradients_are_checked():
-    output, _ = alone(CHECK_GRADIENTS, "gru", "projected_loss", "encoder_layer")
-    assert [row.split(" in ")[0] for row in output.splitlines() if " wrong, " in row] == [
-        "3 right, 0 wrong,",
-        "2 right, 0 wrong,",
-        "2 right, 0 wrong,",
-    ]
 
 
 def test_all_exercises_are_checked_but_those_about_text():
@@ -143,15 +127,12 @@ def run_folder(tmp_path_factory):
     return train_once(tmp_path_factory)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "purpose", "library"),
-    [
-        (["train", "toy", "--dry-run"], "a score", "sacrebleu"),
-        (["translate", "run", "Hund"], "text", "sentencepiece"),
-        (["plot", "run"], "a picture", "matplotlib"),
-        (["train", "multi30k-cpu", "--dry-run"], "the download of Multi30k", "pooch"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "purpose", "library"), [
+    (["train", "toy", "--dry-run"], "a score", "sacrebleu"),
+    (["translate", "run", "Hund"], "text", "sentencepiece"),
+    (["plot", "run"], "a picture", "matplotlib"),
+    (["train", "multi30k-cpu", "--dry-run"], "the download of Multi30k", "pooch"),
+])  # fmt: skip
 def test_a_library_that_a_command_needs_is_named_with_how_to_install_it(
     arguments, purpose, library, without, run_folder, monkeypatch, capsys
 ):

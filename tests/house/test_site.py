@@ -1,6 +1,5 @@
 """What the site is made of. ``make site`` builds it, and fails where a reference leads nowhere."""
 
-import importlib.util
 import pkgutil
 import re
 from collections import Counter
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from elsewhere import module_at
 
 import minitransformer
 import minitransformer.course.exercises
@@ -19,15 +19,9 @@ NOTEBOOKS = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def extension(name):
-    """A file of docs/_ext, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / f"docs/_ext/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-docstrings, lessons, reference = map(extension, ("docstrings", "lessons", "reference"))
+docstrings, lessons, reference = (
+    module_at(ROOT / f"docs/_ext/{name}.py") for name in ("docstrings", "lessons", "reference")
+)
 
 
 def public_modules():
@@ -79,16 +73,12 @@ def test_the_parts_of_the_course_are_those_of_the_plan_in_its_order():
     assert len(lessons.parts_of(plan, [path.stem for path in NOTEBOOKS])) == 9
 
 
-@pytest.mark.parametrize(
-    ("plan", "wrong"),
-    [
-        (PARTS.replace("| [01](01_b.ipynb) | b |", ""), "01_b"),
-        (PARTS.removeprefix("### Ground"), "00_a"),
-        (PARTS + "| [03](03_d.ipynb) | d |", "03_d"),
-        (PARTS + "| [01](01_b.ipynb) | b |", "one has two"),
-    ],
-    ids=["in none", "above all", "no lesson", "in two"],
-)
+@pytest.mark.parametrize(("plan", "wrong"), [
+    (PARTS.replace("| [01](01_b.ipynb) | b |", ""), "01_b"),
+    (PARTS.removeprefix("### Ground"), "00_a"),
+    (PARTS + "| [03](03_d.ipynb) | d |", "03_d"),
+    (PARTS + "| [01](01_b.ipynb) | b |", "one has two"),
+], ids=["in none", "above all", "no lesson", "in two"])  # fmt: skip
 def test_a_lesson_that_does_not_stand_in_one_part_is_named(plan, wrong):
     with pytest.raises(ValueError, match=f"for each lesson: {wrong}$"):
         lessons.parts_of(plan, ["00_a", "01_b", "02_c"])

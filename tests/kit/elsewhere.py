@@ -1,5 +1,6 @@
-"""What comes of a function in another thread, and of a program in another process."""
+"""What comes of a function in another thread, of a program in another process, of a file."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -15,10 +16,31 @@ def in_a_thread(function):
     return returned[0]
 
 
+def python(*arguments, path=(), cwd=None, **variables):
+    """What comes of a new Python, given these arguments: a CompletedProcess, its output as text.
+
+    Args:
+        path: where it looks for modules first, as ``PYTHONPATH``; as here, if nowhere is said.
+        cwd: the folder that it runs in.
+        variables: of its environment, beside those that there are.
+    """
+    if path:
+        variables["PYTHONPATH"] = os.pathsep.join(map(str, path))
+    command, environment = [sys.executable, *map(str, arguments)], os.environ | variables
+    options = dict(capture_output=True, encoding="utf-8", check=False)
+    return subprocess.run(command, cwd=cwd, env=environment, **options)
+
+
 def in_a_process(program, *arguments, **variables):
     """What a program prints in a new Python, with these ``variables`` in its environment."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    environment = os.environ | variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = python("-c", program, *arguments, **variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def module_at(path):
+    """The module in a file that is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -22,31 +22,11 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import prepare
 
 SIZES = {"train": 40, "validation": 6}
-COMMON = dict(
-    d_model=8,
-    num_heads=2,
-    d_ff=16,
-    max_length=20,
-    dropout=0.1,
-    norm="pre",
-    epochs=3,
-    batch_tokens=120,
-    warmup_steps=4,
-    peak_learning_rate=1e-2,
-    average=2,
-    log_every=1,
-    save_every=1,
-    shards=2,
-)
-OF_TRANSLATORS = dict(
-    corpus="files",
-    vocabulary_size=36,
-    max_tokens=20,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    accumulate=2,
-    subword_dropout=0.1,
-)
+COMMON = dict(d_model=8, num_heads=2, d_ff=16, max_length=20, dropout=0.1, norm="pre")
+COMMON |= dict(epochs=3, batch_tokens=120, warmup_steps=4, peak_learning_rate=1e-2, average=2)
+COMMON |= dict(log_every=1, save_every=1, shards=2)
+OF_TRANSLATORS = dict(corpus="files", vocabulary_size=36, max_tokens=20, subword_dropout=0.1)
+OF_TRANSLATORS |= dict(num_encoder_layers=1, num_decoder_layers=1, accumulate=2)
 
 
 def tiny_recipe(folder, **changes):

@@ -108,14 +108,10 @@ def nothing_is_dropped():
 
 
 @pytest.mark.usefixtures("nothing_is_dropped")
-@pytest.mark.parametrize(
-    ("case", "dtype", "tolerance"),
-    [
-        *((case, "float64", 1e-6 if case in TRAININGS else 1e-10) for case in PARITY),
-        *((case, "float32", OF_FLOAT32) for case in PARITY if case in LAYERS),
-    ],
-    ids=lambda value: getattr(value, "name", str(value)),
-)
+@pytest.mark.parametrize(("case", "dtype", "tolerance"), [
+    *((case, "float64", 1e-6 if case in TRAININGS else 1e-10) for case in PARITY),
+    *((case, "float32", OF_FLOAT32) for case in PARITY if case in LAYERS),
+], ids=lambda value: getattr(value, "name", str(value)))  # fmt: skip
 def test_torch_once_computed_the_same(case, dtype, tolerance):
     results = ours(case, dtype)
     assert {x.dtype for x in results.values()} == {np.dtype(dtype)}
@@ -157,18 +153,11 @@ def scatter_that_keeps_one_of_several(target, indices, values):
 
 
 @pytest.mark.usefixtures("nothing_is_dropped")
-@pytest.mark.parametrize(
-    ("name", "place", "defect"),
-    [
-        (
-            "attention, padding mask",
-            "attention.softmax_backward",
-            softmax_divided_by_the_batch_size,
-        ),
-        ("layer_norm", "layer_norm.layer_norm_backward", layer_norm_with_gamma_outside_the_sums),
-        ("embedding", "embedding.scatter_add", scatter_that_keeps_one_of_several),
-    ],
-)
+@pytest.mark.parametrize(("name", "place", "defect"), [
+    ("attention, padding mask", "attention.softmax_backward", softmax_divided_by_the_batch_size),
+    ("layer_norm", "layer_norm.layer_norm_backward", layer_norm_with_gamma_outside_the_sums),
+    ("embedding", "embedding.scatter_add", scatter_that_keeps_one_of_several),
+])  # fmt: skip
 def test_known_defects_are_not_what_torch_computed(name, place, defect, monkeypatch):
     monkeypatch.setattr(f"minitransformer.layers.{place}", defect)
     by_name = {case.name: case for case in CASES}

@@ -7,12 +7,12 @@ import os
 import pkgutil
 import re
 import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 import pytest
+from elsewhere import in_a_process, module_at, python
 
 import minitransformer.layers
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
@@ -21,10 +21,7 @@ from minitransformer.course.own.package import FUNCTIONS
 from minitransformer.layers.relu import relu
 
 LESSONS = Path(__file__).parents[2] / "lessons"
-_spec = importlib.util.spec_from_file_location("build_lessons", LESSONS / "build.py")
-build = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(build)
-
+build = module_at(LESSONS / "build.py")
 SOURCES = build.sources()
 PLAN = (LESSONS / "README.md").read_text(encoding="utf-8")
 IN_ORDER = re.findall(r"^\| \[\d\d\]\((\w+)\.ipynb\)", PLAN, re.MULTILINE)
@@ -59,21 +56,11 @@ minitransformer.select_device = lambda name: device
 
 def output_of(program, source):
     """What a lesson prints, run as a script."""
-    environment = {
-        **os.environ,
-        "MPLBACKEND": "agg",
-        "OPENBLAS_NUM_THREADS": "1",  # more would wait for each other on a busy machine
-        "PYTHONIOENCODING": "utf-8",
-        "PYTHONPATH": os.pathsep.join([str(LESSONS.parent), str(LESSONS.parent / "tests/kit")]),
-    }
+    # More threads would wait for each other on a busy machine.
+    variables = dict(MPLBACKEND="agg", OPENBLAS_NUM_THREADS="1", PYTHONIOENCODING="utf-8")
+    path = LESSONS.parent, LESSONS.parent / "tests/kit"
     before = os.times()
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program, source.name],
-        cwd=LESSONS,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-    )
+    done = python("-W", "error", "-c", program, source.name, path=path, cwd=LESSONS, **variables)
     after = os.times()
     assert done.returncode == 0, done.stderr
     # Of the processor: by the clock on the wall it also counts what else the machine does.
@@ -295,26 +282,22 @@ def test_a_changed_source_is_out_of_step(tiny, change):
     assert not build.in_step(tiny)
 
 
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        (
-            "from minitransformer.course.exercises import check_exercise\n"
-            'print(check_exercise("ex07", globals()))',
-            {"text": f"{check_exercise('ex07', {})}\n"},
-        ),
-        (
-            "from minitransformer.course.notebooks import source_of\n"
-            "from minitransformer.layers.relu import relu\nsource_of(relu)",
-            {"data": {"text/markdown": source_of(relu).markdown}},
-        ),
-        (
-            'from minitransformer.course.notebooks import show\nshow("relu")',
-            {"data": {"text/markdown": show("relu", anyway=True).markdown}},
-        ),
-    ],
-    ids=["an exercise", "source", "a part of own.py"],
-)
+@pytest.mark.parametrize(("code", "shown"), [
+    (
+        "from minitransformer.course.exercises import check_exercise\n"
+        'print(check_exercise("ex07", globals()))',
+        {"text": f"{check_exercise('ex07', {})}\n"},
+    ),
+    (
+        "from minitransformer.course.notebooks import source_of\n"
+        "from minitransformer.layers.relu import relu\nsource_of(relu)",
+        {"data": {"text/markdown": source_of(relu).markdown}},
+    ),
+    (
+        'from minitransformer.course.notebooks import show\nshow("relu")',
+        {"data": {"text/markdown": show("relu", anyway=True).markdown}},
+    ),
+], ids=["an exercise", "source", "a part of own.py"])  # fmt: skip
 def test_a_notebook_that_shows_what_has_changed_is_out_of_step(code, shown, tiny):
     tiny.write_text(f"{TINY}\n# %%\n{code}\n")
     notebook = build.notebook_from(tiny)
@@ -338,8 +321,7 @@ def test_a_notebook_is_built_with_its_outputs_and_the_same_each_time(tiny):
     )
     built = []
     for backend in ({}, {"MPLBACKEND": "agg"}):  # with which a notebook alone would show no plots
-        command = [sys.executable, "-c", program, LESSONS / "build.py", tiny]
-        subprocess.run(command, check=True, capture_output=True, env=os.environ | backend)
+        in_a_process(program, LESSONS / "build.py", tiny, **backend)
         built.append(tiny.with_suffix(".ipynb").read_bytes())
     assert built[0] == built[1]
     assert b'"42\\n"' in built[0]

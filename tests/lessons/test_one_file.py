@@ -1,13 +1,12 @@
 """The Transformer in one file: its loss and gradients are the package's, and it learns."""
 
 import ast
-import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from elsewhere import module_at, python
 
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
@@ -20,10 +19,7 @@ NORM = {"gamma": "gain", "beta": "shift"}
 
 @pytest.fixture(scope="module")
 def one_file():
-    spec = importlib.util.spec_from_file_location("one_file", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(PATH)
 
 
 def test_it_has_300_lines_at_most_and_needs_numpy_alone():
@@ -58,16 +54,9 @@ def test_its_loss_and_all_its_gradients_are_those_of_the_package(one_file):
 
 
 def config(one_file):
-    return TransformerConfig(
-        source_vocabulary_size=11,
-        target_vocabulary_size=11,
-        d_model=one_file.D,
-        num_heads=one_file.H,
-        d_ff=one_file.F,
-        num_encoder_layers=one_file.LAYERS,
-        num_decoder_layers=one_file.LAYERS,
-        dropout=0.0,
-    )
+    sizes = dict(d_model=one_file.D, num_heads=one_file.H, d_ff=one_file.F, dropout=0.0)
+    sizes |= dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), one_file.LAYERS)
+    return TransformerConfig(11, 11, **sizes)
 
 
 def name_in_one_file(name):
@@ -101,6 +90,5 @@ def test_german_sentences_are_made_by_its_rules(one_file):
 
 @pytest.mark.slow
 def test_it_translates_what_it_has_never_seen():
-    done = subprocess.run([sys.executable, PATH], capture_output=True, encoding="utf-8", check=True)
-    share = float(done.stdout.splitlines()[-1].partition("%")[0])
+    share = float(python(PATH).stdout.splitlines()[-1].partition("%")[0])
     assert share >= 95

@@ -12,21 +12,13 @@ LESSON = (LESSONS / "18_your_own_transformer.py").read_text(encoding="utf-8")
 BEGINNING = LESSON.partition("# To train on, we take")[0]
 
 
-@pytest.mark.parametrize(
-    ("answers", "said", "runs_on"),
-    [
-        (None, "", "lessons/solutions/own.py"),
-        (WHOLE, "", "answers/own.py"),
-        (STUBS, "0 of 23 right", "lessons/solutions/own.py"),
-        (
-            WHOLE + "\n\ndef relu(x):\n    return x, x\n",
-            "22 of 23 right",
-            "lessons/solutions/own.py",
-        ),
-        ("def relu(x:\n", "cannot be run", "lessons/solutions/own.py"),
-    ],
-    ids=["none", "whole", "stubs", "one wrong", "no Python"],
-)
+@pytest.mark.parametrize(("answers", "said", "runs_on"), [
+    (None, "", "lessons/solutions/own.py"),
+    (WHOLE, "", "answers/own.py"),
+    (STUBS, "0 of 23 right", "lessons/solutions/own.py"),
+    (WHOLE + "\n\ndef relu(x):\n    return x, x\n", "22 of 23 right", "lessons/solutions/own.py"),
+    ("def relu(x:\n", "cannot be run", "lessons/solutions/own.py"),
+], ids=["none", "whole", "stubs", "one wrong", "no Python"])  # fmt: skip
 def test_the_lesson_says_whose_file_it_runs_on(
     answers, said, runs_on, tmp_path, monkeypatch, capsys
 ):

@@ -143,27 +143,23 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
             replace(CONFIGS[kind], **fields)
 
 
-@pytest.mark.parametrize(
-    ("kinds", "fields"),
-    [
-        (STACKS, dict(d_model=248, num_heads=8)),
-        (STACKS, dict(d_model=2, num_heads=1)),
-        (STACKS[2:], dict(d_model=9, num_heads=3)),
-        (STACKS, dict(dropout=0, attention_dropout=0.999)),
-        (TRANSLATORS, dict(tying="two-way", source_vocabulary_size=12)),
-        (TRANSLATORS, dict(tying="none", source_vocabulary_size=1, target_vocabulary_size=1)),
-        (OF_TOKENS, dict(pad_id=10, max_length=2**20)),
-        (["convolution"], dict(kernel_width=1, num_encoder_layers=1000)),
-        (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
-        (["small-network"], dict(height=8, width=8)),
-        (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
-        (["alexnet"], dict(height=67, width=67, form="large")),
-        (["residual-network"], dict(height=1, width=1, depth=998)),
-        (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
-        (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
-    ],
-    ids=shortly,
-)
+@pytest.mark.parametrize(("kinds", "fields"), [
+    (STACKS, dict(d_model=248, num_heads=8)),
+    (STACKS, dict(d_model=2, num_heads=1)),
+    (STACKS[2:], dict(d_model=9, num_heads=3)),
+    (STACKS, dict(dropout=0, attention_dropout=0.999)),
+    (TRANSLATORS, dict(tying="two-way", source_vocabulary_size=12)),
+    (TRANSLATORS, dict(tying="none", source_vocabulary_size=1, target_vocabulary_size=1)),
+    (OF_TOKENS, dict(pad_id=10, max_length=2**20)),
+    (["convolution"], dict(kernel_width=1, num_encoder_layers=1000)),
+    (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
+    (["small-network"], dict(height=8, width=8)),
+    (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
+    (["alexnet"], dict(height=67, width=67, form="large")),
+    (["residual-network"], dict(height=1, width=1, depth=998)),
+    (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
+    (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
+], ids=shortly)  # fmt: skip
 def test_what_is_just_within_bounds_is_accepted(kinds, fields):
     for kind in kinds:
         config = CONFIGS[kind]

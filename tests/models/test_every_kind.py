@@ -183,16 +183,12 @@ SIGHT = test_each_position_sees_the_tokens_that_it_may_see_and_no_other
 PADDING = test_padding_changes_neither_logits_nor_loss_nor_gradients
 
 
-@pytest.mark.parametrize(
-    ("mask", "told_by"),
-    [
-        (lambda self, ids: causal_mask(ids) & padding_mask(ids), SIGHT),
-        (lambda self, ids: causal_mask(ids)[..., ::-1, ::-1] & padding_mask(ids), SIGHT),
-        (lambda self, ids: None, PADDING),
-        (lambda self, ids: ~np.eye(ids.shape[1], dtype=bool)[None, None], PADDING),
-    ],
-    ids=["causal", "backwards", "none", "padding forgotten"],
-)
+@pytest.mark.parametrize(("mask", "told_by"), [
+    (lambda self, ids: causal_mask(ids) & padding_mask(ids), SIGHT),
+    (lambda self, ids: causal_mask(ids)[..., ::-1, ::-1] & padding_mask(ids), SIGHT),
+    (lambda self, ids: None, PADDING),
+    (lambda self, ids: ~np.eye(ids.shape[1], dtype=bool)[None, None], PADDING),
+], ids=["causal", "backwards", "none", "padding forgotten"])  # fmt: skip
 def test_a_wrong_mask_is_told(mask, told_by, monkeypatch):
     monkeypatch.setattr(MaskedLanguageModel, "mask", mask)
     row = kinds.Row("masked-language-model")

@@ -7,33 +7,21 @@ from minitransformer.models.transformer_config import PRESETS
 
 CONFIG = TransformerConfig(11, 11)
 
+PAPERS_OR_SMALLER = {
+    "toy": (128, 4, 512, 2, 0.1, 0.0, "pre"),
+    "tiny": (256, 4, 1024, 3, 0.1, 0.1, "pre"),
+    "base": (512, 8, 2048, 6, 0.1, 0.0, "post"),  # rows of Table 3
+    "big": (1024, 16, 4096, 6, 0.3, 0.0, "post"),
+}
 
-@pytest.mark.parametrize(
-    ("name", "layers", "d_model", "d_ff", "num_heads", "dropout", "inner_dropout", "norm"),
-    [
-        ("toy", 2, 128, 512, 4, 0.1, 0.0, "pre"),
-        ("tiny", 3, 256, 1024, 4, 0.1, 0.1, "pre"),
-        ("base", 6, 512, 2048, 8, 0.1, 0.0, "post"),  # rows of Table 3
-        ("big", 6, 1024, 4096, 16, 0.3, 0.0, "post"),
-    ],
-)
-def test_each_preset_has_its_sizes(
-    name, layers, d_model, d_ff, num_heads, dropout, inner_dropout, norm
-):
-    assert TransformerConfig.preset(name, 500) == TransformerConfig(
-        source_vocabulary_size=500,
-        target_vocabulary_size=500,
-        d_model=d_model,
-        num_heads=num_heads,
-        d_ff=d_ff,
-        num_encoder_layers=layers,
-        num_decoder_layers=layers,
-        dropout=dropout,
-        attention_dropout=inner_dropout,
-        feed_forward_dropout=inner_dropout,
-        norm=norm,
-        tying="three-way",
-    )
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_preset_has_its_sizes(name):
+    d_model, num_heads, d_ff, layers, dropout, inner, norm = PAPERS_OR_SMALLER[name]
+    sizes = dict(d_model=d_model, num_heads=num_heads, d_ff=d_ff, norm=norm, tying="three-way")
+    sizes |= dict(num_encoder_layers=layers, num_decoder_layers=layers, dropout=dropout)
+    sizes |= dict(attention_dropout=inner, feed_forward_dropout=inner)
+    assert TransformerConfig.preset(name, 500) == TransformerConfig(500, 500, **sizes)
 
 
 def test_base_with_37000_shared_tokens_has_exactly_the_documented_number_of_parameters():

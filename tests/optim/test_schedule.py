@@ -15,16 +15,13 @@ from minitransformer.optim.schedule import (
 from minitransformer.training.config import TrainingConfig
 
 
-@pytest.mark.parametrize(
-    ("step", "expected"),
-    [
-        (1, 1.7469e-7),  # 512^-0.5 · 4000^-1.5
-        (1000, 1.7469e-4),
-        (4000, 6.9877e-4),  # 1 / sqrt(512 · 4000), the peak
-        (16000, 3.4939e-4),  # half of it at four times the step
-        (100000, 1.3975e-4),
-    ],
-)
+@pytest.mark.parametrize(("step", "expected"), [
+    (1, 1.7469e-7),  # 512^-0.5 · 4000^-1.5
+    (1000, 1.7469e-4),
+    (4000, 6.9877e-4),  # 1 / sqrt(512 · 4000), the peak
+    (16000, 3.4939e-4),  # half of it at four times the step
+    (100000, 1.3975e-4),
+])  # fmt: skip
 def test_noam_has_the_values_of_the_paper_for_the_base_model(step, expected):
     assert math.isclose(noam(step, 512, 4000), expected, rel_tol=1e-4)
 
@@ -35,16 +32,13 @@ def test_noam_is_the_inverse_square_root_with_a_peak_of_its_own(step):
     assert math.isclose(noam(step, 256, 100), inverse_sqrt(step, peak, 100), rel_tol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "schedule",
-    [
-        inverse_sqrt,
-        lambda *a: linear_decay(*a, 1000),
-        lambda *a: cosine_decay(*a, 1000),
-        lambda *a: step_decay(*a, 1000),
-        lambda *a: plateau(*a, 0),
-    ],
-)
+@pytest.mark.parametrize("schedule", [
+    inverse_sqrt,
+    lambda *a: linear_decay(*a, 1000),
+    lambda *a: cosine_decay(*a, 1000),
+    lambda *a: step_decay(*a, 1000),
+    lambda *a: plateau(*a, 0),
+])  # fmt: skip
 def test_the_warm_up_is_a_straight_line_to_the_peak(schedule):
     for step in (1, 25, 50):
         assert math.isclose(schedule(step, 0.003, 50), 0.003 * step / 50, rel_tol=1e-14)

@@ -112,14 +112,10 @@ assert not {} & set(sys.modules)
 """
 
 
-@pytest.mark.parametrize(
-    ("processes", "modules"),
-    [
-        (1, {"mpi4py", "minitransformer.parallel.mpi"}),
-        (2, {"cupy", "minitransformer.parallel.nccl"}),
-    ],
-    ids=["one process, of MPI", "processes on CPUs, of NCCL"],
-)
+@pytest.mark.parametrize(("processes", "modules"), [
+    (1, {"mpi4py", "minitransformer.parallel.mpi"}),
+    (2, {"cupy", "minitransformer.parallel.nccl"}),
+], ids=["one process, of MPI", "processes on CPUs, of NCCL"])  # fmt: skip
 def test_what_is_not_needed_is_not_imported(recipe, tmp_path, processes, modules):
     mpiexec = [MPIEXEC, "-n", "2"] if processes > 1 else []
     train = "train", recipe, "--device", "cpu", "--epochs", "1", "--run-folder", tmp_path / "run"

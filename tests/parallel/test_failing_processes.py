@@ -6,10 +6,10 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
+from elsewhere import python
 from jobs import environment, finished, interrupted, loaded, run, words, written
 from tiny_run import tiny_recipe, trained
 from waiting import HANGS, until
@@ -84,25 +84,21 @@ def test_ctrl_c_saves_once(recipe, tmp_path):
     assert RunFolder(folder).log.entries()[-1]["step"] == int(stopped)
 
 
-def test_a_nan_in_one_process_stops_all(recipe, tmp_path):
-    arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(2, *arguments, trouble="nan:1", status=1)
-    assert said.count("the norm of its gradient nan, at step 3") == 1
+TROUBLES = [  # of the second process, and what is said then, once
+    ("nan:1", "the norm of its gradient nan, at step 3"),
+    ("fail:1", r"rank 1 of 2 has failed and ends all\. .*no room for a gradient"),
+    ("part:1", "parted ways: rank 1 gathers, where rank 0 adds up gradients"),
+    ("version:1", r"minitransformer is 0\.0\.9 in rank 1 on \S+, and 0\.1\.0 in rank 0"),
+]
 
 
-def test_an_error_in_one_process_ends_all_and_names_it(recipe, tmp_path):
+@pytest.mark.parametrize(("trouble", "says"), TROUBLES, ids=dict(TROUBLES))
+def test_trouble_in_one_process_ends_all_and_is_told(trouble, says, recipe, tmp_path):
+    """Where they part ways, each would wait for what the other never sends."""
     arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(2, *arguments, trouble="fail:1", status=1)
-    assert "rank 1 of 2 has failed and ends all. " in said
-    assert "no room for a gradient" in said
+    _, said = run(2, *arguments, trouble=trouble, status=1)
+    assert len(re.findall(says, said)) == 1
     assert "has died" not in said
-
-
-def test_processes_that_part_ways_are_told_at_once(recipe, tmp_path):
-    """Each would wait for what the other never sends."""
-    arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(2, *arguments, trouble="part:1", status=1)
-    assert said.count("parted ways: rank 1 gathers, where rank 0 adds up gradients") == 1
 
 
 def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
@@ -151,12 +147,6 @@ def can_be_locked(folder):
 # Processes that differ
 
 
-def test_processes_of_two_releases_are_refused(recipe, tmp_path):
-    arguments = "train", recipe, "--run-folder", tmp_path / "run"
-    _, said = run(2, *arguments, trouble="version:1", status=1)
-    assert re.search(r"minitransformer is 0\.0\.9 in rank 1 on \S+, and 0\.1\.0 in rank 0", said)
-
-
 def of_two(first, second):
     """What is printed where two processes are asked for two things, and fail."""
     one, two = (words(2, arguments) for arguments in (first, second))
@@ -166,15 +156,12 @@ def of_two(first, second):
     return done.stderr
 
 
-@pytest.mark.parametrize(
-    ("second", "difference"),
-    [
-        ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
-        ("train --resume RUN", "recipe is not there in rank 1 on"),
-        ("evaluate RUN", "the command is evaluate in rank 1 on"),
-        ("train --help", "the command is for help or a version in rank 1 on"),
-    ],
-)
+@pytest.mark.parametrize(("second", "difference"), [
+    ("train RECIPE --run-folder RUN --clip-norm 2", "clip_norm is 2.0 in rank 1 on"),
+    ("train --resume RUN", "recipe is not there in rank 1 on"),
+    ("evaluate RUN", "the command is evaluate in rank 1 on"),
+    ("train --help", "the command is for help or a version in rank 1 on"),
+])  # fmt: skip
 def test_processes_that_are_asked_for_two_things_are_refused_and_no_run_is_made(
     recipe, tmp_path, second, difference
 ):
@@ -220,22 +207,15 @@ def test_processes_with_two_texts_are_refused_and_no_run_is_made(recipe, tmp_pat
 def test_another_mpiexec_than_that_of_mpi4py_is_told(recipe, tmp_path):
     """Each process would believe that it is alone, and train."""
     alone = words(1, ("train", recipe, "--run-folder", tmp_path / "run"))
-    environment_of_openmpi = environment() | {
-        "OMPI_COMM_WORLD_RANK": "0",
-        "OMPI_COMM_WORLD_SIZE": "2",
-    }
-    done = subprocess.run(alone, env=environment_of_openmpi, capture_output=True, text=True)
+    of_openmpi = dict(OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    done = python(*alone[1:], **environment() | of_openmpi)
     assert done.returncode == 1
     assert "2 processes were started, and MPI knows of 1" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
 def test_without_mpi4py_several_processes_are_told_what_to_install():
-    program = (
-        "import sys; sys.modules['mpi4py'] = None; from minitransformer.commands.cli import main\n"
-    )
-    command = [sys.executable, "-c", f"{program}sys.exit(main(['train', 'toy']))"]
-    started = environment() | {"PMI_RANK": "0", "PMI_SIZE": "2"}
-    done = subprocess.run(command, env=started, capture_output=True, text=True)
+    program = "import runpy, sys; sys.modules['mpi4py'] = None; runpy.run_module('minitransformer')"
+    done = python("-c", program, "train", "toy", **environment(), PMI_RANK="0", PMI_SIZE="2")
     assert done.returncode == 1
     assert "python -m pip install mpi4py mpich" in done.stderr

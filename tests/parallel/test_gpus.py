@@ -115,14 +115,11 @@ def test_each_process_of_a_machine_has_a_gpu_of_its_own(seen, devices, monkeypat
         assert chosen == [f"cuda:{index}" for index in devices]
 
 
-@pytest.mark.parametrize(
-    ("seen", "device", "problem"),
-    [
-        ([("node0", ["a", "b"])] * 3, "auto", "3 processes on node0 see 2 GPUs, and each needs "),
-        ([("node0", ["a"])] + [("node1", ["b"])] * 2, "cuda", "2 processes on node1 see 1 GPU, "),
-        (TWO_AND_ONE, "cuda:1", "'cuda:1' is one GPU, and each of 3 processes needs its own: "),
-    ],
-)
+@pytest.mark.parametrize(("seen", "device", "problem"), [
+    ([("node0", ["a", "b"])] * 3, "auto", "3 processes on node0 see 2 GPUs, and each needs "),
+    ([("node0", ["a"])] + [("node1", ["b"])] * 2, "cuda", "2 processes on node1 see 1 GPU, "),
+    (TWO_AND_ONE, "cuda:1", "'cuda:1' is one GPU, and each of 3 processes needs its own: "),
+])  # fmt: skip
 def test_gpus_that_are_too_few_are_refused(seen, device, problem, monkeypatch):
     monkeypatch.setattr("minitransformer.parallel.gpus.visible_gpus", list)
     for rank in range(3):
@@ -157,15 +154,12 @@ def test_auto_is_the_cpu_where_a_gpu_is_seen_and_cannot_be_used(monkeypatch):
         own_device("cuda", ALONE)
 
 
-@pytest.mark.parametrize(
-    ("trouble", "problem"),
-    [
-        ("no-nccl:*", "several GPUs need NCCL, which CuPy does not find; install it"),
-        ("no-nccl:1", "NCCL is not there in rank 1 on node0, and 2.25.1 in rank 0"),
-        ("release:1", "NCCL is 2.23.4 in rank 1 on node0, and 2.25.1 in rank 0"),
-        ("same-gpu:1", "NCCL does not bring the GPUs of all processes together, NCCL_ERROR_"),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "problem"), [
+    ("no-nccl:*", "several GPUs need NCCL, which CuPy does not find; install it"),
+    ("no-nccl:1", "NCCL is not there in rank 1 on node0, and 2.25.1 in rank 0"),
+    ("release:1", "NCCL is 2.23.4 in rank 1 on node0, and 2.25.1 in rank 0"),
+    ("same-gpu:1", "NCCL does not bring the GPUs of all processes together, NCCL_ERROR_"),
+])  # fmt: skip
 def test_where_nccl_fails_no_run_is_made(of_gpus, tmp_path, trouble, problem):
     arguments = "train", of_gpus, "--run-folder", tmp_path / "run"
     _, said = run(2, *arguments, trouble=trouble, status=1, gpus="2")

@@ -17,7 +17,7 @@ import pytest
 from full_disk import full_disk
 from strict_cupy import strict
 
-from minitransformer import Adam, Transformer
+from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.core.backend import to_host
 from minitransformer.runs import checkpoint
@@ -533,30 +533,6 @@ def test_a_model_is_stored_by_the_names_of_its_parameters_as_they_are_now(device
     for path, parameter in model.named_parameters():
         assert arrays[f"parameters/{path}"].shape == parameter.data.shape
     np.testing.assert_array_equal(np.concatenate([a.ravel() for a in arrays.values()]), now)
-
-
-def train(model, adam, steps):
-    for step in steps:
-        gradients = np.random.default_rng(step).standard_normal(model.num_parameters())
-        model.flat.grad[:] = model.device.asarray(gradients.astype(np.float32))
-        adam.step(1e-3)
-
-
-def test_training_goes_on_from_a_checkpoint_as_if_it_had_never_stopped(device, tmp_path):
-    model = small_model(device=device)
-    adam = Adam(model.flat)
-    train(model, adam, range(3))
-    arrays = model_arrays(model, **adam.vectors)
-    save_checkpoint(tmp_path / "a.npz", arrays, {"t": adam.t})
-    train(model, adam, range(3, 6))
-
-    resumed = small_model(seed=1, device=device)
-    adam = Adam(resumed.flat)
-    arrays, state = load_checkpoint(tmp_path / "a.npz")
-    load_model_arrays(resumed, arrays, **adam.vectors)
-    adam.t = state["t"]
-    train(resumed, adam, range(3, 6))
-    assert fingerprint(model_arrays(resumed), {}) == fingerprint(model_arrays(model), {})
 
 
 def test_the_parameters_of_a_training_checkpoint_fill_the_flat_array_and_what_looks_into_it():

@@ -9,6 +9,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from elsewhere import python
 from full_disk import full_disk
 from tiny_run import tiny_recipe, trained
 from waiting import ended
@@ -114,9 +115,8 @@ FORK = """if True:
 @needs_fork
 def test_a_child_that_ends_frees_nothing(tmp_path):
     """It leaves the block of the training as its parent does, and goes through all of its end."""
-    command = [sys.executable, "-c", FORK, tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("still held\n", "")
+    done = python("-c", FORK, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "still held\n", "")
     assert not list(tmp_path.iterdir())
 
 

@@ -81,18 +81,19 @@ def test_an_optimizer_is_a_file_and_a_line(recipe, tmp_path):
 
 
 @pytest.mark.usefixtures("signs")
-def test_the_command_line_has_its_settings(capsys, tmp_path):
+def test_the_command_line_has_its_settings(recipe, capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
     said = capsys.readouterr().out
     assert f"update of a gradient: {', '.join(OPTIMIZERS)}" in " ".join(said.split())
     of_signs = said.partition("[training] for signs:\n")[2].partition("\n\n")[0]
     assert "--memory X the share of the mean that stays " in " ".join(of_signs.split())
-    assert main(["train", "toy", "--memory", "0.5", "--optimizer", "signs", "--dry-run"]) == 0
     toml = tmp_path / "signs.toml"
+    toml.write_text(recipe.as_toml())
+    assert main(["train", str(toml), "--memory=0.5", "--optimizer=signs", "--dry-run"]) == 0
     toml.write_text(capsys.readouterr().out)
     assert 'optimizer = "signs"\nmemory = 0.5\n' in toml.read_text()
-    assert Recipe.load(toml) == with_values(Recipe.load("toy"), optimizer="signs", memory=0.5)
+    assert Recipe.load(toml) == with_values(recipe, optimizer="signs", memory=0.5)
 
 
 EACH = [(choice, name) for choice, (names, _) in CHOICES.items() for name in names]

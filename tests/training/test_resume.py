@@ -189,11 +189,6 @@ def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(corpus
     assert record(tmp_path) == whole
 
 
-def test_a_run_that_is_done_does_not_train_again(corpus, whole, tmp_path):
-    trained(corpus, tmp_path)
-    assert_ends_without_a_step(corpus, tmp_path, whole)
-
-
 def test_a_run_without_a_checkpoint_yet_begins_again(corpus, whole, tmp_path):
     trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
     interrupt_at(trainer, 1, times=2)
