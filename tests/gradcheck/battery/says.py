@@ -66,7 +66,6 @@ SAYS = {
     "dy twice": (r"\bdy\b.*(twice|squared|once too often)", r"dy²"),
     "zero": (r"zero everywhere",),
     "gradient left out": (r"zero everywhere", r"None", r"\breturn\b"),
-    "gradient replaced": (r"replace", r"\+="),
     "zero in places": (r"zero (where|in|at)(?!.*mask)", r"axis"),
     "shape wrong": (r"shape", r"transpos"),
     # Factors
