@@ -198,7 +198,7 @@ def known_functions(evidence):
     found |= {f"σ({n})": s, f"(1 − σ({n}))": 1 - s, f"tanh({n})": np.tanh(x)}
     found |= {f"(1 − tanh²({n}))": 1 - np.tanh(x) ** 2, f"φ({n})": density, f"Φ({n})": cumulated}
     found |= {f"exp({n})": np.exp(x), f"exp(−{n})": np.exp(-x), f"sin({n})": np.sin(x)}
-    found |= {f"cos({n})": np.cos(x), f"log|{n}|": np.log(np.abs(x)), f"√|{n}|": np.abs(x) ** 0.5}
+    found |= {f"cos({n})": np.cos(x), f"log|{n}|": np.log(np.abs(x))}
     if like_x:
         found |= {"exp(y)": np.exp(y), f"(y/{n})": y / x, f"(1 − y/{n})": 1 - y / x}
         found |= {"(1 − exp(y))": 1 - np.exp(y)}
