@@ -30,7 +30,7 @@ def test_a_forgotten_return_of_backward_is_told_as_that():
 
 @pytest.mark.parametrize("other", [
     HasDtype(np.dtype("f8")), HasDtype("f8"), [[1, 2], [3]], None,
-    np.array([-1, 0, -2]), np.array([], dtype=int), np.array(3), np.bool_(True),
+    np.array([-9, 0, -2]), np.array([], dtype=int), np.array(3), np.bool_(True),
     np.array(["a", "b", "c"]), np.array([None, 1, "x"], dtype=object),
     np.array(["2017-06-12"], dtype="M8[D]"), np.zeros(3, dtype=[("a", int), ("b", float)]),
     np.ma.masked_array([1, 2, 3], [False, True, False]),
