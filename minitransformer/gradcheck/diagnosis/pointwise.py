@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from minitransformer.gradcheck.diagnosis.experiments import (
+    NOISE,
     SAME,
     arrays,
     jacobian,
@@ -231,10 +232,10 @@ def looked_up(target, dy, known, places, pairs=True):
     power = (products * products).sum(axis=-1)
     with np.errstate(all="ignore"):
         c = products @ wanted / power
-        error = np.abs(c[:, None] * products - wanted).max(axis=-1)
-    close = np.flatnonzero(error <= 1e-4 * np.abs(wanted).max())
-    close = [k for k in close if same(c[k] * products[k], wanted)]
-    if not close:
+        error = np.abs(c[:, None] * products - wanted)
+    allowed = SAME * np.abs(wanted) + NOISE * np.abs(wanted).max()
+    close = np.flatnonzero((error <= allowed).all(axis=-1))
+    if not close.size:
         return ""
     best = min(close, key=lambda k: (factors[k][0] > 0, k > 0 and not _simple(c[k]), k))
     i, j = factors[best]
