@@ -96,7 +96,7 @@ def _factor(evidence, is_now, should_be, known, places):
             powers = factor == evidence.name and factor in is_now + should_be
             power = ", a power is wrong" if powers else ""
             return f": the factor {factor} is {verdict}{power}"
-    return ": y stands where its derivative should" if is_now == "y" else ""
+    return ""
 
 
 def _by_sides(evidence):
