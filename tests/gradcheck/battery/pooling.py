@@ -44,7 +44,7 @@ def chosen_backward(dy, x):
 
 PAIRS += Right("maximum by its index", chosen, chosen_backward, apart((4, 6))).with_slips(
     ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None] / 6, 6, axis=1)"}, "sum over too much",
-     "spread over all, and should go to the"),
+     "are right, but in the wrong entries: they should go to the chosen one"),
     ({"argmax": "argmin"}, "index of the maximum",
      "the right numbers stand in wrong places: is the index of the maximum wrong?"),
 )
