@@ -125,15 +125,14 @@ def _at_another_place(evidence):
 
 
 def part_of_a_derivative(evidence):
-    """A factor or a term of it missing or too many, or of what it is the formula alone."""
+    """Of a loss, a factor or a term of it missing or too many, or what it is; else, a sum missing."""
     if not _may_be_pointwise(evidence):
         return ""
     dy, analytic, numeric = evidence.dy, evidence.analytic, evidence.numeric
     known, everywhere = known_functions(evidence), np.ones(numeric.shape, bool)
-    elementwise = is_elementwise(evidence)
-    if evidence.y.ndim and not elementwise:
+    if evidence.y.ndim:
         is_now = (
-            elementwise is False
+            is_elementwise(evidence) is False
             and dy.shape == analytic.shape
             and looked_up(analytic, dy, known, everywhere)
         )
@@ -194,10 +193,9 @@ def known_functions(evidence):
     for name, a in arguments.items():
         found |= {f"({name} > 0)": (a > 0) * 1.0, f"({name} < 0)": (a < 0) * 1.0}
         found |= {f"sign({name})": np.sign(a)}
-    s, density = 1 / (1 + np.exp(-x)), np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
-    cumulated = np.vectorize(lambda v: (1 + math.erf(v / math.sqrt(2))) / 2, otypes=[float])(x)
+    s = 1 / (1 + np.exp(-x))
     found |= {f"σ({n})": s, f"(1 − σ({n}))": 1 - s, f"tanh({n})": np.tanh(x)}
-    found |= {f"(1 − tanh²({n}))": 1 - np.tanh(x) ** 2, f"φ({n})": density, f"Φ({n})": cumulated}
+    found |= {f"(1 − tanh²({n}))": 1 - np.tanh(x) ** 2}
     found |= {f"exp({n})": np.exp(x), f"exp(−{n})": np.exp(-x), f"sin({n})": np.sin(x)}
     found |= {f"cos({n})": np.cos(x), f"log|{n}|": np.log(np.abs(x))}
     if like_x:
