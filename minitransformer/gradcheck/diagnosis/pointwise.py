@@ -125,7 +125,7 @@ def _at_another_place(evidence):
 
 
 def part_of_a_derivative(evidence):
-    """Of a loss, a factor or a term of it missing or too many, or what it is; else, a sum missing."""
+    """Of a loss a factor or a term missing or too many, or what it is; of others a sum missing."""
     if not _may_be_pointwise(evidence):
         return ""
     dy, analytic, numeric = evidence.dy, evidence.analytic, evidence.numeric
