@@ -62,14 +62,11 @@ def test_of_a_slip_in_each_gradient_each_is_told(backward):
     assert len(re.findall(r"^WRONG  d\w+: ", verdict.explanation, re.M)) == len(made.kinds)
 
 
-@pytest.mark.parametrize(
-    ("slip", "says"),
-    [
-        ({"dx / d": "dx"}, "stands 0 times"),
-        ({"c": "d"}, "stands 6 times"),
-        ({"dx / c": "dx / c"}, "changes nothing"),
-    ],
-)
+@pytest.mark.parametrize(("slip", "says"), [
+    ({"dx / d": "dx"}, "stands 0 times"),
+    ({"c": "d"}, "stands 6 times"),
+    ({"dx / c": "dx / c"}, "changes nothing"),
+])  # fmt: skip
 def test_a_slip_in_what_does_not_stand_there_once_or_that_is_none_is_an_error(slip, says):
     with pytest.raises(ValueError, match=says):
         text_with("ex07", dx_when_scaled=slip)

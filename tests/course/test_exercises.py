@@ -138,20 +138,17 @@ def test_a_half_written_answer_is_to_do(name):
             assert status[part.functions[0]] == TO_DO
 
 
-@pytest.mark.parametrize(
-    ("given", "expected", "says"),
-    [
-        (1.0, [1.0, 2.0], r"v has the shape \(\) and should have \(2,\)"),
-        ([1.0, 3.0], [1.0, 2.0], r"v is 3 at index \(1,\) and should be 2; why"),
-        ([1.0, np.nan], [1.0, 2.0], r"v is nan at index \(1,\)"),
-        (np.array([True, False]), np.array([True, True]), r"v is False at .* should be True; why"),
-        ([1.0, 5.0], [1.0, -0.0], r"v is 5 at index \(1,\) and should be 0; why"),
-        (2.0, 1.0, "v is 2 and should be 1; why"),
-        (None, [1.0], "v is None: is its `return` missing?"),
-        ("no", 1.0, "v is str; expected a number"),
-        ("no", [1.0], r"v is str; expected an array of shape \(1,\)"),
-    ],
-)
+@pytest.mark.parametrize(("given", "expected", "says"), [
+    (1.0, [1.0, 2.0], r"v has the shape \(\) and should have \(2,\)"),
+    ([1.0, 3.0], [1.0, 2.0], r"v is 3 at index \(1,\) and should be 2; why"),
+    ([1.0, np.nan], [1.0, 2.0], r"v is nan at index \(1,\)"),
+    (np.array([True, False]), np.array([True, True]), r"v is False at .* should be True; why"),
+    ([1.0, 5.0], [1.0, -0.0], r"v is 5 at index \(1,\) and should be 0; why"),
+    (2.0, 1.0, "v is 2 and should be 1; why"),
+    (None, [1.0], "v is None: is its `return` missing?"),
+    ("no", 1.0, "v is str; expected a number"),
+    ("no", [1.0], r"v is str; expected an array of shape \(1,\)"),
+])  # fmt: skip
 def test_what_is_not_as_expected_is_said(given, expected, says):
     with pytest.raises(CheckError, match=says):
         expect("v", given, expected, hint="why")
@@ -163,17 +160,14 @@ def test_what_is_as_expected_within_the_tolerance_passes():
         expect("v", [1.0, 2.0 + 3e-9], [1.0, 2.0])
 
 
-@pytest.mark.parametrize(
-    ("forward", "says"),
-    [
-        (lambda x: x, "f must return its result and the cache; it returned ndarray"),
-        (lambda x: (x, x, x), "f must return its result and the cache; it returned a tuple of 3"),
-        (lambda x: [x, x], "f must return its result and the cache; it returned list"),
-        (lambda x: None, "f must return .* None: is its `return` missing?"),
-        (lambda x: (x, x), "the cache of f must be a tuple"),
-        (lambda x: (x.sort(), ()), "read-only"),
-    ],
-)
+@pytest.mark.parametrize(("forward", "says"), [
+    (lambda x: x, "f must return its result and the cache; it returned ndarray"),
+    (lambda x: (x, x, x), "f must return its result and the cache; it returned a tuple of 3"),
+    (lambda x: [x, x], "f must return its result and the cache; it returned list"),
+    (lambda x: None, "f must return .* None: is its `return` missing?"),
+    (lambda x: (x, x), "the cache of f must be a tuple"),
+    (lambda x: (x.sort(), ()), "read-only"),
+])  # fmt: skip
 def test_a_forward_that_returns_something_else_or_writes_to_its_inputs_is_told(forward, says):
     with pytest.raises(CheckError, match=says):
         Answer("f", forward).y_and_cache(np.arange(3.0), cache_type=tuple)

@@ -65,17 +65,14 @@ def test_a_whole_file_trains_as_the_package_does_to_the_last_bit(kind, norm):
     assert [name for name, code in bodies.items() if code in entered] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "slip"),
-    [
-        ("transformer", dict(layer_norm_backward={" - through_mean - through_sigma": ""})),
-        ("language model", dict(causal_mask={"<=": ">="})),
-        ("language model", dict(embedding_backward={"* scale": "* 1"})),
-        ("language model", dict(encoder_layer={"    attention_c": "    x *= 2\n    attention_c"})),
-        ("language model", dict(positional_encoding={"x + table": "x - table"})),
-        ("language model", dict(positional_encoding_backward={"return dy": "return 2 * dy"})),
-    ],
-)
+@pytest.mark.parametrize(("kind", "slip"), [
+    ("transformer", dict(layer_norm_backward={" - through_mean - through_sigma": ""})),
+    ("language model", dict(causal_mask={"<=": ">="})),
+    ("language model", dict(embedding_backward={"* scale": "* 1"})),
+    ("language model", dict(encoder_layer={"    attention_c": "    x *= 2\n    attention_c"})),
+    ("language model", dict(positional_encoding={"x + table": "x - table"})),
+    ("language model", dict(positional_encoding_backward={"return dy": "return 2 * dy"})),
+])  # fmt: skip
 def test_a_wrong_function_is_felt(tmp_path, kind, slip):
     _, [grad], _ = train(1, kind=kind)
     with own(written(tmp_path / "own.py", text_with(**slip))):
@@ -140,16 +137,13 @@ def test_two_files_at_once_do_not_mix(tmp_path):
     assert (mine.used, mine.others) == ({"layer_norm"}, set())
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(beam_size=1),
-        dict(beam_size=3, n_best=2),
-        dict(beam_size=4, n_best=4, alpha=0.0),
-        dict(beam_size=4, n_best=4, alpha=2.0),
-        dict(beam_size=1, max_length=3),
-    ],
-)
+@pytest.mark.parametrize("options", [
+    dict(beam_size=1),
+    dict(beam_size=3, n_best=2),
+    dict(beam_size=4, n_best=4, alpha=0.0),
+    dict(beam_size=4, n_best=4, alpha=2.0),
+    dict(beam_size=1, max_length=3),
+])  # fmt: skip
 def test_translations_are_those_of_the_package_with_any_batches(options):
     sources = [[5, 6, 7, 3], [8, 3], [9, 10, 11, 12, 13, 3], [4, 3]]
     model = tiny_model(seed=2)
@@ -232,18 +226,15 @@ UNTWINNED = "relu, relu_backward = relu.__wrapped__, relu_backward.__wrapped__\n
 STUB_TEXT = STUBS.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("text", "whose"),
-    [
-        (WITH_HELPERS, (["relu"], {"relu"}, set())),
-        (HANDS_OVER, (["relu"], {"relu"}, {"relu"})),
-        (IMPORTED, ([], set(), {"relu"})),
-        (IMPORTED + UNTWINNED, ([], set(), {"relu"})),
-        (NUMPY_ALONE.partition("def relu_backward")[0], ([], set(), {"relu"})),  # half a pair
-        (STUB_TEXT + NUMPY_ALONE, (["relu"], {"relu"}, set())),  # of two the last counts
-        (NUMPY_ALONE + STUB_TEXT, ([], set(), {"relu"})),
-    ],
-)
+@pytest.mark.parametrize(("text", "whose"), [
+    (WITH_HELPERS, (["relu"], {"relu"}, set())),
+    (HANDS_OVER, (["relu"], {"relu"}, {"relu"})),
+    (IMPORTED, ([], set(), {"relu"})),
+    (IMPORTED + UNTWINNED, ([], set(), {"relu"})),
+    (NUMPY_ALONE.partition("def relu_backward")[0], ([], set(), {"relu"})),  # half a pair
+    (STUB_TEXT + NUMPY_ALONE, (["relu"], {"relu"}, set())),  # of two the last counts
+    (NUMPY_ALONE + STUB_TEXT, ([], set(), {"relu"})),
+])  # fmt: skip
 def test_what_is_written_there_and_of_no_other_place_is_ones_own(tmp_path, text, whose):
     """What stands in, what of it has run, and what of the package's has."""
     with own(written(tmp_path / "own.py", text)) as mine:
@@ -271,15 +262,12 @@ def test_an_error_names_the_innermost_function(tmp_path):
     assert "GPU" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("def relu(x:\n", r"raised SyntaxError.*line 1"),
-        ("import nothing_of_this_name\n", "raised ModuleNotFoundError"),
-        ("1 / 0\n", "raised ZeroDivisionError"),
-        ("raise SystemExit\n", "raised SystemExit"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), [
+    ("def relu(x:\n", r"raised SyntaxError.*line 1"),
+    ("import nothing_of_this_name\n", "raised ModuleNotFoundError"),
+    ("1 / 0\n", "raised ZeroDivisionError"),
+    ("raise SystemExit\n", "raised SystemExit"),
+])  # fmt: skip
 def test_a_file_that_cannot_be_run_is_said_to_be(tmp_path, text, says):
     with pytest.raises(CheckError, match=says), own(written(tmp_path / "own.py", text)):
         pass

@@ -34,47 +34,22 @@ TO_WRITE = "def relu_backward(dy, cache):\n    raise NotImplementedError\n"
 FIRST = "✓ what is negative becomes 0"
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        (RELU + BACKWARD, [FIRST, "✓ no gradient passes there"]),
-        (RELU + BACKWARD.replace("dy *", "dy +"), [FIRST, "✗ no gradient passes there"]),
-        (RELU + TO_WRITE, [FIRST, "✗ relu_backward is still to be written, in answers/own.py"]),
-        ("", ["✗ relu is still to be written, in answers/own.py"]),
-        (
-            RELU + BACKWARD.replace("cache >", "cash >"),
-            [
-                FIRST,
-                "✗ relu_backward raised NameError: name 'cash' is not defined (own.py, line 4)",
-            ],
-        ),
-        (
-            RELU.replace(", x\n", "\n"),
-            ["✗ relu must return its result and the cache; it returned ndarray"],
-        ),
-        (
-            RELU.replace("return", "x[0] = 0; return"),
-            [
-                "✗ relu raised ValueError: assignment destination is read-only (own.py, line 2); "
-                "a pair must not write to its inputs or to dy"
-            ],
-        ),
-        (
-            "while True",
-            ["✗ importing answers/own.py raised SyntaxError: expected ':' (own.py, line 1)"],
-        ),
-    ],
-    ids=[
-        "right",
-        "wrong",
-        "half written",
-        "not written",
-        "raises",
-        "returns no cache",
-        "writes to its input",
-        "no Python",
-    ],
-)
+@pytest.mark.parametrize(("text", "lines"), [
+    (RELU + BACKWARD, [FIRST, "✓ no gradient passes there"]),
+    (RELU + BACKWARD.replace("dy *", "dy +"), [FIRST, "✗ no gradient passes there"]),
+    (RELU + TO_WRITE, [FIRST, "✗ relu_backward is still to be written, in answers/own.py"]),
+    ("", ["✗ relu is still to be written, in answers/own.py"]),
+    (RELU + BACKWARD.replace("cache >", "cash >"),
+     [FIRST, "✗ relu_backward raised NameError: name 'cash' is not defined (own.py, line 4)"]),
+    (RELU.replace(", x\n", "\n"),
+     ["✗ relu must return its result and the cache; it returned ndarray"]),
+    (RELU.replace("return", "x[0] = 0; return"),
+     ["✗ relu raised ValueError: assignment destination is read-only (own.py, line 2); a pair must "
+      "not write to its inputs or to dy"]),
+    ("while True",
+     ["✗ importing answers/own.py raised SyntaxError: expected ':' (own.py, line 1)"]),
+], ids=["right", "wrong", "half written", "not written", "raises", "returns no cache",
+        "writes to its input", "no Python"])  # fmt: skip
 def test_a_fact_is_a_line_and_what_keeps_it_from_being_tried_is_one(text, lines, own, capsys):
     own(text)
     try_yours("relu", facts)
@@ -172,15 +147,11 @@ def test_the_package_is_shown_folded_once_the_readers_own_is_right(own):
     assert shown._repr_markdown_() == f"{summary}\n\n```python\n{shown!r}\n```\n\n</details>"
 
 
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        ("", "relu is still to be written, in answers/own.py"),
-        (RELU + TO_WRITE, "relu is still to be written, in answers/own.py"),
-        (RELU + BACKWARD.replace(">", "<"), "`minitransformer check own relu` says what is wrong"),
-    ],
-    ids=["not written", "half written", "wrong"],
-)
+@pytest.mark.parametrize(("text", "missing"), [
+    ("", "relu is still to be written, in answers/own.py"),
+    (RELU + TO_WRITE, "relu is still to be written, in answers/own.py"),
+    (RELU + BACKWARD.replace(">", "<"), "`minitransformer check own relu` says what is wrong"),
+], ids=["not written", "half written", "wrong"])  # fmt: skip
 def test_otherwise_it_says_what_is_missing_and_how_to_see_it_all_the_same(text, missing, own):
     own(text)
     line = f"The package's is shown once yours is right: {missing}. To see it now: "

@@ -20,7 +20,7 @@ def main(seeds):
     rejected, accepted, said = Counter(), Counter(), Counter()
     for pair in RIGHT:
         rejected[pair] = sum(bool(fault(pair, verdict(pair, seed))) for seed in range(seeds))
-    print("| pair | what was done wrong | what is said of it, at worst | |\n|---|---|---|---|")
+    print("| what it was → what it is | what is said of it, at worst | |\n|---|---|---|")
     for pair in WRONG:
         found = [verdict(pair, seed) for seed in range(seeds)]
         accepted[pair] = sum(bool(fault(pair, each)) for each in found)
@@ -28,7 +28,7 @@ def main(seeds):
         said.update(judged)
         worst = max(judged, key=BEST_TO_WORST.index)
         at_worst = found[judged.index(worst)]
-        cells = pair.right, pair.truth, str(at_worst) or at_worst.word, worst
+        cells = pair, str(at_worst) or at_worst.word, worst
         print(f"| {' | '.join(str(cell).replace('|', '∣') for cell in cells)} |")
     seconds = time.perf_counter() - start
     print(f"\n{len(RIGHT)} right and {len(WRONG)} wrong pairs, {seeds} seeds, {seconds:.0f} s.")

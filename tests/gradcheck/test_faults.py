@@ -222,7 +222,9 @@ def total(x, scale):
     (total, lambda dy, cache: np.tile(2 * dy, (LAST["length"], 1)), (X, 2)),
     (total, lambda dy, cache: np.broadcast_to(LAST["kept"] * dy, cache[0]), (X, 2)),
     (total, lambda dy, cache: np.broadcast_to(3 * LAST["kept"] * dy, cache[0]), (X, True)),
-], ids=["ids", "mask", "count", "steps", "length", "number", "flag"])  # fmt: skip
+    (lambda x, ids, flag: (x[ids], (last(kept=flag), x.shape, ids)[1:]),
+     lambda dy, cache: LAST["kept"] * rows_backward(dy, *cache), (X, IDS % 3, True)),
+], ids=["ids", "mask", "count", "steps", "length", "number", "flag", "beside ids"])  # fmt: skip
 def test_nor_may_it_read_what_is_no_float_of_the_last_call(forward, backward, inputs):
     (tensor,) = check_pair(forward, backward, inputs).tensors
     assert STATE_READ in tensor.diagnosis
@@ -291,7 +293,7 @@ def segments(x, starts):
 
 def segments_backward(dy, cache):
     size, starts = cache
-    return np.repeat(dy, np.diff([*starts, size]))
+    return dy[np.searchsorted(starts, np.arange(size), "right") - 1]
 
 
 def inverse(a):

@@ -24,8 +24,10 @@ U = rng.standard_normal((4, 4))
 
 
 @pytest.mark.parametrize(("x", "gamma", "beta", "says"), [
-    (X, np.ones(4), BETA, "gamma is 1 everywhere: a product with it that is missing"),
-    (X, GAMMA, np.zeros(4), "beta is 0 everywhere: what is multiplied by it would not show"),
+    (X, np.ones(4), BETA, "gamma is 1 everywhere: a product with it that is missing or misplaced, "
+     "as a gain may be, would not show; draw it, as with rng.uniform(0.5, 1.5, (4))"),
+    (X, GAMMA, np.zeros(4), "beta is 0 everywhere: what is multiplied by it would not show; draw "
+     "it, as with rng.standard_normal((4))"),
     (X, GAMMA, np.full(4, 0.3), "beta is 0.3 everywhere: which entry stands where"),
     (X[:1], GAMMA, BETA, "x is a batch of 1: a sum over the batch that is missing"),
 ])  # fmt: skip

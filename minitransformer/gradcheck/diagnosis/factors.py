@@ -134,18 +134,13 @@ class Size(NamedTuple):
 
 
 def _sizes(evidence):
-    """All sizes by what they are called and the input, with their roots and quotients."""
+    """All sizes by what they are called and the input, with their roots, and n / (n − 1)."""
     plain = _plain_sizes(evidence)
     found = dict(plain)
     for (name, of), (n, axes, _) in plain.items():
         found[f"the root of {name}", of] = Size(math.sqrt(n), axes, not math.sqrt(n).is_integer())
-        if not axes or axes[0][1] is None:
-            continue
-        if n > 2:
+        if axes and axes[0][1] is not None and n > 2:
             found[f"n / (n − 1) for n, {name}", of] = Size(n / (n - 1), axes, False)
-        for (other, _), (m, others_, _) in plain.items():
-            if m and len(axes) == len(others_) == 1 and axes[0][0] == others_[0][0]:
-                found[f"{name} over {other}", of] = Size(n / m, (*axes, *others_), False)
     return found
 
 

@@ -1,8 +1,7 @@
 """Pairs that the checker was not written for: right ones, and wrong ones with learners' slips.
 
 A file a family; in each, a right pair is followed by what is easily made of it. ``table`` says what
-a row is, ``says`` what may be said of each kind of slip, ``verdicts`` judges what was said, and
-``causes`` has it to the letter, for a pair of each sort.
+a row is, ``says`` what may be said of each kind of slip, and ``verdicts`` judges what was said.
 """
 
 from battery import (

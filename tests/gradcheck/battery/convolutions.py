@@ -26,23 +26,20 @@ def conv_backward(dy, cache):
 
 SQUARE_CONV = Right("convolution, all 4", conv, conv_backward, normal((4, 6, 4), (3, 4, 4), (4,)))
 PAIRS += Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,))).with_slips(
-    ({"w[k].T": "w[-1 - k].T"}, "dx", "tap order", "the taps are turned round",
-     "for w reversed along axis 0"),
-    ({"dw[k] =": "dw[-1 - k] ="}, "dw", "tap order", "the taps of dw are turned round"),
-    ({"+= dy @": "= dy @"}, "dx", "overwritten", "= for += where windows overlap"),
-    ({"in range(len(w))": "in range(1, len(w))"}, "dx dw", "tap left out",
-     "the first tap is left out", "`x[:, k : k + steps] @ w[k]`"),
-    ({"in range(len(w))": "in range(len(w) - 1)"}, "dx dw", "tap left out",
-     "the last tap is left out", "is missing at the last of 3 times"),
-    ({"dw[k] = ": "dw[0] += "}, "dw", "tap wrong", "all taps are added up in the first"),
-    ({"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "dw", "tap wrong",
-     "every tap meets the first's steps", "none of them at 0 on axis 0, the first"),
-    ({"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "db", "mean in place of sum",
-     "db is a mean over time"),
-    ({"dy @ w[k].T": "dy @ w[0].T"}, "dx", "tap wrong", "the first tap stands for all"),
+    ({"w[k].T": "w[-1 - k].T"}, "tap order", "for w reversed along axis 0"),
+    ({"dw[k] =": "dw[-1 - k] ="}, "tap order"),
+    ({"+= dy @": "= dy @"}, "overwritten"),
+    ({"in range(len(w))": "in range(1, len(w))"}, "tap left out", "`x[:, k : k + steps] @ w[k]`"),
+    ({"in range(len(w))": "in range(len(w) - 1)"}, "tap left out",
+     "is missing at the last of 3 times"),
+    ({"dw[k] = ": "dw[0] += "}, "tap wrong"),
+    ({"x[:, k : k + steps], dy": "x[:, :steps], dy"}, "tap wrong",
+     "none of them at 0 on axis 0, the first"),
+    ({"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "mean in place of sum"),
+    ({"dy @ w[k].T": "dy @ w[0].T"}, "tap wrong"),
 )
 PAIRS += SQUARE_CONV.with_slips(
-    ({"dy @ w[k].T": "dy @ w[k]"}, "dx", "transposed", "taps are not transposed"),
+    ({"dy @ w[k].T": "dy @ w[k]"}, "transposed"),
 )
 
 
@@ -67,12 +64,10 @@ def causal_conv_backward(dy, cache):
 CAUSAL = Right("causal convolution", causal_conv, causal_conv_backward,
                normal((2, 5, 3), (3, 3, 4)))
 PAIRS += CAUSAL.with_slips(
-    ({"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "dx", "time order",
-     "backward is causal, too"),
-    ({"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "dw", "time order", "dw looks ahead"),
-    ({"dy @ w[0].T, np": "0 * x, np"}, "dx", "tap left out", "the present step is left out"),
-    ({"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "dx", "tap wrong",
-     "every tap reaches one step back"),
+    ({"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "time order"),
+    ({"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "time order"),
+    ({"dy @ w[0].T, np": "0 * x, np"}, "tap left out"),
+    ({"dx[:, :-k] += dy[:, k:]": "dx[:, :-1] += dy[:, 1:]"}, "tap wrong"),
 )
 
 
@@ -96,11 +91,9 @@ def dilated_conv_backward(dy, cache):
 DILATED = Right("dilated convolution", dilated_conv, dilated_conv_backward,
                 normal((2, 6, 2), (3, 2, 3)))
 PAIRS += DILATED.with_slips(
-    ({"dpadded[:, -length:]": "dpadded[:, :length]"}, "dx", "shifted",
-     "the padding is cut off at the wrong end"),
-    ({"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dx", "dilation ignored",
-     "backward is not dilated"),
-    ({"w[-1 - k].T": "w[k].T"}, "dx", "tap order", "the taps are turned round"),
+    ({"dpadded[:, -length:]": "dpadded[:, :length]"}, "shifted"),
+    ({"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dilation ignored"),
+    ({"w[-1 - k].T": "w[k].T"}, "tap order"),
 )
 
 
@@ -123,13 +116,10 @@ def depthwise_backward(dy, cache):
 
 DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal((2, 5, 4), (3, 4)))
 PAIRS += DEPTHWISE.with_slips(
-    ({"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "dx", "shifted",
-     "the padding is cut off at the end only"),
-    ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "dx", "tap order", "the taps are turned round",
-     "for w reversed along axis 0"),
-    ({".sum((0, 1))": ".sum()"}, "dw", "sum over too much", "dw is summed over channels"),
-    ({"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "dx", "channels mixed",
-     "all channels get the mean filter"),
+    ({"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "shifted"),
+    ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "tap order", "for w reversed along axis 0"),
+    ({".sum((0, 1))": ".sum()"}, "sum over too much"),
+    ({"+= dy * w[k]": "+= dy * w.mean(1)[k]"}, "channels mixed"),
 )
 
 
@@ -158,17 +148,14 @@ def conv2d_backward(dy, cache):
 
 CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
 PAIRS += CONV2D.with_slips(
-    ({"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "dx", "tap order",
-     "filters are turned round in dx",
+    ({"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "tap order",
      "it is what it would be for w reversed along its last two axes"),
-    ({"dx[window] += ": "dx[window] = "}, "dx", "overwritten", "= for += where windows overlap"),
-    ({"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "dw", "tap order", "dw is upside down"),
-    ({"in range(3)": "in range(2)"}, "dx dw", "tap left out",
-     "the last column of taps is left out", "all of them at 2 to 4 on axis 3"),
-    ({"x[window], dy)": "x[window], dy) / len(x)"}, "dw", "factor of the batch",
-     "dw by the batch size", "2 times too small: 2 is the batch size"),
-    ({'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "dw", "one row only",
-     "dw of the first image"),
+    ({"dx[window] += ": "dx[window] = "}, "overwritten"),
+    ({"dw[:, :, i, j] =": "dw[:, :, 1 - i, j] ="}, "tap order"),
+    ({"in range(3)": "in range(2)"}, "tap left out", "all of them at 2 to 4 on axis 3"),
+    ({"x[window], dy)": "x[window], dy) / len(x)"}, "factor of the batch",
+     "2 times too small: 2 is the batch size"),
+    ({'"bchw,bfhw->fc", x[window], dy': '"chw,fhw->fc", x[window][0], dy[0]'}, "one row only"),
 )
 
 
@@ -188,11 +175,9 @@ def strided_conv_backward(dy, cache):
 STRIDED = Right("strided convolution", strided_conv, strided_conv_backward,
                 normal((3, 6, 2), (2, 2, 4)))
 PAIRS += STRIDED.with_slips(
-    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "dx", "tap order",
-     "the taps are exchanged in dx"),
-    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "dx", "stride ignored",
-     "halves for every second step"),
-    ({"x[:, k::2]": "x[:, k : k + 3]"}, "dw", "stride ignored", "dw knows no stride"),
+    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "tap order"),
+    ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "stride ignored"),
+    ({"x[:, k::2]": "x[:, k : k + 3]"}, "stride ignored"),
 )
 
 
@@ -212,9 +197,7 @@ def transposed_conv_backward(dy, cache):
 TRANSPOSED = Right("transposed convolution", transposed_conv, transposed_conv_backward,
                    normal((3, 4, 2), (2, 2, 5)))
 PAIRS += TRANSPOSED.with_slips(
-    ({" + dy[:, :, 1] @ w[1].T": ""}, "dx", "tap left out", "the second tap is left out"),
-    ({"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "dx", "tap order",
-     "the taps are exchanged"),
-    ({"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "dx dw", "order wrong",
-     "the two steps are taken for halves"),
+    ({" + dy[:, :, 1] @ w[1].T": ""}, "tap left out"),
+    ({"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "tap order"),
+    ({"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "order wrong"),
 )

@@ -29,10 +29,10 @@ def offset_tanh_backward(dy, x):
 
 
 PAIRS += Right("tanh far above zero", offset_tanh, offset_tanh_backward, normal((3, 4))).with_slips(
-    ({"dy * (": "2 * dy * ("}, "dx", "factor", "twice too large", "2 times too large"),
-    ({"dy * (": "("},                          "dx", "dy forgotten", "dy is forgotten"),
-    ({" ** 2": ""},                            "dx", "power wrong",  "1 − tanh for 1 − tanh²"),
-    ({"dy * (1 - np.tanh(x) ** 2)": "0 * dy"}, "dx", "zero",         "zeros"),
+    ({"dy * (": "2 * dy * ("}, "factor", "2 times too large"),
+    ({"dy * (": "("}, "dy forgotten"),
+    ({" ** 2": ""}, "power wrong"),
+    ({"dy * (1 - np.tanh(x) ** 2)": "0 * dy"}, "zero"),
 )
 
 
@@ -45,15 +45,12 @@ def log_rows_backward(dy, x):
 
 
 PAIRS += Right("sums of logarithms", log_rows, log_rows_backward, uniform(1, 3, (4, 6))).with_slips(
-    ({"dy[:, None] / x": "np.vstack([dy[:-1, None] / x[:-1], 0 * x[:1]])"}, "dx", "zero in places",
-     "the last row is left out",
+    ({"dy[:, None] / x": "np.vstack([dy[:-1, None] / x[:-1], 0 * x[:1]])"}, "zero in places",
      "zero where it should not be, all of them at 3 on axis 0, the last"),
-    ({"dy[:, None]": "np.roll(dy, 1)[:, None]"}, "dx", "order wrong",
-     "each row gets its neighbour's dy",
+    ({"dy[:, None]": "np.roll(dy, 1)[:, None]"}, "order wrong",
      "it is what it would be for a dy that is moved round by one along axis"),
-    ({"dy[:, None]": "dy.mean()"}, "dx", "sum over too much", "every row gets the mean of dy"),
-    ({"dy[:, None] / x": "dy / x.T"}, "dx", "shape wrong", "transposed",
-     "it is the transpose of the right gradient"),
+    ({"dy[:, None]": "dy.mean()"}, "sum over too much"),
+    ({"dy[:, None] / x": "dy / x.T"}, "shape wrong", "it is the transpose of the right gradient"),
 )
 
 
@@ -68,8 +65,7 @@ def log_columns_backward(dy, x):
 COLUMNS = Right("sums of logarithms, axis kept", log_columns, log_columns_backward,
                 uniform(1, 3, (4, 6)))
 PAIRS += COLUMNS.with_slips(
-    ({"dy / x": "dy.mean() / x"}, "dx", "sum over too much", "every row gets the mean of dy",
-     "averaged over axis 0, before the sum"),
+    ({"dy / x": "dy.mean() / x"}, "sum over too much", "averaged over axis 0, before the sum"),
 )
 
 
@@ -87,7 +83,7 @@ def largest_logs_backward(dy, cache):
 LARGEST = Right("logarithms of the four largest", largest_logs, largest_logs_backward,
                 uniform(1, 3, (1, 9)))
 PAIRS += LARGEST.with_slips(
-    ({"* chosen": "* np.roll(chosen, 1)"}, "dx", "condition wrong", "another entry's condition",
+    ({"* chosen": "* np.roll(chosen, 1)"}, "condition wrong",
      "is an index or a condition on x wrong?"),
 )
 
@@ -105,6 +101,5 @@ def spread_backward(dy, one_hot):
 SPREAD = Right("one-hot, times a number", spread, spread_backward,
                lambda rng: (rng.standard_normal(4), np.array([2, 0, 2, 4])))
 PAIRS += SPREAD.with_slips(
-    ({".sum(1)": ".mean(1)"}, "dx", "factor of axis 1 of y", "a mean over classes",
-     "5 is the size of axis 1 of y"),
+    ({".sum(1)": ".mean(1)"}, "factor of axis 1 of y", "5 is the size of axis 1 of y"),
 )

@@ -25,11 +25,10 @@ class Dense(Module):
 
 
 PAIRS += RightModule("dense module", Dense, normal((4, 3))).with_slips(
-    ({"w.grad +=": "w.grad ="}, "dw", "gradient replaced", "w.grad is replaced, not added to"),
-    ({"self.b.grad += dy.sum(0)": "pass"}, "db", "gradient left out", "b.grad is left as it is"),
-    ({"+= x.T": "+= 2 * x.T"}, "dw", "factor", "w.grad is added to twice"),
-    ({"dy.sum(0)": "dy.mean(0)"}, "db", "mean in place of sum", "b.grad gets a mean"),
-    ({"return dy @": "dy @"}, "dx", "gradient left out", "the return is forgotten"),
+    ({"self.b.grad += dy.sum(0)": "pass"}, "gradient left out"),
+    ({"+= x.T": "+= 2 * x.T"}, "factor"),
+    ({"dy.sum(0)": "dy.mean(0)"}, "mean in place of sum"),
+    ({"return dy @": "dy @"}, "gradient left out"),
 )
 
 
@@ -52,8 +51,8 @@ class Twice(Module):
 
 
 PAIRS += RightModule("one matrix at two places", Twice, normal((4, 3))).with_slips(
-    ({"self.w.grad += x.T @ dz": "pass"}, "dw", "second use forgotten", "without the first use"),
-    ({"dz @ self.w.data.T": "dz @ self.w.data"}, "dx", "transposed", "w not transposed at the end"),
+    ({"self.w.grad += x.T @ dz": "pass"}, "second use forgotten"),
+    ({"dz @ self.w.data.T": "dz @ self.w.data"}, "transposed"),
 )
 
 
@@ -76,6 +75,5 @@ class Scaled(Module):
 
 
 PAIRS += RightModule("module of modules", Scaled, normal((5, 4))).with_slips(
-    ({"dh * self.gain.data[:3]": "dh"}, "dx", "gain missing", "the gain is forgotten in dx"),
-    ({"[:3] += (dh": "[:3] = (dh"}, "dgain", "gradient replaced", "gain.grad is written to"),
+    ({"dh * self.gain.data[:3]": "dh"}, "gain missing"),
 )

@@ -31,17 +31,14 @@ def standardise_backward(dy, cache):
 
 
 PAIRS += Right("standardised rows", standardise, standardise_backward, normal((3, 7))).with_slips(
-    ({" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
-    ({" - x_hat * overlap": ""}, "dx", "sigma term missing", "no gradient through sigma"),
-    ({" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
-     "mean and sigma are taken for constants"),
-    ({" / sigma": ""}, "dx", "scale forgotten", "the division is forgotten"),
-    ({"/ sigma": "/ sigma**2"}, "dx", "scale forgotten", "σ² for σ"),
-    ({"- mean": "+ mean"}, "dx", "sign of a term", "the mean is added"),
-    ({"mean = dy.mean": "mean = dy.sum"}, "dx", "term wrong",
-     "the sum of dy is subtracted, not the mean"),
-    ({"dy.mean(-1, keepdims=True)": "dy.mean(0)"}, "dx", "axis wrong",
-     "the mean of dy is taken over the batch"),
+    ({" - mean": ""}, "mean term missing"),
+    ({" - x_hat * overlap": ""}, "sigma term missing"),
+    ({" - mean - x_hat * overlap": ""}, "statistics as constants"),
+    ({" / sigma": ""}, "scale forgotten"),
+    ({"/ sigma": "/ sigma**2"}, "scale forgotten"),
+    ({"- mean": "+ mean"}, "sign of a term"),
+    ({"mean = dy.mean": "mean = dy.sum"}, "term wrong"),
+    ({"dy.mean(-1, keepdims=True)": "dy.mean(0)"}, "axis wrong"),
 )
 
 
@@ -63,32 +60,24 @@ def layer_norm_backward(dy, cache):
 LAYER = Right("layer norm", layer_norm, layer_norm_backward, gained((3, 5, 7), width=7))
 SQUARE_LAYER = Right("layer norm, 4 × 4", layer_norm, layer_norm_backward, gained((4, 4), width=4))
 PAIRS += LAYER.with_slips(
-    ({"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "dx", "gain misplaced",
-     "γ multiplies after the mean terms",
+    ({"dx_hat = dy * gamma": "dx_hat = dy", "dx = (": "dx = gamma * ("}, "gain misplaced",
      "a gain such as gamma is multiplied after the mean terms; it has to"),
-    ({"dy * gamma": "dy"}, "dx", "gain missing", "γ is forgotten"),
-    ({"dy * gamma": "dy * gamma * gamma"}, "dx", "gain twice", "γ² for γ",
-     "the factor `gamma` comes twice"),
-    ({"dy * gamma": "dy / gamma"}, "dx", "upside down", "divided by γ",
-     "it multiplies where it has to divide"),
-    ({" - mean": ""}, "dx", "mean term missing", "no gradient through the mean"),
-    ({" - x_hat * overlap": ""}, "dx", "sigma term missing", "no gradient through sigma"),
-    ({" - mean - x_hat * overlap": ""}, "dx", "statistics as constants",
-     "mean and sigma are taken for constants"),
-    ({"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"}, "dgamma", "input not normalised",
-     "dγ is made with x − μ, not with x̂"),
-    ({"dy.sum(rows)": "dy.mean(rows)"}, "dbeta", "mean in place of sum", "dβ is a mean",
+    ({"dy * gamma": "dy"}, "gain missing"),
+    ({"dy * gamma": "dy * gamma * gamma"}, "gain twice", "the factor `gamma` comes twice"),
+    ({"dy * gamma": "dy / gamma"}, "upside down", "it multiplies where it has to divide"),
+    ({" - mean": ""}, "mean term missing"),
+    ({" - x_hat * overlap": ""}, "sigma term missing"),
+    ({" - mean - x_hat * overlap": ""}, "statistics as constants"),
+    ({"(dy * x_hat).sum(rows)": "(dy * x_hat * sigma).sum(rows)"}, "input not normalised"),
+    ({"dy.sum(rows)": "dy.mean(rows)"}, "mean in place of sum",
      "it is 15 times too small: 15 is N, the number of rows"),
-    ({"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"},
-     "dgamma dbeta", "exchanged", "dγ and dβ are exchanged"),
-    ({"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"}, "dgamma", "gain twice",
-     "dγ is made with dx̂, which has γ in it"),
-    ({"x_hat * overlap": "overlap"}, "dx", "term wrong", "x̂ before the overlap is lost",
+    ({"(dy * x_hat).sum(rows), dy.sum(rows)": "dy.sum(rows), (dy * x_hat).sum(rows)"}, "exchanged"),
+    ({"(dy * x_hat).sum(rows)": "(dx_hat * x_hat).sum(rows)"}, "gain twice"),
+    ({"x_hat * overlap": "overlap"}, "term wrong",
      "both mean(dx̂) and x̂ mean(dx̂ x̂), as in LayerNorm, are missing or"),
 )
 PAIRS += SQUARE_LAYER.with_slips(
-    ({"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"}, "dgamma", "axis wrong",
-     "dγ is summed over features, which are as many as rows"),
+    ({"(dy * x_hat).sum(rows)": "(dy * x_hat).sum(1)"}, "axis wrong"),
 )
 
 
@@ -108,18 +97,15 @@ def batch_norm_backward(dy, cache):
 
 
 PAIRS += Right("batch norm", batch_norm, batch_norm_backward, gained((5, 3), width=3)).with_slips(
-    ({"- dbeta / count": "- dbeta"}, "dx", "term wrong", "Σ dy for its mean"),
-    ({" - dbeta / count - x_hat * dgamma / count": ""}, "dx", "statistics as constants",
-     "as at test time, the statistics are constants"),
-    ({" - x_hat * dgamma / count": ""}, "dx", "sigma term missing", "nothing through sigma"),
-    ({" - dbeta / count": ""}, "dx", "mean term missing", "nothing through the mean",
-     "in `x.mean(0)`"),
-    ({"count = len(dy)": "count = len(dy) - 1"}, "dx", "term wrong",
-     "N − 1 where forward divides by N",
+    ({"- dbeta / count": "- dbeta"}, "term wrong"),
+    ({" - dbeta / count - x_hat * dgamma / count": ""}, "statistics as constants"),
+    ({" - x_hat * dgamma / count": ""}, "sigma term missing"),
+    ({" - dbeta / count": ""}, "mean term missing", "in `x.mean(0)`"),
+    ({"count = len(dy)": "count = len(dy) - 1"}, "term wrong",
      "both mean(dx̂) and x̂ mean(dx̂ x̂), as in batch norm, are missing or"),
-    ({"gamma / sigma": "1 / sigma"}, "dx", "gain missing", "γ is forgotten"),
+    ({"gamma / sigma": "1 / sigma"}, "gain missing"),
     ({"(dy * x_hat).sum(0), dy.sum(0)": "(dy * x_hat).mean(0), dy.mean(0)", "len(dy)": "1"},
-     "dgamma dbeta", "mean in place of sum", "dγ and dβ are means over the batch"),
+     "mean in place of sum"),
 )
 
 
@@ -146,14 +132,11 @@ def to_images(rows, shape):
 IMAGE = Right("batch norm of images", image_norm, image_norm_backward,
               gained((2, 3, 4, 5), width=3))
 PAIRS += IMAGE.with_slips(
-    ({"dgamma, dbeta\n": "dgamma / len(dy), dbeta / len(dy)\n"}, "dgamma dbeta",
-     "factor of the batch", "divided by the batch size"),
-    ({"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"}, "dgamma dbeta", "factor of a size",
-     "divided by the size of an image"),
-    ({"to_images(dx,": "to_images(dx / cache[2],"}, "dx", "gain missing",
-     "γ, one for each channel, is forgotten", "the factor `gamma` is forgotten"),
-    ({"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"}, "dx", "order wrong",
-     "channels last are taken for channels first"),
+    ({"dgamma, dbeta\n": "dgamma / len(dy), dbeta / len(dy)\n"}, "factor of the batch"),
+    ({"dgamma, dbeta\n": "dgamma / 20, dbeta / 20\n"}, "factor of a size"),
+    ({"to_images(dx,": "to_images(dx / cache[2],"}, "gain missing",
+     "the factor `gamma` is forgotten"),
+    ({"to_images(dx, dy.shape)": "dx.reshape(dy.shape)"}, "order wrong"),
 )
 
 
@@ -173,18 +156,14 @@ def rms_norm_backward(dy, cache):
 RMS = Right("rms norm", rms_norm, rms_norm_backward,
             lambda rng: (rng.standard_normal((4, 6)), rng.uniform(0.5, 1.5, 6)))
 PAIRS += RMS.with_slips(
-    ({" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""}, "dx", "statistics as constants",
-     "the root mean square is taken for a constant"),
-    ({"x_hat).mean": "x_hat).sum"}, "dx", "term wrong", "a sum for the mean"),
-    ({"x_hat * (dx_hat": "x * (dx_hat"}, "dx", "input not normalised",
-     "x for x̂ in the second term",
+    ({" - x_hat * (dx_hat * x_hat).mean(-1, keepdims=True)": ""}, "statistics as constants"),
+    ({"x_hat).mean": "x_hat).sum"}, "term wrong"),
+    ({"x_hat * (dx_hat": "x * (dx_hat"}, "input not normalised",
      "a multiple of x in each row, such as x mean(dy x) in RMSNorm, is"),
-    ({"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("}, "dx", "gain misplaced",
-     "the gain multiplies after the mean term"),
-    ({"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "dgain", "input not normalised", "x for x̂"),
-    ({"scale * (": "("}, "dx", "scale forgotten", "the division is forgotten"),
-    ({"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"}, "dx", "term too many",
-     "the mean is subtracted as in LayerNorm",
+    ({"dx_hat = dy * gain": "dx_hat = dy", "scale * (": "gain * scale * ("}, "gain misplaced"),
+    ({"(dy * x_hat).sum(0)": "(dy * x).sum(0)"}, "input not normalised"),
+    ({"scale * (": "("}, "scale forgotten"),
+    ({"dx_hat - x_hat": "dx_hat - dx_hat.mean(-1, keepdims=True) - x_hat"}, "term too many",
      "a constant in each row, such as mean(dx̂) in LayerNorm, is missing or"),
 )
 
@@ -202,17 +181,11 @@ def group_norm_backward(dy, cache):
     return standardise_backward(dy_groups, cache).reshape(dy.shape)
 
 
-def each_channel(dy, cache):
-    """Standardises backward over each channel in place of each group."""
-    x_hat, sigma = cache
-    channel_sigma = np.repeat(sigma[..., 0], 2, axis=1)[..., None]
-    return standardise_backward(dy, (x_hat.reshape(dy.shape), channel_sigma))
-
-
 PAIRS += Right("group norm", group_norm, group_norm_backward, normal((3, 4, 5))).with_slips(
-    (each_channel, "dx", "axis wrong", "the means are over channels, not groups"),
-    ({"standardise_backward(dy_groups, cache)": "(dy_groups / cache[1])"}, "dx",
-     "statistics as constants", "mean and sigma of a group are taken for constants"),
+    ({"dy_groups, cache).reshape(dy.shape)":
+      "dy, (cache[0].reshape(dy.shape), cache[1].repeat(2, 1)))"}, "axis wrong"),
+    ({"standardise_backward(dy_groups, cache)": "(dy_groups / cache[1])"},
+     "statistics as constants"),
 )
 
 
@@ -233,12 +206,11 @@ def weight_norm_backward(dy, cache):
 
 WEIGHT = Right("weight norm", weight_norm, weight_norm_backward, normal((5, 3), (3, 4), (4,)))
 PAIRS += WEIGHT.with_slips(
-    ({" - unit * dg": ""}, "dv", "statistics as constants", "‖v‖ is taken for a constant"),
-    ({"g / length *": "1 / length *"}, "dv", "gain missing", "g is forgotten in dv",
+    ({" - unit * dg": ""}, "statistics as constants"),
+    ({"g / length *": "1 / length *"}, "gain missing",
      "each feature is off by a factor of its own: the factor g is missing"),
-    ({"g / length *": "g *"}, "dv", "scale forgotten", "‖v‖ is forgotten in dv"),
-    ({"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"}, "dg", "gain twice",
-     "dg is made with w, which has g in it"),
+    ({"g / length *": "g *"}, "scale forgotten"),
+    ({"(dw * unit)": "(dw * w)", "- unit * dg": "- unit * (dw * unit).sum(0)"}, "gain twice"),
 )
 
 
@@ -253,11 +225,9 @@ def unit_rows_backward(dy, cache):
 
 
 PAIRS += Right("rows of length 1", unit_rows, unit_rows_backward, normal((4, 4))).with_slips(
-    ({" - y * (dy * y).sum(-1, keepdims=True)": ""}, "dx", "statistics as constants",
-     "the length is taken for a constant"),
-    ({"y).sum": "y).mean"}, "dx", "term wrong", "a mean for the sum",
-     "is 2 times too small and of the wrong sign"),
-    ({"sum(-1": "sum(0"}, "dx", "axis wrong", "the overlap is taken over the batch"),
+    ({" - y * (dy * y).sum(-1, keepdims=True)": ""}, "statistics as constants"),
+    ({"y).sum": "y).mean"}, "term wrong", "is 2 times too small and of the wrong sign"),
+    ({"sum(-1": "sum(0"}, "axis wrong"),
 )
 
 
@@ -273,10 +243,8 @@ def cosine_backward(dy, cache):
 
 
 PAIRS += Right("cosine of rows", cosine, cosine_backward, normal((3, 5), (3, 5))).with_slips(
-    ({"unit_rows_backward(du, u_cache)": "du / u_cache[1]"}, "dx", "statistics as constants",
-     "the length of x is taken for a constant"),
-    ({"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"}, "dx dz", "zero",
-     "each goes back along itself"),
-    ({"(du, u_cache)": "(du, v_cache)"}, "dx", "cache of the other",
-     "the cache of z is used for x", "it is zero everywhere, but for rounding"),
+    ({"unit_rows_backward(du, u_cache)": "du / u_cache[1]"}, "statistics as constants"),
+    ({"* v, dy": "* u, dy", "[:, None] * u\n": "[:, None] * v\n"}, "zero"),
+    ({"(du, u_cache)": "(du, v_cache)"}, "cache of the other",
+     "it is zero everywhere, but for rounding"),
 )

@@ -21,15 +21,13 @@ def global_max_backward(dy, cache):
 
 
 PAIRS += Right("maximum over time", global_max, global_max_backward, apart((3, 5, 2))).with_slips(
-    ({"where[:, None]": "(where[:, None] + 1) % 5"}, "dx", "index of the maximum",
-     "the step after the maximum"),
-    ({"where[:, None]": "0 * where[:, None]"}, "dx", "index of the maximum",
-     "always the first step"),
-    ({"where[:, None]": "x.argmin(1)[:, None]"}, "dx", "index of the maximum", "the minimum"),
-    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "dx", "condition wrong",
-     "every step gets dy", "every entry gets it all"),
-    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"}, "dx",
-     "derivative of another function", "that of a mean",
+    ({"where[:, None]": "(where[:, None] + 1) % 5"}, "index of the maximum"),
+    ({"where[:, None]": "0 * where[:, None]"}, "index of the maximum"),
+    ({"where[:, None]": "x.argmin(1)[:, None]"}, "index of the maximum"),
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1)"}, "condition wrong",
+     "every entry gets it all"),
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None], 5, axis=1) / 5"},
+     "derivative of another function",
      "every entry gets its share, and should go to the chosen one"),
 )
 
@@ -45,9 +43,9 @@ def chosen_backward(dy, x):
 
 
 PAIRS += Right("maximum by its index", chosen, chosen_backward, apart((4, 6))).with_slips(
-    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None] / 6, 6, axis=1)"}, "dx",
-     "sum over too much", "every entry gets its share", "spread over all, and should go to the"),
-    ({"argmax": "argmin"}, "dx", "index of the maximum", "the smallest",
+    ({"dx = np.zeros_like(x)": "return np.repeat(dy[:, None] / 6, 6, axis=1)"}, "sum over too much",
+     "are right, but in the wrong entries: they should go to the chosen one"),
+    ({"argmax": "argmin"}, "index of the maximum",
      "the right numbers stand in wrong places: is the index of the maximum wrong?"),
 )
 
@@ -64,11 +62,10 @@ def max_pool_backward(dy, largest):
 
 
 PAIRS += Right("max-pooling", max_pool, max_pool_backward, apart((2, 6, 3))).with_slips(
-    ({"largest *": "~largest *"}, "dx", "index of the maximum", "the smaller one"),
-    ({"largest *": "largest[:, :, ::-1] *"}, "dx", "index of the maximum", "the other of the two"),
-    ({"largest *": "0.5 * largest *"}, "dx", "factor", "halved, as if it were a mean",
-     "2 is the window, as this"),
-    ({"largest *": "largest[:, :1] *"}, "dx", "index of the maximum", "the first window's for all"),
+    ({"largest *": "~largest *"}, "index of the maximum"),
+    ({"largest *": "largest[:, :, ::-1] *"}, "index of the maximum"),
+    ({"largest *": "0.5 * largest *"}, "factor", "2 is the window, as this"),
+    ({"largest *": "largest[:, :1] *"}, "index of the maximum"),
 )
 
 
@@ -88,11 +85,10 @@ def max_pool2d_backward(dy, cache):
 
 MAX_POOL2D = Right("max-pooling of images", max_pool2d, max_pool2d_backward, apart((2, 3, 4, 6)))
 PAIRS += MAX_POOL2D.with_slips(
-    ({".swapaxes(3, 4)": ""}, "dx", "order wrong", "windows are not put back in rows"),
-    ({"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "dx", "index of the maximum",
-     "columns first within a window", "is the index of the maximum wrong?"),
-    ({"where[..., None]": "where[:1, :, :, :, None]"}, "dx", "index of the maximum",
-     "the first image's maxima for all"),
+    ({".swapaxes(3, 4)": ""}, "order wrong"),
+    ({"dwindows.reshape": "dwindows[..., [0, 2, 1, 3]].reshape"}, "index of the maximum",
+     "is the index of the maximum wrong?"),
+    ({"where[..., None]": "where[:1, :, :, :, None]"}, "index of the maximum"),
 )
 
 
@@ -108,11 +104,10 @@ def average_pool_backward(dy, cache):
 AVERAGE = Right("average pooling, windows of 2", average_pool, average_pool_backward,
                 normal((2, 4, 3)))
 PAIRS += AVERAGE.with_slips(
-    ({" / 2": ""}, "dx", "factor of a window", "not divided by the window, with a batch of 2",
-     "several causes fit: 2 is the window"),
-    ({" / 2": " / 4"}, "dx", "factor of a window", "divided twice"),
-    ({"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "dx", "order wrong",
-     "tile for repeat", "its quarters along axis 1 are right and in another order"),
+    ({" / 2": ""}, "factor of a window", "several causes fit: 2 is the window"),
+    ({" / 2": " / 4"}, "factor of a window"),
+    ({"np.repeat(dy, 2, axis=1)": "np.tile(dy, (1, 2, 1))"}, "order wrong",
+     "its quarters along axis 1 are right and in another order"),
 )
 
 
@@ -127,9 +122,9 @@ def global_average_backward(dy, shape):
 GLOBAL_AVERAGE = Right("global average", global_average, global_average_backward,
                        normal((2, 3, 4, 5)))
 PAIRS += GLOBAL_AVERAGE.with_slips(
-    ({" / (shape[2] * shape[3])": ""},    "dx", "factor of a size", "not divided by the pixels",
+    ({" / (shape[2] * shape[3])": ""}, "factor of a size",
      "it is 20 times too large: 20 is the size of axis 2 of x times the"),
-    ({"shape[2] * shape[3]": "shape[2]"}, "dx", "factor of a size", "divided by the height only"),
+    ({"shape[2] * shape[3]": "shape[2]"}, "factor of a size"),
 )
 
 
@@ -146,11 +141,10 @@ def masked_mean_backward(dy, cache):
 
 REAL = normal((3, 4, 2), beside=[np.arange(4) < np.array([[4], [2], [3]])])
 PAIRS += Right("mean of real steps", masked_mean, masked_mean_backward, REAL).with_slips(
-    ({"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "dx", "mask missing",
-     "padding has a gradient",
+    ({"mask[..., None] *": "np.ones_like(mask)[..., None] *"}, "mask missing",
      "a gradient leaks into padding: it is right elsewhere, but not zero at"),
-    ({"dy / count": "dy / mask.shape[1]"}, "dx", "counts of rows",
-     "divided by the length of the padded", "each entry of axis 0 is off by a factor of its own"),
+    ({"dy / count": "dy / mask.shape[1]"}, "counts of rows",
+     "each entry of axis 0 is off by a factor of its own"),
 )
 
 
@@ -170,11 +164,8 @@ def attentive_backward(dy, cache):
 
 ATTENTIVE = Right("attention pooling", attentive, attentive_backward, normal((3, 4, 5), (5,)))
 PAIRS += ATTENTIVE.with_slips(
-    ({" + dz[..., None] * q": ""}, "dx", "second use forgotten", "x in the scores is forgotten"),
-    ({"p[..., None] * dy[:, None] + ": ""}, "dx", "second use forgotten",
-     "x as value is forgotten"),
-    ({"softmax_backward(dp, p)": "dp * p"}, "dx dq", "sum term missing", "softmax without its sum",
-     "are taken for constants"),
-    ({'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "dq", "one row only",
-     "dq of the last sentence"),
+    ({" + dz[..., None] * q": ""}, "second use forgotten"),
+    ({"p[..., None] * dy[:, None] + ": ""}, "second use forgotten"),
+    ({"softmax_backward(dp, p)": "dp * p"}, "sum term missing", "are taken for constants"),
+    ({'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "one row only"),
 )

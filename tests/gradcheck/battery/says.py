@@ -11,7 +11,8 @@ BARE = rf"{TIMES}(?!.*({SIZE}))"
 HEDGED = rf"{TIMES}.*(square|twice|second use|constant|window|other causes?|several causes)"
 
 # Facts without a cause are silence; what is wrong whatever the slip comes first.
-NEVER = r"√(4|9|16|25)\b"  # the root of a perfect square is no size that anybody would divide by
+# The root of a perfect square is no size that anybody would divide by.
+NEVER = r"√(4|9|16|25)\b|(?<!returned )\bNone\b"
 SILENT = (
     r"^\d+ of (its \d+ entries|the slopes along \d+ directions) are (wrong|NaN or infinite)",
     rf"^it is [\d.e+-]+ {TIMES}$",
@@ -66,7 +67,6 @@ SAYS = {
     "dy twice": (r"\bdy\b.*(twice|squared|once too often)", r"dy²"),
     "zero": (r"zero everywhere",),
     "gradient left out": (r"zero everywhere", r"None", r"\breturn\b"),
-    "gradient replaced": (r"replace", r"\+="),
     "zero in places": (r"zero (where|in|at)(?!.*mask)", r"axis"),
     "shape wrong": (r"shape", r"transpos"),
     # Factors

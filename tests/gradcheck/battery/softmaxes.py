@@ -17,29 +17,23 @@ def softmax_backward(dw, w):
     return w * (dw - (dw * w).sum(-1, keepdims=True))
 
 
-def whole_jacobian_diagonal(dw, w):
-    return dw * w * (1 - w)
-
-
 PAIRS += Right("softmax", softmax, softmax_backward, normal((3, 4, 5))).with_slips(
-    ({" - (dw * w).sum(-1, keepdims=True)": ""}, "dx", "sum term missing",
-     "the sum is not subtracted"),
-    (whole_jacobian_diagonal, "dx", "diagonal only", "w (1 − w), the Jacobian's diagonal alone",
+    ({" - (dw * w).sum(-1, keepdims=True)": ""}, "sum term missing"),
+    ({"(dw - (dw * w).sum(-1, keepdims=True))": "dw * (1 - w)"}, "diagonal only",
      "is taken to be h (1 − h), where z goes in and h comes out"),
-    ({"w).sum": "w).mean"}, "dx", "term wrong", "a mean for the sum",
+    ({"w).sum": "w).mean"}, "term wrong",
      "a multiple of y in each row, such as y Σ(dy y) in softmax, is missing"),
-    ({"(dw * w).sum": "dw.sum"}, "dx", "term wrong", "dw is summed without w"),
-    ({"sum(-1": "sum((1, 2)"}, "dx", "axis wrong", "summed over two axes",
+    ({"(dw * w).sum": "dw.sum"}, "term wrong"),
+    ({"sum(-1": "sum((1, 2)"}, "axis wrong",
      "the sum Σ(dy y) runs over axes 1, 2; it has to run over axis 2"),
-    ({"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch", "divided by the batch"),
-    ({"dw - (": "dw + ("}, "dx", "sign of a term", "the sum is added"),
-    ({"w * (dw -": "(dw -"}, "dx", "factor y forgotten", "w before the bracket is lost"),
-    ({"w * (dw": "0 * (dw"}, "dx", "zero", "zeros"),
+    ({"w * (dw": "w / len(w) * (dw"}, "factor of the batch"),
+    ({"dw - (": "dw + ("}, "sign of a term"),
+    ({"w * (dw -": "(dw -"}, "factor y forgotten"),
+    ({"w * (dw": "0 * (dw"}, "zero"),
 )
 PAIRS += Right("softmax, 4 × 4", softmax, softmax_backward, normal((4, 4))).with_slips(
-    ({"sum(-1": "sum(0"},             "dx", "axis wrong",          "summed over the batch",
-     "runs over axis 0; it has to run over axis 1"),
-    ({"w * (dw": "w / len(w) * (dw"}, "dx", "factor of the batch", "divided by the batch"),
+    ({"sum(-1": "sum(0"}, "axis wrong", "runs over axis 0; it has to run over axis 1"),
+    ({"w * (dw": "w / len(w) * (dw"}, "factor of the batch"),
 )
 
 
@@ -54,15 +48,13 @@ def log_softmax_backward(dy, y):
 
 
 PAIRS += Right("log softmax", log_softmax, log_softmax_backward, normal((5, 3))).with_slips(
-    ({" * dy.sum(-1, keepdims=True)": ""}, "dx", "term wrong",
-     "dy − p, which is right for one label only",
+    ({" * dy.sum(-1, keepdims=True)": ""}, "term wrong",
      "a part of it does not change with dy: dy is forgotten in one of its"),
-    ({"dy.sum(-1, keepdims=True)": "dy"}, "dx", "diagonal only", "no sum of dy",
+    ({"dy.sum(-1, keepdims=True)": "dy"}, "diagonal only",
      "entry by entry, but each output depends"),
-    ({"np.exp(y)": "y"}, "dx", "term wrong", "log p for p"),
-    ({"dy.sum": "dy.mean"}, "dx", "term wrong", "a mean for the sum"),
-    ({" - np.exp(y) * dy.sum(-1, keepdims=True)": ""}, "dx", "term missing",
-     "the normaliser is taken for a constant"),
+    ({"np.exp(y)": "y"}, "term wrong"),
+    ({"dy.sum": "dy.mean"}, "term wrong"),
+    ({" - np.exp(y) * dy.sum(-1, keepdims=True)": ""}, "term missing"),
 )
 
 
@@ -80,9 +72,8 @@ def tempered_backward(dw, cache):
 TEMPERED = Right("softmax with a temperature", tempered, tempered_backward,
                  normal((4, 6), beside=[np.array(1.7)]))
 PAIRS += TEMPERED.with_slips(
-    ({"dz / tau": "dz"}, "dx",   "factor", "τ is forgotten in dx",
-     "it is 1.7 times too large: 1.7 is tau"),
-    ({"tau**2": "tau"},  "dtau", "factor", "τ for τ²"),
+    ({"dz / tau": "dz"}, "factor", "it is 1.7 times too large: 1.7 is tau"),
+    ({"tau**2": "tau"}, "factor"),
 )
 
 
@@ -98,10 +89,9 @@ def masked_softmax_backward(dw, cache):
 
 MASKED = normal((3, 5), beside=[np.arange(5) < np.array([[5], [3], [2]])])
 PAIRS += Right("masked softmax", masked_softmax, masked_softmax_backward, MASKED).with_slips(
-    ({"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "dx", "mask missing", "it leaks into padding",
+    ({"dw, w)": "dw, w) + 0.1 * ~cache[1]"}, "mask missing",
      "a term without dy leaks to where it should be zero"),
-    ({"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "dx", "zero",
-     "the mask is inverted, which leaves nothing"),
+    ({"softmax_backward(dw, w)": "softmax_backward(dw, w) * ~cache[1]"}, "zero"),
 )
 
 
@@ -117,8 +107,6 @@ def log_sum_exp_backward(dy, x):
 LOG_SUM_EXP = Right("log of a sum of exponentials", log_sum_exp, log_sum_exp_backward,
                     normal((3, 4)))
 PAIRS += LOG_SUM_EXP.with_slips(
-    ({"softmax(x)[0]": "np.exp(x)"}, "dx", "inner derivative missing", "not divided by the sum",
-     "the factor exp(y) is too many"),
-    ({"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "dx", "derivative of another function",
-     "as if it were the maximum"),
+    ({"softmax(x)[0]": "np.exp(x)"}, "inner derivative missing", "the factor exp(y) is too many"),
+    ({"softmax(x)[0]": "(x == x.max(-1, keepdims=True))"}, "derivative of another function"),
 )

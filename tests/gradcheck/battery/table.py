@@ -1,11 +1,13 @@
 """The rows of the battery: a pair that is right, and slips of the pen that make it wrong.
 
 A slip is told as what was written in place of what: ``{"y * (1 - y)": "y"}`` is the right backward
-with that one change to its text. Where a slip is more than that, a whole backward stands there.
+with that one change to its text. Wrong are then the gradients that differ from those of the right
+one, and no others.
 """
 
 import inspect
 import linecache
+import math
 import sys
 import textwrap
 from collections.abc import Callable
@@ -15,6 +17,8 @@ import numpy as np
 
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.gradcheck.modules import module_pair
+from minitransformer.gradcheck.pair import Pair, argument_names, positions_to_check
+from minitransformer.gradcheck.trial import gradient_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +44,19 @@ class Right:
         """forward, backward, inputs and names, as ``check_pair`` takes them."""
         return self.forward, self.backward, self.inputs(rng), None
 
+    def gradients(self):
+        """What backward returns for each input, by the gradient's name, on some inputs and dy."""
+        rng = np.random.default_rng(1)
+        forward, backward, inputs, names = self.pair(rng)
+        names = names or argument_names(forward, len(inputs))
+        pair = Pair(forward, backward, names, positions_to_check(inputs, names), math.inf)
+        y, (_, cache) = pair.forward(inputs)
+        found = pair.backward(rng.standard_normal(y.shape), cache)
+        return {gradient_name(name): gradient for name, gradient in found.items()}
+
     def with_slip(self, slip):
-        """The same with the changed texts of its backward, or with another backward."""
-        wrong = slipped(self.backward, slip) if isinstance(slip, dict) else slip
-        return replace(self, backward=wrong)
+        """The same with the changed texts of its backward."""
+        return replace(self, backward=slipped(self.backward, slip))
 
     def with_slips(self, *rows):
         """The right one and those that slips make of it, each a row: all that a Wrong has."""
@@ -72,6 +85,7 @@ class RightModule:
     def with_slip(self, slip):
         return replace(self, module=slipped(self.module, slip))
 
+    gradients = Right.gradients
     with_slips = Right.with_slips
     __str__ = Right.__str__
 
@@ -82,25 +96,33 @@ class Wrong:
 
     Attributes:
         right: what it should have been.
-        slip: the changed texts of the right one, {was: is}, or a whole backward.
-        wrong: the gradients that are wrong, in one string, and no others.
+        slip: the changed texts of the right one, {was: is}.
         tag: which kind of slip it is, a key of ``battery.says.SAYS``.
-        truth: what was done wrong, in a few words.
         says: what is said of one of them; empty where all that SAYS allows will do.
     """
 
     right: Right | RightModule
-    slip: dict | Callable
-    wrong: str
+    slip: dict
     tag: str
-    truth: str
     says: str = ""
 
     def check(self, seed=0):
         return self.right.with_slip(self.slip).check(seed)
 
+    def wrong(self):
+        """The names of the gradients that are not those of the right one."""
+        right, given = self.right.gradients(), self.right.with_slip(self.slip).gradients()
+        return {name for name in right if not same(given[name], right[name])}
+
     def __str__(self):
-        return f"{self.right}: {self.truth}"
+        return f"{self.right}: {', '.join(f'{was!r} → {now!r}' for was, now in self.slip.items())}"
+
+
+def same(a, b):
+    """Whether two gradients, or None and None, are equal but for rounding."""
+    if a is None or b is None:
+        return a is b
+    return a.shape == b.shape and bool(np.abs(a - b).max() <= 1e-9 * np.abs(b).max())
 
 
 def slipped(function, changes):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from battery.says import FORMULAS, NEVER, PLACES, SAYS, SILENT
+from battery.table import Wrong
 from minitransformer.gradcheck import CheckError
 
 
@@ -47,13 +48,12 @@ def verdict(pair, seed=0):
 
 def fault(pair, found):
     """In what a verdict falls short of the truth about a pair; empty where it does not."""
-    truly = getattr(pair, "wrong", "").split()
-    if not truly:
+    if not isinstance(pair, Wrong):
         return "" if found.word == "right" else f"{found.word}: {found}"
     if found.word != "wrong":
         return f"{found.word}: {found}".removesuffix(": ")
-    named = {name for name, _ in found.causes}
-    return "" if named == set(truly) else f"wrong are {truly}, and it says of {found}"
+    wrong, named = pair.wrong(), {name for name, _ in found.causes}
+    return "" if named == wrong else f"wrong are {wrong}, and it says of {found}"
 
 
 def _word(tensor):
