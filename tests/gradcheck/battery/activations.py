@@ -244,7 +244,7 @@ PAIRS += SWISH.with_slips(
     ({"(x * dz)": "dz"},      "dbeta", "inner derivative missing", "x is missing in dβ"),
     ({".sum(0)": ".mean(0)"}, "dbeta", "mean in place of sum",     "dβ is a mean"),
     ({".sum(0)": ".sum()"},   "dbeta", "sum over too much",        "dβ is summed over features",
-     "summed over the leading axes, (0,), which this input has"),
+     "it is the sum of all 3 entries of the right one: a sum has to run over fewer axes"),
 )
 
 

@@ -67,6 +67,8 @@ PAIRS += BROADCAST.with_slips(
     ({"(dy * x)": "dy"}, "ds", "factor x forgotten", "x is forgotten in ds"),
     ({"dy * s,": "dy,"}, "dx", "scale forgotten", "s is forgotten in dx",
      "dy is handed on as it is, the derivative is left out"),
+    ({"dy * s,": "(dy * s).sum(0),"}, "dx", "sum over too much", "dx is summed over the batch",
+     "it is the right one summed over the leading axes, (0,), which this input has"),
     ({"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "ds", "mean in place of sum", "ds is a mean"),
 )
 PAIRS += SQUARE_BROADCAST.with_slips(
