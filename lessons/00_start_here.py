@@ -203,9 +203,9 @@ figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, pad=0.01
 plt.show()
 
 # %% [markdown]
-# An **epoch** is one pass over all pairs. Before training the model looks everywhere and repeats a random word, here a
-# German one: both languages share a vocabulary. After one epoch it writes English, but only some words come from our
-# sentence. At the end its translation is right. Follow the framed row, *buy*: its dark cell comes to stand in the column
+# An **epoch** is one pass over all pairs. Before training the model looks everywhere and repeats a random word, here
+# a German one: both languages share a vocabulary. After one epoch it writes English, but only some words come from
+# our sentence. At the end its translation is right. Follow the framed row, *buy*: its dark cell moves to the column
 # *kaufen*. Nobody told the model about verbs. It learned this from examples alone.
 #
 # ## 2 · Your sentence
@@ -240,7 +240,7 @@ show(german)
 # - *can* comes after *the woman*, and *kann* stands before *die Frau*. So the path jumps **back**.
 # - *buy* comes before *an apple*, and *kaufen* stands after *Apfel*. So it jumps **ahead**, and then back again.
 # - The comma has no German word to look at. Its row must sum to 1 all the same, so do not read much into its weights.
-#   The full stop has one. The quarter that *the* and *an* give to it comes from one of four heads (section 4).
+#   The full stop has one; *the* and *an* give it a quarter of their weight, by one of four heads (section 4).
 #
 # If you have no German, here are four sentences. Guess what comes out before you read on.
 #

@@ -39,11 +39,10 @@ from minitransformer.course.notebooks import (
     BLUE,
     VERMILION,
     shape_table,
-    show,
     source_of,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.feed_forward import feed_forward, feed_forward_backward
 from minitransformer.layers.linear import Linear, linear, linear_backward
@@ -433,7 +432,7 @@ print(f"W, which says the same:        {d_model * d_ff:.1e}")
 # | `relu(x)`, `dropout(x, p=0.0, rng=None)` | any shape | $y$ of that shape, `cache` |
 # | `relu_backward(dy, cache)`, `dropout_backward(dy, cache)` | that shape | $dx$ |
 #
-# How $b$ is drawn, the stub says; what the cache holds, you decide. The cells try on yours what is true of any
+# The stub says how $b$ is drawn; you decide what the cache holds. The cells try on yours what is true of any
 # right one:
 
 
@@ -563,9 +562,11 @@ if find_spec("torch"):
     theirs.backward(torch.ones_like(theirs))
     ours, cache = feed_forward(*network)
     gradients = feed_forward_backward(np.ones_like(ours), cache)
-    print("largest difference of y:", abs(ours - theirs.detach().numpy()).max())
-    for gradient, tensor in zip(gradients, tensors, strict=True):
-        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
+    names = "y", "dx", "dW_1", "db_1", "dW_2", "db_2"
+    theirs = theirs.detach(), *(tensor.grad for tensor in tensors)
+    for name, mine, its in zip(names, (ours, *gradients), theirs, strict=True):
+        print(f"{name:4} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, rtol=1e-6)
 
 
 # %% [markdown]
@@ -578,8 +579,8 @@ if find_spec("torch"):
 
 # %%
 def without_transpose(dy, cache):
-    x, weight, _ = cache
-    return dy @ weight, x.T @ dy, dy.sum(axis=0)
+    x, weight, bias = cache
+    return linear_backward(dy, (x, weight.T, bias))  # which transposes it once more
 
 
 def mean_for_the_bias(dy, cache):
@@ -588,10 +589,8 @@ def mean_for_the_bias(dy, cache):
 
 
 def without_the_gate(dy, cache):
-    inner_cache, _, _, outer_cache = cache
-    dh, dw_2, db_2 = linear_backward(dy, outer_cache)
-    dx, dw_1, db_1 = linear_backward(dh, inner_cache)
-    return dx, dw_1, db_1, dw_2, db_2
+    inner_cache, gate, *others = cache
+    return feed_forward_backward(dy, (inner_cache, np.ones_like(gate), *others))
 
 
 square = (rng.standard_normal((7, 5)), rng.standard_normal((5, 5)), rng.standard_normal(5))
@@ -737,19 +736,13 @@ plt.show()
 # %% [markdown]
 # The curve is made of straight pieces. At each orange mark the input of one ReLU crosses 0, and its gate
 # opens or closes. The marks move, since $dW_1$ and $db_1$ come back through the open gates: a hidden number
-# learns only from the places where it is open.
+# learns only where its gate is open.
 #
 # ## 9 · Exercises
 #
-# Fill in `answers/ex02.py`, your copy of [lessons/exercises/ex02.py](exercises/ex02.py), which has
-# signatures, shapes and hints, and run
-#
-# ```sh
-# minitransformer check ex02
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex02.py](solutions/ex02.py).
+# Fill in `answers/ex02.py`, your copy of [lessons/exercises/ex02.py](exercises/ex02.py), and run
+# `minitransformer check ex02`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex02.py](solutions/ex02.py).
 #
 # 1. **`residual_chain_slope`** (10 min). Sixty blocks $x + s x$ one behind the other, and $2^{60}$ paths.
 #    What is the sum over all of them?

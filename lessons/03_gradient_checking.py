@@ -327,9 +327,8 @@ measured = numeric_gradient(lambda x: softmax(x)[0], host_x, host_dy)
 assert abs(host_dx - measured).max() < 1e-7 * abs(measured).max()
 
 # %% [markdown]
-# If they differ, it looks for a pattern in the difference, as a doctor would. The softmax backward
-# below is divided by the batch size, as if its loss were a mean. That is an easy slip, and no error message
-# follows from it:
+# If they differ, it looks for a pattern in the difference. The softmax backward below is divided by the batch
+# size, as if its loss were a mean: an easy slip, and no error message follows from it.
 
 # %%
 report = check_pair(softmax, lambda dy, cache: softmax_backward(dy, cache) / len(dy), (host_x,))
@@ -382,10 +381,10 @@ def relu_unmasked(dy, alive):
 
 
 def embedding_last_wins(dx, cache):
-    ids, weight, scale = cache
-    dweight = np.zeros_like(weight)
-    dweight[ids] = dx * scale  # assigns where it should add: of equal ids the last one wins
-    return None, dweight
+    ids, weight, _ = cache
+    place, last = np.arange(len(ids)), np.zeros(len(weight), int)
+    last[ids] = place  # of equal ids the last one wins, where they should be added
+    return None, embedding_backward(dx * (last[ids] == place)[:, None], cache)
 
 
 def golden(x):
@@ -656,15 +655,9 @@ plt.show()
 #
 # ## 8 · Exercises
 #
-# Fill in `answers/ex03.py`, your copy of [lessons/exercises/ex03.py](exercises/ex03.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex03
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex03.py](solutions/ex03.py).
+# Fill in `answers/ex03.py`, your copy of [lessons/exercises/ex03.py](exercises/ex03.py), and run
+# `minitransformer check ex03`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex03.py](solutions/ex03.py).
 #
 # 1. **`best_forward_step`** (10 min). Section 2 for the forward difference. Compare your step with the
 #    bottom of the green V.

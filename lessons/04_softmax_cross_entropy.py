@@ -33,16 +33,8 @@ import numpy as np
 from minitransformer import cross_entropy, cross_entropy_backward, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.softmax import softmax, softmax_backward
 
@@ -63,16 +55,12 @@ rng = np.random.default_rng(4)
 #
 # Typed as it stands, it breaks:
 
-
 # %%
-def as_it_stands(z):
-    return np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
-
-
 with np.errstate(over="ignore", invalid="ignore"):
     for scores in ([1, 2, 3], [101, 102, 103]):
         z = np.array(scores, dtype=np.float32)
-        print(f"{scores!s:16} typed as it stands {as_it_stands(z)}, the package {softmax(z)[0]}")
+        typed = np.exp(z) / sum(np.exp(z))
+        print(f"{scores!s:16} typed as it stands {typed}, the package {softmax(z)[0]}")
 
 # %% [markdown]
 # float32 ends at about $3.4 \cdot 10^{38} = e^{88.7}$, and infinity divided by infinity is NaN. But look at
@@ -314,8 +302,7 @@ plt.show()
 #
 # Of $q$ we needed only $\sum_v q_v = 1$. The gradient is what the model says minus what it should say, and it is
 # zero exactly at the floor. Both sum to 1, so **the gradient of a row sums to 0**, as it must: a constant added to
-# all scores changes nothing, so there is no slope in the direction $(1, \dots, 1)$. An example: six words, "dog" is
-# right, and the model prefers "cat".
+# all scores changes nothing. An example: six words, "dog" is right, and the model prefers "cat".
 
 # %%
 WORDS = ["the", "a", "dog", "cat", "sleeps", "."]
@@ -452,8 +439,9 @@ assert np.isclose(whole, sum(parts))
 # | `cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None)` | (..., $V$), (...) | (loss, NLL), `cache` |
 # | `cross_entropy_backward(dloss, cache)` | a number | $dz$ (..., $V$) |
 #
-# The mask is for [lesson 08](08_attention.ipynb): where it is False the weight is 0. A row of which nothing is
-# allowed has weights 0, not NaN: think of $0 / 0$ and of $-\infty - (-\infty)$.
+# In attention a mask says which positions are allowed ([lesson 08](08_attention.ipynb)). The sum runs over these; the
+# others have the score $-\infty$, and so the weight $e^{-\infty} = 0$. Where nothing is allowed, all weights are 0, not
+# NaN: think of $0 / 0$ and of $-\infty - (-\infty)$.
 
 
 # %%
@@ -528,8 +516,9 @@ if find_spec("torch"):
         z.flatten(0, 1), torch.tensor(host_targets.ravel()), ignore_index=0, label_smoothing=0.1
     )
     theirs.backward()
-    print("difference of the loss:", abs(float(loss) - theirs.item()))
-    assert np.allclose(to_host(dlogits), z.grad.numpy(), atol=1e-6)
+    for name, mine, its in (("loss", loss, theirs.detach()), ("dz", dlogits, z.grad)):
+        print(f"{name:4} differs by at most {abs(to_host(mine) - its.numpy()).max():.0e}")
+        assert np.allclose(to_host(mine), its, atol=1e-6)
 
 # %% [markdown]
 # ### Three slips
@@ -559,8 +548,8 @@ for backward in (of_the_sum, without_smoothing, with_padding):
     print(f"{backward.__name__}\n{report}")
 
 # %% [markdown]
-# The first is hard to notice. Adam, which does not care about the size of gradients, trains almost as before. But
-# clipping looks at their size, and is wrong by a factor, another one in each batch.
+# The first is hard to notice. Adam does not care about the size of gradients. But clipping does, and is wrong by a
+# factor, another one in each batch.
 #
 # ## 7 · What smoothing does to training
 #
@@ -575,8 +564,8 @@ for backward in (of_the_sum, without_smoothing, with_padding):
 # e^{m} \approx V \cdot \text{steps}, \qquad m \approx \log V + \log(\text{steps}) .
 # $$
 #
-# (Write the first as $e^m \, dm = V \, d\,\text{step}$ and integrate both sides.) A logarithm grows slowly, but
-# without end. Now the steps themselves, for three $\varepsilon$:
+# (Write the first as $e^m \, dm = V \, d\,\text{step}$ and integrate both sides.) Now the steps themselves, for three
+# $\varepsilon$:
 
 # %%
 V, STEPS = 100, 100_000

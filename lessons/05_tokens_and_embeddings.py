@@ -51,10 +51,9 @@ from minitransformer.course.notebooks import (
     ORANGE,
     VERMILION,
     shape_table,
-    show,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BLANK, BOS, EOS, PAD, UNK, Vocabulary
 from minitransformer.gradcheck import check_pair
@@ -89,7 +88,7 @@ print(sorted(missing, key=lambda word: (len(word), word))[-3:])
 # And this corpus is made from a small lexicon. German makes new words every day, by joining old ones. To the model,
 # all that is not in the list is one and the same UNK, which it can neither read nor write.
 #
-# Characters are the other way out. There are far fewer of them than words, and the next text hardly brings new ones.
+# Characters are the other way out. There are far fewer of them than words, and a new text brings hardly any more.
 # But sentences get long, and attention compares every token with every other:
 
 # %%
@@ -168,7 +167,7 @@ def learn_merges(texts, num_merges):
 
 
 # %% [markdown]
-# After a merge, only the words that have the pair are counted again. That makes it fast. On the toy corpus, 24,000
+# After a merge, only the words that have the pair are counted again, which is fast. On the toy corpus, 24,000
 # sentences:
 
 # %%
@@ -245,9 +244,9 @@ axes.grid(axis="x", visible=False)
 plt.show()
 
 # %% [markdown]
-# The height of a piece is its number. The smaller pieces below it were more frequent, and so earlier. They stay
-# in the vocabulary, though this word no longer needs them. A word whose tree has several tops is written in several
-# tokens. Pieces such as "ing" and "en" come from counting: nobody told the program about grammar.
+# The height of a piece is its number. The smaller pieces below it were more frequent, and so earlier. They stay in
+# the vocabulary, though this word no longer needs them. A word whose tree has several tops is written in several
+# tokens. Pieces such as "ing" and "en" come from counting: nobody told it about grammar.
 #
 # ## 3 · Against the library
 #
@@ -265,7 +264,7 @@ print("characters:", *pieces[4 + len(merged) :])
 assert ours == merged
 
 # %% [markdown]
-# All of them, in the same order. Is the text encoded alike, too? We compare all sentences:
+# All of them, in the same order. Is text encoded alike, too? In all sentences:
 
 
 # %%
@@ -390,8 +389,8 @@ axes.grid(axis="y", visible=False)
 plt.show()
 
 # %% [markdown]
-# Mostly the word is cut as before. The rest of the time the model meets its parts, which other words have too.
-# BPE-dropout is for training only. For text to be translated, $p = 0$.
+# Mostly the word is cut as before, and at times the model meets its parts, which other words have too. BPE-dropout is
+# for training only.
 #
 # ## 6 · From ids to rows: the embedding
 #
@@ -495,8 +494,9 @@ if find_spec("torch"):
     E = torch.tensor(host[1], requires_grad=True)
     theirs = np.sqrt(6) * torch.nn.functional.embedding(torch.tensor(host[0]), E)
     theirs.backward(torch.tensor(host[2]))
-    assert np.allclose(to_host(x), theirs.detach().numpy(), rtol=1e-6)
-    print("largest difference of dE:", abs(host[3] - E.grad.numpy()).max())
+    for name, mine, its in (("x", to_host(x), theirs.detach()), ("dE", host[3], E.grad)):
+        print(f"{name:2} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, rtol=1e-6)
 
 
 # %% [markdown]
@@ -506,10 +506,10 @@ if find_spec("torch"):
 
 # %%
 def last_one_wins(dx, cache):
-    ids, weight, scale = cache
-    dweight = np.zeros_like(weight)
-    dweight[ids] += dx * scale
-    return None, dweight
+    ids, weight, _ = cache
+    place, last = np.arange(ids.size).reshape(ids.shape), np.zeros(len(weight), int)
+    last[ids] = place  # what was written last, for each id
+    return None, embedding_backward(dx * (last[ids] == place)[..., None], cache)
 
 
 report = check_pair(embedding, last_one_wins, (host[0], host[1]))
@@ -551,10 +551,10 @@ for s in (1 / np.sqrt(D), 1.0):
 #
 # ## 7 · One matrix in three places
 #
-# The paper uses the same $E$ for the source, for the target, and for the output projection $z = y E^\top$
-# (Press and Wolf 2017). Source and target can share it, since they share a vocabulary. And the output?
-# Row $v$ says what piece $v$ means when it is read; $z_v = y \cdot E_v$ asks how well the decoder's output fits that
-# meaning. It also saves many parameters:
+# The paper uses the same $E$ for the source, for the target, and for the output projection $z = y E^\top$ (Press and
+# Wolf 2017). Source and target can share it, since they share a vocabulary. And the output? Row $v$ says what piece
+# $v$ means when it is read; $z_v = y \cdot E_v$ asks how well the decoder's output fits that meaning. It also saves
+# parameters:
 
 # %%
 for tying in ("none", "two-way", "three-way"):
@@ -679,15 +679,9 @@ plt.show()
 #
 # ## 8 · Exercises
 #
-# Fill in `answers/ex05.py`, your copy of [lessons/exercises/ex05.py](exercises/ex05.py), which has
-# signatures, shapes and hints, and run
-#
-# ```sh
-# minitransformer check ex05
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex05.py](solutions/ex05.py).
+# Fill in `answers/ex05.py`, your copy of [lessons/exercises/ex05.py](exercises/ex05.py), and run
+# `minitransformer check ex05`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex05.py](solutions/ex05.py).
 #
 # 1. **`scatter_by_product`** (10 min). The embedding's gradient as one matrix product, without a loop and without
 #    `np.add.at`.

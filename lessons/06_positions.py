@@ -33,16 +33,8 @@ import numpy as np
 from minitransformer import TransformerConfig, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import Batch
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
@@ -286,16 +278,12 @@ plt.show()
 # pair, so that a sine and the cosine beside it have different frequencies. As a picture it looks much the same.
 
 # %%
-positions = np.arange(400)[:, None]
 features = np.arange(D)
-frequency_of_feature = 10000.0 ** (-features / D)  # should be the same for 2i and 2i + 1
-mixed_up = np.where(
-    features % 2, np.cos(positions * frequency_of_feature), np.sin(positions * frequency_of_feature)
-)
+both = sinusoidal_encoding(400, 2 * D)  # sine and cosine of D frequencies, one for each feature
 tables = {
     "the package": sinusoidal_encoding(400, D),
-    "sines only": np.sin(positions * 10000.0 ** (-np.arange(0, D, 2) / D)),
-    "a frequency for each feature": mixed_up,
+    "sines only": sinusoidal_encoding(400, D)[:, ::2],
+    "a frequency for each feature": both[:, 2 * features + features % 2],
 }
 errors = {}
 for name, candidate in tables.items():
@@ -584,15 +572,9 @@ plt.show()
 #
 # ## 7 · Exercises
 #
-# Fill in `answers/ex06.py`, your copy of [lessons/exercises/ex06.py](exercises/ex06.py), which has
-# signatures, shapes and hints, and run
-#
-# ```sh
-# minitransformer check ex06
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex06.py](solutions/ex06.py).
+# Fill in `answers/ex06.py`, your copy of [lessons/exercises/ex06.py](exercises/ex06.py), and run
+# `minitransformer check ex06`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex06.py](solutions/ex06.py).
 #
 # 1. **`pairs_that_turn`** (10 min). How many of the clocks go round at least once within a sentence? For
 #    $D = 512$ and 30 tokens, guess first.

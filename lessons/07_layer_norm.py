@@ -33,16 +33,8 @@ import numpy as np
 from minitransformer import select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm, layer_norm_backward
 
@@ -56,7 +48,7 @@ rng = np.random.default_rng(7)
 #
 # Every sublayer of a Transformer adds its output to its input. Sums grow: adding two independent
 # numbers of variance 1 gives variance 2, and the next sublayer starts from that. Here are 12 such
-# sums, with random linear maps that keep the variance of what they are given, as sublayers:
+# sums, with random linear maps for sublayers, which keep the variance:
 
 
 # %%
@@ -167,8 +159,8 @@ plt.show()
 #
 # ## 3 · First derivation: backward through the graph
 #
-# We write $dx$ for $\partial L / \partial x$, and so for every variable. Cut the formula into nodes
-# so small that each has an obvious derivative. Values flow along the arrows, gradients against them:
+# We write $dx$ for $\partial L / \partial x$. Cut the formula into nodes so small that each has an
+# obvious derivative. Values flow along the arrows, gradients against them:
 
 # %% tags=["hide-input"]
 NODES = {  # name, place, how many numbers it is for a row
@@ -221,15 +213,16 @@ plt.show()
 # Two rules make the right column. *A variable used in several places gets the sum of the gradients
 # from all of them*: two arrows leave $x$, to $\mu$ and $c$, and two leave $c$, to $v$ and $\hat x$, hence
 # each $\mathrel{+}=$. *A variable that serves many gets the sum over all it serves*: $\mu$ and $\sigma$
-# serve the $D$ numbers of their row, $\gamma$ and $\beta$ every row of the batch.
+# serve the $D$ numbers of their row: $\sum_i$ runs along the last axis. $\gamma$ and $\beta$ serve every row of the
+# batch: $\sum_{\text{rows}}$ runs over all other axes, and leaves $D$ sums.
 #
 # Reading the right column from the bottom to the top is the backward.
 #
 # ## 4 · Second derivation: the closed form
 #
-# The graph gives a gradient, but it does not show what the gradient is like. So we start again and
-# ask how much one number $x_j$ moves one number $\hat x_i$ of the same row. With $c_i = x_i - \mu$,
-# and $[i = j]$ for 1 where $i = j$ and 0 elsewhere:
+# The graph gives a gradient, but it does not show what the gradient is like. So we start again: how
+# much does one number $x_j$ move one number $\hat x_i$ of its row? With $c_i = x_i - \mu$, and
+# $[i = j]$ for 1 where $i = j$ and 0 elsewhere:
 #
 # **The mean.** $\mu$ is an average of $D$ numbers, so
 #
@@ -293,7 +286,7 @@ print("eigenvalues of σ J:", np.linalg.eigvalsh(projection).round(5) + 0.0)
 
 # %% [markdown]
 # (The $\varepsilon$ leaves a trace: with it $\sum_i \hat x_i^2 = D (1 - \varepsilon / \sigma^2)$, so along $\hat x$
-# a gradient of $\varepsilon \, \hat x^\top d\hat x / \sigma^3$ remains. It is no rounding error.)
+# a gradient of $\varepsilon \, \hat x^\top d\hat x / \sigma^3$ remains.)
 #
 # ## 5 · Now write it
 #
@@ -336,11 +329,11 @@ try_yours("layer_norm", facts)
 show("layer_norm")
 
 # %% [markdown]
-# It is the boxed formula, with a name for each term. The table of section 3, line by line, is the same
-# gradient:
+# It is the boxed formula, with a name for each term. The table of section 3, line by line, gives the same
+# gradient. (The code is folded: write yours first.)
 
 
-# %%
+# %% tags=["hide-input"]
 def backward_by_graph(dy, cache):
     """The gradients of layer_norm, node by node: each line undoes one line of the forward."""
     x_hat, sigma, gamma = cache
@@ -360,12 +353,14 @@ def backward_by_graph(dy, cache):
 
 
 _, cache = layer_norm(*inputs)
-pairs = zip(layer_norm_backward(dy, cache), backward_by_graph(dy, cache), strict=True)
-assert all(np.allclose(closed, graph, rtol=1e-12, atol=1e-12) for closed, graph in pairs)
+closed, graph = layer_norm_backward(dy, cache), backward_by_graph(dy, cache)
+for name, one, other in zip(("dx", "dγ", "dβ"), closed, graph, strict=True):
+    print(f"{name}: closed form and graph differ by at most {abs(one - other).max():.0e}")
+    assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
 
 # %% [markdown]
-# Central differences agree with it to about ten digits ([lesson 03](03_gradient_checking.ipynb) shows why not
-# to sixteen). `check_module` first moves γ and β away from their initial 1 and 0:
+# Central differences agree to about ten digits ([lesson 03](03_gradient_checking.ipynb)). `check_module` first moves
+# γ and β away from their initial 1 and 0:
 
 # %%
 report = check_module(LayerNorm(D), inputs[0])
@@ -383,9 +378,11 @@ if find_spec("torch"):
     theirs = torch.nn.functional.layer_norm(tensors[0], (D,), *tensors[1:])
     theirs.backward(torch.tensor(dy))
     ours, cache = layer_norm(*inputs)
-    print("largest difference of y:", abs(ours - theirs.detach().numpy()).max())
-    for gradient, tensor in zip(layer_norm_backward(dy, cache), tensors, strict=True):
-        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
+    ours = ours, *layer_norm_backward(dy, cache)
+    theirs = theirs.detach(), *(tensor.grad for tensor in tensors)
+    for name, mine, its in zip(("y", "dx", "dγ", "dβ"), ours, theirs, strict=True):
+        print(f"{name:2} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, rtol=1e-6)
 
 
 # %% [markdown]
@@ -398,9 +395,8 @@ if find_spec("torch"):
 # %%
 def gamma_at_the_end(dy, cache):
     x_hat, sigma, gamma = cache
-    mean, overlap = dy.mean(-1, keepdims=True), (dy * x_hat).mean(-1, keepdims=True)
-    dx = gamma * (dy - mean - x_hat * overlap) / sigma
-    return dx, (dy * x_hat).sum((0, 1)), dy.sum((0, 1))
+    dx, dgamma, dbeta = layer_norm_backward(dy, (x_hat, sigma, np.ones(D)))
+    return gamma * dx, dgamma, dbeta
 
 
 print("γ = 1, as at the start of training")
@@ -587,8 +583,8 @@ assert changed[1] == 0
 
 # %% [markdown]
 # After training, BatchNorm uses averages kept from training in place of the batch's statistics. Then it is a
-# fixed affine map, and the three consequences are gone. But it is another function than the one that was trained.
-# LayerNorm is the same function in training and in use.
+# fixed affine map, and the three consequences are gone. But it is not the function that was trained. LayerNorm is
+# the same in both.
 #
 # ## 7 · Two numerical details
 #
@@ -622,10 +618,10 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# The error of the short formula grows with the square of the mean: rounding leaves $2^{-24}$ of
-# $\mu^2$, half the distance between neighbouring float32 numbers, and that is then compared with
-# $\sigma^2$. At a mean of some thousand spreads nothing is left of the variance. (The few points far below the
-# line are luck: there the roundings happen to cancel.) The package's two passes stay accurate.
+# The error of the short formula grows with the square of the mean: rounding leaves $2^{-24}$ of $\mu^2$, half
+# the distance between neighbouring float32 numbers, and that is then compared with $\sigma^2$. At a mean of
+# some thousand spreads nothing is left of the variance. (The few points far below the line are luck: roundings
+# that cancel.) The package's two passes stay accurate.
 #
 # **What ε does.** It matters only where the variance is not large against it: at $10^{-5}$, for rows
 # whose spread is below about 0.01. A constant row, as padding may be, has variance 0 and yields
@@ -643,15 +639,9 @@ print(f"1/σ of a constant row: {1 / cache[1].item():.0f}")
 # %% [markdown]
 # ## 8 · Exercises
 #
-# Fill in `answers/ex07.py`, your copy of [lessons/exercises/ex07.py](exercises/ex07.py), which has
-# signatures, shapes and hints, and run
-#
-# ```sh
-# minitransformer check ex07
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex07.py](solutions/ex07.py).
+# Fill in `answers/ex07.py`, your copy of [lessons/exercises/ex07.py](exercises/ex07.py), and run
+# `minitransformer check ex07`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex07.py](solutions/ex07.py).
 #
 # 1. **`dx_when_scaled`** (10 min). A row and twice that row give the same $y$. Do they get the same
 #    gradient? You have seen the answer as a picture. What does it mean for the step size of a layer

@@ -26,6 +26,7 @@ if importlib.util.find_spec("minitransformer") is None:
 
 # %% tags=["hide-input"]
 from importlib.util import find_spec
+from unittest.mock import patch
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,16 +34,8 @@ import numpy as np
 from minitransformer import select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.attention import (
@@ -88,6 +81,7 @@ answers = {}
 for beta in (1, 5, 25):
     weights, _ = softmax(beta * cosines)  # the second result is for the backward pass
     answers[beta] = weights @ values  # (queries,)
+    assert values.min() < answers[beta].min() <= answers[beta].max() < values.max()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4.2))
@@ -178,8 +172,7 @@ plt.show()
 # Each score stands in the row of its query, below the column of its key. Follow the framed row, the query of
 # *is*. Its dot products with all four keys, over $\sqrt{d_k}$, are its scores. The softmax turns them into
 # weights that sum to 1, and with these weights the rows of $V$ are averaged. The two large weights are on
-# *the* and *dog*, so the output is mostly their values. T queries and S keys are as many here because both
-# come from one sentence.
+# *the* and *dog*, so the output is mostly their values.
 #
 # In three steps,
 #
@@ -205,7 +198,7 @@ plt.show()
 # The softmax runs along a row: each query spends a weight of exactly 1 on all keys together. In the package,
 # the arrays have two more axes in front: B sentences, and H *heads*, which are attentions side by side, each
 # with queries, keys and values of its own. The paper's $d_k$, the width of a head, is K in the shapes. A
-# forward function also returns a `cache`, what its backward pass needs; in it is $A$. (`device` is the CPU.)
+# forward function also returns a `cache`, what its backward pass needs; in it is $A$.
 
 # %%
 B, H, T, S, K = 2, 3, 4, 5, 8
@@ -226,7 +219,7 @@ shape_table(
 # %% [markdown]
 # T and S are independent. Three facts follow from the formula. The weights of a query sum to 1. The order of
 # the keys does not matter, if their values move along. And a vector added to all keys changes nothing.
-# (Section 4 tries all three.)
+# (Section 4 tries them.)
 #
 # By the second, attention sees a *set* of keys, not a sequence; [lesson 06](06_positions.ipynb) mends that.
 # The third is less known. A vector $c$ added to all keys adds $q_t \cdot c / \sqrt{d_k}$ to *all* scores of
@@ -237,8 +230,6 @@ shape_table(
 # $$
 #
 # So a bias on the keys would be a parameter without effect. The package, like the paper's formula, has none.
-# The same identity lets the softmax subtract the largest score of each row before it takes exponentials,
-# which then cannot overflow.
 #
 # The explorer has all these arrays of a trained translator, and the gradient of each: open
 # [a cross-attention](../README.md#look-inside "#box=decoder.0.cross&step=3").
@@ -280,9 +271,9 @@ axes.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
-# The numbers are $-dz$, the way in which each score should move. The dotted line through $y$, at a right
-# angle to the arrow, parts the values: those ahead of it should get more weight, those behind it less. The
-# number grows with the distance from the line *and* with the weight. We now derive this.
+# The numbers are $-dz$, how each score should move. The dotted line through $y$, at a right angle to the
+# arrow, parts the values: those ahead of it should get more weight, those behind it less. The number grows
+# with the distance from the line *and* with the weight.
 #
 # ### Step 1: the average
 #
@@ -342,7 +333,9 @@ plt.show()
 # \; }
 # $$
 #
-# with $\circ$ for the product entry by entry.
+# with $\circ$ for the product entry by entry. In training dropout ([lesson 02](02_backpropagation.ipynb)) may stand
+# between $A$ and $V$, and multiply each weight by $m$, 0 or $1 / (1 - p)$. Then $Y = (m \circ A) V$, so
+# $dV = (m \circ A)^\top dY$ and $dA = m \circ (dY \, V^\top)$. The line of $dZ$ stays, with $A$ as it came.
 #
 # ### What the gradient says
 #
@@ -377,8 +370,7 @@ plt.show()
 # | `scaled_dot_product_attention(query, key, value, mask=None, p=0.0, rng=None)` | (B, H, T, K), two (B, H, S, K) | $Y$ (B, H, T, K), `cache` |
 # | `scaled_dot_product_attention_backward(dy, cache)` | (B, H, T, K) | $dQ, dK, dV$ |
 #
-# It is made of your `softmax`, which takes the mask (section 6), and your `dropout`, with `p` and `rng`, of the
-# weights $A$. Which $A$ multiplies $V$ then, and which does the softmax's backward need?
+# It is made of your `softmax`, which takes the mask (section 6), and your `dropout`.
 
 # %%
 q, k, v = (to_host(array) for array in (query, key, value))
@@ -409,7 +401,7 @@ def facts(scaled_dot_product_attention, scaled_dot_product_attention_backward):
 try_yours("scaled_dot_product_attention", facts)
 
 # %% [markdown]
-# The package's, once `minitransformer check own` finds yours right. It divides by $\sqrt{d_k}$ once, in `dscores`:
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
 show("scaled_dot_product_attention")
@@ -431,10 +423,12 @@ if find_spec("torch"):
 
     tensors = [torch.tensor(array, requires_grad=True) for array in (q, k, v)]
     theirs = torch.nn.functional.scaled_dot_product_attention(*tensors)
-    print("largest difference of Y:", abs(y - theirs.detach().numpy()).max())
-    theirs = torch.autograd.grad(theirs, tensors, torch.tensor(dy))
-    ours = scaled_dot_product_attention_backward(dy, scaled_dot_product_attention(q, k, v)[1])
-    assert all(np.allclose(*both, rtol=1e-6) for both in zip(ours, theirs, strict=True))
+    theirs = theirs.detach(), *torch.autograd.grad(theirs, tensors, torch.tensor(dy))
+    ours, cache = scaled_dot_product_attention(q, k, v)
+    ours = ours, *scaled_dot_product_attention_backward(dy, cache)
+    for name, mine, its in zip(("Y", "dQ", "dK", "dV"), ours, theirs, strict=True):
+        print(f"{name:2} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, rtol=1e-6)
 
 # %% [markdown]
 # ### Two mistakes
@@ -444,25 +438,21 @@ if find_spec("torch"):
 
 
 # %%
-def wrong_backward(mistake):
-    def backward(dy, cache):
-        query, key, value, scale, a, *_ = cache
-        dvalue = a.swapaxes(-1, -2) @ dy
-        da = dy @ value.swapaxes(-1, -2)
-        dz = softmax_backward(da, a)
-        if mistake == "a (1 − a)":  # only the diagonal
-            dz = a * (1 - a) * da
-        if mistake != "no scale":
-            dz = dz * scale
-        return dz @ key, dz.swapaxes(-1, -2) @ query, dvalue
-
-    return backward
+def without_the_scale(dy, cache):
+    query, key, value, _, *others = cache
+    return scaled_dot_product_attention_backward(dy, (query, key, value, 1.0, *others))
 
 
-for mistake in ("no scale", "a (1 − a)"):
-    report = check_pair(scaled_dot_product_attention, wrong_backward(mistake), (q, k, v))
+def with_the_diagonal_alone(dy, cache):
+    of_attention = "minitransformer.layers.attention.softmax_backward"
+    with patch(of_attention, lambda da, a: a * (1 - a) * da):
+        return scaled_dot_product_attention_backward(dy, cache)
+
+
+for backward in (without_the_scale, with_the_diagonal_alone):
+    report = check_pair(scaled_dot_product_attention, backward, (q, k, v))
     assert not report.right
-    print(f"{mistake}\n{report}\n")
+    print(f"{backward.__name__}\n{report}\n")
 
 # %% [markdown]
 # $a (1 - a)$ is the derivative of a weight by *its own* score. But every score moves every weight.
@@ -535,6 +525,8 @@ scaled = {d_k: softmax(dots[d_k] / np.sqrt(d_k))[0] for d_k in widths}
 ordered = np.sort(rng.standard_normal((100_000, KEYS)), axis=-1)
 gap = np.median(ordered[:, -1] - ordered[:, -2])  # g of 16 standard normal scores
 
+left_over = jacobian_size(plain[1024])  # ‖J‖ of each query; the typical one has hardly any
+assert np.median(left_over) < 1e-4 < 1e-2 < left_over.mean()
 print("d_k                    ", *(f"{d_k:5}" for d_k in widths))
 print("standard deviation, q·k", *(f"{z.std():5.1f}" for z in dots.values()))
 print(f"median of the gap g: {gap:.2f}")
@@ -580,8 +572,8 @@ plt.show()
 # turned by a rotation that is the same for all examples. A linear map $W$ in front of it has to learn to turn
 # it back. $d_k$ is 64, and $W$ starts at random. The loss is the squared error of the value. Values have
 # variance 1, so the answer 0 has a loss of 1. We take 120 steps of plain gradient descent, over a wide range of
-# learning rates, from three seeds. (The rates look large because the loss is a mean, over 1024 numbers. For
-# their sum they would be 1024 times smaller.)
+# learning rates, from three seeds. (The loss is a mean over 1024 numbers; for their sum the rates would be 1024
+# times smaller.)
 
 # %%
 D_K, EXAMPLES, STEPS = 64, 32, 120
@@ -615,6 +607,9 @@ curves = {
     )
     for name, factor in (("without", np.sqrt(D_K)), ("with", 1.0))
 }  # (seeds, learning rates) each
+working = {name: (of_seeds < 0.01).sum(axis=1) for name, of_seeds in curves.items()}
+assert 0 < working["without"].min() <= working["without"].max() < working["with"].min()
+assert curves["without"].min(axis=1).min() > curves["with"].min(axis=1).max()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 4))
@@ -705,23 +700,17 @@ plt.show()
 # position of padding that nobody looks at, destroys everything, because the backward pass *sums* over
 # queries:
 
-
 # %%
-def naive_softmax(z, mask):
-    """As in the formula, with −∞ and no further thought."""
-    z = np.where(mask, z, -np.inf)
-    e = np.exp(z - z.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-both = masks["both"]
-z = x @ other.swapaxes(-1, -2) / 4
-with np.errstate(invalid="ignore"):  # −∞ − (−∞)
-    naive = naive_softmax(z, both)
-naive_dz = softmax_backward(rng.standard_normal(z.shape), naive)
-naive_dk = naive_dz.swapaxes(-1, -2) @ x
+_, (*start, a, dropped, _) = scaled_dot_product_attention(x, other, other, masks["both"])
+zero, seen = np.exp(-np.inf), masks["both"].any(axis=-1, keepdims=True)
+with np.errstate(invalid="ignore"):
+    naive = np.where(seen, a, zero / zero)  # what the formula has where nothing is allowed
+naive_cache = (*start, naive, dropped, naive)
+_, naive_dk, _ = scaled_dot_product_attention_backward(rng.standard_normal(x.shape), naive_cache)
 print(f"rows of NaN in the weights: {np.isnan(naive[0, 0]).any(-1).sum()} of 6")
 print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 6")
+assert np.allclose(softmax(np.full(6, -1e9))[0], 1 / 6)  # see below
+assert not masked["both"][:2].any()
 
 # %% [markdown]
 # A common way around is a large negative number, say $-10^9$, in place of $-\infty$. Then there is no NaN, but
@@ -738,23 +727,22 @@ print(f"rows of NaN in dK:          {np.isnan(naive_dk[0, 0]).any(-1).sum()} of 
 
 
 # %%
-def masked_too_late(z, mask):
-    return softmax(z)[0] * mask  # the sum it was divided by has the future in it
+def masked_too_late(keys):
+    _, cache = scaled_dot_product_attention(x, keys, keys)
+    return scaled_dot_product_attention_weights(cache) * masks["causal"]  # the future was summed
 
 
-def masked_before(z, mask):
-    return softmax(z, mask)[0]
+def masked_before(keys):
+    _, cache = scaled_dot_product_attention(x, keys, keys, masks["causal"])
+    return scaled_dot_product_attention_weights(cache)
 
 
-causal = causal_mask(ids)
 changed = other.copy()
 changed[..., -1, :] += 3 * x[..., 0, :]  # a future key that the first query would like
 for weigh in (masked_too_late, masked_before):
-    before, after = (
-        weigh(x @ keys.swapaxes(-1, -2) / 4, causal) @ keys for keys in (other, changed)
-    )
+    before, after = (weigh(keys) @ keys for keys in (other, changed))
     moved = abs(after - before)[0, 0, 0].max()
-    total = weigh(z, causal)[0, 0, 0].sum()
+    total = weigh(other)[0, 0, 0].sum()
     print(f"{weigh.__name__:<16} first answer moves by {moved:.3f}, sum of its weights {total:.2f}")
 assert np.array_equal(before[0, 0, 0], after[0, 0, 0])  # masked before the softmax
 

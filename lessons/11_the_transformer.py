@@ -41,11 +41,10 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    show,
     source_of,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck import check_module
 from minitransformer.layers.masks import causal_mask, padding_mask
@@ -115,7 +114,7 @@ assert not abs(after - before).any()
 # %% [markdown]
 # The wrong model runs, has logits of the right shape and a gradient, and even learns: which sentences of the
 # target language are likely. It can never learn to translate. Its loss falls, and only somebody who knows how
-# far it should fall will notice. So we assemble once, slowly, with every shape and a proof at the end.
+# far it should fall will notice.
 #
 # ## 2 · The plan
 #
@@ -328,14 +327,15 @@ shape_table(
 #
 # | what | is used | so its gradient |
 # |---|---|---|
-# | $x$ before a sublayer | by the sublayer, and by the sum after it | has two terms |
-# | $x$ in self-attention | as query, key and value | $dx = dq + dk + dv$ |
+# | $x$ before a sublayer | by the sublayer (in pre-norm by its LayerNorm), and by the sum after it | has two terms |
+# | $x$ in self-attention, in pre-norm $n$ | as query, key and value | $dx = dq + dk + dv$, or $dn$ |
 # | $x_1$ in cross-attention | as query | $dq$ alone |
 # | the memory | as key and value in each of $N$ decoder layers | is a sum of $2N$ terms |
 # | $E$ | for source, target and logits | is a sum of three terms ([lesson 05](05_tokens_and_embeddings.ipynb)) |
 # | each weight | at every token of the batch | is a sum over tokens, within its own backward |
 #
-# Ids cannot be moved a little: they have no gradient, and the backward ends at $E$.
+# In pre-norm $dn$ goes back through the LayerNorm before it meets, at $x$, the gradient that went past. Ids have no
+# gradient, and the backward ends at $E$.
 #
 # ## 5 · Now write them
 #
@@ -443,9 +443,10 @@ if find_spec("torch"):
     their_y.backward(torch.tensor(dy))
     layer = model.encoder.layers[0]
     y, cache = layer.forward(device.asarray(x))
-    print("largest difference of y:", abs(to_host(y) - their_y.detach().numpy()).max())
     dx = layer.backward(device.asarray(dy), cache)
-    assert np.allclose(to_host(dx), tensor.grad.numpy(), atol=1e-6)
+    for name, mine, its in (("y", y, their_y.detach()), ("dx", dx, tensor.grad)):
+        print(f"{name:2} differs by at most {abs(to_host(mine) - its.numpy()).max():.0e}")
+        assert np.allclose(to_host(mine), its, atol=1e-6)
 
 # %% [markdown]
 # The decoder is a loop. Its backward is the loop in reverse, and adds up what the layers send to the memory.
@@ -543,9 +544,9 @@ print(
 assert cosine > 0
 
 # %% [markdown]
-# Here it still points downhill. So the loss may well fall, and hide the mistake. The pattern of the check tells
-# where to look: on the way back from the loss, all before the mistake is right, all behind it is wrong. **Look
-# for the wrong gradient that is nearest to the loss** (a shared weight counts at its farthest use).
+# Here it still points downhill: the loss may fall, and hide the mistake. The pattern of the check tells where
+# to look: on the way back from the loss, all before the mistake is right, all behind it is wrong. **Look for
+# the wrong gradient that is nearest to the loss** (a shared weight counts at its farthest use).
 #
 # ## 7 · Counting parameters
 #
@@ -561,9 +562,9 @@ assert cosine > 0
 # | decoder layer | 2 attentions, 1 feed-forward, 3 LayerNorms | $4{,}199{,}936$ |
 # | embedding, shared | $V D$ | $18{,}944{,}000$ for $V = 37{,}000$ |
 #
-# Many believe that attention makes up most of a Transformer. With $F = 4 D$ a feed-forward network has
-# $8 D^2$ weights and attention $4 D^2$: two thirds of an encoder layer are feed-forward, and half of a decoder
-# layer. And the number of *heads* changes nothing: more heads are narrower ones.
+# Attention, many believe, makes up most of a Transformer. With $F = 4 D$ a feed-forward network has $8 D^2$
+# weights and attention $4 D^2$: two thirds of an encoder layer are feed-forward, and half of a decoder layer.
+# And the number of *heads* changes nothing: more heads are narrower ones.
 
 
 # %%
@@ -650,9 +651,9 @@ plt.show()
 
 # %% [markdown]
 # Ten rows, in which $D$, $F$, $N$ and the width of the keys change, agree on one vocabulary, somewhere in the
-# printed range. So the paper counts layers as we do: a wrong term in $D^2$, $D F$ or $N$ would
-# pull the bars apart. (Biases would not; they are too small.) Big stands apart, at about 36,000: it cannot
-# have been counted with the same vocabulary. The paper explains neither number.
+# printed range. So the paper counts layers as we do: a wrong term in $D^2$, $D F$ or $N$ would pull the bars
+# apart. (Biases are too small for that.) Big stands apart, at about 36,000: it cannot have been counted with
+# that vocabulary. The paper explains neither.
 #
 # ## 8 · Counting operations
 #
@@ -674,8 +675,8 @@ plt.show()
 # $dW = x^\top dy$, each of the size of the forward's; from $A V$, $dA = dy \, V^\top$ and $dV = A^\top dy$,
 # and likewise from $Q K^\top$. So a training step costs three forwards.
 #
-# Formulas like these are easily wrong by a factor of two. So we count, with an array that notes each matrix
-# product it takes part in.
+# Such formulas are easily wrong by a factor of two. So we count, with an array that notes each matrix
+# product.
 
 
 # %%
@@ -743,9 +744,9 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
     )
 
 # %% [markdown]
-# If a P100 does sustain that rate, less than half of the time went into matrix products. The rest is what the
-# count leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication, padding. The big model,
-# with larger matrices, comes nearer. [Lesson 17](17_making_it_fast.ipynb) is about this gap.
+# If a P100 does sustain that rate, less than half of the time went into matrix products. The rest the count
+# leaves out: softmax, LayerNorm, dropout, Adam, memory traffic, communication, padding. The big model, with
+# larger matrices, comes nearer. [Lesson 17](17_making_it_fast.ipynb) is about this gap.
 #
 # ## 9 · Two operations for each weight and token
 #
@@ -763,8 +764,6 @@ for length in (25, 250, 2500):
     assert length > 25 or abs(for_each - 2) < 0.1
 
 # %% [markdown]
-# Where the time goes is the subject of [lesson 17](17_making_it_fast.ipynb).
-#
 # ## 10 · Exercises
 #
 # Fill in `answers/ex11.py`, your copy of [lessons/exercises/ex11.py](exercises/ex11.py), and run

@@ -42,11 +42,10 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    show,
     source_of,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import clean_for_training, read_parallel
@@ -739,15 +738,9 @@ place.cleanup()
 #
 # ## 9 · Exercises
 #
-# Fill in `answers/ex13.py`, your copy of [lessons/exercises/ex13.py](exercises/ex13.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex13
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex13.py](solutions/ex13.py).
+# Fill in `answers/ex13.py`, your copy of [lessons/exercises/ex13.py](exercises/ex13.py), and run
+# `minitransformer check ex13`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex13.py](solutions/ex13.py).
 #
 # 1. **`joined_perplexity`** (10 min). A validation set was scored in parts, and only their perplexities were written
 #    down, with their counts of tokens. What is the perplexity of the whole?

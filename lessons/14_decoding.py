@@ -47,11 +47,10 @@ from minitransformer.course.notebooks import (
     GREEN,
     VERMILION,
     shape_table,
-    show,
     source_of,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import encode_pairs, make_batches, pad
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, Vocabulary
@@ -374,7 +373,7 @@ assert (gain > 1e-3).any()
 # %% [markdown]
 # Where it is lower, the beam dropped greedy's way, or it preferred another by the score, which is next.
 #
-# ## 4 · Long sentences are unfair to themselves
+# ## 4 · Long sentences are at a disadvantage
 #
 # Every further token costs. Ranked by $\log P$ alone, of two equally careful translations the shorter wins,
 # and the wider the beam, the more short ones are found. For large models this is extreme. Stahlberg and Byrne
@@ -700,15 +699,9 @@ assert difference.std() < sampled[0].std()
 #
 # ## 7 · Exercises
 #
-# Fill in `answers/ex14.py`, your copy of [lessons/exercises/ex14.py](exercises/ex14.py), which has
-# signatures and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex14
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex14.py](solutions/ex14.py).
+# Fill in `answers/ex14.py`, your copy of [lessons/exercises/ex14.py](exercises/ex14.py), and run
+# `minitransformer check ex14`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex14.py](solutions/ex14.py).
 #
 # 1. **`alpha_of_a_tie`** (10 min). Two translations, a short one of higher probability and a long one. At which
 #    α does the winner change?

@@ -32,15 +32,8 @@ import numpy as np
 from minitransformer import Adam, Transformer, TransformerConfig, accelerated, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show
 from minitransformer.data.text.batches import encode_pairs, make_batches
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.toy.lexicon import VERBS
@@ -602,15 +595,9 @@ assert (together > rise.sum(axis=1)).all()
 #
 # ## 5 · Exercises
 #
-# Fill in `answers/ex15.py`, your copy of [lessons/exercises/ex15.py](exercises/ex15.py)
-# (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex15
-# ```
-#
-# or copy the functions into new cells and run the cell below again. Solutions:
-# [lessons/solutions/ex15.py](solutions/ex15.py).
+# Fill in `answers/ex15.py`, your copy of [lessons/exercises/ex15.py](exercises/ex15.py), and run
+# `minitransformer check ex15`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex15.py](solutions/ex15.py).
 #
 # 1. **`attention_entropy`** (10 min). One number for how widely each query looks. Its exponential is a number of
 #    positions.

@@ -501,7 +501,7 @@ plt.show()
 #
 # - **Distance.** A GRU that is shown only cases 200 steps away does not learn to recall a token, and attention does. If
 #   near ones are among them, the GRU learns all.
-# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained three times as long.
+# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained twice as long.
 # - **Running state**, such as whether the ones of a string so far are odd. A GRU learns the rule and keeps to it on
 #   longer strings. Attention could compute it, and learns only short strings.
 #

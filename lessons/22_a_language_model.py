@@ -36,14 +36,8 @@ from minitransformer.cases.case import LABELS, TARGET
 from minitransformer.cases.models import ModelLoss, small_language_model_config
 from minitransformer.core.backend import to_host
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLUE,
-    VERMILION,
-    shape_table,
-    show,
-    source_of,
-    use_style,
-)
+from minitransformer.course.notebooks import BLUE, VERMILION, shape_table, source_of, use_style
+from minitransformer.course.stops import show
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.toy import toy_corpus
@@ -594,10 +588,10 @@ figure.colorbar(image, ax=panels, shrink=0.8, label="attention weight")
 plt.show()
 
 # %% [markdown]
-# There they are. The head of layer 1 looks one back at the first places, where training has had its beginnings. Later
+# There they are. The head of layer 1 looks one back at the first places, where training had its beginnings. Later
 # places need no note. The head of layer 2 has its diagonal one place after the earlier occurrence. With all seeds
-# *both* heads of layer 2 do this. In layer 1 it is both with seed 1, mostly one with seed 3, and one with seed 2: there
-# the other looks at its own position only.
+# *both* heads of layer 2 do this. In layer 1 it is both with seed 1, mostly one with seed 3, and one with seed 2:
+# there the other looks at its own position only.
 #
 # ### Switched off
 #

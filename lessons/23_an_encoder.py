@@ -296,8 +296,8 @@ print(f"  {right:.0%}  by the model")
 assert right > by_neighbours + 0.02 > (unseen[place] == most_frequent).mean()
 
 # %% [markdown]
-# Nobody could be right always: many blanks can be filled in more than one way. This training is the **pre-training** of
-# what follows in sections 4, 6 and 7: one, seed 23.
+# Nobody could always be right: many blanks can be filled in more than one way. This training is the **pre-training**
+# of what follows in sections 4, 6 and 7: one, seed 23.
 #
 # ## 4 · Filling blanks
 #
@@ -686,8 +686,8 @@ plt.show()
 # - **With all labels** it gains less than a point: the labelled sentences alone teach nearly all. And pre-training is
 #   not free: it has read the corpus 24 times before the one epoch of the tagger.
 #
-# The pre-training is one, so the spread is that of fine-tuning. And the grammar of the toy corpus is small: what the
-# gain is on other text these numbers do not tell.
+# The pre-training is one, so the spread is that of fine-tuning. And the grammar of the toy corpus is small: these
+# numbers do not tell what the gain is on other text.
 #
 # ## 8 · BERT, and what is left out
 #

@@ -20,7 +20,8 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from minitransformer.course.notebooks import show, source_of
+from minitransformer.course.notebooks import source_of
+from minitransformer.course.stops import show
 
 FOLDER = Path(__file__).parent
 OWN = FOLDER / "solutions" / "own.py"  # the reader whose notebook it is has written all of it

@@ -11,15 +11,16 @@ H heads of K = D / H, F between the maps of the feed-forward network, V tokens i
 """
 
 import math
+import os
 import random
 from itertools import zip_longest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # on busy cores more threads wait for each other
 import numpy as np
 
 D, H, F, LAYERS = 64, 4, 256, 2
 BATCH, STEPS, WARMUP, SMOOTHING = 64, 1200, 400, 0.1
 PAD, BEGIN, END = range(3)  # the first ids; those after them are words
-
 
 # Sentences. German puts the verb second, what belongs to it last, and after "weil" the verb, too.
 
@@ -177,7 +178,6 @@ def embed_backward(g, dx, ids):
 
 
 # The model (figure 1). One matrix embeds both languages and tells what follows (section 3.4).
-
 
 ATTENTION = dict(query=(D, D), key=(D, D), value=(D, D), output=(D, D), gain=(D,), shift=(D,))
 NETWORK = dict(w_1=(D, F), b_1=(F,), w_2=(F, D), b_2=(D,), gain=(D,), shift=(D,))

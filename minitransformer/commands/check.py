@@ -3,11 +3,13 @@
 import contextlib
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 
 from minitransformer.commands.apart import ApartError, OutOfTimeError, run_apart
 from minitransformer.commands.gradcheck import NOT_CHECKED, RIGHT, WRONG
 from minitransformer.core.libraries import MissingLibraryError
+from minitransformer.course.answers import COPIES, ORIGINALS, find_answers
 from minitransformer.course.exercises import (
     ExerciseReport,
     check_exercise,
@@ -22,8 +24,7 @@ from minitransformer.course.own.file import OwnFile
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import did_you_mean, load_file
 
-# Where a file is looked for, in this order: your copies come first, from within a folder as well.
-FOLDERS = "answers", "../answers", "lessons/exercises", "exercises", "."
+FOLDERS = *COPIES, *ORIGINALS  # where a file is looked for, in this order
 # Seconds that the check of all files together may take, or of the one that hinders it: one part of
 # own.py that never ends takes 60 of them.
 LONGEST = 150
@@ -92,12 +93,11 @@ def run(options):
 
 def _run_all(options):
     """Say of each lesson, and of all, how many parts are right, and what the others may take."""
-    paths = {}
-    for name in exercise_names():
-        with contextlib.suppress(CheckError):  # none is there: all of it is to do
-            paths[name] = str(_find(f"{name}.py"))
+    paths = {
+        name: str(path) for name in exercise_names() if (path := find_answers(f"{name}.py"))
+    }  # where none is there, all of it is to do
     found, errors = _checked_apart(paths), {}
-    lessons, every = {}, []
+    every = []  # lesson, name of the exercise and verdict of each part
     for name in exercise_names():
         parts = parts_of(name)
         verdicts = [Verdict(part, TO_DO) for part in parts]
@@ -106,19 +106,17 @@ def _run_all(options):
             verdicts = [Verdict(part, NOT_KNOWN) for part in parts]
         elif name in found:
             verdicts = [Verdict(p, *said) for p, said in zip(parts, found[name], strict=True)]
-        for verdict in verdicts:
-            lesson = verdict.part.lesson or name.removeprefix("ex")
-            lessons.setdefault(lesson, []).append((name, verdict))
-            every.append((name, verdict))
+        every += [(v.part.lesson or name.removeprefix("ex"), name, v) for v in verdicts]
+    by_lesson = sorted(every, key=_lesson)
     if options.json:
-        print(json.dumps(_as_dict(lessons, paths, errors), ensure_ascii=False, indent=1))
+        print(json.dumps(_as_dict(by_lesson, paths, errors), ensure_ascii=False, indent=1))
     else:
         print(f"{'lesson':<8}{'own.py':>10}{'exercises':>12}{'still to do':>14}")
-        for lesson, verdicts in sorted(lessons.items()):
-            print(_row(lesson, verdicts))
+        for lesson, of_lesson in groupby(by_lesson, key=_lesson):
+            print(_row(lesson, list(of_lesson)))
         print(_row("all", every))
         if "own" not in errors:
-            own = ExerciseReport([verdict for name, verdict in every if name == "own"])
+            own = ExerciseReport([verdict for _, name, verdict in every if name == "own"])
             if "own" in paths:
                 print(following(own, Path(paths["own"])))
                 _note_original(Path(paths["own"]))
@@ -158,16 +156,20 @@ def verdicts_on(paths):
     return said
 
 
-def _row(lesson, named_verdicts):
+def _lesson(entry):
+    return entry[0]
+
+
+def _row(lesson, entries):
     """A line of the table, of one lesson or of ``"all"``: how much is right, left, and wrong."""
     counts = []
     for of_own in (True, False):
-        verdicts = [v for name, v in named_verdicts if (name == "own") == of_own]
+        verdicts = [v for _, name, v in entries if (name == "own") == of_own]
         unknown = any(verdict.status == NOT_KNOWN for verdict in verdicts)
         right = "?" if unknown else sum(verdict.status == SOLVED for verdict in verdicts)
         counts.append(f"{right} of {len(verdicts)}" if verdicts else "–")
-    minutes = sum(v.part.minutes for _, v in named_verdicts if v.status in UNDONE)
-    wrong = [v.part.functions[0] for _, v in named_verdicts if v.status == MISTAKEN]
+    minutes = sum(v.part.minutes for *_, v in entries if v.status in UNDONE)
+    wrong = [v.part.functions[0] for *_, v in entries if v.status == MISTAKEN]
     if lesson == "all":
         left, wrong = f"{minutes / 60:.0f} h", [str(len(wrong))] if wrong else []
     else:
@@ -176,7 +178,7 @@ def _row(lesson, named_verdicts):
     return f"{lesson:<8}{counts[0]:>10}{counts[1]:>12}{left:>14}{named}"
 
 
-def _as_dict(lessons, paths, errors):
+def _as_dict(entries, paths, errors):
     """The same for programs.
 
     ``counts`` of each status, ``minutes_left``, ``errors`` by exercise, and ``parts``: of each its
@@ -192,8 +194,7 @@ def _as_dict(lessons, paths, errors):
             "status": verdict.status,
             "explanation": verdict.explanation,
         }
-        for lesson, verdicts in sorted(lessons.items())
-        for name, verdict in verdicts
+        for lesson, name, verdict in entries
     ]
     counts = {
         status: sum(part["status"] == status for part in parts)
@@ -233,11 +234,11 @@ def _full_name(path):
 
 
 def _find(file_name):
-    paths = [Path(folder) / file_name for folder in FOLDERS]
-    for path in paths:
-        if path.is_file():
-            return path
-    raise CheckError(
-        f"there is no {', '.join(map(str, paths))} here; change to the folder of the "
-        "project, or say where yours is: --file PATH"
-    )
+    path = find_answers(file_name)
+    if path is None:
+        paths = ", ".join(str(Path(folder) / file_name) for folder in FOLDERS)
+        raise CheckError(
+            f"there is no {paths} here; change to the folder of the project, or say where yours "
+            "is: --file PATH"
+        )
+    return path

@@ -1,30 +1,14 @@
-"""What the lessons share: the look of their plots, tables of shapes, source code, and stops.
+"""What the lessons share: the look of their plots, tables of shapes, and source code.
 
 use_style()
 shape_table({"B": 2, "T": 5, "D": 8}, x=(x, "B T D", "the input"))
 source_of(check_pair)
-try_yours("layer_norm", facts)
-show("layer_norm")
-
-At a stop the reader writes a part of ``own.py``: the facts are tried on it, and the package's
-source is shown where it is right. Their file is the one that the environment names in
-MINITRANSFORMER_OWN, or ``answers/own.py``, here or in the folder above. Each call reads it anew.
 """
 
 import inspect
-import os
 import textwrap
-from functools import partial
-from pathlib import Path
 
 from minitransformer.core.libraries import library
-from minitransformer.course.exercises import parts_of
-from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Answer
-from minitransformer.course.own.check import ENDLESS, check_part, not_there, time_limit
-from minitransformer.course.own.file import OwnFile
-from minitransformer.course.own.package import FUNCTIONS
-from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.learner import did_you_mean
 
 # The palette of Okabe and Ito (2008): distinct to every eye, and in grey where it follows the order
 # of use_style, which also changes the dashes.
@@ -76,106 +60,6 @@ def source_of(*objects):
     pieces = (textwrap.dedent(inspect.getsource(thing)).rstrip() for thing in objects)
     source = "\n\n\n".join(pieces)
     return Shown(f"```python\n{source}\n```", source)
-
-
-def try_yours(name, facts):
-    """Print for each fact whether it holds for the reader's functions, whatever these may do.
-
-    Args:
-        name: of the part of ``own.py``.
-        facts: a generator function whose parameters are functions of ``own.py``, by their names.
-            It yields what should be so, in words, and whether it is.
-    """
-    names = list(inspect.signature(facts).parameters)
-    try:
-        with time_limit() as passed:
-            file = _own_file()
-            for words, holds in facts(*(partial(_asked, file, n) for n in names)):
-                print("✓" if holds else "✗", words)
-        if passed:
-            print(f"✗ {name} takes too long: {ENDLESS}")
-    except CheckError as error:
-        print("✗", error)
-    except Exception as error:  # of a fact, which what a function has returned does not fit
-        said = f"{type(error).__name__}: {error}"
-        print(f"✗ what is returned fits no fact about {', '.join(names)}: {said}")
-
-
-def show(name, anyway=False):
-    """The package's source for a part of ``own.py``, folded, where the reader's own is right.
-
-    Otherwise a line on what is missing.
-
-    Args:
-        name: of the part.
-        anyway: show it in any case.
-    """
-    part = _part_with(name)
-    missing = "" if anyway else _missing(part)
-    if missing:
-        line = (
-            f"The package's is shown once yours is right: {missing}. "
-            f'To see it now: `show("{name}", anyway=True)`'
-        )
-        return Shown(line, line)
-    source = source_of(*(FUNCTIONS[function] for function in part.functions))
-    summary = f"<summary>the package's <code>{name}</code></summary>"
-    return Shown(f"<details>{summary}\n\n{source.markdown}\n\n</details>", source.plain)
-
-
-def _missing(part):
-    """What there is to do until the reader's functions of a part are right; empty if they are."""
-    name = part.functions[0]
-    try:
-        with time_limit():  # which running the file turns into a CheckError
-            file = _own_file()
-    except CheckError as error:
-        return str(error)
-    return {
-        RIGHT: "",
-        TO_DO: _still_to_be_written(name, file),
-        WRONG: f"`minitransformer check own {name}` says what is wrong",
-    }[check_part(file, part).status]
-
-
-def _own_file():
-    given = os.environ.get("MINITRANSFORMER_OWN")
-    paths = [Path(given)] if given else [Path("answers/own.py"), Path("../answers/own.py")]
-    for path in paths:
-        if path.is_file():
-            return OwnFile(path)
-    if given:
-        raise CheckError(f"there is no file {given}, which MINITRANSFORMER_OWN names")
-    raise CheckError(
-        f"there is no file {paths[0]}; `cp -r lessons/exercises answers` in the project's folder "
-        "makes it"
-    )
-
-
-def _part_with(name):
-    for part in parts_of("own"):
-        if name in part.functions:
-            return part
-    raise ValueError(f"own.py has no function {name!r}{did_you_mean(name, FUNCTIONS)}")
-
-
-def _asked(file, name, *arguments, **options):
-    """What a function of a reader's file returns, called as its check calls it."""
-    function = file.there.get(name, not_there)
-    answer = Answer(name, partial(function, **options))
-    is_pair = f"{name}_backward" in FUNCTIONS
-    try:
-        if name == "adam_update":  # the one that writes to what it is given
-            return answer.writing(*arguments)
-        return answer.y_and_cache(*arguments) if is_pair else answer(*arguments)
-    except CheckError as error:
-        if isinstance(error.__cause__, NotImplementedError):
-            raise CheckError(_still_to_be_written(name, file)) from error
-        raise
-
-
-def _still_to_be_written(name, file):
-    return f"{name} is still to be written, in {file.path.as_posix()}"
 
 
 def shape_table(sizes, **rows):

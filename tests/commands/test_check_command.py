@@ -63,6 +63,17 @@ def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, capsys):
     assert said["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
 
 
+def test_own_is_the_file_that_the_environment_names(answers, monkeypatch, capsys):
+    (answers / "own.py").rename(answers.parent / "mine.py")
+    monkeypatch.setenv("MINITRANSFORMER_OWN", "mine.py")
+    assert main(["check", "own", "relu"]) == 0
+    assert main(["check"]) == 0
+    assert "WRONG linear" in capsys.readouterr().out
+    monkeypatch.setenv("MINITRANSFORMER_OWN", "missing.py")
+    assert main(["check"]) == 2
+    assert "there is no file missing.py" in capsys.readouterr().err
+
+
 def overview(capfd):
     status = main(["check", "--json"])
     return status, json.loads(capfd.readouterr().out)

@@ -1,12 +1,14 @@
 """Each lesson runs, is built, and has the parts that a lesson has."""
 
 import ast
+import copy
 import importlib.util
 import inspect
 import os
 import pkgutil
 import re
 import subprocess
+import textwrap
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from elsewhere import in_a_process, module_at, python
 
 import minitransformer.layers
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.course.notebooks import show, source_of
+from minitransformer.course.notebooks import source_of
 from minitransformer.course.own.package import FUNCTIONS
+from minitransformer.course.stops import show
 from minitransformer.layers.relu import relu
 
 LESSONS = Path(__file__).parents[2] / "lessons"
@@ -232,6 +235,44 @@ def test_what_a_lesson_shows_of_own_readers_have_written_before(source):
             assert lesson != source or shown <= so_far, shown - so_far
 
 
+OPERATION = ast.BinOp | ast.UnaryOp | ast.Call | ast.keyword
+
+
+def expressions(text):
+    """All in a piece of code with four operations or more, whatever their variables are called."""
+    for node in ast.walk(ast.parse(text)):
+        inside = (
+            list(ast.walk(copy.deepcopy(node))) if isinstance(node, ast.BinOp | ast.Call) else []
+        )
+        if sum(isinstance(other, OPERATION) for other in inside) >= 4:
+            names = {"np": "np", "xp": "np"}
+            for other in inside:
+                if isinstance(other, ast.Name):
+                    other.id = names.setdefault(other.id, f"name_{len(names)}")
+            yield ast.unparse(inside[0])
+
+
+BODIES = {  # by its expressions, the first lesson that has a reader write one
+    code: part.lesson
+    for part in reversed(parts_of("own"))
+    for name in part.functions
+    for code in expressions(textwrap.dedent(inspect.getsource(FUNCTIONS[name])))
+}
+
+
+@each_lesson
+def test_no_open_cell_gives_a_body_away_before_readers_have_written_it(source):
+    """Of functions of this lesson or a later one."""
+    given = {
+        code
+        for cell in build.notebook_from(source).cells
+        if cell.cell_type == "code" and build.FOLDED not in cell.metadata.get("tags", ())
+        for code in expressions(cell.source)
+        if BODIES.get(code, "") >= source.stem[:2]
+    }
+    assert given == set()
+
+
 @each_lesson
 def test_a_lesson_stops_for_each_function_of_own_that_it_enables(source):
     written, shown = (set().union(*sets) for sets in zip(*written_and_shown(source), strict=True))
@@ -294,7 +335,7 @@ def test_a_changed_source_is_out_of_step(tiny, change):
         {"data": {"text/markdown": source_of(relu).markdown}},
     ),
     (
-        'from minitransformer.course.notebooks import show\nshow("relu")',
+        'from minitransformer.course.stops import show\nshow("relu")',
         {"data": {"text/markdown": show("relu", anyway=True).markdown}},
     ),
 ], ids=["an exercise", "source", "a part of own.py"])  # fmt: skip

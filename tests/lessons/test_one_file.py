@@ -19,7 +19,9 @@ NORM = {"gamma": "gain", "beta": "shift"}
 
 @pytest.fixture(scope="module")
 def one_file():
-    return module_at(PATH)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # which it would set for the tests after it, too
+        return module_at(PATH)
 
 
 def test_it_has_300_lines_at_most_and_needs_numpy_alone():
@@ -29,6 +31,7 @@ def test_it_has_300_lines_at_most_and_needs_numpy_alone():
     named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
     assert named - sys.stdlib_module_names == {"numpy"}
     assert text.count("\n") <= 300
+    assert text.index('"OMP_NUM_THREADS"') < text.index("import numpy")  # which reads it once
 
 
 def test_its_loss_and_all_its_gradients_are_those_of_the_package(one_file):

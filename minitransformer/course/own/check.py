@@ -14,7 +14,11 @@ LONGEST = 60  # seconds that the check of a part may take
 ENDLESS = "is there a loop that never ends?"
 
 
-def check_own(file, say=lambda text: None):
+def nobody(text):
+    """Is told, where there is nobody to be told."""
+
+
+def check_own(file, say=nobody):
     """Check all that is written in an OwnFile; what turns out to be unfinished is left out of it.
 
     A function is tried with those of the learner's that it calls. Where that fails and another is
@@ -66,7 +70,7 @@ def following(report, path):
     return f"next: minitransformer train toy --own {shlex.quote(str(path))}"
 
 
-def _judged(part, functions, say=lambda text: None):
+def _judged(part, functions, say=nobody):
     """The Verdict on a part, whose functions may print, or never end."""
     name, printed, verdict = part.functions[0], io.StringIO(), None
     with contextlib.redirect_stdout(printed), time_limit() as passed:
@@ -79,7 +83,7 @@ def _judged(part, functions, say=lambda text: None):
     return verdict
 
 
-def _judged_so_far(part, file, say=lambda text: None):
+def _judged_so_far(part, file, say=nobody):
     """The Verdict on a part of which not all is there, or no more than stubs."""
     missing = [name for name in part.functions if name not in file.there]
     if len(missing) == len(part.functions):

@@ -32,6 +32,9 @@ def wrong_shape(evidence):
     causes += [f"it still has to be summed over {words}" for words in over]
     if analytic.size == numeric.size and same(analytic.reshape(numeric.shape), numeric):
         causes.append("it holds the right numbers and only has to be reshaped")
+    if analytic.size == 1 and same(numeric.sum(), analytic.sum()):
+        fewer = "a sum has to run over fewer axes"
+        causes.append(f"it is the sum of all {numeric.size} entries of the right one: {fewer}")
     over = [words for words, total in _sums(numeric) if same(total, analytic)]
     causes += [f"it is the right one summed over {words}, which this input has" for words in over]
     message = f"its shape is {analytic.shape} and should be {numeric.shape}"

@@ -232,7 +232,7 @@ PAIRS += SWISH.with_slips(
     ({"(x * dz)": "dz"}, "inner derivative missing"),
     ({".sum(0)": ".mean(0)"}, "mean in place of sum"),
     ({".sum(0)": ".sum()"}, "sum over too much",
-     "summed over the leading axes, (0,), which this input has"),
+     "it is the sum of all 3 entries of the right one: a sum has to run over fewer axes"),
 )
 
 

@@ -59,6 +59,8 @@ PAIRS += BROADCAST.with_slips(
     ({"(dy * x).sum(-1, keepdims=True)": "(dy * x)[..., :1]"}, "sum forgotten"),
     ({"(dy * x)": "dy"}, "factor x forgotten"),
     ({"dy * s,": "dy,"}, "scale forgotten", "dy is handed on as it is, the derivative is left out"),
+    ({"dy * s,": "(dy * s).sum(0),"}, "sum over too much",
+     "it is the right one summed over the leading axes, (0,), which this input has"),
     ({"(dy * x).sum(-1,": "(dy * x).mean(-1,"}, "mean in place of sum"),
 )
 
