@@ -254,7 +254,8 @@ def test_the_provenance_names_the_same_files_and_checksums(name, monkeypatch):
 
 def test_the_provenance_says_how_many_pictures_there_are(monkeypatch):
     monkeypatch.undo()
-    counts = dict.fromkeys(OF_IDX, [count for _, count in mnist.SPLITS.values()])
+    of_idx = tuple(count for _, count in mnist.SPLITS.values())
+    counts = dict.fromkeys(OF_IDX, of_idx)
     counts["CIFAR-10"] = [len(names) * cifar10.COUNT for names in cifar10.SPLITS.values()]
     for name, (train, test) in counts.items():
         assert f"| {name} | {train:,} | {test:,} |" in README
