@@ -114,7 +114,7 @@ def _mpi(processes):
 def _data_folder():
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
-        return "not set; Multi30k is downloaded when it is needed"
+        return "not set; a corpus is downloaded when it is needed"
     return folder if Path(folder).is_dir() else f"{folder}, which is no folder"
 
 

@@ -133,7 +133,7 @@ def confusion_matrix(counts, names, path=None):
 
 
 def looked_at(picture, weights, path=None, *, title=""):
-    """A picture, and beside it the same with what mattered in it, the more the redder.
+    """A picture, and beside it the same, lighter the more a place in it mattered.
 
     Args:
         picture: (Y, X, C), uint8.

@@ -8,8 +8,9 @@ learned positions P say where each lies, and what the picture is of is read wher
 stands, which sees all of them. Of pictures it is told no more than that: convolutions begin with
 knowing that neighbours belong together, and that a thing is the same wherever it is.
 
-What differs from Dosovitskiy et al.: the ReLU of the paper stands where theirs has a GELU, and the
-maps of attention have no biases.
+What differs from Dosovitskiy et al.: the ReLU of the paper stands where theirs has a GELU, the maps
+of attention have no biases, and positions begin as large as those of sentences, with deviation 1
+and not 0.02, so that they tell from the first step on where a patch lies.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``N`` patches, ``D`` d_model, ``H`` heads.
 """
@@ -28,8 +29,6 @@ from minitransformer.models.config import layers
 from minitransformer.models.picture_classifier import PictureClassifier, PictureConfig
 from minitransformer.models.stacks import Encoder
 from minitransformer.models.transformer_config import NORMS, StackConfig
-
-DEVIATION = 0.02  # of positions at first; those of sentences have 1, as their words have
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,6 @@ class VisionTransformer(PictureClassifier):
         self.embedding = PatchEmbedding(config.patch_size, config.channels, width, rng)
         self.class_token = ClassToken(width, rng)
         self.positions = LearnedPositions(1 + config.num_patches, width, rng)
-        self.positions.table.data *= DEVIATION
         self.stack = Encoder(config, config.num_layers, rng)
         self.head = Linear(width, config.num_classes, rng)
 

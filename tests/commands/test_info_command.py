@@ -63,7 +63,7 @@ def test_a_gpu_is_shown_with_the_version_of_cupy_or_what_is_missing(monkeypatch,
 def test_the_data_folder_is_shown(monkeypatch, tmp_path, capsys):
     name = "MINITRANSFORMER_DATA"
     monkeypatch.delenv(name, raising=False)
-    assert facts(capsys)[name] == "not set; Multi30k is downloaded when it is needed"
+    assert facts(capsys)[name] == "not set; a corpus is downloaded when it is needed"
     for folder, shown in ((tmp_path, str(tmp_path)), ("no/such", "no/such, which is no folder")):
         monkeypatch.setenv(name, str(folder))
         assert facts(capsys)[name] == shown

@@ -25,7 +25,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("gradcheck my_file.py", 2, "say which function of the file: my_file.py:my_function"),
     ("check ex99", 2, "there is no exercise 'ex99'; choose one of ex0"),
     ("check ex07", 2, "^minitransformer check: there is no .*--file PATH"),
-    ("train nonsense", 1, "there is no file 'nonsense', and the recipes of the package are base, "),
+    ("train nonsense", 1, "there is no file 'nonsense', and the recipes of the package are alex"),
     # Options that do not go together
     ("train", 2, "one of the arguments RECIPE --resume is required"),
     ("train toy --resume run", 2, "argument --resume: not allowed with argument RECIPE"),
@@ -34,6 +34,8 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train --resume run --from other", 2, "leave out --from$"),
     ("train toy --start-over", 2, "--start-over goes with --resume"),
     (f"{NEVER} --n-best 5", 2, "--n-best 5 needs --beam-size 5 or more, and it is 4"),
+    ("evaluate RUN --ten-crops", 2, "was trained for translation; leave out --ten-crops$"),
+    ("classify none", 2, "the following arguments are required: picture$"),
     # Values that are none
     ("train toy --epochs many", 2, "argument --epochs: invalid int value: 'many'"),
     *((f"{NEVER} --alpha {value}", 2, f"'{value}' is no number, 0 or more")
@@ -46,6 +48,8 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     )),
     # Files that cannot be written
     (f"{NEVER} --attention out.jpg", 2, "'out.jpg' must end in .png, .pdf, .svg"),
+    *((f"{line} out.jpg", 2, "'out.jpg' must end in .png, .pdf, .svg")
+      for line in ("classify none a.png --looked-at", "evaluate none --confusion")),
     (f"{NEVER} --attention no/such/out.png", 2, "cannot be written: there is no folder no/such"),
     (f"{NEVER} --attention .", 2, "'.' cannot be written: it is a folder"),
     *((f"evaluate none --{name} no/such", 2, "'no/such' cannot be written: there is no folder no")
@@ -57,6 +61,10 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train toy --languages de-fr", 1, "languages='de-fr'"),
     ("train toy --kind mamba", 1, "kind='mamba'; choose 'transformer', "),
     ("train multi30k-cpu --languages de-de", 1, "languages='de-de'"),
+    ("train shapes --pictures a", 1, "a' is for corpus='folder' or 'npz', and here it is 'shapes'"),
+    ("train shapes --corpus folder", 1, "corpus='folder' needs pictures: --pictures FILE"),
+    ("train shapes --depth 20", 1, "kind 'small-network' has no depth, which is for residual-netw"),
+    ("train cnn --held-out 0.9", 1, "held_out=0.9 must be 0.5 at most"),
     ("train toy --device gpu", 1, "unknown device 'gpu'"),
     *((f"train {name}", 1, "corpus='text' needs text: --text FILE") for name in ("gpt", "bert")),
     ("train --resume .", 1, "is no run folder: it has no config.json"),

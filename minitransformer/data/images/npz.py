@@ -1,6 +1,8 @@
 """Pictures in an ``.npz`` file, as NumPy writes it.
 
-np.savez("flowers.npz", pictures=pictures, labels=labels, classes=["aster", "daisy"])
+    np.savez("flowers.npz", pictures=pictures, labels=labels, classes=["aster", "daisy"])
+
+It may be compressed, as by ``np.savez_compressed``.
 """
 
 import zipfile
@@ -17,7 +19,7 @@ MOST_CLASSES = 10_000  # that labels without names may count
 
 
 def read_npz(path):
-    """The Pictures in a file, which may be compressed; nothing in it is unpickled.
+    """The Pictures in a file; nothing in it is unpickled.
 
     Its arrays are ``pictures``, (N, Y, X, C) or of grey ones (N, Y, X), uint8; ``labels``, (N,),
     whole numbers from 0; and ``classes``, their names, which are the numbers where it is missing.

@@ -252,6 +252,15 @@ def test_the_provenance_names_the_same_files_and_checksums(name, monkeypatch):
         assert re.search(rf"^{checksum}  {re.escape(file)}$", README, re.MULTILINE)
 
 
+def test_the_provenance_says_how_many_pictures_there_are(monkeypatch):
+    monkeypatch.undo()
+    of_idx = tuple(count for _, count in mnist.SPLITS.values())
+    counts = dict.fromkeys(OF_IDX, of_idx)
+    counts["CIFAR-10"] = [len(names) * cifar10.COUNT for names in cifar10.SPLITS.values()]
+    for name, (train, test) in counts.items():
+        assert f"| {name} | {train:,} | {test:,} |" in README
+
+
 @pytest.mark.skipif(not REAL_FOLDER, reason=f"{DATA_VARIABLE} names no folder with Fashion-MNIST")
 def test_the_real_fashion_mnist_is_the_known_one(monkeypatch):
     monkeypatch.undo()

@@ -201,3 +201,77 @@ PAIRS += TRANSPOSED.with_slips(
     ({"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "tap order"),
     ({"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "order wrong"),
 )
+
+
+def strided_conv2d(x, w, b):
+    """Pictures (B, height, width, C), filters (3, 3, C, F) at every second place, zeros around."""
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    height, width = (x.shape[1] + 1) // 2, (x.shape[2] + 1) // 2
+    rows, columns = (np.arange(3)[:, None] + 2 * np.arange(n) for n in (height, width))
+    windows = padded[:, rows[:, None, :, None], columns[None, :, None, :]]  # (B, 3, 3, H, W, C)
+    return np.einsum("bijhwc,ijcf->bhwf", windows, w) + b, (padded, w)
+
+
+def strided_conv2d_backward(dy, cache):
+    padded, w = cache
+    dpadded, dw = np.zeros_like(padded), np.zeros_like(w)
+    height, width = dy.shape[1:3]
+    for i in range(3):
+        for j in range(3):
+            seen = (slice(None), slice(i, i + 2 * height - 1, 2), slice(j, j + 2 * width - 1, 2))
+            dpadded[seen] += dy @ w[i, j].T
+            dw[i, j] = np.tensordot(padded[seen], dy, axes=([0, 1, 2], [0, 1, 2]))
+    return dpadded[:, 1:-1, 1:-1], dw, dy.sum(axis=(0, 1, 2))
+
+
+STRIDED2D = Right("strided convolution of pictures", strided_conv2d, strided_conv2d_backward,
+                  normal((2, 5, 7, 3), (3, 3, 3, 4), (4,)))
+PAIRS += STRIDED2D.with_slips(
+    ({"dy @ w[i, j].T": "dy @ w[j, i].T"}, "dx", "tap order", "rows and columns of taps exchanged"),
+    ({"dpadded[seen] += ": "dpadded[seen] = "}, "dx", "overwritten",
+     "= for += where windows overlap"),
+    ({"1:-1, 1:-1": ":-2, :-2"}, "dx", "shifted", "padding is cut off at two edges only"),
+    ({"2 * height - 1, 2)": "height)", "2 * width - 1, 2)": "width)"}, "dx dw",
+     "stride ignored", "backward knows no stride"),
+    ({"dy.sum(axis=(0, 1, 2))": "dy.mean(axis=(0, 1, 2))"}, "db", "mean in place of sum",
+     "the bias has a mean over all places"),
+)
+
+
+def grouped_conv2d(x, w):
+    """Two towers: half of the filters (2, 2, C / 2, F) see half of the channels."""
+    c, f = w.shape[2], w.shape[3] // 2
+    height, width = x.shape[1] - 1, x.shape[2] - 1
+    y = np.zeros((len(x), height, width, 2 * f))
+    for g in range(2):
+        of_x, of_y = slice(g * c, (g + 1) * c), slice(g * f, (g + 1) * f)
+        for i in range(2):
+            for j in range(2):
+                seen = x[:, i : i + height, j : j + width, of_x]
+                y[..., of_y] += seen @ w[i, j, :, of_y]
+    return y, (x, w)
+
+
+def grouped_conv2d_backward(dy, cache):
+    x, w = cache
+    c, f = w.shape[2], w.shape[3] // 2
+    dx, dw = np.zeros_like(x), np.zeros_like(w)
+    height, width = dy.shape[1:3]
+    for g in range(2):
+        of_x, of_y = slice(g * c, (g + 1) * c), slice(g * f, (g + 1) * f)
+        for i in range(2):
+            for j in range(2):
+                place = (slice(None), slice(i, i + height), slice(j, j + width), of_x)
+                dx[place] += dy[..., of_y] @ w[i, j, :, of_y].T
+                dw[i, j, :, of_y] = np.einsum("bhwc,bhwf->cf", x[place], dy[..., of_y])
+    return dx, dw
+
+
+GROUPED2D = Right("grouped convolution of pictures", grouped_conv2d, grouped_conv2d_backward,
+                  normal((2, 4, 5, 6), (2, 2, 3, 8)))
+PAIRS += GROUPED2D.with_slips(
+    ({"x[place], dy[..., of_y])": "x[place], dy[..., ::-1][..., of_y])"}, "dw", "channels mixed",
+     "the towers are exchanged in dw"),
+    ({"dy[..., of_y] @ w[i, j, :, of_y].T": "dy[..., :f] @ w[i, j, :, :f].T"}, "dx",
+     "channels mixed", "the first tower stands for both"),
+)

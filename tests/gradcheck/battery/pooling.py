@@ -169,3 +169,32 @@ PAIRS += ATTENTIVE.with_slips(
     ({"softmax_backward(dp, p)": "dp * p"}, "sum term missing", "are taken for constants"),
     ({'"bt,btd->d", dz, x': '"t,td->d", dz[-1], x[-1]'}, "one row only"),
 )
+
+
+def overlapping_pool(x):
+    """The largest of 3 × 3, at every second place of pictures (B, height, width, C)."""
+    height, width = (x.shape[1] - 1) // 2, (x.shape[2] - 1) // 2
+    rows, columns = (np.arange(3)[:, None] + 2 * np.arange(n) for n in (height, width))
+    windows = x[:, rows[:, None, :, None], columns[None, :, None, :]]  # (B, 3, 3, H, W, C)
+    windows = windows.reshape(len(x), 9, height, width, -1)
+    return windows.max(1), (windows.argmax(1), x.shape)
+
+
+def overlapping_pool_backward(dy, cache):
+    where, shape = cache
+    dx = np.zeros(shape)
+    height, width = dy.shape[1:3]
+    for i in range(9):
+        rows = slice(i // 3, i // 3 + 2 * height - 1, 2)
+        columns = slice(i % 3, i % 3 + 2 * width - 1, 2)
+        dx[:, rows, columns] += dy * (where == i)
+    return dx
+
+
+OVERLAPPING = Right("overlapping max-pooling", overlapping_pool, overlapping_pool_backward,
+                    apart((2, 5, 7, 3)))
+PAIRS += OVERLAPPING.with_slips(
+    ({"+= dy * (where": "= dy * (where"}, "dx", "overwritten", "= for += where windows overlap"),
+    ({"where == i": "where == 8 - i"}, "dx", "index of the maximum", "windows are turned round"),
+    ({"(where == i)": "1"}, "dx", "condition wrong", "every entry of a window gets dy"),
+)
