@@ -98,6 +98,7 @@ def test_all_workers_round(monkeypatch):
     calls = []
     monkeypatch.setitem(ROUNDINGS, "counted", lambda x: calls.append(x.shape) or x)
     train(workload, replace(SETTINGS, threads=2, total_steps=1), "counted", seed=1)
+    # Of each product two factors, and of the two products that it has in the backward.
     assert len(calls) == 2 * 2 * 3 * PRODUCTS
 
 

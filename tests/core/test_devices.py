@@ -94,14 +94,6 @@ def test_the_loss_of_a_model_makes_no_float64_and_waits_only_to_check_ids(kappa)
     assert record.waits == 3  # for source, target and labels, which are there
 
 
-def test_the_model_takes_ids_from_the_host_to_its_device(device):
-    model = Transformer(small_config(), device=device)
-    from_host, _ = model.forward(SOURCE, TARGET)
-    from_device, _ = model.forward(device.asarray(SOURCE), device.asarray(TARGET))
-    assert array_namespace(from_host) is device.xp
-    assert np.array_equal(to_host(from_host), to_host(from_device))
-
-
 @pytest.mark.parametrize(("home", "waits", "uploads"), [
     (CPU, 0, 5),  # ids are checked on the host; two go up for the embedding and for a mask
     (STAND_IN, 3, 0),  # the check of source, target and labels
