@@ -279,7 +279,6 @@ def _settle(name, probe, finding):
     open_ = finding.wrong() | ((finding.floor > RESOLVED * finding.size()) & (finding.size() > 0))
     indices = [tuple(map(int, index)) for index in np.argwhere(open_)]
     indices.sort(key=lambda index: -difference[index])
-    first_look = finding.numeric.copy()
     wrong, excuses = [], []
     for count, index in enumerate(indices):
         if wrong and count >= AFTER_A_WRONG_ONE:
@@ -295,9 +294,6 @@ def _settle(name, probe, finding):
             finding.numeric[index], finding.floor[index] = finding.analytic[index], np.inf
         else:
             wrong.append(index)
-    if wrong:  # a diagnosis has what was not settled, but for excuses, as it was at first
-        unsettled = (finding.floor > RESOLVED * finding.size()) & np.isfinite(finding.floor)
-        finding.numeric[unsettled] = first_look[unsettled]
     return wrong, excuses
 
 

@@ -88,7 +88,8 @@ GRAM = lambda x: (x.T @ x, x), lambda dy, x: x @ (dy + dy.T)
     (LINEAR, (X[:, :3], SYMMETRIC, BETA[:3]), "w is symmetric: its transpose in its place"),
     (MEAN, (X[:1],), "x has 1 entry on axis 0: a sum over it that is missing or is a mean"),
     ((lambda x: ((x * x).sum(), x), square_backward), (X[:1],), "x is a batch of 1: a sum over"),
-    (CARRIED, (X[:, None], U), "x has 1 entry on axis 1: a sum over it"),
+    (CARRIED, (X[:, None], U), "x has 1 entry on axis 1: a sum over it that is missing or is a "
+     "mean, or what is carried along it, would not show"),
 ])  # fmt: skip
 def test_what_forward_would_show_on_other_inputs_is_said(pair, inputs, says):
     report = check_pair(*pair, inputs)

@@ -9,10 +9,10 @@ from minitransformer.gradcheck.learner import check_file
 
 CUBE = """
 import numpy as np
-def cube(x):
-    return x ** 3, x
 def cube_backward(dy, x):
     return {factor} * x ** 2 * dy
+def cube(x):
+    return x ** 3, x
 def cube_inputs(rng):
     return {inputs}
 """
@@ -94,12 +94,15 @@ def test_where_shapes_do_not_fit_they_are_said_and_what_transposes_too_much(shap
     text = text.replace("def cube(x):", "def cube(x):\n    factors = x[0]")
     with pytest.raises(CheckError) as caught:
         check_file(f"{file(text, inputs=f'rng.standard_normal({shape}),')}:cube")
-    assert str(caught.value).endswith(f"(my_cube.py, line 5); {said}")
+    assert str(caught.value).endswith(f"(my_cube.py, line 8); {said}")
 
 
-def test_a_missing_file_and_one_that_is_not_python_are_said(tmp_path):
+def test_a_missing_file_a_folder_and_one_that_is_not_python_are_said(tmp_path):
     with pytest.raises(CheckError, match="there is no file"):
         check_file(f"{tmp_path / 'nothing.py'}:cube")
     (tmp_path / "cube.txt").write_text("")
     with pytest.raises(CheckError, match="no Python file"):
         check_file(f"{tmp_path / 'cube.txt'}:cube")
+    (tmp_path / "cube.py").mkdir()
+    with pytest.raises(CheckError, match=r"cube\.py cannot be read"):
+        check_file(f"{tmp_path / 'cube.py'}:cube")
