@@ -233,7 +233,7 @@ merged = merge_heads(averaged)
 slip = averaged.reshape(B, S, D)
 print("the same shape:", merged.shape == slip.shape)
 print("the same numbers:", np.allclose(to_host(merged), to_host(slip)))
-assert np.allclose(to_host(merged), to_host(averaged.swapaxes(1, 2).reshape(B, S, D)))
+assert np.allclose(to_host(split_heads(merged, H)), to_host(averaged))
 assert not np.allclose(to_host(merged), to_host(slip))
 
 # %% [markdown]

@@ -34,16 +34,8 @@ from minitransformer import TransformerConfig, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.core.module import FlatParameters, Module, Parameter
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    VERMILION,
-    shape_table,
-    show,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, VERMILION, shape_table, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import Batch
 from minitransformer.evaluation.plots import ATTENTION_COLOURS
 from minitransformer.gradcheck import check_module, check_pair
@@ -219,9 +211,8 @@ shape_table(
 )
 
 # %% [markdown]
-# Is it the same as one head after another? And the concatenation with $W^O$ has a second reading. Cut $W^O$
-# into $H$ blocks of $d_k$ *rows*. Blocks side by side times blocks one below the other are the sum of the
-# products:
+# The concatenation with $W^O$ has a second reading. Cut $W^O$ into $H$ blocks of $d_k$ *rows*. Blocks side
+# by side times blocks one below the other are the sum of the products:
 #
 # $$
 # \left[ \, \text{head}_1 \; \cdots \; \text{head}_H \, \right]
@@ -366,7 +357,7 @@ def facts(multi_head_attention, multi_head_attention_backward):
 try_yours("multi_head_attention", facts)
 
 # %% [markdown]
-# `minitransformer check own` says all that is to be said about it. The package's, once yours is right:
+# The package's, once `minitransformer check own` finds yours right:
 
 # %%
 show("multi_head_attention")
@@ -391,10 +382,11 @@ if find_spec("torch"):
     their_y, _ = theirs(*tensors)
     their_y.backward(torch.tensor(dy))
     y, cache = multi_head_attention(*inputs, H)
-    print("largest difference of Y:", abs(y - their_y.detach().numpy()).max())
-    gradients = multi_head_attention_backward(dy, cache)
-    for gradient, tensor in zip(gradients[:3], tensors, strict=True):
-        assert np.allclose(gradient, tensor.grad.numpy(), rtol=1e-6)
+    ours = y, *multi_head_attention_backward(dy, cache)[:3]
+    theirs = their_y.detach(), *(tensor.grad for tensor in tensors)
+    for name, mine, its in zip(("Y", "dX", "dM, keys", "dM, values"), ours, theirs, strict=True):
+        print(f"{name:10} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, rtol=1e-6)
 
 
 # %% [markdown]
@@ -535,11 +527,10 @@ plt.show()
 #
 # ## 5 · What heads specialise in
 #
-# Nobody tells a head what to do. Do heads share a task in which several things must be looked up at once? In
-# a sequence of ten symbols, at each position, the network has to answer three questions: which symbol is
-# **before** me, which is **after** me, and which is the **first** of all? The network is one attention layer:
-# embeddings, positions, heads, and a linear map to the three answers. We train it with 1, 2, 4 and 8 heads,
-# and count the right answers.
+# Do heads share a task in which several things must be looked up at once? In a sequence of ten symbols, at
+# each position, the network has to answer three questions: which symbol is **before** me, which is **after**
+# me, and which is the **first** of all? The network is one attention layer: embeddings, positions, heads, and
+# a linear map to the three answers. We train it with 1, 2, 4 and 8 heads, and count the right answers.
 
 
 # %%

@@ -44,10 +44,9 @@ from minitransformer.course.notebooks import (
     PURPLE,
     VERMILION,
     shape_table,
-    show,
-    try_yours,
     use_style,
 )
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import Batch
 from minitransformer.gradcheck import check_module, check_pair
 from minitransformer.layers.feed_forward import FeedForward
@@ -153,7 +152,7 @@ WIRINGS = {  # wiring: name, colour, dashes, marker
 # %% [markdown]
 # The task is to compute three smooth functions of 32 random numbers. There are 128 examples, all seen in every
 # step, and 70 steps of Adam. We ask whether a network *can be trained*, not whether it generalises: only the
-# training loss counts. Luck plays a part, so each stack is trained from three random starts:
+# training loss counts. Each stack is trained from three random starts:
 
 # %%
 WIDTH, STEPS, STARTS = 32, 70, 3
@@ -196,7 +195,7 @@ assert np.all(np.diff(losses["post"][:4], axis=0) < 0)
 assert np.all(np.diff(losses["pre"], axis=0) < 0)
 
 # %% [markdown]
-# Drawn is the loss at the end against the depth. The faint marks are the three starts, the lines their medians:
+# Drawn is the final loss against the depth. The faint marks are the three starts, the lines their medians:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7, 4.6))
@@ -213,10 +212,10 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# From some depth on, plain blocks get worse the more there are, with LayerNorm or without. These are the
-# data they are trained on, so it is no overfitting. The sum alone is no cure: with 32
-# blocks it ends above a constant. The two that have both, the sum and LayerNorm, gain from depth, from each of
-# the three starts: post-norm up to 16 blocks, and pre-norm to the end.
+# From some depth on, plain blocks get worse the more there are, with LayerNorm or without. It is no
+# overfitting: these are the data they are trained on. The sum alone is no cure: with 32 blocks it ends above a
+# constant. The two that have both, the sum and LayerNorm, gain from depth, from each of the three starts:
+# post-norm up to 16 blocks, and pre-norm to the end.
 #
 # He et al. found the same with images, and called it *degradation*. Their gradients had a healthy size all the way
 # down; the optimisation failed. Our normed stack is like theirs. The plain one has a cause of its own (section 5).
@@ -275,8 +274,7 @@ shape_table(
 # of them, $J_1^\top \cdots J_n^\top$.
 #
 # A wrong idea goes with this formula: "because of the $I$ the gradient cannot vanish." A sum can be zero
-# though none of its terms is: if $f(x) = -x$ then $I + J = 0$. Section 5 works out what
-# the identity does.
+# though none of its terms is: if $f(x) = -x$ then $I + J = 0$ (section 5).
 #
 # ## 4 · Now write it, and the proof
 #
@@ -328,14 +326,15 @@ if find_spec("torch"):
     theirs = torch.nn.functional.layer_norm(sum(tensors), (D,))
     theirs.backward(tensors[0])
     ours, cache = post.leave(x, h)
-    print("largest difference of y:", abs(to_host(ours) - theirs.detach().numpy()).max())
-    for gradient, tensor in zip(post.leave_backward(x, cache), tensors, strict=True):
-        assert np.allclose(to_host(gradient), tensor.grad.numpy(), atol=1e-6)
+    ours = ours, *post.leave_backward(x, cache)
+    theirs = theirs.detach(), *(tensor.grad for tensor in tensors)
+    for name, mine, its in zip(("y", "dx", "dh"), ours, theirs, strict=True):
+        print(f"{name:2} differs by at most {abs(to_host(mine) - its.numpy()).max():.0e}")
+        assert np.allclose(to_host(mine), its, atol=1e-6)
 
 
 # %% [markdown]
-# A mistake that is easily made is to return what comes back through the sublayer, and to forget the gradient
-# that goes past it:
+# An easy mistake: to return what comes back through the sublayer, and forget the gradient that goes past it.
 
 
 # %%

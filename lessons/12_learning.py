@@ -32,16 +32,8 @@ from minitransformer import TransformerConfig, select_device
 from minitransformer.core.backend import to_host
 from minitransformer.core.twins import accelerated
 from minitransformer.course.exercises import check_exercise
-from minitransformer.course.notebooks import (
-    BLACK,
-    BLUE,
-    GREEN,
-    shape_table,
-    show,
-    source_of,
-    try_yours,
-    use_style,
-)
+from minitransformer.course.notebooks import BLACK, BLUE, GREEN, shape_table, source_of, use_style
+from minitransformer.course.stops import show, try_yours
 from minitransformer.data.text.batches import Batch, make_batches
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -510,8 +502,8 @@ def drop(x):
 
 
 def mask_drawn_again(dy, cache):
-    _, scale = cache
-    return dy * (np.random.default_rng(6).random(dy.shape) >= 0.3) * scale
+    _, another = dropout(dy, 0.3, np.random.default_rng(6))
+    return dropout_backward(dy, another)
 
 
 sample = rng.standard_normal((4, 6))
@@ -698,15 +690,9 @@ plt.show()
 #
 # ## 9 · Exercises
 #
-# Fill in `answers/ex12.py`, your copy of [lessons/exercises/ex12.py](exercises/ex12.py), which has
-# signatures, shapes and hints (`cp -r lessons/exercises answers` makes all copies, once), and run
-#
-# ```sh
-# minitransformer check ex12
-# ```
-#
-# Or copy the functions from there into new cells here, fill them in, and run the cell below again. The
-# solutions are in [lessons/solutions/ex12.py](solutions/ex12.py).
+# Fill in `answers/ex12.py`, your copy of [lessons/exercises/ex12.py](exercises/ex12.py), and run
+# `minitransformer check ex12`. Or copy functions from there into new cells here, fill them in, and run the cell
+# below again. The solutions are in [lessons/solutions/ex12.py](solutions/ex12.py).
 #
 # 1. **`warmup_for_peak`** (10 min). The recipe above peaks at 0.007 with 80 steps of warm-up. Which warm-up would the
 #    paper's formula need for that peak, at a width of 32? And base for twice its peak?

@@ -24,6 +24,7 @@ if importlib.util.find_spec("minitransformer") is None:
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", ".."], check=True)
 
 # %% tags=["hide-input"]
+from importlib.util import find_spec
 from itertools import islice
 
 import matplotlib.pyplot as plt
@@ -87,7 +88,7 @@ KINDS = {  # attention, numbers of the state, updates
 
 
 def words_backwards(rng, num, lengths=(2, 14)):
-    """A batch of words of one length, and the same backwards."""
+    """A batch of words, and the same backwards."""
     length = rng.integers(lengths[0], lengths[1] + 1)
     words = rng.integers(FIRST, FIRST + LETTERS, (num, length)).astype(np.int32)
     start, end = (np.full((num, 1), symbol, np.int32) for symbol in (BOS, EOS))
@@ -97,7 +98,7 @@ def words_backwards(rng, num, lengths=(2, 14)):
 
 
 def trained(config, batches, updates, seed, peak):
-    """A translator after so many updates, with the package's loss, clipping and Adam."""
+    """A translator after so many updates."""
     model = RecurrentTranslator(config, seed).to(device)
     adam = Adam(model.flat)
     for step, batch in enumerate(islice(batches, updates), start=1):
@@ -149,7 +150,7 @@ right_at = {
 print("letters                    ", *(f"{length:4}" for length in LENGTHS))
 for name, shares in right_at.items():
     print(f"{name:27}", *(f"{share:4.0%}" for share in np.median(shares, axis=0)))
-overall = {name: shares.mean() for name, shares in right_at.items()}  # of all lengths and seeds
+overall = {name: shares.mean() for name, shares in right_at.items()}
 assert (right_at["a fixed vector"][:, 0] > 0.9).all()  # it has learned the task
 assert (right_at["a fixed vector"][:, -3:] < 0.1).all()
 assert overall["a fixed vector"] < overall["twice as wide"]
@@ -177,15 +178,15 @@ plt.show()
 # With the fixed vector short words are right, and no long ones. Twice the numbers help a little; three times the
 # updates move the fall by two letters; both do a little more.
 #
-# So what is wanting is not room alone. 58 numbers could *hold* a word: 14 letters of 12 kinds are
-# $14 \log_2 12 \approx 50$ bits. But to learn to pack them, and to take them out again, takes long. Attention does without
-# it. Bahdanau et al. saw the same on real sentences (their Figure 2): with a fixed vector quality falls with the length,
-# with attention, trained on long sentences, hardly.
+# So it is not room alone that is missing. 58 numbers could *hold* a word: 14 letters of 12 kinds are
+# $14 \log_2 12 \approx 50$ bits. But to learn to pack them, and to take them out again, takes long. Attention does
+# without it. Bahdanau et al. saw the same on real sentences (their Figure 2): with a fixed vector quality falls with
+# the length, with attention, trained on long sentences, hardly.
 #
 # ## 2 · Additive attention
 #
 # At target step $t$ the decoder's state is the **query** $q_t$. The encoder's states $h_s$ are **keys** and
-# **values** at once. A small network with one hidden layer of $F$ units scores how well a query and a key match:
+# **values**. A small network with one hidden layer of $F$ units scores how well a query and a key match:
 #
 # $$
 # e_{ts} = v^\top \tanh(q_t W + h_s U) ,
@@ -200,9 +201,8 @@ plt.show()
 # whatever the distance.
 #
 # **The backward pass.** The softmax and the average are those of [lesson 08](08_attention.ipynb), so $de_{ts}$ is
-# known. Only the score is new. Let $\eta_{ts} = \tanh(q_t W + h_s U)$, $F$ numbers for each pair. Then
-# $e_{ts} = \sum_f v_f \eta_{tsf}$. All pairs share $v$, so it gets a sum, and each $\eta_{ts}$ gets $de_{ts}$ times
-# $v$:
+# known. Let $\eta_{ts} = \tanh(q_t W + h_s U)$, $F$ numbers for each pair. Then $e_{ts} = \sum_f v_f \eta_{tsf}$.
+# All pairs share $v$, so it gets a sum, and each $\eta_{ts}$ gets $de_{ts}$ times $v$:
 #
 # $$
 # dv = \sum_{ts} de_{ts} \, \eta_{ts} , \qquad d\eta_{ts} = de_{ts} \, v .
@@ -238,6 +238,24 @@ assert report.right
 print(report)
 
 # %% [markdown]
+# PyTorch agrees, to six digits:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(array, requires_grad=True) for array in attention_inputs]
+    query, key, value, v = tensors
+    theirs = torch.softmax(torch.tanh(query[:, :, None] + key[:, None]) @ v, dim=-1) @ value
+    theirs.sum().backward()
+    y, cache = additive_attention(*attention_inputs)
+    ours = y, *additive_attention_backward(np.ones_like(y), cache)
+    theirs = theirs.detach(), *(tensor.grad for tensor in tensors)
+    for name, mine, its in zip(("c", "dqW", "dhU", "dh", "dv"), ours, theirs, strict=True):
+        print(f"{name:3} differs by at most {abs(mine - its.numpy()).max():.0e}")
+        assert np.allclose(mine, its, atol=1e-6)
+
+# %% [markdown]
 # ### Where it looks
 #
 # We train a translator from German to English on the toy corpus, in 300 updates:
@@ -271,7 +289,7 @@ def readable(pieces):
 
 
 # %% [markdown]
-# Each row is a step of the decoder, each column a source position. One training, seed 25:
+# One training, seed 25:
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.5, 4.6))
@@ -286,22 +304,20 @@ plt.show()
 
 # %% [markdown]
 # The German order is turned into the English one: for *greet* it looks at the verb at the end, and for *today* back
-# at *heute*. Nobody told it which word belongs to which. (On your machine words and weights may differ, by rounding.)
+# at *heute*.
 #
 # ### From here to the Transformer
 #
 # | | additive attention | lesson 08 |
 # |---|---|---|
 # | score | $v^\top \tanh(q_t W + h_s U)$ | $q_t \cdot k_s / \sqrt{d_k}$ |
-# | weights and output | softmax, weighted mean | the same |
 # | work for the scores | $T S F$ tanh, and the products with $v$ | one matrix product |
 # | kept for the backward pass | $T S F$ numbers | $T S$ numbers |
 # | who asks whom | the decoder's state asks the encoder's states | the same, and within a sentence each position asks all |
 #
-# The paper's section 3.2.1 compares the two scores, and takes the product because it is faster and needs less
-# memory. The larger step is the last row. If a decoder finds by attention what it needs in the source, why should a
-# sentence need a recurrence to find what it needs in itself? For there is still a loop over time: state $t$ waits for
-# state $t - 1$, which the paper's introduction names as the limit of recurrent models.
+# The paper takes the product because it is faster and needs less memory (section 3.2.1). The larger step is the last
+# row. If a decoder finds by attention what it needs in the source, why should a sentence need a recurrence to find
+# what it needs in itself? There state $t$ still waits for state $t - 1$.
 #
 # ## 3 · Exercises
 #

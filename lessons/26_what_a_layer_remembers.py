@@ -29,6 +29,7 @@ import numpy as np
 
 from minitransformer import Adam, select_device
 from minitransformer.core.module import FlatParameters, Module
+from minitransformer.core.twins import accelerated
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
     BLACK,
@@ -128,12 +129,13 @@ def train(model, batch_of, steps, seed, peak=1e-2):
     for step in range(steps):
         ids, answers = batch_of(draw)
         model.zero_grad()
-        logits, cache = model.forward(ids)
-        asked = np.s_[:, -answers.shape[1] :]
-        _, loss_cache = cross_entropy(logits[asked], answers, pad_id=-1)
-        dlogits = np.zeros_like(logits)
-        dlogits[asked] = cross_entropy_backward(1.0, loss_cache)
-        model.backward(dlogits, cache)
+        with accelerated():  # the same results sooner
+            logits, cache = model.forward(ids)
+            asked = np.s_[:, -answers.shape[1] :]
+            _, loss_cache = cross_entropy(logits[asked], answers, pad_id=-1)
+            dlogits = np.zeros_like(logits)
+            dlogits[asked] = cross_entropy_backward(1.0, loss_cache)
+            model.backward(dlogits, cache)
         scale = clipping.clip_scale(clipping.gradient_norm(model.flat.grad), 1.0)
         adam.step(peak * min(1, (step + 1) / 30, 2 * (steps - step) / steps), scale)
     return model
@@ -148,10 +150,10 @@ def share_right(model, ids, answers):
 # %% [markdown]
 # ### One symbol, far away
 #
-# There are 8 symbols, so a guess is right once in 8. Each may be marked: that is another 8 words. One more word
-# asks. Training has distances from 2 to 200, as many below 20 as above; or from 50 to 60 alone; or from 190 to 200
-# alone. The GRU gets 200 updates and attention 100, and all are asked at the largest distance of their training. Three
-# seeds each:
+# There are 8 symbols, so a guess is right once in 8. Each may be marked: that is another 8 words. One more word asks.
+# Training has distances from 2 to 200, as many below 20 as above; or from 50 to 60 alone; or from 190 to 200 alone.
+# The GRU gets 200 updates and attention 60, and all are asked at the largest distance of their training. Three seeds
+# each:
 
 # %%
 SYMBOLS, ASK = 8, 16  # words 0 … 7, the same marked 8 … 15, the question
@@ -191,7 +193,7 @@ shape_table(
 # %%
 TRAINED = [("recurrent", 26, 200, *ends) for ends in ((2, 200), (50, 60), (190, 200))]
 recalled = {}
-for name, width, updates, first, last in (*TRAINED, ("attention", 32, 100, 190, 200)):
+for name, width, updates, first, last in (*TRAINED, ("attention", 32, 60, 190, 200)):
     models = [
         train(new_model(name, width, ASK + 1, seed), distances(first, last), updates, seed)
         for seed in SEEDS
@@ -200,22 +202,22 @@ for name, width, updates, first, last in (*TRAINED, ("attention", 32, 100, 190, 
     recalled[name, first] = shares
     print(f"{name:10} trained at {first:3} to {last:3}:", *(f"{s:5.0%}" for s in shares))
 
-assert np.median(recalled["recurrent", 2] + recalled["recurrent", 50]) > 0.8
-assert max(recalled["recurrent", 190]) < 0.6 < 0.9 < min(recalled["attention", 190])
+assert min(*recalled["recurrent", 2], *recalled["attention", 190]) > 0.9
+assert max(recalled["recurrent", 190]) < 0.3 < np.median(recalled["recurrent", 50])
 
 # %% [markdown]
-# **The paper's claim holds: over the long path it is harder to learn.** The GRU learns at 50 to 60, more or less
-# by seed. At 190 to 200 it guesses, and attention is always right. But a long path is no wall, as a view is: what a convolution does not see, no training
-# brings back ([lesson 20](20_convolution.ipynb), section 7). The gates of a GRU hold a value for as long as they stay
-# open for it. At the start they are half open, and next to no gradient arrives from 200 steps back
-# ([lesson 19](19_recurrence.ipynb)). Where near cases teach them, the far ones follow: the first row.
+# **The paper's claim holds: over the long path it is harder to learn.** The GRU learns at 50 to 60, more or less by
+# seed. At 190 to 200 it guesses, and attention is always right. But a long path is no wall, as a view is: what a
+# convolution does not see, no training brings back ([lesson 20](20_convolution.ipynb), section 7). The gates of a GRU
+# hold a value for as long as they stay open for it. At the start they are half open, and next to no gradient arrives
+# from 200 steps back ([lesson 19](19_recurrence.ipynb)). Where near cases teach them, the far ones follow: the first
+# row.
 #
 # ## 2 · How much does it hold?
 #
 # What a recurrent layer knows of the past has to fit into one vector. Now each word is a **pair** of one of 16 keys
 # and one of 8 values. All keys in a sequence are different. The question at the end names a key, and any may be asked
-# for. There are at most 16 pairs, so distance is no problem. The GRU gets one width and twice that, and one number of
-# updates and three times that:
+# for. The GRU gets one width and twice that, and one number of updates and two and a half times that:
 
 # %%
 KEYS, VALUES = 16, SYMBOLS
@@ -237,8 +239,8 @@ def mixed_pairs(draw):
 
 PAIRS = [1, 2, 3, 4, 6, 8, 12, 16]
 RUNS = [  # kind of layer, width, updates
-    ("attention", 32, 250),
-    *(("recurrent", width, updates) for updates in (200, 600) for width in (26, 52)),
+    ("attention", 32, 200),
+    *(("recurrent", width, updates) for updates in (200, 500) for width in (26, 52)),
 ]
 held = {}
 print("right at", *(f"{pairs:3} pairs" for pairs in (4, 8, 16)), "  mean of three seeds")
@@ -252,9 +254,11 @@ for name, width, updates in RUNS:
         [[share_right(model, *pairs_batch(rng, 400, p))[0] for p in PAIRS] for model in models]
     )  # (seeds, numbers of pairs)
     print("        ", *(f"{held[run][:, PAIRS.index(p)].mean():9.0%}" for p in (4, 8, 16)), run)
-attention, small, wider, longer, both = (shares.mean(axis=0)[5] for shares in held.values())
-assert attention > 0.95  # of 8 pairs
-assert small < min(wider, longer) <= max(wider, longer) < both
+attention, small, wider, longer, both = (shares.mean(axis=0) for shares in held.values())
+assert attention.min() > 0.9
+for pairs in (4, 8):
+    i = PAIRS.index(pairs)
+    assert small[i] < min(wider[i], longer[i]) <= max(wider[i], longer[i]) < both[i]
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4))
@@ -308,14 +312,15 @@ def parity_model(name, seed, width=24):
 
 
 parity = {}
-for name, updates in (("recurrent", 300), ("attention", 600)):
+for name, updates in (("recurrent", 200), ("attention", 400)):
     models = [train(parity_model(name, s), mixed_lengths, updates, s) for s in SEEDS]
     test = parity_batch(rng, 500, TESTED)
     parity[name] = np.array([share_right(model, *test) for model in models])  # (seeds, TESTED)
     print(f"{name:10} {models[0].num_parameters():5} parameters, {updates} updates")
 
 assert (parity["recurrent"] > 0.99).all()
-assert (parity["attention"][:, LONGEST:].mean(axis=1) < 0.6).all()
+assert (parity["attention"][:, :5] > 0.9).all()
+assert (parity["attention"][:, 15:].mean(axis=1) < 0.6).all()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(8, 4))
@@ -330,13 +335,13 @@ axes.legend(title="three seeds each", loc="center right")
 plt.show()
 
 # %% [markdown]
-# The GRU has found the rule, and goes on to 60 bits as if nothing had happened. Attention learns short strings. Beyond
-# fifteen bits it guesses, though training had twenty.
+# The GRU has found the rule, and goes on to 60 bits. Attention learns short strings. Beyond fifteen bits it guesses,
+# though training had twenty.
 #
 # Can it not? It takes a fixed number of steps, however long the string is. Yet **Transformers of fixed depth that
-# compute parity exist** (Chiang and Cholak 2022): with weights written by hand they are right for any length, and with
-# LayerNorm as sure as one likes. **What fails is learning it.** From random weights, training found something else,
-# which holds for short strings. One recurrent layer learns the rule with ease.
+# compute parity exist** (Chiang and Cholak 2022): with weights written by hand they are right for any length, and
+# with LayerNorm as sure as one likes. **What fails is learning it.** From random weights, training found something
+# else, which holds for short strings.
 #
 # ## 4 · Exercises
 #

@@ -109,7 +109,7 @@ for pair in ((gated_linear_unit, gated_linear_unit_backward), (tanh_gate, tanh_g
     assert check_pair(*pair, (halves,)).right
 
 x = device.asarray(halves)
-y, _ = gated_linear_unit(x)
+y, cache = gated_linear_unit(x)
 shape_table(
     {"B": 2, "T": 5, "D": 4, "2D": 8},
     x=(x, "B T 2D", "a in front of b, as the convolution made them"),
@@ -123,9 +123,13 @@ shape_table(
 if find_spec("torch"):
     import torch
 
-    of_torch = torch.nn.functional.glu(torch.from_numpy(halves))
-    print(f"y differs by at most {abs(to_host(y) - of_torch.numpy()).max():.0e}")
-    assert np.allclose(to_host(y), of_torch, atol=1e-6)
+    theirs = torch.tensor(halves, requires_grad=True)
+    their_y = torch.nn.functional.glu(theirs)
+    their_y.backward(their_y.detach())
+    dx = gated_linear_unit_backward(y, cache)
+    for name, mine, its in (("y", y, their_y.detach()), ("dx", dx, theirs.grad)):
+        print(f"{name:2} differs by at most {abs(to_host(mine) - its.numpy()).max():.0e}")
+        assert np.allclose(to_host(mine), its, atol=1e-6)
 
 # %% [markdown]
 # ## 2 · How to draw the weights
@@ -139,10 +143,10 @@ if find_spec("torch"):
 # \text{Var}[y] = \mathbb E[a^2] \; \mathbb E[\sigma(b)^2] = g v \; \mathbb E[\sigma(b)^2] .
 # $$
 #
-# To keep $v = 1$ we need $g \, \mathbb E[\sigma(b)^2] = 1$ for a $b$ of variance $g$. A half-open gate, $b =
-# 0$, has $\sigma^2 = \frac14$ and would want $g = 4$, which is what Gehring and others take. But if $b$ has the
-# variance 4, some gates are wide open, and $\sigma^2$ grows more there than it falls at shut ones. We compute the
-# mean. (`hermegauss` gives points and weights of an integral over a Gaussian.)
+# To keep $v = 1$ we need $g \, \mathbb E[\sigma(b)^2] = 1$ for a $b$ of variance $g$. A half-open gate, $b = 0$,
+# has $\sigma^2 = \frac14$ and would want $g = 4$, which is what Gehring and others take. But where $b$ has the
+# variance 4, $\sigma^2$ grows more at open gates than it falls at shut ones. We compute the mean. (`hermegauss`
+# gives points and weights of an integral over a Gaussian.)
 
 # %%
 points, probabilities = np.polynomial.hermite_e.hermegauss(60)
@@ -169,8 +173,8 @@ assert abs(3 * mean_square_gate(3) - 1) < 0.01
 source_of(GatedConvolution)
 
 # %% [markdown]
-# Ten such layers with $p = 0.2$, one after the other; the same where dropout was forgotten in the draw; and ten
-# without dropout whose weights are left as a `Convolution1d` has them, $g = \frac23$.
+# Ten such layers with $p = 0.2$; the same where dropout was forgotten in the draw; and ten without dropout
+# whose weights are left as a `Convolution1d` has them, $g = \frac23$.
 
 # %%
 LAYERS, SEEDS, FEATURES = 10, 8, 128
@@ -217,7 +221,7 @@ assert np.median(measured["as without a gate"][:, -1]) < 1e-5
 # %% [markdown]
 # ## 3 · Gradients through ten gates
 #
-# Now back, through ten layers with the GLU and ten with the tanh gate:
+# Now back, through ten layers of either kind:
 
 
 # %%
@@ -273,8 +277,8 @@ axes.legend(loc="lower left", fontsize=9)
 plt.show()
 
 # %% [markdown]
-# Each marker is one of eight draws. Forward, the package's draw keeps the variance near 1 for ten layers. With
-# dropout forgotten it explodes, and without a gate in mind next to nothing arrives at the top.
+# Each marker is one of eight draws. Forward, the package's draw keeps the variance near 1. With dropout
+# forgotten it explodes, and without a gate in mind next to nothing arrives.
 #
 # Backward, with $g = 3$ for both, the tanh gate has lost most of the gradient after ten layers. That of the GLU
 # grows. With larger weights, $g = 6$, the tanh gate holds its gradient, too, but for the lowest layers, at the right:
