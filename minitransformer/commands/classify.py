@@ -2,7 +2,14 @@
 
 import sys
 
-from minitransformer.commands.arguments import add_device, add_run_folder, numbered, picture_file
+from minitransformer.commands.arguments import (
+    add_device,
+    add_own,
+    add_run_folder,
+    numbered,
+    own_functions,
+    picture_file,
+)
 from minitransformer.commands.texts import opened, require_task
 from minitransformer.core.errors import in_words
 from minitransformer.core.regular_file import errors_named
@@ -36,12 +43,18 @@ def add(parser):
         "pictures, name.png becomes name-1.png, name-2.png, one for each",
     )
     add_device(parser)
+    add_own(parser)
     parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):
     """Print the classes; returns the exit status."""
     require_task(options.run_folder, Classifier)
+    with own_functions(options):
+        return _classify(options)
+
+
+def _classify(options):
     processes = all_processes()
     classifier = opened(options, Classifier)
     shape, refused = classifier.model.config.shape, 0

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import COLOURS
@@ -5,6 +7,8 @@ from conftest import COLOURS
 from minitransformer.commands.classify import AT_ONCE
 from minitransformer.core.libraries import library
 from minitransformer.inference.classifier import Classifier
+
+SOLUTION = Path(__file__).parents[2] / "lessons" / "solutions" / "own.py"
 
 
 @pytest.fixture(params=["classify", "classify patches"])
@@ -108,3 +112,14 @@ def test_a_vision_transformer_looks_where_its_attention_goes_through_all_layers(
     expected = np.zeros((16, 16))
     expected[4:8, 4:8], expected[0:4, 8:12] = 0.25, 0.25
     np.testing.assert_allclose(looked, expected)
+
+
+def test_functions_of_a_learner_stand_in_where_the_layers_are_those_of_the_paper(runs, files, used):
+    red, own = files["red"], ["--own", SOLUTION]
+    patches = runs["classify patches"]
+    status, out, error = used("classify", red, *own, run=patches)
+    assert (status, out.splitlines()[0].split("\t")[1]) == (0, "red")
+    assert f"functions are those of {SOLUTION}, not checked here" in error
+    status, out, error = used("classify", red, *own)
+    assert (status, out) == (1, "")
+    assert "--own is for models of encoder and decoder layers like yours" in error

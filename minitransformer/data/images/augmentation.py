@@ -14,21 +14,19 @@ from numpy.lib.stride_tricks import sliding_window_view
 from minitransformer.core.errors import require
 
 
-def random_crop(pictures, padding, rng, size=None):
-    """A part of each picture, from anywhere in it.
+def random_crop(pictures, padding, rng):
+    """Each picture moved by up to ``padding`` pixels: a part of its size, from anywhere in a frame.
 
-    With a padding of 4 and the size that they have, pictures are moved by up to 4 pixels (He et al.
-    2016); without padding and with a smaller size they are AlexNet's patches.
+    He et al. (2016) move theirs by 4; AlexNet's patches are parts of larger pictures.
 
     Args:
         padding: rows and columns of 0 that are added first, on each side.
-        size: (rows, columns) of the part; by default those of the picture.
     """
     padded = np.pad(pictures, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
-    size = size or pictures.shape[1:3]
-    most = _room(padded, size)
-    rows, columns = (rng.integers(0, room + 1, len(pictures)) for room in most)  # (B,)
-    return _cut(padded, rows, columns, size)
+    rows, columns = rng.integers(0, 2 * padding + 1, (2, len(pictures)))  # (B,) each
+    windows = sliding_window_view(padded, pictures.shape[1:3], axis=(1, 2))  # (B, ·, ·, C, Y, X)
+    cut = windows[np.arange(len(pictures)), rows, columns]  # (B, C, Y, X)
+    return np.ascontiguousarray(cut.transpose(0, 2, 3, 1))  # (B, Y, X, C)
 
 
 def mirror(pictures, rng):
@@ -69,39 +67,20 @@ def colour(pictures, components, deviation, rng):
     return np.clip(np.rint(pictures + added[:, None, None, :]), 0, 255).astype(np.uint8)
 
 
-def centre_crop(pictures, size):
-    """The middle of each picture, (B, *size, C)."""
-    (top, left) = (room // 2 for room in _room(pictures, size))
-    return pictures[:, top : top + size[0], left : left + size[1]]
-
-
 def ten_crops(pictures, size):
     """The corners and the middle of each picture, and their mirror images; (B, 10, *size, C).
 
     AlexNet's answer to a picture is the mean of its answers to these.
     """
-    bottom, right = _room(pictures, size)
-    places = [(0, 0), (0, right), (bottom, 0), (bottom, right), (bottom // 2, right // 2)]
-    crops = np.stack([pictures[:, y : y + size[0], x : x + size[1]] for y, x in places], axis=1)
-    return np.concatenate([crops, crops[..., ::-1, :]], axis=1)
-
-
-def _room(pictures, size):
-    """Where the last rows and columns are at which a part of that size can begin."""
-    room = pictures.shape[1] - size[0], pictures.shape[2] - size[1]
+    bottom, right = pictures.shape[1] - size[0], pictures.shape[2] - size[1]
     require(
-        min(room) >= 0,
+        min(bottom, right) >= 0,
         f"no part of {size[0]} × {size[1]} can be cut out of pictures of "
         f"{pictures.shape[1]} × {pictures.shape[2]}",
     )
-    return room
-
-
-def _cut(pictures, rows, columns, size):
-    """Of each picture the part that begins at its row and its column."""
-    windows = sliding_window_view(pictures, size, axis=(1, 2))  # (B, ·, ·, C, *size)
-    cut = windows[np.arange(len(pictures)), rows, columns]  # (B, C, *size)
-    return np.ascontiguousarray(cut.transpose(0, 2, 3, 1))
+    places = [(0, 0), (0, right), (bottom, 0), (bottom, right), (bottom // 2, right // 2)]
+    crops = np.stack([pictures[:, y : y + size[0], x : x + size[1]] for y, x in places], axis=1)
+    return np.concatenate([crops, crops[..., ::-1, :]], axis=1)
 
 
 def _rows_apart(pictures, factors):
