@@ -267,8 +267,8 @@ def test_a_slip_of_a_module_is_shown_in_its_own_lines(layer):
         assert " in `" not in tensor.diagnosis
 
 
-def test_a_cause_is_found_where_no_ids_are_given():
-    ids = np.zeros(0, int)
+@pytest.mark.parametrize("ids", [np.zeros(0, int), np.full(4, -9)], ids=["none", "of no class"])
+def test_a_cause_is_found_whatever_ids_are_given(ids):
     report = check_pair(lambda x, ids: (x * x, x), lambda dy, x: (dy * 2, None), (ROWS, ids))
     assert "the factor x is missing" in report.tensors[0].diagnosis
 
