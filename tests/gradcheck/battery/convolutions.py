@@ -227,14 +227,11 @@ def strided_conv2d_backward(dy, cache):
 STRIDED2D = Right("strided convolution of pictures", strided_conv2d, strided_conv2d_backward,
                   normal((2, 5, 7, 3), (3, 3, 3, 4), (4,)))
 PAIRS += STRIDED2D.with_slips(
-    ({"dy @ w[i, j].T": "dy @ w[j, i].T"}, "dx", "tap order", "rows and columns of taps exchanged"),
-    ({"dpadded[seen] += ": "dpadded[seen] = "}, "dx", "overwritten",
-     "= for += where windows overlap"),
-    ({"1:-1, 1:-1": ":-2, :-2"}, "dx", "shifted", "padding is cut off at two edges only"),
-    ({"2 * height - 1, 2)": "height)", "2 * width - 1, 2)": "width)"}, "dx dw",
-     "stride ignored", "backward knows no stride"),
-    ({"dy.sum(axis=(0, 1, 2))": "dy.mean(axis=(0, 1, 2))"}, "db", "mean in place of sum",
-     "the bias has a mean over all places"),
+    ({"dy @ w[i, j].T": "dy @ w[j, i].T"}, "tap order"),
+    ({"dpadded[seen] += ": "dpadded[seen] = "}, "overwritten"),
+    ({"1:-1, 1:-1": ":-2, :-2"}, "shifted"),
+    ({"2 * height - 1, 2)": "height)", "2 * width - 1, 2)": "width)"}, "stride ignored"),
+    ({"dy.sum(axis=(0, 1, 2))": "dy.mean(axis=(0, 1, 2))"}, "mean in place of sum"),
 )
 
 
@@ -270,8 +267,6 @@ def grouped_conv2d_backward(dy, cache):
 GROUPED2D = Right("grouped convolution of pictures", grouped_conv2d, grouped_conv2d_backward,
                   normal((2, 4, 5, 6), (2, 2, 3, 8)))
 PAIRS += GROUPED2D.with_slips(
-    ({"x[place], dy[..., of_y])": "x[place], dy[..., ::-1][..., of_y])"}, "dw", "channels mixed",
-     "the towers are exchanged in dw"),
-    ({"dy[..., of_y] @ w[i, j, :, of_y].T": "dy[..., :f] @ w[i, j, :, :f].T"}, "dx",
-     "channels mixed", "the first tower stands for both"),
+    ({"x[place], dy[..., of_y])": "x[place], dy[..., ::-1][..., of_y])"}, "channels mixed"),
+    ({"dy[..., of_y] @ w[i, j, :, of_y].T": "dy[..., :f] @ w[i, j, :, :f].T"}, "channels mixed"),
 )

@@ -194,7 +194,7 @@ def overlapping_pool_backward(dy, cache):
 OVERLAPPING = Right("overlapping max-pooling", overlapping_pool, overlapping_pool_backward,
                     apart((2, 5, 7, 3)))
 PAIRS += OVERLAPPING.with_slips(
-    ({"+= dy * (where": "= dy * (where"}, "dx", "overwritten", "= for += where windows overlap"),
-    ({"where == i": "where == 8 - i"}, "dx", "index of the maximum", "windows are turned round"),
-    ({"(where == i)": "1"}, "dx", "condition wrong", "every entry of a window gets dy"),
+    ({"+= dy * (where": "= dy * (where"}, "overwritten"),
+    ({"where == i": "where == 8 - i"}, "index of the maximum"),
+    ({"(where == i)": "1"}, "condition wrong"),
 )
