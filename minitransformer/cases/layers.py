@@ -43,6 +43,7 @@ from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
@@ -73,8 +74,12 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
+from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.layers.rotary import rotary, rotary_backward, rotary_table
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
+from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.layers.swiglu import SwiGLU
 from minitransformer.layers.tanh import tanh, tanh_backward
 
 
@@ -116,6 +121,13 @@ class InTraining(BatchNorm):
 
     def forward(self, x):
         return super().forward(x, np.random.default_rng(0))
+
+
+class SwiGLUInTraining(SwiGLU):
+    """With a part of its inner features dropped."""
+
+    def forward(self, x):
+        return super().forward(x, HostGenerator(array_namespace(x)))
 
 
 class UsedTwice(Module):
@@ -195,6 +207,18 @@ def _positions(x):
     return positional_encoding(x, table)
 
 
+def _rotary(pairs, start=0):
+    def forward(x):
+        table = array_namespace(x).asarray(rotary_table(T + start, D), dtype=x.dtype)
+        return rotary(x, table, pairs, start)
+
+    return pair(forward, rotary_backward, ("x",), (B, H, T, D))
+
+
+def _grouped(heads, groups, *inputs):
+    return module(lambda rng: GroupedQueryAttention(WIDE, heads, groups, rng), *inputs)
+
+
 def _recurrent(kind, *state, mask=SOME_TOKENS, **options):
     state = (*state, None, None)[:2]
     return module(lambda rng: StatesAndLast(kind(D, K, rng, **options)), (B, T, D), *state, mask)
@@ -219,6 +243,7 @@ def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
     return pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
 
 
+WIDE = 2 * D  # of 4 heads, so that 2 groups of them differ from a tiling
 PICTURES = B, F, S, T  # rows and columns of which most strides leave something over
 ALL_DIFFERENT = np.random.default_rng(0).permutation(B * F * S * T).reshape(PICTURES) / 100
 
@@ -354,4 +379,20 @@ LAYERS = [
     Case("patches, class token", module(lambda rng: ClassToken(D, rng), (B, T, D))),
     Case("learned_positions", module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
+    Case("rms_norm", module(lambda rng: RMSNorm(D), (B, T, D))),
+    Case("silu", pair(silu, silu_backward, ("x",), (B, T, D))),
+    Case("swiglu", module(lambda rng: SwiGLU(D, F, rng), (B, T, D))),
+    Case("swiglu, dropout", module(lambda rng: SwiGLUInTraining(D, F, rng, p=0.3), (B, T, D))),
+    Case("rotary, neighbours", _rotary("neighbours")),
+    Case("rotary, halves", _rotary("halves")),
+    Case("rotary, neighbours, after others", _rotary("neighbours", start=7)),
+    Case("rotary, halves, after others", _rotary("halves", start=7)),
+    Case(
+        "grouped_query_attention, padding mask",
+        _grouped(4, 2, (B, T, WIDE), *2 * ((B, S, WIDE),), SOURCE_MASK),
+    ),
+    Case(
+        "grouped_query_attention, multi-query",
+        _grouped(4, 1, (B, T, WIDE), *2 * ((B, S, WIDE),)),
+    ),
 ]

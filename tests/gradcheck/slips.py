@@ -31,6 +31,10 @@ from minitransformer.layers.elman import elman_cell_backward
 from minitransformer.layers.embedding import OutputProjection, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit_backward
+from minitransformer.layers.grouped_query_attention import (
+    grouped_query_attention_backward,
+    repeat_groups_backward,
+)
 from minitransformer.layers.gru import gru_cell_backward
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
@@ -51,8 +55,12 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
+from minitransformer.layers.rms_norm import rms_norm_backward
+from minitransformer.layers.rotary import rotary_backward
 from minitransformer.layers.sigmoid import sigmoid_backward
+from minitransformer.layers.silu import silu_backward
 from minitransformer.layers.softmax import softmax_backward
+from minitransformer.layers.swiglu import swiglu_backward
 from minitransformer.layers.tanh import tanh_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
@@ -668,4 +676,70 @@ PICTURES = [
          {"dx = self.stack.backward(of_all, stack_cache)": "dx = of_all"}, f"{OF_PATCHES} stack",
          "the stack is passed over"),
 ]
-SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES]
+GROUPED = "grouped_query_attention, padding mask"
+OF_KEYS = "dkey dvalue dw_key dw_value"
+MULTI_QUERY = "grouped_query_attention, multi-query"
+SINCE_2017 = [
+    Slip("rms_norm", rms_norm_backward,
+         {"dx_hat - through_rho": "dx_hat - dx_hat.mean(axis=-1, keepdims=True) - through_rho"},
+         "dx", "the mean taken off, as in layer norm", "a constant in each row, such as mean(dx̂)"),
+    Slip("rms_norm", rms_norm_backward, {" - through_rho": ""}, "dx", "no mean of dx̂ x̂",
+         "the path through `(x * x).mean(axis=-1, keepdims=True)`"),
+    Slip("rms_norm", rms_norm_backward, {"through_rho) / rho": "through_rho)"}, "dx",
+         "not divided by ρ", "each row is off by a factor of its own"),
+    Slip("rms_norm", rms_norm_backward, {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (":
+         "dx = gamma * ("}, "dx", "γ outside"),
+    Slip("rms_norm", rms_norm_backward, {"dy * x_hat).sum": "dy * x_hat * rho).sum"}, "dgamma",
+         "x for x̂", "stands `x` in place of `x_hat`"),
+    Slip("rms_norm", rms_norm_backward, {"x_hat * (dx_hat * x_hat).mean":
+         "x_hat * (dx_hat * x_hat).sum"}, "dx", "a sum for the mean", "in `x * x` (line"),
+    Slip("silu", silu_backward, {"gate + y * (1 - gate)": "gate"}, "dx", "the gate is constant",
+         "the path through `x` in `0.5 * x`"),
+    Slip("silu", silu_backward, {"y * (1 - gate)": "gate * (1 - gate)"}, "dx", "σ' without x",
+         "the factor `x` is forgotten"),
+    Slip("silu", silu_backward, {"(1 - gate)": "(1 - y)"}, "dx", "1 − y for 1 − σ"),
+    Slip("silu", silu_backward, {"gate + y": "y"}, "dx", "only what moves the gate",
+         "the path through `x` in `x * gate`"),
+    Slip("swiglu", swiglu_backward, {"dh * gate,": "dh,"}, "dx dw_up",
+         "what is gated without the gate", "the factor `gate` is forgotten"),
+    Slip("swiglu", swiglu_backward, {"dh * up,": "dh,"}, "dx dw_gate",
+         "the gate without what it gates", "the factor `up` is forgotten"),
+    Slip("swiglu", swiglu_backward, {"silu_backward(dh * up, silu_cache)": "dh * up"},
+         "dx dw_gate", "SiLU is passed over", "the derivative of `x * gate`"),
+    Slip("swiglu", swiglu_backward, {"dx_gate + dx_up": "dx_gate"}, "dx", "one way of two",
+         "in `linear(x, w_up)`"),
+    Slip("swiglu", swiglu_backward, {"dw_gate, dw_up, dw_down\n": "dw_up, dw_gate, dw_down\n"},
+         "dw_gate dw_up", "gate and what it gates exchanged", "were two gradients exchanged?"),
+    Slip("swiglu, dropout", swiglu_backward, {"dropout_backward(dh, dropout_cache)": "dh"},
+         "dx dw_gate dw_up", "dropout is passed over", "the derivative of `x * keep * scale`"),
+    Slip("rotary, neighbours", rotary_backward, {"-sin": "sin"}, "dx", "turned on and not back",
+         "none of them at 0 on axis 2, the first"),
+    Slip("rotary, halves", rotary_backward, {"-sin": "sin"}, "dx", "turned on and not back",
+         "none of them at 0 on axis 2, the first"),
+    Slip("rotary, neighbours", rotary_backward, {"sin, pairs)": "sin, 'halves')"}, "dx",
+         "the pairs of the other convention", "none of them at 0 on axis 2, the first"),
+    Slip("rotary, halves", rotary_backward, {"turned(dy, cos, -sin, pairs)": "dy"}, "dx",
+         "handed on as it is", "the sum over them is missing"),
+    Slip("rotary, halves, after others", rotary_backward, {"turned(dy, cos, -sin, pairs)":
+         "turned(dy, cos[::-1], -sin[::-1], pairs)"}, "dx", "positions from the end",
+         "it runs along axis 2 in the wrong order"),
+    Slip("rotary, neighbours, after others", rotary_backward, {"cos, -sin": "cos[:1], -sin[:1]"},
+         "dx", "the first position for all", "none of them at 0 on axis 2, the first"),
+    Slip(GROUPED, repeat_groups_backward,
+         {"num_groups, -1, length, head_width).sum(axis=2)":
+          "-1, num_groups, length, head_width).sum(axis=1)"},
+         OF_KEYS, "the sums are those of a tiling, 0 1 0 1"),
+    Slip(GROUPED, repeat_groups_backward, {".sum(axis=2)": ".mean(axis=2)"},
+         OF_KEYS, "a mean over the heads of a group", "2 times too small"),
+    Slip(GROUPED, repeat_groups_backward, {".sum(axis=2)": "[:, :, 0]"},
+         OF_KEYS, "the first head of a group only"),
+    Slip(GROUPED, grouped_query_attention_backward,
+         {"(dx, num_groups) for": "(dx, num_groups)[:, ::-1] for"},
+         OF_KEYS, "groups in the order of their ends"),
+    Slip(MULTI_QUERY, repeat_groups_backward, {".sum(axis=2)": ".mean(axis=2)"},
+         OF_KEYS, "a mean over all heads", "4 times too small"),
+]
+SLIPS = [
+    *LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES,
+    *SINCE_2017,
+]

@@ -442,6 +442,59 @@ def feed_forward(t):
     return call(network, feed_forward_weights(t, "0", "2"), t["x"])
 
 
+@of("rms_norm")
+def rms_norm(t):
+    return functional.rms_norm(t["x"], t["gamma"].shape, t["gamma"], eps=1e-5)
+
+
+@of("silu")
+def silu(t):
+    return functional.silu(t["x"])
+
+
+@of("swiglu")
+@of("swiglu, dropout")
+def swiglu(t):
+    """Torch has none: its SiLU between maps."""
+    return (functional.silu(t["x"] @ t["w_gate"]) * (t["x"] @ t["w_up"])) @ t["w_down"]
+
+
+def angles(t, start):
+    """Torch has no rotary positions: (T, K/2) angles, for each convention in its usual form."""
+    *_, length, width = t["x"].shape
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=t["x"].dtype) * (-math.log(1e4) / width))
+    return torch.outer(torch.arange(start, start + length, dtype=t["x"].dtype), frequency)
+
+
+@of("rotary, neighbours")
+@of("rotary, neighbours, after others", start=7)
+def rotary_neighbours(t, start=0):
+    """A pair is a complex number, and a rotation a product."""
+    angle = angles(t, start)
+    pairs = torch.view_as_complex(t["x"].unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+
+
+@of("rotary, halves")
+@of("rotary, halves, after others", start=7)
+def rotary_halves(t, start=0):
+    """The features, and those a quarter turn further, in proportions that the angle says."""
+    x, angle = t["x"], angles(t, start).repeat(1, 2)
+    first, second = x.chunk(2, -1)
+    return x * angle.cos() + torch.cat([-second, first], -1) * angle.sin()
+
+
+@of("grouped_query_attention, padding mask")
+@of("grouped_query_attention, multi-query")
+def grouped_query_attention(t, heads=4):
+    def split(x, w):
+        return (x @ w).unflatten(-1, (-1, len(w) // heads)).transpose(1, 2)
+
+    q, k, v = (split(t[name], t[f"w_{name}"]) for name in ("query", "key", "value"))
+    y = functional.scaled_dot_product_attention(q, k, v, t.get("mask"), enable_gqa=True)
+    return y.transpose(1, 2).flatten(2) @ t["w_output"]
+
+
 # The losses.
 
 

@@ -18,7 +18,9 @@ from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, 
 from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.rms_norm import RMSNorm, rms_norm
 from minitransformer.layers.sigmoid import sigmoid
+from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax
 
 RNG = np.random.default_rng(0)
@@ -42,6 +44,18 @@ def test_an_open_gate_lets_through_and_a_shut_one_does_not():
     np.testing.assert_array_equal(y, [[3.0, 1.5, 0.0]])
     dx = gated_linear_unit_backward(np.ones_like(y), cache)
     np.testing.assert_array_equal(dx, [[1.0, 0.5, 0.0, 0.0, 0.75, 0.0]])
+
+
+def test_a_silu_lets_through_what_is_large_and_is_least_at_minus_1_28():
+    x = np.array([-1e30, -1e3, 0, 1e3, 1e30], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of an exponential that overflows
+        y, cache = silu(x)
+    np.testing.assert_array_equal(y, [0, 0, 0, 1e3, np.float32(1e30)])
+    np.testing.assert_array_equal(silu_backward(np.ones_like(x), cache), [0, 0, 0.5, 1, 1])
+    x = np.linspace(-10, 10, 200_001)
+    y, _ = silu(x)
+    assert (x[y.argmin()], y.min()) == pytest.approx((-1.2785, -0.27846), abs=1e-4)
 
 
 def test_large_scores_do_not_overflow_in_a_softmax():
@@ -148,6 +162,23 @@ def test_the_usual_epsilon_is_a_hundred_thousandth():
         layer_norm(row, np.ones(2), np.zeros(2)),
         LayerNorm(2).to(dtype=np.float64).forward(row),
     ):
+        np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
+
+
+def test_of_rows_with_mean_0_the_norms_with_and_without_a_mean_make_the_same():
+    x = RNG.standard_normal((4, 6))
+    x -= x.mean(axis=-1, keepdims=True)
+    gamma = RNG.standard_normal(6)
+    with_mean, _ = layer_norm(x, gamma, np.zeros(6))
+    np.testing.assert_allclose(rms_norm(x, gamma)[0], with_mean, rtol=0, atol=1e-14)
+    shifted, _ = rms_norm(x + 1, gamma)
+    assert np.abs(shifted - with_mean).max() > 0.1
+
+
+def test_a_row_of_zeros_stays_zero_without_a_mean_and_epsilon_is_that_of_layer_norm():
+    np.testing.assert_array_equal(rms_norm(np.zeros((2, 6)), np.ones(6))[0], np.zeros((2, 6)))
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # mean square 3e-5
+    for y, _ in (rms_norm(row, np.ones(2)), RMSNorm(2).to(dtype=np.float64).forward(row)):
         np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
 
 

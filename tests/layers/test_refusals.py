@@ -17,6 +17,7 @@ from minitransformer.layers.dropout import dropout
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit
+from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
@@ -31,6 +32,8 @@ from minitransformer.layers.restricted_attention import (
     RestrictedSelfAttention,
     restricted_attention,
 )
+from minitransformer.layers.rms_norm import rms_norm
+from minitransformer.layers.rotary import rotary, rotary_table
 from minitransformer.layers.softmax import softmax
 
 RNG = np.random.default_rng(0)
@@ -72,6 +75,8 @@ REFUSED = {
     "gated_linear_unit, an odd width": (ValueError,
         r"\(2, 5\) has no two halves; its last axis must be even",
         lambda: gated_linear_unit(np.zeros((2, 5)))),
+    "rms_norm, a gain of another width": (ValueError, r"gamma of shape \(6,\).*its shape is \(1,\)",
+        lambda: rms_norm(X, np.ones(1))),
     "residual, an unknown arrangement": (ValueError, "norm='Pre'; choose 'post' or 'pre'",
         lambda: ResidualConnection(4, norm="Pre")),
     **{f"dropout, p={p}, rng={rng}": (ValueError, f"probability p={p} must lie in 0 <= p < 1",
@@ -93,7 +98,23 @@ REFUSED = {
         "4 tokens is longer than the 3 .* larger max_length",
         lambda: LearnedPositions(3, 6, RNG).forward(X)),
 
+    "rotary, an odd width": (ValueError, "head_width=7 must be even: .* turned in pairs",
+        lambda: rotary_table(5, 7)),
+    "rotary, a convention that has no name": (InputError,
+        "pairs='half'; choose 'neighbours' or 'halves'",
+        lambda: rotary(X, rotary_table(4, 6), "half")),
+    "rotary, a longer sequence": (ValueError, "4 tokens is longer than the 3",
+        lambda: rotary(X, rotary_table(3, 6))),
+    "rotary, a longer sequence with those before": (ValueError, "6 tokens is longer than the 5",
+        lambda: rotary(X, rotary_table(5, 6), start=2)),
+
     # Windows, heads and steps.
+    **{f"grouped_query_attention, {groups} groups": (ValueError,
+        f"num_heads=6 is not divisible by num_groups={groups}; choose one of 1, 2, 3, 6",
+        partial(GroupedQueryAttention, 12, 6, groups, RNG)) for groups in (0, 4, 12)},
+    "grouped_query_attention, heads that do not divide the width": (ValueError,
+        "d_model=12 is not divisible by num_heads=8",
+        lambda: GroupedQueryAttention(12, 8, 2, RNG)),
     **{f"attention, {h} heads of {d}": (ValueError, f"d_model={d} is not divisible by .*={h}",
         partial(MultiHeadAttention, d, h, RNG)) for d, h in ((250, 8), (6, 4), (4, 6))},
     "restricted_attention, a window of nothing": (ValueError, "window=0 must be 1 or more",
