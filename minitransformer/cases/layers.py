@@ -29,6 +29,7 @@ from minitransformer.cases.case import (
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module
 from minitransformer.layers.additive_attention import AdditiveAttention
+from minitransformer.layers.alibi import alibi_attention, alibi_attention_backward, alibi_slopes
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
@@ -43,6 +44,7 @@ from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.gelu import gelu, gelu_backward, gelu_by_tanh, gelu_by_tanh_backward
 from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
@@ -81,6 +83,7 @@ from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.layers.swiglu import SwiGLU
 from minitransformer.layers.tanh import tanh, tanh_backward
+from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 
 
 class ResidualLinear(Module):
@@ -191,6 +194,24 @@ def _attention(mask=None, p=0.0):
     names = ("query", "key", "value", "mask")
     shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
     return pair(forward, scaled_dot_product_attention_backward, names, *shapes, mask)
+
+
+def _alibi(mask=None, p=0.0):
+    def forward(query, key, value, mask):
+        xp = array_namespace(query)
+        slopes = xp.asarray(alibi_slopes(H), dtype=query.dtype)
+        return alibi_attention(query, key, value, slopes, mask, p, HostGenerator(xp))
+
+    shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
+    return pair(forward, alibi_attention_backward, ("query", "key", "value", "mask"), *shapes, mask)
+
+
+def _tiled(queries, keys, size, causal=False, mask=None):
+    def forward(query, key, value, mask):
+        return tiled_attention(query, key, value, size, causal, mask)
+
+    shapes = ((B, H, queries, K), (B, H, keys, K), (B, H, keys, K))
+    return pair(forward, tiled_attention_backward, ("query", "key", "value", "mask"), *shapes, mask)
 
 
 def _relu(rng):
@@ -380,6 +401,8 @@ LAYERS = [
     Case("learned_positions", module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
     Case("rms_norm", module(lambda rng: RMSNorm(D), (B, T, D))),
+    Case("gelu", pair(gelu, gelu_backward, ("x",), (B, T, D))),
+    Case("gelu, by tanh", pair(gelu_by_tanh, gelu_by_tanh_backward, ("x",), (B, T, D))),
     Case("silu", pair(silu, silu_backward, ("x",), (B, T, D))),
     Case("swiglu", module(lambda rng: SwiGLU(D, F, rng), (B, T, D))),
     Case("swiglu, dropout", module(lambda rng: SwiGLUInTraining(D, F, rng, p=0.3), (B, T, D))),
@@ -387,6 +410,17 @@ LAYERS = [
     Case("rotary, halves", _rotary("halves")),
     Case("rotary, neighbours, after others", _rotary("neighbours", start=7)),
     Case("rotary, halves, after others", _rotary("halves", start=7)),
+    Case("alibi", _alibi()),
+    Case("alibi, nothing allowed in some rows", _alibi(NOTHING_ALLOWED)),
+    Case("alibi, dropout", _alibi(SOURCE_MASK, p=0.3)),
+    Case("tiled_attention", _tiled(T, S, size=3)),
+    Case("tiled_attention, nothing allowed in some rows", _tiled(T, S, 2, mask=NOTHING_ALLOWED)),
+    Case("tiled_attention, causal", _tiled(LONG, LONG, 4, causal=True)),
+    Case(
+        "tiled_attention, causal, padding mask",
+        _tiled(LONG, LONG, size=2, causal=True, mask=LONG_MASK),
+    ),
+    Case("tiled_attention, one tile", _tiled(T, S, size=128, mask=SOURCE_MASK)),
     Case(
         "grouped_query_attention, padding mask",
         _grouped(4, 2, (B, T, WIDE), *2 * ((B, S, WIDE),), SOURCE_MASK),

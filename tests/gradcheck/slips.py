@@ -11,6 +11,7 @@ from battery.table import slipped
 
 from minitransformer.cases import CASES
 from minitransformer.layers.additive_attention import additive_attention_backward
+from minitransformer.layers.alibi import alibi_attention, alibi_attention_backward
 from minitransformer.layers.attention import (
     multi_head_attention_backward,
     scaled_dot_product_attention_backward,
@@ -31,6 +32,7 @@ from minitransformer.layers.elman import elman_cell_backward
 from minitransformer.layers.embedding import OutputProjection, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit_backward
+from minitransformer.layers.gelu import gelu_backward, gelu_by_tanh_backward
 from minitransformer.layers.grouped_query_attention import (
     grouped_query_attention_backward,
     repeat_groups_backward,
@@ -62,6 +64,7 @@ from minitransformer.layers.silu import silu_backward
 from minitransformer.layers.softmax import softmax_backward
 from minitransformer.layers.swiglu import swiglu_backward
 from minitransformer.layers.tanh import tanh_backward
+from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss_backward
@@ -679,6 +682,7 @@ PICTURES = [
 GROUPED = "grouped_query_attention, padding mask"
 OF_KEYS = "dkey dvalue dw_key dw_value"
 MULTI_QUERY = "grouped_query_attention, multi-query"
+TILED = "tiled_attention"
 SINCE_2017 = [
     Slip("rms_norm", rms_norm_backward,
          {"dx_hat - through_rho": "dx_hat - dx_hat.mean(axis=-1, keepdims=True) - through_rho"},
@@ -725,6 +729,69 @@ SINCE_2017 = [
          "it runs along axis 2 in the wrong order"),
     Slip("rotary, neighbours, after others", rotary_backward, {"cos, -sin": "cos[:1], -sin[:1]"},
          "dx", "the first position for all", "none of them at 0 on axis 2, the first"),
+    Slip("gelu", gelu_backward, {" + x * density": ""}, "dx", "the gate is constant",
+         "the path through `x` in `x * math.sqrt(0.5)`"),
+    Slip("gelu", gelu_backward, {" + x * density": " + density"}, "dx", "the bell without x",
+         "the factor `x` is forgotten"),
+    Slip("gelu", gelu_backward, {"-0.5 * x * x": "-x * x"}, "dx", "a narrower bell"),
+    Slip("gelu", gelu_backward, {"math.sqrt(2 * math.pi)": "math.sqrt(math.pi)"}, "dx",
+         "a higher bell", "the factor `math.sqrt(0.5)` is forgotten"),
+    Slip("gelu", gelu_backward, {"gate + x": "x"}, "dx", "only what moves the gate",
+         "the path through `x` in `x * gate`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {" + x * dt": ""}, "dx", "the gate is constant",
+         "in `ROOT_2_BY_PI * (x + CUBIC * x * x * x)`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"(1 + 3 * CUBIC": "(1 + CUBIC"}, "dx",
+         "the cube's derivative without its 3", "the path through `CUBIC * x * x`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"* (1 + 3 * CUBIC * x * x)": ""}, "dx",
+         "the cube is forgotten", "the path through `CUBIC * x * x * x`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"(1 - t * t)": "(1 - t)"}, "dx",
+         "1 − t for 1 − t²", "is taken to be 1 − h"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"* ROOT_2_BY_PI": ""}, "dx",
+         "√(2/π) is forgotten", "the factor `ROOT_2_BY_PI` is forgotten"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > 0:\n        return y, "
+         "alibi_attention(query, key, value, 0 * slopes)[1]\n    return y, ("}, "all",
+         "backward has no bias"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > 0:\n        return y, "
+         "alibi_attention(query, key, value, -slopes)[1]\n    return y, ("}, "all",
+         "in backward what is far counts more"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > slopes[1]:\n        "
+         "return y, alibi_attention(query, key, value, slopes[::-1])[1]\n    return y, ("}, "all",
+         "each head has another's slope"),
+    Slip("alibi", alibi_attention_backward,
+         {"return scaled": "cache = (*cache[:3], 1.0, *cache[4:])\n    return scaled"},
+         "dquery dkey", "scores not scaled", "1.73205 is √3, the root of the head width d_k"),
+    Slip("alibi, nothing allowed in some rows", alibi_attention, {"    return y, (":
+         "    if mask is not None:\n        return y, alibi_attention(query, key, value, slopes)[1]"
+         "\n    return y, ("}, "all", "backward looks at padding"),
+    Slip(TILED, tiled_attention, {"total * rescale": "total"}, "dquery dkey",
+         "the sum so far is not brought to the new maximum"),
+    Slip(TILED, tiled_attention, {"average * rescale": "average"}, "all",
+         "the average so far is not brought to the new maximum"),
+    Slip(TILED, tiled_attention, {"peak + xp.log(total)": "peak * total"}, "all",
+         "L is not m + log ℓ"),
+    Slip(TILED, tiled_attention_backward, {" - delta)": ")"}, "dquery dkey", "no sum over the row",
+         "`weights.sum(axis=-1, keepdims=True)`"),
+    Slip(TILED, tiled_attention_backward,
+         {"(dy_rows * y[:, :, rows])": "(dy_rows @ value[:, :, :3].swapaxes(-1, -2) * "
+          "xp.exp(_scores(q, key, rows, slice(0, 3), causal, mask) - log_total[:, :, rows]))"},
+         "dquery dkey", "the row sum is that of the first tile"),
+    Slip(TILED, tiled_attention_backward, {"(dweights - delta) * scale": "(dweights - delta)"},
+         "dquery dkey", "scores not scaled", "1.73205 is √3, the root of the head width d_k"),
+    Slip(TILED, tiled_attention_backward, {"dquery[:, :, rows] +=": "dquery[:, :, rows] ="},
+         "dquery", "= for += over tiles of keys"),
+    Slip(TILED, tiled_attention_backward, {"dvalue[:, :, columns] +=": "dvalue[:, :, columns] ="},
+         "dvalue", "= for += over tiles of queries"),
+    Slip(TILED, tiled_attention_backward, {"    for rows in": "    dquery = y\n    for rows in"},
+         "dquery", "dq is written over the output that the row sum is made of"),
+    Slip("tiled_attention, causal", tiled_attention_backward,
+         {"scores = _scores(q, key, rows, columns, causal, mask)":
+          "scores = _scores(q, key, rows, columns, False, mask)"}, "all",
+         "backward looks ahead in tiles on the diagonal"),
+    Slip("tiled_attention, causal", tiled_attention_backward,
+         {"rows.stop if causal": "rows.start if causal"}, "all",
+         "the tiles on the diagonal are passed over"),
+    Slip("tiled_attention, nothing allowed in some rows", tiled_attention_backward,
+         {"causal, mask)": "causal, None)"}, "all", "backward looks at padding"),
     Slip(GROUPED, repeat_groups_backward,
          {"num_groups, -1, length, head_width).sum(axis=2)":
           "-1, num_groups, length, head_width).sum(axis=1)"},

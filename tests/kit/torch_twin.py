@@ -447,6 +447,12 @@ def rms_norm(t):
     return functional.rms_norm(t["x"], t["gamma"].shape, t["gamma"], eps=1e-5)
 
 
+@of("gelu", approximate="none")
+@of("gelu, by tanh", approximate="tanh")
+def gelu(t, approximate):
+    return functional.gelu(t["x"], approximate=approximate)
+
+
 @of("silu")
 def silu(t):
     return functional.silu(t["x"])
@@ -482,6 +488,32 @@ def rotary_halves(t, start=0):
     x, angle = t["x"], angles(t, start).repeat(1, 2)
     first, second = x.chunk(2, -1)
     return x * angle.cos() + torch.cat([-second, first], -1) * angle.sin()
+
+
+@of("alibi")
+@of("alibi, nothing allowed in some rows")
+@of("alibi, dropout")
+def alibi(t):
+    """Torch has none; this is the formula, where the last query stands at the last key."""
+    query, key = t["query"], t["key"]
+    (*_, queries, width), keys = query.shape, key.shape[2]
+    slopes = 0.5 ** (8 * torch.arange(1, H + 1, dtype=query.dtype) / H)
+    distance = (torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)).abs()
+    scores = query @ key.mT / math.sqrt(width) - slopes[:, None, None] * distance
+    return softmax(t | {"x": scores}) @ t["value"]
+
+
+@of("tiled_attention")
+@of("tiled_attention, nothing allowed in some rows")
+@of("tiled_attention, causal", causal=True)
+@of("tiled_attention, causal, padding mask", causal=True)
+@of("tiled_attention, one tile")
+def tiled_attention(t, causal=False):
+    """All at once; a query that sees nothing receives zeros."""
+    queries, keys = t["query"].shape[2], t["key"].shape[2]
+    mask = torch.ones(queries, keys, dtype=torch.bool)
+    mask = (mask.tril() if causal else mask) & t.get("mask", torch.tensor(True))
+    return scaled_dot_product_attention(t | {"mask": mask})
 
 
 @of("grouped_query_attention, padding mask")

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.layers.attention import merge_heads, split_heads
+from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
+from minitransformer.layers.attention import (
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from minitransformer.layers.batch_norm import batch_norm
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
 from minitransformer.layers.local_response_norm import local_response_norm
 from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
@@ -56,6 +62,40 @@ def test_a_silu_lets_through_what_is_large_and_is_least_at_minus_1_28():
     x = np.linspace(-10, 10, 200_001)
     y, _ = silu(x)
     assert (x[y.argmin()], y.min()) == pytest.approx((-1.2785, -0.27846), abs=1e-4)
+
+
+def test_the_error_function_is_right_to_some_1e_15_from_one_end_to_the_other():
+    x = np.concatenate([np.linspace(-9, 9, 7201), [-1e30, -1e-10, 1e-300, 1e-10, 1e30]])
+    expected = np.array([math.erf(a) for a in x])
+    np.testing.assert_allclose(erf(x), expected, rtol=2e-15, atol=0)
+    assert erf(x.astype(np.float32)).dtype == np.float32
+
+
+def test_gelu_by_tanh_is_within_5e_4_of_the_exact_one_and_both_have_the_limits_of_a_relu():
+    x = np.linspace(-9, 9, 7201)
+    apart = np.abs(gelu(x)[0] - gelu_by_tanh(x)[0])
+    assert 4e-4 < apart.max() < 5e-4
+    for kind in (gelu, gelu_by_tanh):
+        y, _ = kind(np.array([-1e4, -9, 0, 9, 1e4], dtype=np.float32))
+        np.testing.assert_allclose(y, [0, 0, 0, 9, 1e4], atol=1e-12)
+
+
+def test_biases_fall_by_the_slope_of_a_head_a_position_also_after_others():
+    slopes = alibi_slopes(8)
+    np.testing.assert_array_equal(slopes, [2.0**-h for h in range(1, 9)])  # as in the paper
+    bias = alibi_bias(slopes, 5, 5)
+    np.testing.assert_array_equal(bias[1, 4], [-1, -0.75, -0.5, -0.25, 0])
+    np.testing.assert_array_equal(bias, bias.swapaxes(1, 2))
+    np.testing.assert_array_equal(alibi_bias(slopes, 2, 5), bias[:, 3:])  # in decoding
+    assert alibi_bias(slopes.astype(np.float32), 5, 5).dtype == np.float32
+
+
+def test_attention_with_slopes_of_zero_is_attention_and_with_large_ones_sees_itself_only():
+    query, key, value = RNG.standard_normal((3, 2, 3, 7, 4))
+    flat, _ = alibi_attention(query, key, value, np.zeros(3))
+    np.testing.assert_array_equal(flat, scaled_dot_product_attention(query, key, value)[0])
+    steep, _ = alibi_attention(query, key, value, np.full(3, 1e3))
+    np.testing.assert_array_equal(steep, value)
 
 
 def test_large_scores_do_not_overflow_in_a_softmax():

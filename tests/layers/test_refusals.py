@@ -8,6 +8,7 @@ import pytest
 
 from minitransformer.core.errors import InputError
 from minitransformer.layers.additive_attention import additive_attention
+from minitransformer.layers.alibi import alibi_attention
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.batch_norm import BatchNorm, batch_norm
 from minitransformer.layers.bidirectional import Bidirectional
@@ -35,9 +36,11 @@ from minitransformer.layers.restricted_attention import (
 from minitransformer.layers.rms_norm import rms_norm
 from minitransformer.layers.rotary import rotary, rotary_table
 from minitransformer.layers.softmax import softmax
+from minitransformer.layers.tiled_attention import tiled_attention
 
 RNG = np.random.default_rng(0)
 X, ROWS = np.zeros((2, 4, 6)), np.zeros((1, 2, 3))
+HEADS = np.zeros((2, 3, 4, 2))
 ATTENTION = MultiHeadAttention(6, 3, RNG)
 RESTRICTED = RestrictedSelfAttention(6, 2, 2, RNG)
 CONVOLUTION = Convolution1d(6, 5, 3, RNG)
@@ -109,6 +112,10 @@ REFUSED = {
         lambda: rotary(X, rotary_table(5, 6), start=2)),
 
     # Windows, heads and steps.
+    "tiled_attention, tiles of nothing": (ValueError, "size=0 must be 1 or more",
+        lambda: tiled_attention(HEADS, HEADS, HEADS, 0)),
+    "tiled_attention, causal, fewer keys": (ValueError, "needs as many keys as .* 3 and 4",
+        lambda: tiled_attention(HEADS, HEADS[:, :, 1:], HEADS[:, :, 1:], causal=True)),
     **{f"grouped_query_attention, {groups} groups": (ValueError,
         f"num_heads=6 is not divisible by num_groups={groups}; choose one of 1, 2, 3, 6",
         partial(GroupedQueryAttention, 12, 6, groups, RNG)) for groups in (0, 4, 12)},
@@ -189,6 +196,13 @@ REFUSED = {
     "restricted_attention, a mask of pairs of positions": (ValueError,
         r"\(1, 1, 4, 4\) does not broadcast to .* 1, 1, 4\)",
         lambda: RESTRICTED.forward(X, X, X, np.ones((1, 1, 4, 4), bool))),
+    "tiled_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: tiled_attention(HEADS, HEADS, HEADS, mask=np.ones((2, 1, 1, 4)))),
+    "tiled_attention, a mask of pairs of positions": (ValueError,
+        r"\(1, 1, 4, 4\) does not broadcast to .* \(2, 1, 1, 4\)",
+        lambda: tiled_attention(HEADS, HEADS, HEADS, mask=np.ones((1, 1, 4, 4), bool))),
+    "alibi, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: alibi_attention(HEADS, HEADS, HEADS, np.ones(3), np.ones((2, 1, 1, 4)))),
     "convolution, a mask of numbers": (TypeError, "mask must be boolean",
         lambda: CONVOLUTION.forward(X, np.ones((2, 4)))),
     "convolution, a mask for attention": (ValueError,
