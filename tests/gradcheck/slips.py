@@ -781,8 +781,6 @@ SINCE_2017 = [
          "dquery", "= for += over tiles of keys"),
     Slip(TILED, tiled_attention_backward, {"dvalue[:, :, columns] +=": "dvalue[:, :, columns] ="},
          "dvalue", "= for += over tiles of queries"),
-    Slip(TILED, tiled_attention_backward, {"    for rows in": "    dquery = y\n    for rows in"},
-         "dquery", "dq is written over the output that the row sum is made of"),
     Slip("tiled_attention, causal", tiled_attention_backward,
          {"scores = _scores(q, key, rows, columns, causal, mask)":
           "scores = _scores(q, key, rows, columns, False, mask)"}, "all",

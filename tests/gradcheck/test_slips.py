@@ -52,6 +52,15 @@ def test_a_backward_that_writes_over_what_it_is_made_of_is_refused(written, monk
         BY_NAME["tiled_attention"].check()
 
 
+def test_one_that_writes_over_the_output_is_wrong_in_each_gradient(monkeypatch):
+    write(tiled_attention_backward, {"    for rows": "    dquery = y\n    for rows"}, monkeypatch)
+    dquery, *others = BY_NAME["tiled_attention"].check().tensors
+    assert "1 times y" in dquery.diagnosis
+    for tensor in others:
+        assert not tensor.right
+        assert "backward writes to the y that forward returned" in tensor.diagnosis
+
+
 def made_wrong(case):
     """A case with generic slips, one in each gradient, and the backward that has them."""
     forward, backward, inputs, names = case.build(np.random.default_rng(0))
