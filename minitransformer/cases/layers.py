@@ -50,11 +50,18 @@ from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.layers.local_response_norm import (
     local_response_norm,
     local_response_norm_backward,
 )
+from minitransformer.layers.low_rank import (
+    LowRankLinear,
+    low_rank_linear,
+    low_rank_linear_backward,
+)
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts
 from minitransformer.layers.patches import ClassToken, PatchEmbedding
 from minitransformer.layers.pooling import (
     average_pooling,
@@ -168,6 +175,22 @@ class StatesAndLast(Module):
         return self.layer.backward((dy[:, :length], *last), cache)
 
 
+class WithItsBalance(Module):
+    """What a mixture of experts says and its balance, as one output."""
+
+    def __init__(self, mixture):
+        self.mixture = mixture
+
+    def forward(self, x):
+        (y, balance), cache = self.mixture.forward(x)
+        together = array_namespace(x).concatenate([y.reshape(-1), balance.reshape(1)])
+        return together, (x.shape, cache)  # (B T D + 1,)
+
+    def backward(self, dy, cache):
+        shape, cache = cache
+        return self.mixture.backward((dy[:-1].reshape(shape), dy[-1]), cache)
+
+
 class TiedEmbedding(Module):
     """Embedding and output projection sharing one weight."""
 
@@ -204,6 +227,33 @@ def _alibi(mask=None, p=0.0):
 
     shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
     return pair(forward, alibi_attention_backward, ("query", "key", "value", "mask"), *shapes, mask)
+
+
+def _linear_attention(queries, keys, causal=False, mask=None):
+    def forward(query, key, value, mask):
+        return linear_attention(query, key, value, causal, mask)
+
+    names = ("query", "key", "value", "mask")
+    shapes = ((B, H, queries, K), (B, H, keys, K), (B, H, keys, K))
+    return pair(forward, linear_attention_backward, names, *shapes, mask)
+
+
+FROZEN = np.linspace(-1, 1, D * F).reshape(D, F), np.linspace(-1, 1, F)  # weight and bias
+
+
+def _low_rank(rank, scale=1.0, bias=True):
+    def forward(x, a, b):
+        weight, shift = (array_namespace(x).asarray(of, dtype=x.dtype) for of in FROZEN)
+        return low_rank_linear(x, weight, shift if bias else None, a, b, scale)
+
+    return pair(forward, low_rank_linear_backward, ("x", "a", "b"), (B, T, D), (D, rank), (rank, F))
+
+
+def _mixture(num_experts, num_chosen):
+    return module(
+        lambda rng: WithItsBalance(MixtureOfExperts(D, F, num_experts, num_chosen, rng)),
+        (B, T, D),
+    )
 
 
 def _tiled(queries, keys, size, causal=False, mask=None):
@@ -421,6 +471,24 @@ LAYERS = [
         _tiled(LONG, LONG, size=2, causal=True, mask=LONG_MASK),
     ),
     Case("tiled_attention, one tile", _tiled(T, S, size=128, mask=SOURCE_MASK)),
+    Case("linear_attention", _linear_attention(T, S)),
+    Case(
+        "linear_attention, nothing allowed in some rows",
+        _linear_attention(T, S, mask=NOTHING_ALLOWED),
+    ),
+    Case("linear_attention, causal", _linear_attention(LONG, LONG, causal=True)),
+    Case(
+        "linear_attention, causal, padding mask",
+        _linear_attention(LONG, LONG, causal=True, mask=LONG_MASK),
+    ),
+    Case("low_rank", _low_rank(rank=2, scale=1.5)),
+    Case("low_rank, no bias", _low_rank(rank=3, bias=False)),
+    Case(
+        "low_rank, around a linear layer",
+        module(lambda rng: LowRankLinear(Linear(D, F, rng), 2, rng, alpha=3), (B, T, D)),
+    ),
+    Case("mixture_of_experts", _mixture(num_experts=5, num_chosen=2)),
+    Case("mixture_of_experts, all chosen", _mixture(num_experts=2, num_chosen=2)),
     Case(
         "grouped_query_attention, padding mask",
         _grouped(4, 2, (B, T, WIDE), *2 * ((B, S, WIDE),), SOURCE_MASK),

@@ -27,6 +27,7 @@ computed twice. On a GPU, where a tile stays in fast memory, it is the faster wa
 import math
 
 from minitransformer.core.backend import array_namespace
+from minitransformer.layers.masks import check_one_sequence
 from minitransformer.layers.softmax import check_mask
 
 
@@ -49,7 +50,10 @@ def tiled_attention(query, key, value, size=128, causal=False, mask=None):
         ValueError: the mask does not broadcast, size is less than 1, or the attention is causal
             and there are not as many keys as queries.
     """
-    _check(query, key, size, causal)
+    if size < 1:
+        raise ValueError(f"size={size} must be 1 or more")
+    if causal:
+        check_one_sequence(query, key)
     xp = array_namespace(query)
     if mask is not None:
         shape = (key.shape[0], 1, 1, key.shape[2])
@@ -114,13 +118,3 @@ def _scores(q, key, rows, columns, causal, mask):
         t, s = (xp.arange(x.stop)[x.start :] for x in (rows, columns))  # (C,)
         scores = xp.where(s <= t[:, None], scores, -xp.inf)
     return scores
-
-
-def _check(query, key, size, causal):
-    if size < 1:
-        raise ValueError(f"size={size} must be 1 or more")
-    if causal and query.shape[2] != key.shape[2]:
-        raise ValueError(
-            f"causal=True needs as many keys as queries; there are {key.shape[2]} and "
-            f"{query.shape[2]}"
-        )

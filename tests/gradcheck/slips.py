@@ -41,8 +41,14 @@ from minitransformer.layers.gru import gru_cell_backward
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
 from minitransformer.layers.linear import linear_backward
+from minitransformer.layers.linear_attention import (
+    feature_backward,
+    linear_attention_backward,
+)
 from minitransformer.layers.local_response_norm import local_response_norm_backward
+from minitransformer.layers.low_rank import low_rank_linear_backward
 from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts, route_backward
 from minitransformer.layers.patches import class_token_backward, patches_backward
 from minitransformer.layers.pooling import (
     average_pooling_backward,
@@ -683,6 +689,7 @@ GROUPED = "grouped_query_attention, padding mask"
 OF_KEYS = "dkey dvalue dw_key dw_value"
 MULTI_QUERY = "grouped_query_attention, multi-query"
 TILED = "tiled_attention"
+EXPERTS = "mixture_of_experts"
 SINCE_2017 = [
     Slip("rms_norm", rms_norm_backward,
          {"dx_hat - through_rho": "dx_hat - dx_hat.mean(axis=-1, keepdims=True) - through_rho"},
@@ -790,6 +797,51 @@ SINCE_2017 = [
          "the tiles on the diagonal are passed over"),
     Slip("tiled_attention, nothing allowed in some rows", tiled_attention_backward,
          {"causal, mask)": "causal, None)"}, "all", "backward looks at padding"),
+    Slip("linear_attention", linear_attention_backward, {"-(dnumerator * y)": "0 * (dnumerator)"},
+         "dquery dkey", "the denominator is constant", "the path through `z[..., -1:]`"),
+    Slip("linear_attention", linear_attention_backward, {"-(dnumerator * y)": "-(dy * y)"},
+         "dquery dkey", "the denominator's is not divided"),
+    Slip("linear_attention", linear_attention_backward, {"dy / total": "dy"}, "all",
+         "not divided by the denominator"),
+    Slip("linear_attention", feature_backward, {"0, 1, y)": "0, 1, 1 + 0 * y)"},
+         "dquery dkey", "a slope of 1 below 0, too",
+         "the derivative of `xp.exp(xp.where(x > 0, 0, x))`"),
+    Slip("linear_attention", feature_backward, {"0, 1, y)": "0, 1, 0 * y)"},
+         "dquery dkey", "a slope of 0 below 0, as of a ReLU",
+         "the path through `x` in `xp.where(x > 0, 0, x)`"),
+    Slip("linear_attention, causal", linear_attention_backward,
+         {"of_query, from_end=True)": "of_query)"}, "dkey", "keys hear from queries before them"),
+    Slip("linear_attention, causal", linear_attention_backward,
+         {"dz, from_end=True)": "dz)"}, "dvalue", "values hear from queries before them"),
+    Slip("linear_attention, causal", linear_attention_backward, {"sums(dz, value, of_key)":
+         "through_all(dz, value, of_key)"}, "dquery", "queries hear from keys after them",
+         "none of them at 8 on axis 2, the last"),
+    Slip("linear_attention, causal, padding mask", linear_attention_backward,
+         {"dof_key = dof_key * mask": "pass"}, "dkey", "it reaches padding", "leaks into padding"),
+    Slip("low_rank", low_rank_linear_backward, {"db = scale * ": "db = "}, "db",
+         "α/r is forgotten for B", "1.5 times too small"),
+    Slip("low_rank", low_rank_linear_backward, {"dh = scale * ": "dh = "}, "dx da",
+         "α/r is forgotten on the way back"),
+    Slip("low_rank", low_rank_linear_backward, {" + dh @ a.T": ""}, "dx",
+         "dx through the frozen weight only", "in `linear(x, a)`"),
+    Slip("low_rank", low_rank_linear_backward, {"dy @ weight.T + dh": "dh"}, "dx",
+         "dx through the correction only", "in `linear(x, weight, bias)`"),
+    Slip("low_rank, no bias", low_rank_linear_backward, {"h.reshape(-1, rank).T @ dy":
+         "(x.reshape(-1, d_in)[:, :rank]).T @ dy"}, "db", "of x for h"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"(gate * dy_rows, cache)": "(dy_rows, cache)"},
+         "dx experts", "experts hear as if their gates were open"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"(dy_rows * said)": "dy_rows"},
+         "dx w_router", "the gates do not know what they let through"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"dx[rows] +=": "dx[rows] ="}, "dx",
+         "= for +=: of k experts the last one"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"dx + dx_router": "dx"}, "dx",
+         "nothing comes back through the router", "in `linear(x, w_router)`"),
+    Slip(EXPERTS, route_backward, {" + softmax_backward(dp, p_cache)": ""}, "dx w_router",
+         "the balance has no gradient"),
+    Slip(EXPERTS, route_backward, {"softmax_backward(dgates, gates_cache) +":
+         "softmax_backward(dgates, p_cache) +"}, "dx w_router", "a softmax of all for that of k"),
+    Slip(EXPERTS, route_backward, {"dbalance * len(part) / num_tokens": "dbalance * len(part)"},
+         "dx w_router", "a sum over tokens for the mean"),
     Slip(GROUPED, repeat_groups_backward,
          {"num_groups, -1, length, head_width).sum(axis=2)":
           "-1, num_groups, length, head_width).sum(axis=1)"},

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from minitransformer.cases import pictures
 from minitransformer.cases.case import D, F, H
-from minitransformer.cases.layers import RUNNING
+from minitransformer.cases.layers import FROZEN, RUNNING
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -514,6 +514,41 @@ def tiled_attention(t, causal=False):
     mask = torch.ones(queries, keys, dtype=torch.bool)
     mask = (mask.tril() if causal else mask) & t.get("mask", torch.tensor(True))
     return scaled_dot_product_attention(t | {"mask": mask})
+
+
+@of("linear_attention")
+@of("linear_attention, nothing allowed in some rows")
+@of("linear_attention, causal", causal=True)
+@of("linear_attention, causal, padding mask", causal=True)
+def linear_attention(t, causal=False):
+    """Torch has none; this is the formula with all weights, (B, H, T, S)."""
+    query, key = (functional.elu(t[name]) + 1 for name in ("query", "key"))
+    weights = query @ key.mT * t.get("mask", torch.tensor(True))
+    weights = weights.tril() if causal else weights
+    total = weights.sum(-1, keepdim=True)
+    return weights @ t["value"] / total.masked_fill(total == 0, 1)
+
+
+@of("low_rank", scale=1.5)
+@of("low_rank, no bias", bias=False)
+def low_rank(t, scale=1.0, bias=True):
+    """As it is once merged: one weight."""
+    weight, shift = (torch.tensor(x) for x in FROZEN)
+    return t["x"] @ (weight + scale * (t["a"] @ t["b"])) + (shift if bias else 0)
+
+
+@of("mixture_of_experts", num_chosen=2)
+@of("mixture_of_experts, all chosen", num_chosen=2)
+def mixture_of_experts(t, num_chosen):
+    """Torch has none: every expert is asked by every token, and most of it is thrown away."""
+    t = part(t, "mixture") | {"x": t["x"]}
+    p = functional.softmax(t["x"] @ t["w_router"], -1)
+    chosen = torch.zeros_like(p).scatter(-1, p.topk(num_chosen).indices, 1.0)
+    gates = p * chosen / (p * chosen).sum(-1, keepdim=True)
+    said = [swiglu(part(t, f"experts.{e}") | {"x": t["x"]}) for e in range(p.shape[-1])]
+    y = (gates[..., None] * torch.stack(said, -2)).sum(-2)
+    balance = p.shape[-1] * (chosen.mean((0, 1)) / num_chosen * p.mean((0, 1))).sum()
+    return torch.cat([y.flatten(), balance[None]])
 
 
 @of("grouped_query_attention, padding mask")

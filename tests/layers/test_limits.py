@@ -19,7 +19,10 @@ from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.layers.local_response_norm import local_response_norm
+from minitransformer.layers.low_rank import LowRankLinear
 from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
 from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
@@ -96,6 +99,45 @@ def test_attention_with_slopes_of_zero_is_attention_and_with_large_ones_sees_its
     np.testing.assert_array_equal(flat, scaled_dot_product_attention(query, key, value)[0])
     steep, _ = alibi_attention(query, key, value, np.full(3, 1e3))
     np.testing.assert_array_equal(steep, value)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_is_an_average_by_products_of_features(causal):
+    """By the paper's formula, with all weights; the last sentence is all padding."""
+    query, key, value = 3 * RNG.standard_normal((3, 3, 2, 13, 4))
+    mask = (np.arange(13) < np.array([13, 6, 0])[:, None])[:, None, None]
+    y, cache = linear_attention(query, key, value, causal, mask)
+    of_query, of_key = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
+    weights = of_query @ of_key.swapaxes(-1, -2) * mask * (np.tri(13) if causal else 1)
+    weights[:2] /= weights[:2].sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(y, weights @ value, rtol=0, atol=1e-12)
+    for gradient in linear_attention_backward(np.ones_like(y), cache):
+        assert not gradient[2].any()
+
+
+def test_no_key_is_too_large_for_linear_attention():
+    query, key = np.full((2, 1, 1, 3, 4), 1e4, dtype=np.float32) * [[[[1], [-1], [1]]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of an exponential that overflows
+        y, _ = linear_attention(query, key, np.ones_like(key))
+    np.testing.assert_array_equal(y[:, :, [0, 2]], 1)
+
+
+def test_an_adapter_changes_nothing_at_first_and_then_what_it_is_merged_into():
+    linear = Linear(12, 9, RNG)
+    layer = LowRankLinear(linear, 3, RNG, alpha=6)
+    x = RNG.standard_normal((4, 12))
+    np.testing.assert_array_equal(layer.forward(x)[0], linear.forward(x)[0])
+    layer.b.data = RNG.standard_normal((3, 9)).astype(np.float32)
+    y, cache = layer.forward(x)
+    assert np.abs(y - linear.forward(x)[0]).max() > 0.1
+    linear.weight.data = layer.merged()
+    np.testing.assert_allclose(linear.forward(x)[0], y, rtol=0, atol=1e-5)
+    assert layer.scale == 2
+    assert layer.num_parameters() == 3 * (12 + 9)
+    frozen = layer.weight.data.copy()
+    layer.backward(np.ones_like(y), cache)
+    np.testing.assert_array_equal(layer.weight.data, frozen)
 
 
 def test_large_scores_do_not_overflow_in_a_softmax():

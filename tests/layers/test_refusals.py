@@ -23,8 +23,11 @@ from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear, linear
+from minitransformer.layers.linear_attention import linear_attention
 from minitransformer.layers.local_response_norm import local_response_norm
+from minitransformer.layers.low_rank import LowRankLinear
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts
 from minitransformer.layers.patches import ClassToken, patches
 from minitransformer.layers.pooling import average_pooling, max_pooling
 from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
@@ -111,7 +114,16 @@ REFUSED = {
     "rotary, a longer sequence with those before": (ValueError, "6 tokens is longer than the 5",
         lambda: rotary(X, rotary_table(5, 6), start=2)),
 
+    **{f"low_rank, a rank of {rank}": (ValueError,
+        f"rank={rank} of a correction of 12 x 6 must lie in 1 <= rank <= 3",
+        partial(LowRankLinear, Linear(12, 6, RNG), rank, RNG)) for rank in (0, 4, 6)},
+    **{f"mixture_of_experts, {k} chosen": (ValueError,
+        f"num_chosen={k} must lie in 1 <= num_chosen <= 3, the number of experts",
+        partial(MixtureOfExperts, 6, 5, 3, k, RNG)) for k in (0, 4)},
+
     # Windows, heads and steps.
+    "linear_attention, causal, fewer keys": (ValueError, "needs as many keys as .* 3 and 4",
+        lambda: linear_attention(HEADS, HEADS[:, :, 1:], HEADS[:, :, 1:], causal=True)),
     "tiled_attention, tiles of nothing": (ValueError, "size=0 must be 1 or more",
         lambda: tiled_attention(HEADS, HEADS, HEADS, 0)),
     "tiled_attention, causal, fewer keys": (ValueError, "needs as many keys as .* 3 and 4",
@@ -201,6 +213,8 @@ REFUSED = {
     "tiled_attention, a mask of pairs of positions": (ValueError,
         r"\(1, 1, 4, 4\) does not broadcast to .* \(2, 1, 1, 4\)",
         lambda: tiled_attention(HEADS, HEADS, HEADS, mask=np.ones((1, 1, 4, 4), bool))),
+    "linear_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: linear_attention(HEADS, HEADS, HEADS, mask=np.ones((2, 1, 1, 4)))),
     "alibi, a mask of numbers": (TypeError, NO_BOOLEAN,
         lambda: alibi_attention(HEADS, HEADS, HEADS, np.ones(3), np.ones((2, 1, 1, 4)))),
     "convolution, a mask of numbers": (TypeError, "mask must be boolean",
