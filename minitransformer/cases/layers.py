@@ -85,6 +85,7 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.rms_norm import RMSNorm
 from minitransformer.layers.rotary import rotary, rotary_backward, rotary_table
+from minitransformer.layers.segment_attention import SegmentAttention
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
 from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
@@ -124,6 +125,17 @@ class SelfAttention(Module):
 
     def backward(self, dy, cache):
         return sum(self.attention.backward(dy, cache))
+
+
+CARRIED = np.sin(np.arange(B * S * D)).reshape(B, S, D)  # of a segment before
+
+
+class AfterASegment(SegmentAttention):
+    """Attention of a segment to itself and to a constant of M = S positions, or to none."""
+
+    def forward(self, x, mask=None):
+        memory = array_namespace(x).asarray(CARRIED, dtype=x.dtype)
+        return super().forward(x, memory if mask is None else memory[:, :0], mask)
 
 
 class InTraining(BatchNorm):
@@ -489,6 +501,11 @@ LAYERS = [
     ),
     Case("mixture_of_experts", _mixture(num_experts=5, num_chosen=2)),
     Case("mixture_of_experts, all chosen", _mixture(num_experts=2, num_chosen=2)),
+    Case("segment_attention", module(lambda rng: AfterASegment(D, H, rng), (B, T, D))),
+    Case(
+        "segment_attention, the first one, padding mask",
+        module(lambda rng: AfterASegment(D, H, rng), (B, LONG, D), LONG_MASK),
+    ),
     Case(
         "grouped_query_attention, padding mask",
         _grouped(4, 2, (B, T, WIDE), *2 * ((B, S, WIDE),), SOURCE_MASK),

@@ -69,16 +69,15 @@ def tiled_attention(query, key, value, size=128, causal=False, mask=None):
         for columns in tiles(key.shape[2], size, rows.stop if causal else None):
             scores = _scores(q, key, rows, columns, causal, mask)  # (B, H, C, C)
             new_peak = xp.maximum(peak, scores.max(axis=-1, keepdims=True))
-            shift = xp.where(new_peak == -xp.inf, 0, new_peak)  # nothing was allowed so far
+            shift = xp.where(new_peak == -xp.inf, 0, new_peak)  # nothing allowed so far
             rescale = xp.exp(peak - shift)
             weights = xp.exp(scores - shift)  # (B, H, C, C)
             total = total * rescale + weights.sum(axis=-1, keepdims=True)
             average = average * rescale + weights @ value[:, :, columns]
             peak = new_peak
-        nothing = total == 0
-        total = xp.where(nothing, 1, total)
+        total = xp.where(total == 0, 1, total)  # nothing was allowed at all: 0 / 1
         y[:, :, rows] = average / total
-        log_total[:, :, rows] = xp.where(nothing, xp.inf, peak + xp.log(total))  # A = exp(−∞) = 0
+        log_total[:, :, rows] = shift + xp.log(total)
     return y, (query, key, value, size, causal, mask, y, log_total)
 
 

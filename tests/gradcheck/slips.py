@@ -65,6 +65,10 @@ from minitransformer.layers.restricted_attention import (
 )
 from minitransformer.layers.rms_norm import rms_norm_backward
 from minitransformer.layers.rotary import rotary_backward
+from minitransformer.layers.segment_attention import (
+    segment_attention,
+    segment_attention_backward,
+)
 from minitransformer.layers.sigmoid import sigmoid_backward
 from minitransformer.layers.silu import silu_backward
 from minitransformer.layers.softmax import softmax_backward
@@ -774,7 +778,7 @@ SINCE_2017 = [
          "the sum so far is not brought to the new maximum"),
     Slip(TILED, tiled_attention, {"average * rescale": "average"}, "all",
          "the average so far is not brought to the new maximum"),
-    Slip(TILED, tiled_attention, {"peak + xp.log(total)": "peak * total"}, "all",
+    Slip(TILED, tiled_attention, {"shift + xp.log(total)": "shift * total"}, "all",
          "L is not m + log ℓ"),
     Slip(TILED, tiled_attention_backward, {" - delta)": ")"}, "dquery dkey", "no sum over the row",
          "`weights.sum(axis=-1, keepdims=True)`"),
@@ -842,6 +846,21 @@ SINCE_2017 = [
          "softmax_backward(dgates, p_cache) +"}, "dx w_router", "a softmax of all for that of k"),
     Slip(EXPERTS, route_backward, {"dbalance * len(part) / num_tokens": "dbalance * len(part)"},
          "dx w_router", "a sum over tokens for the mean"),
+    Slip("segment_attention", segment_attention_backward,
+         {"[:, before:]": "[:, : dy.shape[1]]"}, "dx",
+         "what goes to the memory for what goes to x"),
+    Slip("segment_attention", segment_attention_backward,
+         {" + (dkey + dvalue)[:, before:]": ""}, "dx", "x as queries only",
+         "the path through `x` in `xp.concatenate([memory, x], axis=1)`"),
+    Slip("segment_attention", segment_attention_backward, {"dkey + dvalue": "dkey"}, "dx",
+         "x as queries and keys only", "in `linear(value, w_value)`"),
+    Slip("segment_attention", segment_attention_backward, {"dx, *dweights": "dx, dweights[1], "
+         "dweights[0], *dweights[2:]"}, "dw_query dw_key", "queries and keys exchanged",
+         "were two gradients exchanged?"),
+    Slip("segment_attention", segment_attention,
+         {"    return y, (": "    if before:\n        return y, (before, multi_head_attention("
+          "x, context, context, *weights, num_heads)[1])\n    return y, ("}, "all",
+         "backward looks ahead"),
     Slip(GROUPED, repeat_groups_backward,
          {"num_groups, -1, length, head_width).sum(axis=2)":
           "-1, num_groups, length, head_width).sum(axis=1)"},

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from minitransformer.cases import pictures
 from minitransformer.cases.case import D, F, H
-from minitransformer.cases.layers import FROZEN, RUNNING
+from minitransformer.cases.layers import CARRIED, FROZEN, RUNNING
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -549,6 +549,17 @@ def mixture_of_experts(t, num_chosen):
     y = (gates[..., None] * torch.stack(said, -2)).sum(-2)
     balance = p.shape[-1] * (chosen.mean((0, 1)) / num_chosen * p.mean((0, 1))).sum()
     return torch.cat([y.flatten(), balance[None]])
+
+
+@of("segment_attention", memory=torch.tensor(CARRIED))
+@of("segment_attention, the first one, padding mask")
+def segment_attention(t, memory=None):
+    x = t["x"]
+    context = x if memory is None else torch.cat([memory, x], 1)
+    mask = torch.ones(x.shape[1], context.shape[1], dtype=torch.bool)
+    mask = mask.tril(context.shape[1] - x.shape[1]) & t.get("mask", torch.tensor(True))
+    mask = mask.expand(len(x), 1, -1, -1)
+    return multi_head_attention(t | {"query": x, "key": context, "value": context, "mask": mask})
 
 
 @of("grouped_query_attention, padding mask")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
 from minitransformer.layers.attention import (
+    MultiHeadAttention,
     merge_heads,
     scaled_dot_product_attention,
     split_heads,
@@ -28,6 +29,7 @@ from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.layers.rms_norm import RMSNorm, rms_norm
+from minitransformer.layers.segment_attention import SegmentAttention, carried
 from minitransformer.layers.sigmoid import sigmoid
 from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax
@@ -138,6 +140,28 @@ def test_an_adapter_changes_nothing_at_first_and_then_what_it_is_merged_into():
     frozen = layer.weight.data.copy()
     layer.backward(np.ones_like(y), cache)
     np.testing.assert_array_equal(layer.weight.data, frozen)
+
+
+def test_segments_one_after_the_other_say_what_the_whole_text_does_if_all_is_carried():
+    layer = SegmentAttention(6, 2, np.random.default_rng(1)).to(dtype=np.float64)
+    whole = MultiHeadAttention(6, 2, np.random.default_rng(1)).to(dtype=np.float64)
+    x = RNG.standard_normal((2, 11, 6))
+    expected, _ = whole.forward(x, x, x, np.tri(11, dtype=bool))
+    memory = x[:, :0]
+    for start, stop in ((0, 4), (4, 8), (8, 11)):
+        y, cache = layer.forward(x[:, start:stop], memory)
+        np.testing.assert_allclose(y, expected[:, start:stop], rtol=0, atol=1e-13)
+        assert layer.weights(cache).shape == (2, 2, stop - start, stop)
+        memory = carried(x[:, start:stop], memory, 100)
+
+
+def test_what_is_carried_is_the_last_positions_also_of_segments_before():
+    x = np.arange(9.0).reshape(1, 9, 1)
+    memory = carried(x[:, :4], x[:, :0], 3)
+    np.testing.assert_array_equal(memory, x[:, 1:4])
+    np.testing.assert_array_equal(carried(x[:, 4:6], memory, 3), x[:, 3:6])
+    np.testing.assert_array_equal(carried(x[:, 4:6], memory, 9), x[:, 1:6])
+    assert carried(x, memory, 0).shape == (1, 0, 1)
 
 
 def test_large_scores_do_not_overflow_in_a_softmax():
