@@ -29,6 +29,7 @@ from minitransformer.cases.case import (
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module
 from minitransformer.layers.additive_attention import AdditiveAttention
+from minitransformer.layers.alibi import alibi_attention, alibi_attention_backward, alibi_slopes
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     scaled_dot_product_attention,
@@ -43,15 +44,24 @@ from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.gelu import gelu, gelu_backward, gelu_by_tanh, gelu_by_tanh_backward
+from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.layers.local_response_norm import (
     local_response_norm,
     local_response_norm_backward,
 )
+from minitransformer.layers.low_rank import (
+    LowRankLinear,
+    low_rank_linear,
+    low_rank_linear_backward,
+)
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts
 from minitransformer.layers.patches import ClassToken, PatchEmbedding
 from minitransformer.layers.pooling import (
     average_pooling,
@@ -73,9 +83,15 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
+from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.layers.rotary import rotary, rotary_backward, rotary_table
+from minitransformer.layers.segment_attention import SegmentAttention
 from minitransformer.layers.sigmoid import sigmoid, sigmoid_backward
+from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax, softmax_backward
+from minitransformer.layers.swiglu import SwiGLU
 from minitransformer.layers.tanh import tanh, tanh_backward
+from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 
 
 class ResidualLinear(Module):
@@ -111,11 +127,29 @@ class SelfAttention(Module):
         return sum(self.attention.backward(dy, cache))
 
 
+CARRIED = np.sin(np.arange(B * S * D)).reshape(B, S, D)  # of a segment before
+
+
+class AfterASegment(SegmentAttention):
+    """Attention of a segment to itself and to a constant of M = S positions, or to none."""
+
+    def forward(self, x, mask=None):
+        memory = array_namespace(x).asarray(CARRIED, dtype=x.dtype)
+        return super().forward(x, memory if mask is None else memory[:, :0], mask)
+
+
 class InTraining(BatchNorm):
     """A batch norm that norms by its batch."""
 
     def forward(self, x):
         return super().forward(x, np.random.default_rng(0))
+
+
+class SwiGLUInTraining(SwiGLU):
+    """With a part of its inner features dropped."""
+
+    def forward(self, x):
+        return super().forward(x, HostGenerator(array_namespace(x)))
 
 
 class UsedTwice(Module):
@@ -153,6 +187,22 @@ class StatesAndLast(Module):
         return self.layer.backward((dy[:, :length], *last), cache)
 
 
+class WithItsBalance(Module):
+    """What a mixture of experts says and its balance, as one output."""
+
+    def __init__(self, mixture):
+        self.mixture = mixture
+
+    def forward(self, x):
+        (y, balance), cache = self.mixture.forward(x)
+        together = array_namespace(x).concatenate([y.reshape(-1), balance.reshape(1)])
+        return together, (x.shape, cache)  # (B T D + 1,)
+
+    def backward(self, dy, cache):
+        shape, cache = cache
+        return self.mixture.backward((dy[:-1].reshape(shape), dy[-1]), cache)
+
+
 class TiedEmbedding(Module):
     """Embedding and output projection sharing one weight."""
 
@@ -181,6 +231,51 @@ def _attention(mask=None, p=0.0):
     return pair(forward, scaled_dot_product_attention_backward, names, *shapes, mask)
 
 
+def _alibi(mask=None, p=0.0):
+    def forward(query, key, value, mask):
+        xp = array_namespace(query)
+        slopes = xp.asarray(alibi_slopes(H), dtype=query.dtype)
+        return alibi_attention(query, key, value, slopes, mask, p, HostGenerator(xp))
+
+    shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
+    return pair(forward, alibi_attention_backward, ("query", "key", "value", "mask"), *shapes, mask)
+
+
+def _linear_attention(queries, keys, causal=False, mask=None):
+    def forward(query, key, value, mask):
+        return linear_attention(query, key, value, causal, mask)
+
+    names = ("query", "key", "value", "mask")
+    shapes = ((B, H, queries, K), (B, H, keys, K), (B, H, keys, K))
+    return pair(forward, linear_attention_backward, names, *shapes, mask)
+
+
+FROZEN = np.linspace(-1, 1, D * F).reshape(D, F), np.linspace(-1, 1, F)  # weight and bias
+
+
+def _low_rank(rank, scale=1.0, bias=True):
+    def forward(x, a, b):
+        weight, shift = (array_namespace(x).asarray(of, dtype=x.dtype) for of in FROZEN)
+        return low_rank_linear(x, weight, shift if bias else None, a, b, scale)
+
+    return pair(forward, low_rank_linear_backward, ("x", "a", "b"), (B, T, D), (D, rank), (rank, F))
+
+
+def _mixture(num_experts, num_chosen):
+    return module(
+        lambda rng: WithItsBalance(MixtureOfExperts(D, F, num_experts, num_chosen, rng)),
+        (B, T, D),
+    )
+
+
+def _tiled(queries, keys, size, causal=False, mask=None):
+    def forward(query, key, value, mask):
+        return tiled_attention(query, key, value, size, causal, mask)
+
+    shapes = ((B, H, queries, K), (B, H, keys, K), (B, H, keys, K))
+    return pair(forward, tiled_attention_backward, ("query", "key", "value", "mask"), *shapes, mask)
+
+
 def _relu(rng):
     x = rng.standard_normal((B, T, D))
     return relu, relu_backward, (x + 0.1 * np.sign(x),), ("x",)  # none within 0.1 of the kink
@@ -193,6 +288,18 @@ def _dropout(x):
 def _positions(x):
     table = array_namespace(x).asarray(sinusoidal_encoding(8, D), dtype=x.dtype)
     return positional_encoding(x, table)
+
+
+def _rotary(pairs, start=0):
+    def forward(x):
+        table = array_namespace(x).asarray(rotary_table(T + start, D), dtype=x.dtype)
+        return rotary(x, table, pairs, start)
+
+    return pair(forward, rotary_backward, ("x",), (B, H, T, D))
+
+
+def _grouped(heads, groups, *inputs):
+    return module(lambda rng: GroupedQueryAttention(WIDE, heads, groups, rng), *inputs)
 
 
 def _recurrent(kind, *state, mask=SOME_TOKENS, **options):
@@ -219,6 +326,7 @@ def _restricted(window, causal=False, mask=LONG_MASK, p=0.0):
     return pair(forward, restricted_attention_backward, names, *3 * ((B, LONG, D),), mask)
 
 
+WIDE = 2 * D  # of 4 heads, so that 2 groups of them differ from a tiling
 PICTURES = B, F, S, T  # rows and columns of which most strides leave something over
 ALL_DIFFERENT = np.random.default_rng(0).permutation(B * F * S * T).reshape(PICTURES) / 100
 
@@ -354,4 +462,56 @@ LAYERS = [
     Case("patches, class token", module(lambda rng: ClassToken(D, rng), (B, T, D))),
     Case("learned_positions", module(lambda rng: LearnedPositions(8, D, rng), (B, T, D))),
     Case("feed_forward", module(lambda rng: FeedForward(D, F, rng), (B, T, D))),
+    Case("rms_norm", module(lambda rng: RMSNorm(D), (B, T, D))),
+    Case("gelu", pair(gelu, gelu_backward, ("x",), (B, T, D))),
+    Case("gelu, by tanh", pair(gelu_by_tanh, gelu_by_tanh_backward, ("x",), (B, T, D))),
+    Case("silu", pair(silu, silu_backward, ("x",), (B, T, D))),
+    Case("swiglu", module(lambda rng: SwiGLU(D, F, rng), (B, T, D))),
+    Case("swiglu, dropout", module(lambda rng: SwiGLUInTraining(D, F, rng, p=0.3), (B, T, D))),
+    Case("rotary, neighbours", _rotary("neighbours")),
+    Case("rotary, halves", _rotary("halves")),
+    Case("rotary, neighbours, after others", _rotary("neighbours", start=7)),
+    Case("rotary, halves, after others", _rotary("halves", start=7)),
+    Case("alibi", _alibi()),
+    Case("alibi, nothing allowed in some rows", _alibi(NOTHING_ALLOWED)),
+    Case("alibi, dropout", _alibi(SOURCE_MASK, p=0.3)),
+    Case("tiled_attention", _tiled(T, S, size=3)),
+    Case("tiled_attention, nothing allowed in some rows", _tiled(T, S, 2, mask=NOTHING_ALLOWED)),
+    Case("tiled_attention, causal", _tiled(LONG, LONG, 4, causal=True)),
+    Case(
+        "tiled_attention, causal, padding mask",
+        _tiled(LONG, LONG, size=2, causal=True, mask=LONG_MASK),
+    ),
+    Case("tiled_attention, one tile", _tiled(T, S, size=128, mask=SOURCE_MASK)),
+    Case("linear_attention", _linear_attention(T, S)),
+    Case(
+        "linear_attention, nothing allowed in some rows",
+        _linear_attention(T, S, mask=NOTHING_ALLOWED),
+    ),
+    Case("linear_attention, causal", _linear_attention(LONG, LONG, causal=True)),
+    Case(
+        "linear_attention, causal, padding mask",
+        _linear_attention(LONG, LONG, causal=True, mask=LONG_MASK),
+    ),
+    Case("low_rank", _low_rank(rank=2, scale=1.5)),
+    Case("low_rank, no bias", _low_rank(rank=3, bias=False)),
+    Case(
+        "low_rank, around a linear layer",
+        module(lambda rng: LowRankLinear(Linear(D, F, rng), 2, rng, alpha=3), (B, T, D)),
+    ),
+    Case("mixture_of_experts", _mixture(num_experts=5, num_chosen=2)),
+    Case("mixture_of_experts, all chosen", _mixture(num_experts=2, num_chosen=2)),
+    Case("segment_attention", module(lambda rng: AfterASegment(D, H, rng), (B, T, D))),
+    Case(
+        "segment_attention, the first one, padding mask",
+        module(lambda rng: AfterASegment(D, H, rng), (B, LONG, D), LONG_MASK),
+    ),
+    Case(
+        "grouped_query_attention, padding mask",
+        _grouped(4, 2, (B, T, WIDE), *2 * ((B, S, WIDE),), SOURCE_MASK),
+    ),
+    Case(
+        "grouped_query_attention, multi-query",
+        _grouped(4, 1, (B, T, WIDE), *2 * ((B, S, WIDE),)),
+    ),
 ]

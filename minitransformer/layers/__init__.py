@@ -1,5 +1,5 @@
-"""The layers of the paper, those that attention replaced, and those of pictures, one file each: the
-pair ``f`` and ``f_backward``, then a thin Module.
+"""The layers of the paper, those that attention replaced, those that came since, and those of
+pictures, one file each: the pair ``f`` and ``f_backward``, then a thin Module.
 
     y, cache = f(x, ...)            forward returns what backward needs
     dx, ... = f_backward(dy, cache)

@@ -21,6 +21,15 @@ def causal_mask(ids):
     return (position[None, :] <= position[:, None])[None, None]
 
 
+def check_one_sequence(query, key):
+    """Raise unless there are as many keys as queries, (B, H, T, K), of which causal ones are."""
+    if query.shape[2] != key.shape[2]:
+        raise ValueError(
+            f"causal=True needs as many keys as queries; there are {key.shape[2]} and "
+            f"{query.shape[2]}"
+        )
+
+
 def check_token_mask(mask, shape):
     """Raise unless ``mask`` is None or a boolean array of that shape, (B, T)."""
     if mask is None:

@@ -11,6 +11,7 @@ from battery.table import slipped
 
 from minitransformer.cases import CASES
 from minitransformer.layers.additive_attention import additive_attention_backward
+from minitransformer.layers.alibi import alibi_attention, alibi_attention_backward
 from minitransformer.layers.attention import (
     multi_head_attention_backward,
     scaled_dot_product_attention_backward,
@@ -31,12 +32,23 @@ from minitransformer.layers.elman import elman_cell_backward
 from minitransformer.layers.embedding import OutputProjection, embedding_backward
 from minitransformer.layers.feed_forward import feed_forward_backward
 from minitransformer.layers.gated_linear_unit import gated_linear_unit_backward
+from minitransformer.layers.gelu import gelu_backward, gelu_by_tanh_backward
+from minitransformer.layers.grouped_query_attention import (
+    grouped_query_attention_backward,
+    repeat_groups_backward,
+)
 from minitransformer.layers.gru import gru_cell_backward
 from minitransformer.layers.layer_norm import layer_norm_backward
 from minitransformer.layers.learned_positions import learned_positions_backward
 from minitransformer.layers.linear import linear_backward
+from minitransformer.layers.linear_attention import (
+    feature_backward,
+    linear_attention_backward,
+)
 from minitransformer.layers.local_response_norm import local_response_norm_backward
+from minitransformer.layers.low_rank import low_rank_linear_backward
 from minitransformer.layers.lstm import lstm_cell_backward
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts, route_backward
 from minitransformer.layers.patches import class_token_backward, patches_backward
 from minitransformer.layers.pooling import (
     average_pooling_backward,
@@ -51,9 +63,18 @@ from minitransformer.layers.restricted_attention import (
     restricted_attention,
     restricted_attention_backward,
 )
+from minitransformer.layers.rms_norm import rms_norm_backward
+from minitransformer.layers.rotary import rotary_backward
+from minitransformer.layers.segment_attention import (
+    segment_attention,
+    segment_attention_backward,
+)
 from minitransformer.layers.sigmoid import sigmoid_backward
+from minitransformer.layers.silu import silu_backward
 from minitransformer.layers.softmax import softmax_backward
+from minitransformer.layers.swiglu import swiglu_backward
 from minitransformer.layers.tanh import tanh_backward
+from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss_backward
@@ -668,4 +689,193 @@ PICTURES = [
          {"dx = self.stack.backward(of_all, stack_cache)": "dx = of_all"}, f"{OF_PATCHES} stack",
          "the stack is passed over"),
 ]
-SLIPS = [*LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES]
+GROUPED = "grouped_query_attention, padding mask"
+OF_KEYS = "dkey dvalue dw_key dw_value"
+MULTI_QUERY = "grouped_query_attention, multi-query"
+TILED = "tiled_attention"
+EXPERTS = "mixture_of_experts"
+SINCE_2017 = [
+    Slip("rms_norm", rms_norm_backward,
+         {"dx_hat - through_rho": "dx_hat - dx_hat.mean(axis=-1, keepdims=True) - through_rho"},
+         "dx", "the mean taken off, as in layer norm", "a constant in each row, such as mean(dx̂)"),
+    Slip("rms_norm", rms_norm_backward, {" - through_rho": ""}, "dx", "no mean of dx̂ x̂",
+         "the path through `(x * x).mean(axis=-1, keepdims=True)`"),
+    Slip("rms_norm", rms_norm_backward, {"through_rho) / rho": "through_rho)"}, "dx",
+         "not divided by ρ", "each row is off by a factor of its own"),
+    Slip("rms_norm", rms_norm_backward, {"dx_hat = dy * gamma": "dx_hat = dy", "dx = (":
+         "dx = gamma * ("}, "dx", "γ outside"),
+    Slip("rms_norm", rms_norm_backward, {"dy * x_hat).sum": "dy * x_hat * rho).sum"}, "dgamma",
+         "x for x̂", "stands `x` in place of `x_hat`"),
+    Slip("rms_norm", rms_norm_backward, {"x_hat * (dx_hat * x_hat).mean":
+         "x_hat * (dx_hat * x_hat).sum"}, "dx", "a sum for the mean", "in `x * x` (line"),
+    Slip("silu", silu_backward, {"gate + y * (1 - gate)": "gate"}, "dx", "the gate is constant",
+         "the path through `x` in `0.5 * x`"),
+    Slip("silu", silu_backward, {"y * (1 - gate)": "gate * (1 - gate)"}, "dx", "σ' without x",
+         "the factor `x` is forgotten"),
+    Slip("silu", silu_backward, {"(1 - gate)": "(1 - y)"}, "dx", "1 − y for 1 − σ"),
+    Slip("silu", silu_backward, {"gate + y": "y"}, "dx", "only what moves the gate",
+         "the path through `x` in `x * gate`"),
+    Slip("swiglu", swiglu_backward, {"dh * gate,": "dh,"}, "dx dw_up",
+         "what is gated without the gate", "the factor `gate` is forgotten"),
+    Slip("swiglu", swiglu_backward, {"dh * up,": "dh,"}, "dx dw_gate",
+         "the gate without what it gates", "the factor `up` is forgotten"),
+    Slip("swiglu", swiglu_backward, {"silu_backward(dh * up, silu_cache)": "dh * up"},
+         "dx dw_gate", "SiLU is passed over", "the derivative of `x * gate`"),
+    Slip("swiglu", swiglu_backward, {"dx_gate + dx_up": "dx_gate"}, "dx", "one way of two",
+         "in `linear(x, w_up)`"),
+    Slip("swiglu", swiglu_backward, {"dw_gate, dw_up, dw_down\n": "dw_up, dw_gate, dw_down\n"},
+         "dw_gate dw_up", "gate and what it gates exchanged", "were two gradients exchanged?"),
+    Slip("swiglu, dropout", swiglu_backward, {"dropout_backward(dh, dropout_cache)": "dh"},
+         "dx dw_gate dw_up", "dropout is passed over", "the derivative of `x * keep * scale`"),
+    Slip("rotary, neighbours", rotary_backward, {"-sin": "sin"}, "dx", "turned on and not back",
+         "none of them at 0 on axis 2, the first"),
+    Slip("rotary, halves", rotary_backward, {"-sin": "sin"}, "dx", "turned on and not back",
+         "none of them at 0 on axis 2, the first"),
+    Slip("rotary, neighbours", rotary_backward, {"sin, pairs)": "sin, 'halves')"}, "dx",
+         "the pairs of the other convention", "none of them at 0 on axis 2, the first"),
+    Slip("rotary, halves", rotary_backward, {"turned(dy, cos, -sin, pairs)": "dy"}, "dx",
+         "handed on as it is", "the sum over them is missing"),
+    Slip("rotary, halves, after others", rotary_backward, {"turned(dy, cos, -sin, pairs)":
+         "turned(dy, cos[::-1], -sin[::-1], pairs)"}, "dx", "positions from the end",
+         "it runs along axis 2 in the wrong order"),
+    Slip("rotary, neighbours, after others", rotary_backward, {"cos, -sin": "cos[:1], -sin[:1]"},
+         "dx", "the first position for all", "none of them at 0 on axis 2, the first"),
+    Slip("gelu", gelu_backward, {" + x * density": ""}, "dx", "the gate is constant",
+         "the path through `x` in `x * math.sqrt(0.5)`"),
+    Slip("gelu", gelu_backward, {" + x * density": " + density"}, "dx", "the bell without x",
+         "the factor `x` is forgotten"),
+    Slip("gelu", gelu_backward, {"-0.5 * x * x": "-x * x"}, "dx", "a narrower bell"),
+    Slip("gelu", gelu_backward, {"math.sqrt(2 * math.pi)": "math.sqrt(math.pi)"}, "dx",
+         "a higher bell", "the factor `math.sqrt(0.5)` is forgotten"),
+    Slip("gelu", gelu_backward, {"gate + x": "x"}, "dx", "only what moves the gate",
+         "the path through `x` in `x * gate`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {" + x * dt": ""}, "dx", "the gate is constant",
+         "in `ROOT_2_BY_PI * (x + CUBIC * x * x * x)`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"(1 + 3 * CUBIC": "(1 + CUBIC"}, "dx",
+         "the cube's derivative without its 3", "the path through `CUBIC * x * x`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"* (1 + 3 * CUBIC * x * x)": ""}, "dx",
+         "the cube is forgotten", "the path through `CUBIC * x * x * x`"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"(1 - t * t)": "(1 - t)"}, "dx",
+         "1 − t for 1 − t²", "is taken to be 1 − h"),
+    Slip("gelu, by tanh", gelu_by_tanh_backward, {"* ROOT_2_BY_PI": ""}, "dx",
+         "√(2/π) is forgotten", "the factor `ROOT_2_BY_PI` is forgotten"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > 0:\n        return y, "
+         "alibi_attention(query, key, value, 0 * slopes)[1]\n    return y, ("}, "all",
+         "backward has no bias"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > 0:\n        return y, "
+         "alibi_attention(query, key, value, -slopes)[1]\n    return y, ("}, "all",
+         "in backward what is far counts more"),
+    Slip("alibi", alibi_attention, {"    return y, (": "    if slopes[0] > slopes[1]:\n        "
+         "return y, alibi_attention(query, key, value, slopes[::-1])[1]\n    return y, ("}, "all",
+         "each head has another's slope"),
+    Slip("alibi", alibi_attention_backward,
+         {"return scaled": "cache = (*cache[:3], 1.0, *cache[4:])\n    return scaled"},
+         "dquery dkey", "scores not scaled", "1.73205 is √3, the root of the head width d_k"),
+    Slip("alibi, nothing allowed in some rows", alibi_attention, {"    return y, (":
+         "    if mask is not None:\n        return y, alibi_attention(query, key, value, slopes)[1]"
+         "\n    return y, ("}, "all", "backward looks at padding"),
+    Slip(TILED, tiled_attention, {"total * rescale": "total"}, "dquery dkey",
+         "the sum so far is not brought to the new maximum"),
+    Slip(TILED, tiled_attention, {"average * rescale": "average"}, "all",
+         "the average so far is not brought to the new maximum"),
+    Slip(TILED, tiled_attention, {"shift + xp.log(total)": "shift * total"}, "all",
+         "L is not m + log ℓ"),
+    Slip(TILED, tiled_attention_backward, {" - delta)": ")"}, "dquery dkey", "no sum over the row",
+         "`weights.sum(axis=-1, keepdims=True)`"),
+    Slip(TILED, tiled_attention_backward,
+         {"(dy_rows * y[:, :, rows])": "(dy_rows @ value[:, :, :3].swapaxes(-1, -2) * "
+          "xp.exp(_scores(q, key, rows, slice(0, 3), causal, mask) - log_total[:, :, rows]))"},
+         "dquery dkey", "the row sum is that of the first tile"),
+    Slip(TILED, tiled_attention_backward, {"(dweights - delta) * scale": "(dweights - delta)"},
+         "dquery dkey", "scores not scaled", "1.73205 is √3, the root of the head width d_k"),
+    Slip(TILED, tiled_attention_backward, {"dquery[:, :, rows] +=": "dquery[:, :, rows] ="},
+         "dquery", "= for += over tiles of keys"),
+    Slip(TILED, tiled_attention_backward, {"dvalue[:, :, columns] +=": "dvalue[:, :, columns] ="},
+         "dvalue", "= for += over tiles of queries"),
+    Slip("tiled_attention, causal", tiled_attention_backward,
+         {"scores = _scores(q, key, rows, columns, causal, mask)":
+          "scores = _scores(q, key, rows, columns, False, mask)"}, "all",
+         "backward looks ahead in tiles on the diagonal"),
+    Slip("tiled_attention, causal", tiled_attention_backward,
+         {"rows.stop if causal": "rows.start if causal"}, "all",
+         "the tiles on the diagonal are passed over"),
+    Slip("tiled_attention, nothing allowed in some rows", tiled_attention_backward,
+         {"causal, mask)": "causal, None)"}, "all", "backward looks at padding"),
+    Slip("linear_attention", linear_attention_backward, {"-(dnumerator * y)": "0 * (dnumerator)"},
+         "dquery dkey", "the denominator is constant", "the path through `z[..., -1:]`"),
+    Slip("linear_attention", linear_attention_backward, {"-(dnumerator * y)": "-(dy * y)"},
+         "dquery dkey", "the denominator's is not divided"),
+    Slip("linear_attention", linear_attention_backward, {"dy / total": "dy"}, "all",
+         "not divided by the denominator"),
+    Slip("linear_attention", feature_backward, {"0, 1, y)": "0, 1, 1 + 0 * y)"},
+         "dquery dkey", "a slope of 1 below 0, too",
+         "the derivative of `xp.exp(xp.where(x > 0, 0, x))`"),
+    Slip("linear_attention", feature_backward, {"0, 1, y)": "0, 1, 0 * y)"},
+         "dquery dkey", "a slope of 0 below 0, as of a ReLU",
+         "the path through `x` in `xp.where(x > 0, 0, x)`"),
+    Slip("linear_attention, causal", linear_attention_backward,
+         {"of_query, from_end=True)": "of_query)"}, "dkey", "keys hear from queries before them"),
+    Slip("linear_attention, causal", linear_attention_backward,
+         {"dz, from_end=True)": "dz)"}, "dvalue", "values hear from queries before them"),
+    Slip("linear_attention, causal", linear_attention_backward, {"sums(dz, value, of_key)":
+         "through_all(dz, value, of_key)"}, "dquery", "queries hear from keys after them",
+         "none of them at 8 on axis 2, the last"),
+    Slip("linear_attention, causal, padding mask", linear_attention_backward,
+         {"dof_key = dof_key * mask": "pass"}, "dkey", "it reaches padding", "leaks into padding"),
+    Slip("low_rank", low_rank_linear_backward, {"db = scale * ": "db = "}, "db",
+         "α/r is forgotten for B", "1.5 times too small"),
+    Slip("low_rank", low_rank_linear_backward, {"dh = scale * ": "dh = "}, "dx da",
+         "α/r is forgotten on the way back"),
+    Slip("low_rank", low_rank_linear_backward, {" + dh @ a.T": ""}, "dx",
+         "dx through the frozen weight only", "in `linear(x, a)`"),
+    Slip("low_rank", low_rank_linear_backward, {"dy @ weight.T + dh": "dh"}, "dx",
+         "dx through the correction only", "in `linear(x, weight, bias)`"),
+    Slip("low_rank, no bias", low_rank_linear_backward, {"h.reshape(-1, rank).T @ dy":
+         "(x.reshape(-1, d_in)[:, :rank]).T @ dy"}, "db", "of x for h"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"(gate * dy_rows, cache)": "(dy_rows, cache)"},
+         "dx experts", "experts hear as if their gates were open"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"(dy_rows * said)": "dy_rows"},
+         "dx w_router", "the gates do not know what they let through"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"dx[rows] +=": "dx[rows] ="}, "dx",
+         "= for +=: of k experts the last one"),
+    Slip(EXPERTS, MixtureOfExperts.backward, {"dx + dx_router": "dx"}, "dx",
+         "nothing comes back through the router", "in `linear(x, w_router)`"),
+    Slip(EXPERTS, route_backward, {" + softmax_backward(dp, p_cache)": ""}, "dx w_router",
+         "the balance has no gradient"),
+    Slip(EXPERTS, route_backward, {"softmax_backward(dgates, gates_cache) +":
+         "softmax_backward(dgates, p_cache) +"}, "dx w_router", "a softmax of all for that of k"),
+    Slip(EXPERTS, route_backward, {"dbalance * len(part) / num_tokens": "dbalance * len(part)"},
+         "dx w_router", "a sum over tokens for the mean"),
+    Slip("segment_attention", segment_attention_backward,
+         {"[:, before:]": "[:, : dy.shape[1]]"}, "dx",
+         "what goes to the memory for what goes to x"),
+    Slip("segment_attention", segment_attention_backward,
+         {" + (dkey + dvalue)[:, before:]": ""}, "dx", "x as queries only",
+         "the path through `x` in `xp.concatenate([memory, x], axis=1)`"),
+    Slip("segment_attention", segment_attention_backward, {"dkey + dvalue": "dkey"}, "dx",
+         "x as queries and keys only", "in `linear(value, w_value)`"),
+    Slip("segment_attention", segment_attention_backward, {"dx, *dweights": "dx, dweights[1], "
+         "dweights[0], *dweights[2:]"}, "dw_query dw_key", "queries and keys exchanged",
+         "were two gradients exchanged?"),
+    Slip("segment_attention", segment_attention,
+         {"    return y, (": "    if before:\n        return y, (before, multi_head_attention("
+          "x, context, context, *weights, num_heads)[1])\n    return y, ("}, "all",
+         "backward looks ahead"),
+    Slip(GROUPED, repeat_groups_backward,
+         {"num_groups, -1, length, head_width).sum(axis=2)":
+          "-1, num_groups, length, head_width).sum(axis=1)"},
+         OF_KEYS, "the sums are those of a tiling, 0 1 0 1"),
+    Slip(GROUPED, repeat_groups_backward, {".sum(axis=2)": ".mean(axis=2)"},
+         OF_KEYS, "a mean over the heads of a group", "2 times too small"),
+    Slip(GROUPED, repeat_groups_backward, {".sum(axis=2)": "[:, :, 0]"},
+         OF_KEYS, "the first head of a group only"),
+    Slip(GROUPED, grouped_query_attention_backward,
+         {"(dx, num_groups) for": "(dx, num_groups)[:, ::-1] for"},
+         OF_KEYS, "groups in the order of their ends"),
+    Slip(MULTI_QUERY, repeat_groups_backward, {".sum(axis=2)": ".mean(axis=2)"},
+         OF_KEYS, "a mean over all heads", "4 times too small"),
+]
+SLIPS = [
+    *LAYERS, *ATTENTION, *WINDOWS, *NORMS_AND_PATCHES, *RECURRENT, *LOSSES, *MODELS, *PICTURES,
+    *SINCE_2017,
+]

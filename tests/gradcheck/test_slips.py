@@ -12,8 +12,10 @@ from slips import BY_NAME, SLIPS, write
 from minitransformer.cases import CASES
 from minitransformer.cases.models import ModelLoss
 from minitransformer.gradcheck import check_pair, trial
+from minitransformer.gradcheck.report import CheckError
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.layer_norm import LayerNorm
+from minitransformer.layers.tiled_attention import tiled_attention_backward
 from minitransformer.models.convolutional_translator import ConvolutionalTranslator
 
 X = np.random.default_rng(0).standard_normal((3, 5, 7))
@@ -40,6 +42,23 @@ def test_each_layer_each_loss_and_each_kind_of_model_has_a_slip():
 
     slipped_in = kinds(slip.case for slip in SLIPS)
     assert kinds(BY_NAME) - slipped_in == {"model post-norm"}  # which is pre-norm but for its norms
+
+
+@pytest.mark.parametrize("written", ["dquery = query", "dkey = key", "dvalue = value"])
+def test_a_backward_that_writes_over_what_it_is_made_of_is_refused(written, monkeypatch):
+    """Or else a comparison of what was given with what came back may compare it with itself."""
+    write(tiled_attention_backward, {"    for rows": f"    {written}\n    for rows"}, monkeypatch)
+    with pytest.raises(CheckError, match="a pair must not write to its inputs or to dy"):
+        BY_NAME["tiled_attention"].check()
+
+
+def test_one_that_writes_over_the_output_is_wrong_in_each_gradient(monkeypatch):
+    write(tiled_attention_backward, {"    for rows": "    dquery = y\n    for rows"}, monkeypatch)
+    dquery, *others = BY_NAME["tiled_attention"].check().tensors
+    assert "1 times y" in dquery.diagnosis
+    for tensor in others:
+        assert not tensor.right
+        assert "backward writes to the y that forward returned" in tensor.diagnosis
 
 
 def made_wrong(case):

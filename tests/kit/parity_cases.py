@@ -161,6 +161,7 @@ def _training(norm):
 TRAININGS = [Case(f"training, {norm}-norm", _training(norm)) for norm in ("post", "pre")]
 ADAM = Case("adam", _forward_alone(lambda rng: AdamSteps(), (STEPS, D)))
 NOT_IN_TORCH = {
+    "low_rank, around a linear layer",  # whose weight is drawn; the pair is there
     "model, convolution",  # but its layers are
     "model, residual network, shortcuts B, bottlenecks",  # too large to store; test_in_torch.py
 }

@@ -24,7 +24,7 @@ UNARY = "neg", "invert"
 IN_PLACE = "iadd", "isub", "imul", "itruediv"
 REDUCTIONS = "sum", "mean", "max", "min", "any"
 PROPERTIES = "shape", "ndim", "size", "dtype", "strides", "flags"
-FUNCTIONS = "exp", "log", "sqrt", "tanh", "isfinite", "maximum", "where"
+FUNCTIONS = "exp", "log", "sin", "sqrt", "tanh", "clip", "isfinite", "maximum", "where"
 
 _records = []
 _thread = threading.local()

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from minitransformer.cases import pictures
 from minitransformer.cases.case import D, F, H
-from minitransformer.cases.layers import RUNNING
+from minitransformer.cases.layers import CARRIED, FROZEN, RUNNING
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -440,6 +440,137 @@ def gated_linear_unit(t):
 def feed_forward(t):
     network = nn.Sequential(nn.Linear(D, F), nn.ReLU(), nn.Linear(F, D))
     return call(network, feed_forward_weights(t, "0", "2"), t["x"])
+
+
+@of("rms_norm")
+def rms_norm(t):
+    return functional.rms_norm(t["x"], t["gamma"].shape, t["gamma"], eps=1e-5)
+
+
+@of("gelu", approximate="none")
+@of("gelu, by tanh", approximate="tanh")
+def gelu(t, approximate):
+    return functional.gelu(t["x"], approximate=approximate)
+
+
+@of("silu")
+def silu(t):
+    return functional.silu(t["x"])
+
+
+@of("swiglu")
+@of("swiglu, dropout")
+def swiglu(t):
+    """Torch has none: its SiLU between maps."""
+    return (functional.silu(t["x"] @ t["w_gate"]) * (t["x"] @ t["w_up"])) @ t["w_down"]
+
+
+def angles(t, start):
+    """Torch has no rotary positions: (T, K/2) angles, for each convention in its usual form."""
+    *_, length, width = t["x"].shape
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=t["x"].dtype) * (-math.log(1e4) / width))
+    return torch.outer(torch.arange(start, start + length, dtype=t["x"].dtype), frequency)
+
+
+@of("rotary, neighbours")
+@of("rotary, neighbours, after others", start=7)
+def rotary_neighbours(t, start=0):
+    """A pair is a complex number, and a rotation a product."""
+    angle = angles(t, start)
+    pairs = torch.view_as_complex(t["x"].unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+
+
+@of("rotary, halves")
+@of("rotary, halves, after others", start=7)
+def rotary_halves(t, start=0):
+    """The features, and those a quarter turn further, in proportions that the angle says."""
+    x, angle = t["x"], angles(t, start).repeat(1, 2)
+    first, second = x.chunk(2, -1)
+    return x * angle.cos() + torch.cat([-second, first], -1) * angle.sin()
+
+
+@of("alibi")
+@of("alibi, nothing allowed in some rows")
+@of("alibi, dropout")
+def alibi(t):
+    """Torch has none; this is the formula, where the last query stands at the last key."""
+    query, key = t["query"], t["key"]
+    (*_, queries, width), keys = query.shape, key.shape[2]
+    slopes = 0.5 ** (8 * torch.arange(1, H + 1, dtype=query.dtype) / H)
+    distance = (torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)).abs()
+    scores = query @ key.mT / math.sqrt(width) - slopes[:, None, None] * distance
+    return softmax(t | {"x": scores}) @ t["value"]
+
+
+@of("tiled_attention")
+@of("tiled_attention, nothing allowed in some rows")
+@of("tiled_attention, causal", causal=True)
+@of("tiled_attention, causal, padding mask", causal=True)
+@of("tiled_attention, one tile")
+def tiled_attention(t, causal=False):
+    """All at once; a query that sees nothing receives zeros."""
+    queries, keys = t["query"].shape[2], t["key"].shape[2]
+    mask = torch.ones(queries, keys, dtype=torch.bool)
+    mask = (mask.tril() if causal else mask) & t.get("mask", torch.tensor(True))
+    return scaled_dot_product_attention(t | {"mask": mask})
+
+
+@of("linear_attention")
+@of("linear_attention, nothing allowed in some rows")
+@of("linear_attention, causal", causal=True)
+@of("linear_attention, causal, padding mask", causal=True)
+def linear_attention(t, causal=False):
+    """Torch has none; this is the formula with all weights, (B, H, T, S)."""
+    query, key = (functional.elu(t[name]) + 1 for name in ("query", "key"))
+    weights = query @ key.mT * t.get("mask", torch.tensor(True))
+    weights = weights.tril() if causal else weights
+    total = weights.sum(-1, keepdim=True)
+    return weights @ t["value"] / total.masked_fill(total == 0, 1)
+
+
+@of("low_rank", scale=1.5)
+@of("low_rank, no bias", bias=False)
+def low_rank(t, scale=1.0, bias=True):
+    """As it is once merged: one weight."""
+    weight, shift = (torch.tensor(x) for x in FROZEN)
+    return t["x"] @ (weight + scale * (t["a"] @ t["b"])) + (shift if bias else 0)
+
+
+@of("mixture_of_experts", num_chosen=2)
+@of("mixture_of_experts, all chosen", num_chosen=2)
+def mixture_of_experts(t, num_chosen):
+    """Torch has none: every expert is asked by every token, and most of it is thrown away."""
+    t = part(t, "mixture") | {"x": t["x"]}
+    p = functional.softmax(t["x"] @ t["w_router"], -1)
+    chosen = torch.zeros_like(p).scatter(-1, p.topk(num_chosen).indices, 1.0)
+    gates = p * chosen / (p * chosen).sum(-1, keepdim=True)
+    said = [swiglu(part(t, f"experts.{e}") | {"x": t["x"]}) for e in range(p.shape[-1])]
+    y = (gates[..., None] * torch.stack(said, -2)).sum(-2)
+    balance = p.shape[-1] * (chosen.mean((0, 1)) / num_chosen * p.mean((0, 1))).sum()
+    return torch.cat([y.flatten(), balance[None]])
+
+
+@of("segment_attention", memory=torch.tensor(CARRIED))
+@of("segment_attention, the first one, padding mask")
+def segment_attention(t, memory=None):
+    x = t["x"]
+    context = x if memory is None else torch.cat([memory, x], 1)
+    mask = torch.ones(x.shape[1], context.shape[1], dtype=torch.bool)
+    mask = mask.tril(context.shape[1] - x.shape[1]) & t.get("mask", torch.tensor(True))
+    mask = mask.expand(len(x), 1, -1, -1)
+    return multi_head_attention(t | {"query": x, "key": context, "value": context, "mask": mask})
+
+
+@of("grouped_query_attention, padding mask")
+@of("grouped_query_attention, multi-query")
+def grouped_query_attention(t, heads=4):
+    def split(x, w):
+        return (x @ w).unflatten(-1, (-1, len(w) // heads)).transpose(1, 2)
+
+    q, k, v = (split(t[name], t[f"w_{name}"]) for name in ("query", "key", "value"))
+    y = functional.scaled_dot_product_attention(q, k, v, t.get("mask"), enable_gqa=True)
+    return y.transpose(1, 2).flatten(2) @ t["w_output"]
 
 
 # The losses.

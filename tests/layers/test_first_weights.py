@@ -17,6 +17,8 @@ from minitransformer.layers.lstm import LSTM
 from minitransformer.layers.patches import ClassToken
 from minitransformer.layers.recurrence import hidden_weight
 from minitransformer.layers.relu import relu
+from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.layers.swiglu import SwiGLU
 
 RNG = np.random.default_rng(0)
 
@@ -75,6 +77,13 @@ def test_embedded_tokens_start_with_variance_1():
     assert layer.weight.data.dtype == np.float32
     assert abs(x.mean()) < 4 / np.sqrt(x.size)
     assert abs(x.var() - 1) < 4 * np.sqrt(2 / x.size)
+
+
+def test_a_new_norm_without_a_mean_only_normalises_and_a_new_gated_network_keeps_float32():
+    np.testing.assert_array_equal(RMSNorm(6).gamma.data, np.ones(6, np.float32))
+    network = SwiGLU(6, 16, RNG)
+    assert network.num_parameters() == 3 * 6 * 16 == FeedForward(6, 24, RNG).num_parameters() - 30
+    assert {w.data.dtype for w in network.parameters()} == {np.dtype(np.float32)}
 
 
 def test_at_first_positions_are_as_large_as_words():

@@ -8,17 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.layers.attention import merge_heads, split_heads
+from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from minitransformer.layers.batch_norm import batch_norm
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
+from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
+from minitransformer.layers.linear import Linear
+from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
 from minitransformer.layers.local_response_norm import local_response_norm
+from minitransformer.layers.low_rank import LowRankLinear
 from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
 from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.rms_norm import RMSNorm, rms_norm
+from minitransformer.layers.segment_attention import SegmentAttention, carried
 from minitransformer.layers.sigmoid import sigmoid
+from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax
 
 RNG = np.random.default_rng(0)
@@ -42,6 +55,113 @@ def test_an_open_gate_lets_through_and_a_shut_one_does_not():
     np.testing.assert_array_equal(y, [[3.0, 1.5, 0.0]])
     dx = gated_linear_unit_backward(np.ones_like(y), cache)
     np.testing.assert_array_equal(dx, [[1.0, 0.5, 0.0, 0.0, 0.75, 0.0]])
+
+
+def test_a_silu_lets_through_what_is_large_and_is_least_at_minus_1_28():
+    x = np.array([-1e30, -1e3, 0, 1e3, 1e30], dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of an exponential that overflows
+        y, cache = silu(x)
+    np.testing.assert_array_equal(y, [0, 0, 0, 1e3, np.float32(1e30)])
+    np.testing.assert_array_equal(silu_backward(np.ones_like(x), cache), [0, 0, 0.5, 1, 1])
+    x = np.linspace(-10, 10, 200_001)
+    y, _ = silu(x)
+    assert (x[y.argmin()], y.min()) == pytest.approx((-1.2785, -0.27846), abs=1e-4)
+
+
+def test_the_error_function_is_right_to_some_1e_15_from_one_end_to_the_other():
+    x = np.concatenate([np.linspace(-9, 9, 7201), [-1e30, -1e-10, 1e-300, 1e-10, 1e30]])
+    expected = np.array([math.erf(a) for a in x])
+    np.testing.assert_allclose(erf(x), expected, rtol=2e-15, atol=0)
+    assert erf(x.astype(np.float32)).dtype == np.float32
+
+
+def test_gelu_by_tanh_is_within_5e_4_of_the_exact_one_and_both_have_the_limits_of_a_relu():
+    x = np.linspace(-9, 9, 7201)
+    apart = np.abs(gelu(x)[0] - gelu_by_tanh(x)[0])
+    assert 4e-4 < apart.max() < 5e-4
+    for kind in (gelu, gelu_by_tanh):
+        y, _ = kind(np.array([-1e4, -9, 0, 9, 1e4], dtype=np.float32))
+        np.testing.assert_allclose(y, [0, 0, 0, 9, 1e4], atol=1e-12)
+
+
+def test_biases_fall_by_the_slope_of_a_head_a_position_also_after_others():
+    slopes = alibi_slopes(8)
+    np.testing.assert_array_equal(slopes, [2.0**-h for h in range(1, 9)])  # as in the paper
+    bias = alibi_bias(slopes, 5, 5)
+    np.testing.assert_array_equal(bias[1, 4], [-1, -0.75, -0.5, -0.25, 0])
+    np.testing.assert_array_equal(bias, bias.swapaxes(1, 2))
+    np.testing.assert_array_equal(alibi_bias(slopes, 2, 5), bias[:, 3:])  # in decoding
+    assert alibi_bias(slopes.astype(np.float32), 5, 5).dtype == np.float32
+
+
+def test_attention_with_slopes_of_zero_is_attention_and_with_large_ones_sees_itself_only():
+    query, key, value = RNG.standard_normal((3, 2, 3, 7, 4))
+    flat, _ = alibi_attention(query, key, value, np.zeros(3))
+    np.testing.assert_array_equal(flat, scaled_dot_product_attention(query, key, value)[0])
+    steep, _ = alibi_attention(query, key, value, np.full(3, 1e3))
+    np.testing.assert_array_equal(steep, value)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_is_an_average_by_products_of_features(causal):
+    """By the paper's formula, with all weights; the last sentence is all padding."""
+    query, key, value = 3 * RNG.standard_normal((3, 3, 2, 13, 4))
+    mask = (np.arange(13) < np.array([13, 6, 0])[:, None])[:, None, None]
+    y, cache = linear_attention(query, key, value, causal, mask)
+    of_query, of_key = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
+    weights = of_query @ of_key.swapaxes(-1, -2) * mask * (np.tri(13) if causal else 1)
+    weights[:2] /= weights[:2].sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(y, weights @ value, rtol=0, atol=1e-12)
+    for gradient in linear_attention_backward(np.ones_like(y), cache):
+        assert not gradient[2].any()
+
+
+def test_no_key_is_too_large_for_linear_attention():
+    query, key = np.full((2, 1, 1, 3, 4), 1e4, dtype=np.float32) * [[[[1], [-1], [1]]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of an exponential that overflows
+        y, _ = linear_attention(query, key, np.ones_like(key))
+    np.testing.assert_array_equal(y[:, :, [0, 2]], 1)
+
+
+def test_an_adapter_changes_nothing_at_first_and_then_what_it_is_merged_into():
+    linear = Linear(12, 9, RNG)
+    layer = LowRankLinear(linear, 3, RNG, alpha=6)
+    x = RNG.standard_normal((4, 12))
+    np.testing.assert_array_equal(layer.forward(x)[0], linear.forward(x)[0])
+    layer.b.data = RNG.standard_normal((3, 9)).astype(np.float32)
+    y, cache = layer.forward(x)
+    assert np.abs(y - linear.forward(x)[0]).max() > 0.1
+    linear.weight.data = layer.merged()
+    np.testing.assert_allclose(linear.forward(x)[0], y, rtol=0, atol=1e-5)
+    assert layer.scale == 2
+    assert layer.num_parameters() == 3 * (12 + 9)
+    frozen = layer.weight.data.copy()
+    layer.backward(np.ones_like(y), cache)
+    np.testing.assert_array_equal(layer.weight.data, frozen)
+
+
+def test_segments_one_after_the_other_say_what_the_whole_text_does_if_all_is_carried():
+    layer = SegmentAttention(6, 2, np.random.default_rng(1)).to(dtype=np.float64)
+    whole = MultiHeadAttention(6, 2, np.random.default_rng(1)).to(dtype=np.float64)
+    x = RNG.standard_normal((2, 11, 6))
+    expected, _ = whole.forward(x, x, x, np.tri(11, dtype=bool))
+    memory = x[:, :0]
+    for start, stop in ((0, 4), (4, 8), (8, 11)):
+        y, cache = layer.forward(x[:, start:stop], memory)
+        np.testing.assert_allclose(y, expected[:, start:stop], rtol=0, atol=1e-13)
+        assert layer.weights(cache).shape == (2, 2, stop - start, stop)
+        memory = carried(x[:, start:stop], memory, 100)
+
+
+def test_what_is_carried_is_the_last_positions_also_of_segments_before():
+    x = np.arange(9.0).reshape(1, 9, 1)
+    memory = carried(x[:, :4], x[:, :0], 3)
+    np.testing.assert_array_equal(memory, x[:, 1:4])
+    np.testing.assert_array_equal(carried(x[:, 4:6], memory, 3), x[:, 3:6])
+    np.testing.assert_array_equal(carried(x[:, 4:6], memory, 9), x[:, 1:6])
+    assert carried(x, memory, 0).shape == (1, 0, 1)
 
 
 def test_large_scores_do_not_overflow_in_a_softmax():
@@ -148,6 +268,23 @@ def test_the_usual_epsilon_is_a_hundred_thousandth():
         layer_norm(row, np.ones(2), np.zeros(2)),
         LayerNorm(2).to(dtype=np.float64).forward(row),
     ):
+        np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
+
+
+def test_of_rows_with_mean_0_the_norms_with_and_without_a_mean_make_the_same():
+    x = RNG.standard_normal((4, 6))
+    x -= x.mean(axis=-1, keepdims=True)
+    gamma = RNG.standard_normal(6)
+    with_mean, _ = layer_norm(x, gamma, np.zeros(6))
+    np.testing.assert_allclose(rms_norm(x, gamma)[0], with_mean, rtol=0, atol=1e-14)
+    shifted, _ = rms_norm(x + 1, gamma)
+    assert np.abs(shifted - with_mean).max() > 0.1
+
+
+def test_a_row_of_zeros_stays_zero_without_a_mean_and_epsilon_is_that_of_layer_norm():
+    np.testing.assert_array_equal(rms_norm(np.zeros((2, 6)), np.ones(6))[0], np.zeros((2, 6)))
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # mean square 3e-5
+    for y, _ in (rms_norm(row, np.ones(2)), RMSNorm(2).to(dtype=np.float64).forward(row)):
         np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
 
 

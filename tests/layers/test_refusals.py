@@ -8,6 +8,7 @@ import pytest
 
 from minitransformer.core.errors import InputError
 from minitransformer.layers.additive_attention import additive_attention
+from minitransformer.layers.alibi import alibi_attention
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.batch_norm import BatchNorm, batch_norm
 from minitransformer.layers.bidirectional import Bidirectional
@@ -17,12 +18,16 @@ from minitransformer.layers.dropout import dropout
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.embedding import embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit
+from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.linear import Linear, linear
+from minitransformer.layers.linear_attention import linear_attention
 from minitransformer.layers.local_response_norm import local_response_norm
+from minitransformer.layers.low_rank import LowRankLinear
 from minitransformer.layers.lstm import LSTM
+from minitransformer.layers.mixture_of_experts import MixtureOfExperts
 from minitransformer.layers.patches import ClassToken, patches
 from minitransformer.layers.pooling import average_pooling, max_pooling
 from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
@@ -31,10 +36,14 @@ from minitransformer.layers.restricted_attention import (
     RestrictedSelfAttention,
     restricted_attention,
 )
+from minitransformer.layers.rms_norm import rms_norm
+from minitransformer.layers.rotary import rotary, rotary_table
 from minitransformer.layers.softmax import softmax
+from minitransformer.layers.tiled_attention import tiled_attention
 
 RNG = np.random.default_rng(0)
 X, ROWS = np.zeros((2, 4, 6)), np.zeros((1, 2, 3))
+HEADS = np.zeros((2, 3, 4, 2))
 ATTENTION = MultiHeadAttention(6, 3, RNG)
 RESTRICTED = RestrictedSelfAttention(6, 2, 2, RNG)
 CONVOLUTION = Convolution1d(6, 5, 3, RNG)
@@ -72,6 +81,8 @@ REFUSED = {
     "gated_linear_unit, an odd width": (ValueError,
         r"\(2, 5\) has no two halves; its last axis must be even",
         lambda: gated_linear_unit(np.zeros((2, 5)))),
+    "rms_norm, a gain of another width": (ValueError, r"gamma of shape \(6,\).*its shape is \(1,\)",
+        lambda: rms_norm(X, np.ones(1))),
     "residual, an unknown arrangement": (ValueError, "norm='Pre'; choose 'post' or 'pre'",
         lambda: ResidualConnection(4, norm="Pre")),
     **{f"dropout, p={p}, rng={rng}": (ValueError, f"probability p={p} must lie in 0 <= p < 1",
@@ -93,7 +104,36 @@ REFUSED = {
         "4 tokens is longer than the 3 .* larger max_length",
         lambda: LearnedPositions(3, 6, RNG).forward(X)),
 
+    "rotary, an odd width": (ValueError, "head_width=7 must be even: .* turned in pairs",
+        lambda: rotary_table(5, 7)),
+    "rotary, a convention that has no name": (InputError,
+        "pairs='half'; choose 'neighbours' or 'halves'",
+        lambda: rotary(X, rotary_table(4, 6), "half")),
+    "rotary, a longer sequence": (ValueError, "4 tokens is longer than the 3",
+        lambda: rotary(X, rotary_table(3, 6))),
+    "rotary, a longer sequence with those before": (ValueError, "6 tokens is longer than the 5",
+        lambda: rotary(X, rotary_table(5, 6), start=2)),
+
+    **{f"low_rank, a rank of {rank}": (ValueError,
+        f"rank={rank} of a correction of 12 x 6 must lie in 1 <= rank <= 3",
+        partial(LowRankLinear, Linear(12, 6, RNG), rank, RNG)) for rank in (0, 4, 6)},
+    **{f"mixture_of_experts, {k} chosen": (ValueError,
+        f"num_chosen={k} must lie in 1 <= num_chosen <= 3, the number of experts",
+        partial(MixtureOfExperts, 6, 5, 3, k, RNG)) for k in (0, 4)},
+
     # Windows, heads and steps.
+    "linear_attention, causal, fewer keys": (ValueError, "needs as many keys as .* 3 and 4",
+        lambda: linear_attention(HEADS, HEADS[:, :, 1:], HEADS[:, :, 1:], causal=True)),
+    "tiled_attention, tiles of nothing": (ValueError, "size=0 must be 1 or more",
+        lambda: tiled_attention(HEADS, HEADS, HEADS, 0)),
+    "tiled_attention, causal, fewer keys": (ValueError, "needs as many keys as .* 3 and 4",
+        lambda: tiled_attention(HEADS, HEADS[:, :, 1:], HEADS[:, :, 1:], causal=True)),
+    **{f"grouped_query_attention, {groups} groups": (ValueError,
+        f"num_heads=6 is not divisible by num_groups={groups}; choose one of 1, 2, 3, 6",
+        partial(GroupedQueryAttention, 12, 6, groups, RNG)) for groups in (0, 4, 12)},
+    "grouped_query_attention, heads that do not divide the width": (ValueError,
+        "d_model=12 is not divisible by num_heads=8",
+        lambda: GroupedQueryAttention(12, 8, 2, RNG)),
     **{f"attention, {h} heads of {d}": (ValueError, f"d_model={d} is not divisible by .*={h}",
         partial(MultiHeadAttention, d, h, RNG)) for d, h in ((250, 8), (6, 4), (4, 6))},
     "restricted_attention, a window of nothing": (ValueError, "window=0 must be 1 or more",
@@ -168,6 +208,15 @@ REFUSED = {
     "restricted_attention, a mask of pairs of positions": (ValueError,
         r"\(1, 1, 4, 4\) does not broadcast to .* 1, 1, 4\)",
         lambda: RESTRICTED.forward(X, X, X, np.ones((1, 1, 4, 4), bool))),
+    "tiled_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: tiled_attention(HEADS, HEADS, HEADS, mask=np.ones((2, 1, 1, 4)))),
+    "tiled_attention, a mask of pairs of positions": (ValueError,
+        r"\(1, 1, 4, 4\) does not broadcast to .* \(2, 1, 1, 4\)",
+        lambda: tiled_attention(HEADS, HEADS, HEADS, mask=np.ones((1, 1, 4, 4), bool))),
+    "linear_attention, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: linear_attention(HEADS, HEADS, HEADS, mask=np.ones((2, 1, 1, 4)))),
+    "alibi, a mask of numbers": (TypeError, NO_BOOLEAN,
+        lambda: alibi_attention(HEADS, HEADS, HEADS, np.ones(3), np.ones((2, 1, 1, 4)))),
     "convolution, a mask of numbers": (TypeError, "mask must be boolean",
         lambda: CONVOLUTION.forward(X, np.ones((2, 4)))),
     "convolution, a mask for attention": (ValueError,
