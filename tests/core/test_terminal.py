@@ -91,7 +91,7 @@ class Hostile:
 def test_the_text_of_a_model_is_exact_but_on_a_terminal(a_terminal, monkeypatch):
     monkeypatch.setattr(texts, "opened", Hostile)
     monkeypatch.setattr(texts, "own_functions", nullcontext)
-    monkeypatch.setattr(texts, "_require_task", lambda *_: None)
+    monkeypatch.setattr(texts, "require_task", lambda *_: None)
     for command in (generate, fill, tag, translate):
         out = Terminal() if a_terminal else io.StringIO()
         monkeypatch.setattr("sys.stdout", out)
