@@ -367,7 +367,7 @@ LAYERS = [
     ),
     Case("dropout", pair(_dropout, dropout_backward, ("x",), (B, T, D))),
     Case("layer_norm", module(lambda rng: LayerNorm(D), (B, T, D))),
-    Case("layer_norm, pictures", module(lambda rng: LayerNorm(T), PICTURES)),
+    Case("layer_norm, pictures", module(lambda rng: LayerNorm(F), (B, K, S, F))),
     Case("layer_norm, used twice", module(lambda rng: UsedTwice(), (B, T, D))),
     Case("batch_norm", module(lambda rng: InTraining(D), (LONG, D))),
     Case("batch_norm, pictures", module(lambda rng: InTraining(T), PICTURES)),
