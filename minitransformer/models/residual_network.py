@@ -37,7 +37,6 @@ from minitransformer.layers.pooling import (
     max_pooling_backward,
 )
 from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.models.config import layers
 from minitransformer.models.picture_classifier import (
     FORMS,
     WIDEST,
@@ -53,6 +52,7 @@ from minitransformer.models.residual_blocks import (
     steps,
 )
 
+DEEPEST = 1202  # the deepest in the paper
 FIRST = {"small": (3, 16, 1), "large": (7, 64, 2)}  # width, channels and stride, by form
 LARGE = {  # blocks of each stage, by depth
     "basic": {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)},
@@ -79,7 +79,7 @@ class ResidualNetworkConfig(PictureConfig):
     begins_with: ClassVar[tuple] = (kind,)
 
     _: KW_ONLY
-    depth: int = layers(20)
+    depth: int = positive(20, at_most(DEEPEST))
     form: str = one_of(FORMS, "small")
     block: str = one_of(tuple(WIDTHS), "basic")
     shortcut: str = one_of(SHORTCUTS, "A")
@@ -125,7 +125,7 @@ class ResidualNetworkConfig(PictureConfig):
         step = self._layers_of_one_each()
         below = max(2, self.depth - (self.depth - 2) % step)
         depths = LARGE[self.block] if self.form == "large" else (below, below + step)
-        depths = [depth for depth in depths if depth > 2]
+        depths = [depth for depth in depths if 2 < depth <= DEEPEST]
         require(
             self.depth in depths,
             f"depth={self.depth} is none of the form {self.form!r} with the block "

@@ -129,6 +129,8 @@ REFUSED = [
           (dict(depth=20, form="large"), "'large' with the block 'basic'; choose 18 or 34"),
           (dict(depth=34, form="large", block="bottleneck"),
            "'large' with the block 'bottleneck'; choose 50, 101 or 152"))),
+    (["residual-network"], dict(depth=1208), "depth=1208 must be 1202 at most"),
+    (["residual-network"], dict(depth=1202, block="bottleneck"), "'bottleneck'; choose 1199"),
     (["residual-network"], dict(block="wide"), "block='wide'; choose 'basic' or 'bottleneck'"),
     (["residual-network"], dict(shortcut="D"), "shortcut='D'; choose 'A', 'B', 'C' or 'none'"),
     (["vision-transformer"], dict(patch_size=7), "pictures of 28 × 32 cannot be cut into patches "
@@ -157,6 +159,8 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
     (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
     (["alexnet"], dict(height=67, width=67, form="large")),
     (["residual-network"], dict(height=1, width=1, depth=998)),
+    (["residual-network"], dict(depth=1202)),
+    (["residual-network"], dict(depth=1001, block="bottleneck")),
     (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
     (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
 ], ids=shortly)  # fmt: skip
