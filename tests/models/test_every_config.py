@@ -135,6 +135,8 @@ REFUSED = [
     (["residual-network"], dict(shortcut="D"), "shortcut='D'; choose 'A', 'B', 'C' or 'none'"),
     (["vision-transformer"], dict(patch_size=7), "pictures of 28 × 32 cannot be cut into patches "
      "of patch_size=7; choose one of 1, 2, 4"),
+    (["vision-transformer"], dict(height=2**31 - 1, width=2**31 - 1, patch_size=7),
+     "of patch_size=7; choose one of 1"),
 ]  # fmt: skip
 
 
@@ -163,6 +165,7 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
     (["residual-network"], dict(depth=1001, block="bottleneck")),
     (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
     (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
+    (["vision-transformer"], dict(height=2**30, width=2**30, patch_size=2**29)),
 ], ids=shortly)  # fmt: skip
 def test_what_is_just_within_bounds_is_accepted(kinds, fields):
     for kind in kinds:
