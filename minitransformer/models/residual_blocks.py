@@ -18,7 +18,8 @@ stands in for it:
     C    as B, and so in all other blocks, too
 
 In a bottleneck the 3 × 3 has the stride, as is usual today; in the paper, the first 1 × 1. With
-pre-activation the norm and ReLU of a shortcut's convolution stand before it, and are its own.
+pre-activation the norm and ReLU of a shortcut's convolution stand before it, and are its own; in
+He et al. 2016b it shares with F the first norm and ReLU of its block.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels of x, ``E`` channels of y; Y' and X' are rows
 and columns of y.

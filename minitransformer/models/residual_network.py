@@ -17,7 +17,8 @@ and those of the large form, for some two hundred pixels:
     the mean over the picture, and a linear map
 
 With bottlenecks a stage has four times as many channels between its blocks. With pre-activation
-there is one more norm and ReLU behind the last block.
+there is one more norm and ReLU behind the last block. The first convolution has its norm and ReLU
+all the same, and the first block its own: in He et al. 2016b they are one norm and one ReLU.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``E`` channels of the last block.
 """

@@ -10,7 +10,10 @@ knowing that neighbours belong together, and that a thing is the same wherever i
 
 What differs from Dosovitskiy et al.: the ReLU of the paper stands where theirs has a GELU, the maps
 of attention have no biases, and positions begin as large as those of sentences, with deviation 1
-and not 0.02, so that they tell from the first step on where a patch lies.
+and not 0.02, so that they tell from the first step on where a patch lies. Theirs has
+dropout behind every dense layer but those of queries, keys and values, so behind the first of a
+feed-forward network, too: there ours has one only if ``feed_forward_dropout`` says so. And their
+head has a hidden layer in pre-training, where ours is one linear map always.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``N`` patches, ``D`` d_model, ``H`` heads.
 """
