@@ -63,7 +63,7 @@ def _classify(options):
         pictures = processes.first(_read, paths, shape)
         there = [i for i, picture in enumerate(pictures) if picture is not None]
         refused += len(pictures) - len(there)
-        answers = classifier.classify([pictures[i] for i in there])
+        answers = classifier.classify([pictures[i] for i in there]) if there else []
         for i, likeliest in zip(there, answers, strict=True):
             for name, probability in likeliest:
                 print(f"{paths[i]}\t{name}\t{probability:.3f}", file=exact(sys.stdout))

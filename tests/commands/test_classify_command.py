@@ -5,6 +5,7 @@ import pytest
 from conftest import COLOURS
 
 from minitransformer.commands.classify import AT_ONCE
+from minitransformer.commands.cli import main
 from minitransformer.core.libraries import library
 from minitransformer.inference.classifier import Classifier
 
@@ -55,6 +56,25 @@ def test_what_is_no_picture_is_named_and_the_others_are_answered(runs, files, us
     ], strict=True):  # fmt: skip
         assert line.startswith(f"minitransformer: {path}")
         assert says in line
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_files_of_which_none_is_a_picture_are_named_and_nothing_is_answered(
+    channels, runs, used, tmp_path
+):
+    run, text = runs["classify"], tmp_path / "text.png"
+    text.write_text("no picture")
+    if channels == 1:
+        drawn = np.random.default_rng(0).integers(0, 256, (20, 8, 8), np.uint8)
+        np.savez(tmp_path / "grey.npz", pictures=drawn, labels=np.arange(20) % 2)
+        run, data = tmp_path / "grey", ["--corpus=npz", f"--pictures={tmp_path / 'grey.npz'}"]
+        assert main(["train", "shapes", *data, "--epochs=1", f"--run-folder={run}"]) == 0
+    for paths in ([text], [text] * AT_ONCE + [tmp_path / "none.png"]):
+        status, out, error = used("classify", *paths, run=run)
+        assert (status, out) == (1, "")
+        lines = error.splitlines()
+        for path, line in zip(paths, lines, strict=True):
+            assert line.startswith(f"minitransformer: {path}")
 
 
 def test_a_picture_of_any_size_and_mode_is_brought_to_those_of_the_model(
