@@ -110,9 +110,10 @@ REFUSED = [
     (["small-network"], dict(height=7),
      "pictures of 7 × 32 are too small to be halved three times; choose some of 8 × 8 or more"),
     (["alexnet"], dict(width=14), "pictures of 28 × 14 are too small for form='small': "
-     "pooling leaves nothing of them; choose larger ones"),
+     "pooling leaves nothing of them; choose some of 15 × 15 or more"),
+    (["alexnet"], dict(width=7, overlapping=False), "choose some of 8 × 8 or more"),
     (["alexnet"], dict(form="large"), "too small for form='large': pooling leaves nothing of them; "
-     "choose larger ones or form='small'"),
+     "choose some of 67 × 67 or more, or form='small'"),
     (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
     (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-0.01' or"),
     (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),
@@ -159,6 +160,7 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
     (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
     (["small-network"], dict(height=8, width=8)),
     (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
+    (["alexnet"], dict(height=8, width=8, overlapping=False)),
     (["alexnet"], dict(height=67, width=67, form="large")),
     (["residual-network"], dict(height=1, width=1, depth=998)),
     (["residual-network"], dict(depth=1202)),
