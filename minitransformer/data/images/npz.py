@@ -59,7 +59,18 @@ def _read(file):
             if f"{name}.npy" in sizes or name != "classes":
                 with archive.open(f"{name}.npy") as member:
                     arrays[name] = read_npy(member, name, "iuU")
+    if "classes" in arrays:
+        arrays["classes"] = _names(arrays["classes"])
     return arrays
+
+
+def _names(classes):
+    if classes.ndim != 1:
+        raise ValueError(f"classes of shape {classes.shape}; they must be a list of names")
+    try:
+        return list(map(str, classes))
+    except SystemError as error:  # so NumPy meets a number that is no letter's
+        raise ValueError("the name of a class is no text") from error
 
 
 def _pictures(pictures, labels, classes=None):
@@ -72,7 +83,5 @@ def _pictures(pictures, labels, classes=None):
         count = int(labels.max(initial=0)) + 1
         if count > MOST_CLASSES:
             raise CorpusError(f"a label is {count - 1}; name so many classes in an array classes")
-        classes = np.arange(count)
-    if classes.ndim != 1:
-        raise CorpusError(f"classes of shape {classes.shape}; they must be a list of names")
+        classes = range(count)
     return Pictures(pictures, labels, tuple(map(str, classes)))

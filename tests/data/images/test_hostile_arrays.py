@@ -139,6 +139,8 @@ def test_grey_pictures_need_no_axis_for_it_and_classes_no_names(tmp_path):
     (but(labels=np.full(6, 2**64 - 1, np.uint64)), ": picture 0 has the label -1"),
     (but(classes=[CLASSES]), r": classes of shape \(1, 3\); they must be a list of names"),
     (but(classes=["a", "a", "c"]), ": two classes have the name 'a'"),
+    (but(classes=np.uint32([97, 98, 0x110000]).view("<U1")), ": the name of a class is no text"),
+    (but(classes=["a", "b", "\ud800"]), r": the name '\\ud800' of a class is no text"),
     (with_header((10**6, 4, 5, 3)), ": "),
     (with_header((2**62, 2**62)), ": "),
     (with_header((6, 4, 5, 3), "[('a', '|u1')]"), ": pictures holds"),
