@@ -121,6 +121,14 @@ def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs
     np.testing.assert_array_equal(looked, expected)
 
 
+def test_looking_leaves_no_gradient_in_the_model(runs):
+    trained = Classifier.load(runs["classify"], "cpu")
+    picture = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    assert trained.looked_at(picture).any()
+    for name, parameter in trained.model.named_parameters():
+        assert not parameter.grad.any(), name
+
+
 def test_a_vision_transformer_looks_where_its_attention_goes_through_all_layers(runs, monkeypatch):
     """Shown by two layers: the class token sees patch 5, and patch 5 sees patch 2."""
     trained = Classifier.load(runs["classify patches"], "cpu")
