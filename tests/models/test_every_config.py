@@ -115,7 +115,7 @@ REFUSED = [
     (["alexnet"], dict(form="large"), "too small for form='large': pooling leaves nothing of them; "
      "choose some of 67 × 67 or more, or form='small'"),
     (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
-    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-0.01' or"),
+    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot' or 'fixed-0.01'"),
     (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),
     (["alexnet", "residual-network"], dict(form="huge"), "form='huge'; choose 'small' or 'large'"),
     *((["alexnet", "residual-network"], dict(width_factor=factor), f"width_factor={factor!r} must")
