@@ -250,6 +250,14 @@ REFUSED = {
         )
         for name, value in (("stride", 0), ("dilation", 0), ("padding", -1))
     },
+    **{
+        f"convolution_2d, a layer with {name}={value}": (
+            ValueError,
+            rf"{name}={value}.* must be .* or more",
+            partial(Convolution2d, 4, 6, rng=RNG, **{"width": 3} | {name: value}),
+        )
+        for name, value in (("width", 0), ("stride", 0), ("dilation", 0), ("padding", -1))
+    },
     "convolution_2d, a window larger than the picture": (
         ValueError,
         "width=3 and dilation=4 covers 9 × 9 positions; .* 7 × 5 with padding=1 have 9 × 7$",
