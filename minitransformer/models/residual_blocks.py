@@ -180,9 +180,8 @@ class Block(Module):
         """Gradient dx (B, Y, X, C)."""
         caches, shortcut_cache, relu_cache = cache
         dz = dy if self.pre_activation else relu_backward(dy, relu_cache)
-        dx = dz
-        for step, step_cache in zip(reversed(self.steps), reversed(caches), strict=True):
-            dx = step.backward(dx, step_cache)
         if self.shortcut:
-            dx = dx + self.shortcut.backward(dz, shortcut_cache)
-        return dx
+            dpast = self.shortcut.backward(dz, shortcut_cache)
+        for step, step_cache in zip(reversed(self.steps), reversed(caches), strict=True):
+            dz = step.backward(dz, step_cache)
+        return dz + dpast if self.shortcut else dz
