@@ -78,7 +78,7 @@ class Classifier(Trained):
         return (statistics,)
 
     def probabilities(self, pictures):
-        """Those of all classes for each picture, (B, E), on the host.
+        """Those of all classes for each picture, (B, num_classes), on the host.
 
         Args:
             pictures: (B, Y, X, C) of the model's size, uint8.
