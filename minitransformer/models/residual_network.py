@@ -20,7 +20,8 @@ With bottlenecks a stage has four times as many channels between its blocks. Wit
 there is one more norm and ReLU behind the last block. The first convolution has its norm and ReLU
 all the same, and the first block its own: in He et al. 2016b they are one norm and one ReLU.
 
-``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``E`` channels of the last block.
+``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels; ``E``, ``Y'`` and ``X'`` those of what a
+block, and in the end the last one, gives.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -152,20 +153,20 @@ class ResidualNetwork(PictureClassifier):
         x, pooling_cache = max_pooling(x, 3, 2, 1) if self._is_large() else (x, None)
         caches = []
         for block in self._blocks():
-            x, cache = block.forward(x, rng)
+            x, cache = block.forward(x, rng)  # (B, Y', X', channels of the block)
             caches.append(cache)
-        x, last_cache = self._activated(x, rng) if self.norm else (x, None)
+        x, last_cache = self._activated(x, rng) if self.norm else (x, None)  # (B, Y', X', E)
         y, mean_cache = global_average_pooling(x)  # (B, E)
         return y, (first_cache, pooling_cache, caches, last_cache, mean_cache)
 
     def features_backward(self, dy, cache):
         first_cache, pooling_cache, caches, last_cache, mean_cache = cache
-        dx = global_average_pooling_backward(dy, mean_cache)
+        dx = global_average_pooling_backward(dy, mean_cache)  # (B, Y', X', E)
         dx = self._activated_backward(dx, last_cache) if self.norm else dx
         for block, block_cache in zip(reversed(self._blocks()), reversed(caches), strict=True):
             dx = block.backward(dx, block_cache)
         dx = max_pooling_backward(dx, pooling_cache) if self._is_large() else dx
-        return self.first.backward(dx, first_cache)
+        return self.first.backward(dx, first_cache)  # (B, Y, X, C)
 
     def _activated(self, x, rng):
         x, norm_cache = self.norm.forward(x, rng)
