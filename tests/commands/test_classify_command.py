@@ -6,6 +6,7 @@ from conftest import COLOURS
 
 from minitransformer.commands.classify import AT_ONCE
 from minitransformer.commands.cli import main
+from minitransformer.core import twins
 from minitransformer.core.libraries import library
 from minitransformer.inference.classifier import Classifier
 
@@ -92,6 +93,19 @@ def test_more_pictures_than_are_in_memory_together_are_answered_in_order(runs, f
     assert len(names) > AT_ONCE
     out = rows(said("classify", runs["classify"], *(files[name] for name in names)).out)
     assert [row[1] for row in out[:: len(COLOURS)]] == names
+
+
+@pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])
+def test_twins_are_awake_unless_told_otherwise(flags, awake, runs, files, said, monkeypatch):
+    seen, answer = [], Classifier.probabilities
+
+    def noted(self, pictures):
+        seen.append(twins._awake.get())
+        return answer(self, pictures)
+
+    monkeypatch.setattr(Classifier, "probabilities", noted)
+    said("classify", runs["classify patches"], files["red"], *flags)
+    assert seen == [awake]
 
 
 def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path):
