@@ -20,8 +20,8 @@ With bottlenecks a stage has four times as many channels between its blocks. Wit
 there is one more norm and ReLU behind the last block. The first convolution has its norm and ReLU
 all the same, and the first block its own: in He et al. 2016b they are one norm and one ReLU.
 
-``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels; ``E``, ``Y'`` and ``X'`` those of what a
-block, and in the end the last one, gives.
+``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels; ``E``, ``Y'`` and ``X'`` channels,
+rows and columns of what a block gives.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -153,7 +153,7 @@ class ResidualNetwork(PictureClassifier):
         x, pooling_cache = max_pooling(x, 3, 2, 1) if self._is_large() else (x, None)
         caches = []
         for block in self._blocks():
-            x, cache = block.forward(x, rng)  # (B, Y', X', channels of the block)
+            x, cache = block.forward(x, rng)  # (B, Y', X', E)
             caches.append(cache)
         x, last_cache = self._activated(x, rng) if self.norm else (x, None)  # (B, Y', X', E)
         y, mean_cache = global_average_pooling(x)  # (B, E)
