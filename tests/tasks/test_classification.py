@@ -292,5 +292,16 @@ def test_convolutions_go_on_with_pictures_of_another_size_and_patches_do_not(tmp
         if goes_on:
             trained(recipe, folder / "two", pretrained)
             continue
-        with pytest.raises(CheckpointError, match=r"of another model: .*positions"):
+        said = r"are 16 × 16 × 3, and these 24 × 24 × 3; bring them to 16 × 16, .*-size 16$"
+        with pytest.raises(CheckpointError, match=said):
             trained(recipe, folder / "two", pretrained)
+
+
+def test_what_has_learned_colours_begins_no_training_on_grey_pictures(tmp_path):
+    trained(recipe_for(tmp_path / "first"), tmp_path / "one")
+    recipe = recipe_for(tmp_path / "second")
+    some = np.zeros((20, 16, 16), np.uint8)
+    np.savez(recipe.data.pictures, pictures=some, labels=np.arange(20) % 2)
+    said = "one, .*: its pictures are 16 × 16 × 3, and these 16 × 16 × 1; give them colours$"
+    with pytest.raises(CheckpointError, match=said):
+        trained(recipe, tmp_path / "two", Pretrained.of_run(tmp_path / "one"))
