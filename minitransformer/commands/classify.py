@@ -3,6 +3,7 @@
 import sys
 
 from minitransformer.commands.arguments import (
+    add_accelerate,
     add_device,
     add_own,
     add_run_folder,
@@ -14,6 +15,7 @@ from minitransformer.commands.texts import opened, require_task
 from minitransformer.core.errors import in_words
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import exact, note
+from minitransformer.core.twins import accelerated
 from minitransformer.data.errors import PictureError
 from minitransformer.data.images.files import read_picture
 from minitransformer.evaluation import plots
@@ -43,6 +45,7 @@ def add(parser):
         "pictures, name.png becomes name-1.png, name-2.png, one for each",
     )
     add_device(parser)
+    add_accelerate(parser)
     add_own(parser)
     parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
@@ -50,7 +53,7 @@ def add(parser):
 def run(options):
     """Print the classes; returns the exit status."""
     require_task(options.run_folder, Classifier)
-    with own_functions(options):
+    with own_functions(options), accelerated(options.accelerate):
         return _classify(options)
 
 
@@ -63,7 +66,7 @@ def _classify(options):
         pictures = processes.first(_read, paths, shape)
         there = [i for i, picture in enumerate(pictures) if picture is not None]
         refused += len(pictures) - len(there)
-        answers = classifier.classify([pictures[i] for i in there])
+        answers = classifier.classify([pictures[i] for i in there]) if there else []
         for i, likeliest in zip(there, answers, strict=True):
             for name, probability in likeliest:
                 print(f"{paths[i]}\t{name}\t{probability:.3f}", file=exact(sys.stdout))

@@ -37,9 +37,9 @@ OF_SOME = (  # options that not all tasks have a use for
 
 def add(parser):
     parser.description = (
-        "Score a trained model. The translations of a split are scored by sacreBLEU; what a "
-        "classifier says of the pictures of a split is counted. Any other model is validated once "
-        "more, for which --device, --accelerate and --own are."
+        "Score a trained model. The translations of a split are scored by sacreBLEU; a classifier "
+        "by how many pictures of a split it gets right. Any other model is validated once more, "
+        "for which --device, --accelerate and --own are."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -110,12 +110,18 @@ def _validate(options, run_folder, task):
     recipe, processes = _recipe(options, run_folder), all_processes()
     corpus = recipe.data.corpus
     split = options.split or task.splits.get(corpus, "validation")
+    if options.ten_crops and not recipe.data.crop_padding:
+        options.usage_error(
+            f"--ten-crops cuts pictures as the training of {options.run_folder} did, and that "
+            "had no --crop-padding; leave out --ten-crops"
+        )
     how = {"ten_crops": True} if options.ten_crops else {}
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
     crops = ", ten crops" if options.ten_crops else ""
-    print(f"{corpus}, {split}: {origin}{crops}\n")
+    of_choice = ", which chooses the epoch" if split == "validation" else ""
+    print(f"{corpus}, {split}{of_choice}: {origin}{crops}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
     if details := task.details():

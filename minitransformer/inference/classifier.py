@@ -78,7 +78,7 @@ class Classifier(Trained):
         return (statistics,)
 
     def probabilities(self, pictures):
-        """Those of all classes for each picture, (B, E), on the host.
+        """Those of all classes for each picture, (B, num_classes), on the host.
 
         Args:
             pictures: (B, Y, X, C) of the model's size, uint8.
@@ -127,15 +127,15 @@ class Classifier(Trained):
                 return self._of_patches(to_host(self.model.attention(cache))[:, 0], picture)
             dlogits = (logits == logits.max()).astype(logits.dtype)
             gradient = to_host(self.model.backward(dlogits, cache))[0]  # (Y, X, C)
+            self.model.zero_grad()  # those of the parameters came along with it
         return np.abs(gradient).max(axis=-1)
 
-    @staticmethod
-    def _of_patches(weights, picture):
+    def _of_patches(self, weights, picture):
         """From weights (layers, H, 1 + N, 1 + N), the class token first, to pixels (Y, X)."""
         flow = np.eye(weights.shape[-1])
         for layer in weights.mean(axis=1):
             flow = (layer + np.eye(len(layer))) / 2 @ flow
         height, width = picture.shape[:2]
-        size = round((height * width / (len(flow) - 1)) ** 0.5)
+        size = self.model.config.patch_size
         patches = flow[0, 1:].reshape(height // size, width // size)
         return patches.repeat(size, axis=0).repeat(size, axis=1)

@@ -107,7 +107,7 @@ def windows_2d(x, width, stride=1, padding=0, dilation=1, around=0.0):
     xp = array_namespace(x)
     padded_shape = batch, height + 2 * padding, columns + 2 * padding, channels
     padded = xp.full(padded_shape, around, dtype=x.dtype)
-    padded[:, *inner] = x
+    padded[:, *inner] = x  # (B, Y + 2 p, X + 2 p, C)
     seen = xp.stack([padded[:, rows, columns] for rows, columns in places], axis=3)
     return seen, (places, inner, padded_shape)  # (B, Y', X', k², C)
 
@@ -117,7 +117,7 @@ def windows_2d_backward(dseen, cache):
     places, inner, padded_shape = cache
     dpadded = array_namespace(dseen).zeros(padded_shape, dtype=dseen.dtype)
     for tap, (rows, columns) in enumerate(places):
-        dpadded[:, rows, columns] += dseen[..., tap, :]
+        dpadded[:, rows, columns] += dseen[..., tap, :]  # (B, Y', X', C)
     return dpadded[:, *inner]  # (B, Y, X, C)
 
 
@@ -125,16 +125,12 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
     """Where in the padded pictures each of the k² taps stands: (rows, columns), two slices.
 
     Raises:
-        ValueError: pictures have not four axes; width, stride or dilation is less than 1, or
-            padding than 0; a window does not fit into the padded picture.
+        ValueError: pictures have not four axes; a window does not fit into the padded picture; or
+            as for :func:`check_windows`.
     """
     if len(shape) != 4:
         raise ValueError(f"pictures are (batch, rows, columns, channels); these are {shape}")
-    if min(width, stride, dilation) < 1 or padding < 0:
-        raise ValueError(
-            f"width={width}, stride={stride} and dilation={dilation} must be 1 or more, and "
-            f"padding={padding} must be 0 or more"
-        )
+    check_windows(width, stride, padding, dilation)
     span = (width - 1) * dilation + 1
     padded = [size + 2 * padding for size in shape[1:3]]
     if min(padded) < span:
@@ -148,6 +144,19 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
         for size in padded
     )
     return [(row, column) for row in rows for column in columns]
+
+
+def check_windows(width, stride, padding, dilation):
+    """Raise unless there can be such windows.
+
+    Raises:
+        ValueError: width, stride or dilation is less than 1, or padding than 0.
+    """
+    if min(width, stride, dilation) < 1 or padding < 0:
+        raise ValueError(
+            f"width={width}, stride={stride} and dilation={dilation} must be 1 or more, and "
+            f"padding={padding} must be 0 or more"
+        )
 
 
 def check_channels(x, weight, groups):
@@ -190,7 +199,7 @@ class Convolution2d(Module):
         start: a name in ``STARTS`` of ``first_weights.py``.
 
     Raises:
-        ValueError: as for :func:`check_groups` and :func:`first_weight`.
+        ValueError: as for :func:`check_windows`, :func:`check_groups` and :func:`first_weight`.
     """
 
     def __init__(
@@ -207,12 +216,11 @@ class Convolution2d(Module):
         bias=True,
         start="he",
     ):
+        check_windows(width, stride, padding, dilation)
         check_groups(c_in, c_out, groups)
         fan_in, fan_out = width**2 * c_in // groups, width**2 * c_out // groups
-        shape = width, width, c_in // groups, c_out
-        self.weight = Parameter(
-            first_weight(start, shape, fan_in, fan_out, rng)
-        )  # (k, k, C / G, E)
+        shape = width, width, c_in // groups, c_out  # (k, k, C / G, E)
+        self.weight = Parameter(first_weight(start, shape, fan_in, fan_out, rng))
         self.bias = Parameter(np.zeros(c_out, dtype=np.float32)) if bias else None
         self.stride = stride
         self.padding = padding

@@ -14,9 +14,10 @@ The class token c is one trained row that is put before those of each picture, a
 class is read in the end. It serves all pictures:  dc = Σ_pictures dy_0,  and dx are the rows after.
 """
 
+import numpy as np
+
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module, Parameter
-from minitransformer.layers.first_weights import first_weight
 from minitransformer.layers.linear import Linear
 
 
@@ -41,12 +42,12 @@ def patches(x, size):
         )
     apart = x.reshape(batch, height // size, size, width // size, size * channels)
     y = apart.swapaxes(2, 3).reshape(batch, -1, size * size * channels)  # (B, N, P·P·C)
-    return y, apart.shape + x.shape
+    return y, (apart.shape, x.shape)
 
 
 def patches_backward(dy, cache):
     """Gradient dx (B, Y, X, C)."""
-    (batch, rows, size, columns, row_of_patch), x_shape = cache[:5], cache[5:]
+    (batch, rows, size, columns, row_of_patch), x_shape = cache
     dx = dy.reshape(batch, rows, columns, size, row_of_patch).swapaxes(2, 3)
     return dx.reshape(x_shape)  # (B, Y, X, C)
 
@@ -100,7 +101,7 @@ class ClassToken(Module):
     """Puts its own token, drawn with deviation 0.02, before each sequence."""
 
     def __init__(self, d_model, rng):
-        self.token = Parameter(first_weight("fixed-0.02", (d_model,), 1, d_model, rng))
+        self.token = Parameter(rng.normal(scale=0.02, size=d_model).astype(np.float32))
 
     def forward(self, x):
         return class_token(x, self.token.data)

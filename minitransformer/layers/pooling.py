@@ -81,7 +81,8 @@ def global_average_pooling(x):
 def global_average_pooling_backward(dy, cache):
     """Gradient dx (B, Y, X, C)."""
     _, height, columns, _ = cache
-    return array_namespace(dy).broadcast_to(dy[:, None, None] / (height * columns), cache)
+    of_each = dy[:, None, None] / (height * columns)  # (B, 1, 1, C)
+    return array_namespace(dy).broadcast_to(of_each, cache).copy()  # (B, Y, X, C), to write to
 
 
 def check_padding(width, padding):

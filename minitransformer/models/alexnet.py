@@ -8,7 +8,7 @@
     twice a linear map to 4096, ReLU, dropout;  a linear map to the classes
 
 Where there are two towers each sees its half of the channels only: in 2012 each was on a GPU of its
-own. Each of these was new, or new at this size, and can be left out: the ReLU for tanh, pooling
+own. Each of these was new, or new at this size, and can be left out: ReLU in place of tanh, pooling
 windows of 3 that stand 2 apart and so overlap, normalisation among near channels, dropout, towers.
 
 Biases are 1 at first where that lets ReLUs see positive inputs: in the convolutions with towers and
@@ -18,7 +18,8 @@ With pictures of 227 × 227 × 3 and 1000 classes that makes 60,965,224 paramete
 224, with which its sizes do not come out.) The small form, for pictures of some thirty pixels,
 begins with 5 × 5, stride 1 and padding instead, and is this network otherwise.
 
-``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``E`` channels of what follows.
+``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels; ``E``, ``Y'`` and ``X'`` channels,
+rows and columns of what a convolution gives, ``Y''`` and ``X''`` those that pooling leaves.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -134,23 +135,36 @@ class AlexNetConfig(PictureConfig):
         """So many times the width factor, and to be cut into towers."""
         return self.towers * max(1, round(channels * self.width_factor / self.towers))
 
-    def _num_left(self):
-        """How many numbers the last pooling leaves, fewer than 1 of pictures too small."""
-        height, width, channels = self.shape
+    def _windows(self):
+        """Width, stride and padding of those of each convolution and each pooling, in turn."""
+        windows = []
         for sizes in self.convolutions():
-            windows = [(sizes.width, sizes.stride, sizes.padding)]
+            windows.append((sizes.width, sizes.stride, sizes.padding))
             windows += [(*self.pooling, 0)] * sizes.pooled
-            for k, stride, padding in windows:
-                height, width = ((side + 2 * padding - k) // stride + 1 for side in (height, width))
-            channels = sizes.c_out
-        return channels * height * width if min(height, width) > 0 else 0
+        return windows
+
+    def _num_left(self):
+        """How many numbers the last pooling leaves."""
+        height, width = self.height, self.width
+        for k, stride, padding in self._windows():
+            height, width = ((side + 2 * padding - k) // stride + 1 for side in (height, width))
+        return height * width * self.convolutions()[-1].c_out
+
+    def _least_side(self):
+        """How high and wide a picture must be for the last pooling to leave one position."""
+        side = 1
+        for k, stride, padding in reversed(self._windows()):
+            side = (side - 1) * stride + k - 2 * padding
+        return side
 
     def __post_init__(self):
         super().__post_init__()
+        least = self._least_side()
         require(
-            self._num_left() > 0,
+            min(self.height, self.width) >= least,
             f"pictures of {self.height} × {self.width} are too small for form={self.form!r}: "
-            f"pooling leaves nothing of them; choose larger ones or form='small'",
+            f"pooling leaves nothing of them; choose some of {least} × {least} or more"
+            + (", or form='small'" if self.form == "large" else ""),
         )
 
 
@@ -173,9 +187,9 @@ class ConvolutionPooling(Module):
         self.pooling = config.pooling if sizes.pooled else None
 
     def forward(self, x):
-        """y (B, Y', X', E) from x (B, Y, X, C)."""
+        """y (B, Y'', X'', E) from x (B, Y, X, C)."""
         activate, _ = ACTIVATIONS[self.activation]
-        x, convolution_cache = self.convolution.forward(x)  # (B, ⌊Y/stride⌋, ⌊X/stride⌋, E)
+        x, convolution_cache = self.convolution.forward(x)  # (B, Y', X', E)
         x, activation_cache = activate(x)
         x, norm_cache = local_response_norm(x) if self.normed else (x, None)
         y, pooling_cache = max_pooling(x, *self.pooling) if self.pooling else (x, None)
@@ -233,13 +247,14 @@ class AlexNet(PictureClassifier):
             layer.bias.data[:] = 1
 
     def features(self, pictures, rng=None):
+        """What the last hidden linear map gives, (B, D_out)."""
         x, caches, hidden_caches = pictures, [], []
         for convolution in self.convolutions:
-            x, cache = convolution.forward(x)
+            x, cache = convolution.forward(x)  # (B, Y'', X'', E)
             caches.append(cache)
-        y = x.reshape(len(x), -1)  # (B, Y' X' E)
+        y = x.reshape(len(x), -1)  # (B, Y'' X'' E)
         for hidden in self.hidden:
-            y, cache = hidden.forward(y, rng)
+            y, cache = hidden.forward(y, rng)  # (B, D_out)
             hidden_caches.append(cache)
         return y, (caches, x.shape, hidden_caches)
 
@@ -249,7 +264,7 @@ class AlexNet(PictureClassifier):
             reversed(self.hidden), reversed(hidden_caches), strict=True
         ):
             dy = hidden.backward(dy, hidden_cache)
-        dx = dy.reshape(x_shape)
+        dx = dy.reshape(x_shape)  # (B, Y'', X'', E)
         for convolution, its_cache in zip(
             reversed(self.convolutions), reversed(caches), strict=True
         ):

@@ -2,15 +2,14 @@
 
     logits = f(pictures)        loss = cross-entropy of the labels
 
-``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``E`` channels of what follows, and of all
-pictures the number of classes, which configurations call ``num_classes``.
+``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import like
-from minitransformer.core.errors import require
+from minitransformer.core.errors import InputError, require
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.model import Model
@@ -95,12 +94,12 @@ class PictureClassifier(Model):
 
     def check(self, batch):
         self._check_size(batch.pictures)
-        count = self.config.num_classes
-        for label in batch.labels.tolist():
-            require(
-                0 <= label < count,
-                f"the label {label} is no class of the model, 0 <= label < {count}; "
-                "is it for other data?",
+        labels, count = batch.labels, self.config.num_classes
+        no_class = labels[~((labels >= 0) & (labels < count))]
+        if len(no_class):
+            raise InputError(
+                f"the label {no_class[0]} is no class of the model, 0 <= label < {count}; "
+                "is it for other data?"
             )
 
     def _check_size(self, pictures):

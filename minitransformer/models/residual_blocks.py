@@ -18,7 +18,8 @@ stands in for it:
     C    as B, and so in all other blocks, too
 
 In a bottleneck the 3 × 3 has the stride, as is usual today; in the paper, the first 1 × 1. With
-pre-activation the norm and ReLU of a shortcut's convolution stand before it, and are its own.
+pre-activation the norm and ReLU of a shortcut's convolution stand before it, and are its own; in
+He et al. 2016b it shares with F the first norm and ReLU of its block.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels of x, ``E`` channels of y; Y' and X' are rows
 and columns of y.
@@ -179,9 +180,8 @@ class Block(Module):
         """Gradient dx (B, Y, X, C)."""
         caches, shortcut_cache, relu_cache = cache
         dz = dy if self.pre_activation else relu_backward(dy, relu_cache)
-        dx = dz
-        for step, step_cache in zip(reversed(self.steps), reversed(caches), strict=True):
-            dx = step.backward(dx, step_cache)
         if self.shortcut:
-            dx = dx + self.shortcut.backward(dz, shortcut_cache)
-        return dx
+            dpast = self.shortcut.backward(dz, shortcut_cache)
+        for step, step_cache in zip(reversed(self.steps), reversed(caches), strict=True):
+            dz = step.backward(dz, step_cache)
+        return dz + dpast if self.shortcut else dz

@@ -17,9 +17,11 @@ and those of the large form, for some two hundred pixels:
     the mean over the picture, and a linear map
 
 With bottlenecks a stage has four times as many channels between its blocks. With pre-activation
-there is one more norm and ReLU behind the last block.
+there is one more norm and ReLU behind the last block. The first convolution has its norm and ReLU
+all the same, and the first block its own: in He et al. 2016b they are one norm and one ReLU.
 
-``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``E`` channels of the last block.
+``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels; ``E``, ``Y'`` and ``X'`` channels,
+rows and columns of what a block gives.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -37,7 +39,6 @@ from minitransformer.layers.pooling import (
     max_pooling_backward,
 )
 from minitransformer.layers.relu import relu, relu_backward
-from minitransformer.models.config import layers
 from minitransformer.models.picture_classifier import (
     FORMS,
     WIDEST,
@@ -53,6 +54,7 @@ from minitransformer.models.residual_blocks import (
     steps,
 )
 
+DEEPEST = 1202  # the deepest in the paper
 FIRST = {"small": (3, 16, 1), "large": (7, 64, 2)}  # width, channels and stride, by form
 LARGE = {  # blocks of each stage, by depth
     "basic": {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)},
@@ -79,7 +81,7 @@ class ResidualNetworkConfig(PictureConfig):
     begins_with: ClassVar[tuple] = (kind,)
 
     _: KW_ONLY
-    depth: int = layers(20)
+    depth: int = positive(20, at_most(DEEPEST))
     form: str = one_of(FORMS, "small")
     block: str = one_of(tuple(WIDTHS), "basic")
     shortcut: str = one_of(SHORTCUTS, "A")
@@ -125,7 +127,7 @@ class ResidualNetworkConfig(PictureConfig):
         step = self._layers_of_one_each()
         below = max(2, self.depth - (self.depth - 2) % step)
         depths = LARGE[self.block] if self.form == "large" else (below, below + step)
-        depths = [depth for depth in depths if depth > 2]
+        depths = [depth for depth in depths if 2 < depth <= DEEPEST]
         require(
             self.depth in depths,
             f"depth={self.depth} is none of the form {self.form!r} with the block "
@@ -151,20 +153,20 @@ class ResidualNetwork(PictureClassifier):
         x, pooling_cache = max_pooling(x, 3, 2, 1) if self._is_large() else (x, None)
         caches = []
         for block in self._blocks():
-            x, cache = block.forward(x, rng)
+            x, cache = block.forward(x, rng)  # (B, Y', X', E)
             caches.append(cache)
-        x, last_cache = self._activated(x, rng) if self.norm else (x, None)
+        x, last_cache = self._activated(x, rng) if self.norm else (x, None)  # (B, Y', X', E)
         y, mean_cache = global_average_pooling(x)  # (B, E)
         return y, (first_cache, pooling_cache, caches, last_cache, mean_cache)
 
     def features_backward(self, dy, cache):
         first_cache, pooling_cache, caches, last_cache, mean_cache = cache
-        dx = global_average_pooling_backward(dy, mean_cache)
+        dx = global_average_pooling_backward(dy, mean_cache)  # (B, Y', X', E)
         dx = self._activated_backward(dx, last_cache) if self.norm else dx
         for block, block_cache in zip(reversed(self._blocks()), reversed(caches), strict=True):
             dx = block.backward(dx, block_cache)
         dx = max_pooling_backward(dx, pooling_cache) if self._is_large() else dx
-        return self.first.backward(dx, first_cache)
+        return self.first.backward(dx, first_cache)  # (B, Y, X, C)
 
     def _activated(self, x, rng):
         x, norm_cache = self.norm.forward(x, rng)

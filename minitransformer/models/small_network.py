@@ -4,7 +4,7 @@
     dropout, and a linear map of all that is left
 
 The convolutions give F, 2 F and 2 F channels. Each pooling halves the picture, so that a window of
-the third convolution covers 18 of its pixels, and its value stands for a part of the thing.
+the third convolution covers 18 × 18 of its pixels, and its value stands for a part of the thing.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``F`` features.
 """
@@ -73,10 +73,11 @@ class SmallNetwork(PictureClassifier):
         self.head = Linear(config.num_left(), config.num_classes, rng)
 
     def features(self, pictures, rng=None):
+        """What is left of each picture, in one row, (B, Y/8 · X/8 · 2 F)."""
         x, caches = pictures, []
         for convolution in self.convolutions:
-            x, convolution_cache = convolution.forward(x, rng)
-            x, pooling_cache = max_pooling(x, 2)
+            x, convolution_cache = convolution.forward(x, rng)  # F or 2 F channels
+            x, pooling_cache = max_pooling(x, 2)  # half as many rows and columns
             caches.append((convolution_cache, pooling_cache))
         y = x.reshape(len(x), -1)  # (B, Y/8 · X/8 · 2 F)
         y, dropout_cache = dropout(y, self.config.dropout, rng)
@@ -84,7 +85,7 @@ class SmallNetwork(PictureClassifier):
 
     def features_backward(self, dy, cache):
         caches, x_shape, dropout_cache = cache
-        dx = dropout_backward(dy, dropout_cache).reshape(x_shape)
+        dx = dropout_backward(dy, dropout_cache).reshape(x_shape)  # (B, Y/8, X/8, 2 F)
         for convolution, (convolution_cache, pooling_cache) in zip(
             reversed(self.convolutions), reversed(caches), strict=True
         ):

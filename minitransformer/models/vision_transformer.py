@@ -10,16 +10,20 @@ knowing that neighbours belong together, and that a thing is the same wherever i
 
 What differs from Dosovitskiy et al.: the ReLU of the paper stands where theirs has a GELU, the maps
 of attention have no biases, and positions begin as large as those of sentences, with deviation 1
-and not 0.02, so that they tell from the first step on where a patch lies.
+and not 0.02, so that they tell from the first step on where a patch lies. Theirs has
+dropout behind every dense layer but those of queries, keys and values, so behind the first of a
+feed-forward network, too: there ours has one only if ``feed_forward_dropout`` says so. And their
+head has a hidden layer in pre-training, where ours is one linear map always.
 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``N`` patches, ``D`` d_model, ``H`` heads.
 """
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from minitransformer.core.backend import array_namespace
-from minitransformer.core.errors import require
+from minitransformer.core.errors import InputError
 from minitransformer.core.settings import one_of, positive, share
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.learned_positions import LearnedPositions
@@ -29,6 +33,8 @@ from minitransformer.models.config import layers
 from minitransformer.models.picture_classifier import PictureClassifier, PictureConfig
 from minitransformer.models.stacks import Encoder
 from minitransformer.models.transformer_config import NORMS, StackConfig
+
+LARGEST_SAID = 1000  # of the sizes of a patch that an error names
 
 
 @dataclass(frozen=True)
@@ -73,17 +79,13 @@ class VisionTransformerConfig(StackConfig, PictureConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        size = self.patch_size
-        fits = [
-            p
-            for p in range(1, 1 + min(self.height, self.width))
-            if self.height % p == self.width % p == 0
-        ]
-        require(
-            size in fits,
-            f"pictures of {self.height} × {self.width} cannot be cut into patches of patch_size="
-            f"{size}; choose one of {', '.join(map(str, fits))}",
-        )
+        sides = math.gcd(self.height, self.width)  # which a patch's must divide
+        if sides % self.patch_size:
+            fits = [p for p in range(1, 1 + min(sides, LARGEST_SAID)) if sides % p == 0]
+            raise InputError(
+                f"pictures of {self.height} × {self.width} cannot be cut into patches of "
+                f"patch_size={self.patch_size}; choose one of {', '.join(map(str, fits))}"
+            )
 
 
 class VisionTransformer(PictureClassifier):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.errors import require_one_of
+from minitransformer.core.errors import InputError
 from minitransformer.core.workers import ONE_WORKER, SMALLEST_SHARD
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy
 from minitransformer.models.registry import imported
@@ -122,12 +122,12 @@ class Task:
 
     @staticmethod
     def read_split(recipe, split):
-        """Examples of another split than that to train on, to validate a trained model with.
+        """Examples of a split that no training sees, one of ``splits``, to test a model with.
 
         Raises:
             InputError: there is no such split.
         """
-        require_one_of(["validation"], "split", split)
+        raise InputError(f"corpus={recipe.data.corpus!r} has no split {split!r} to test with")
 
     @staticmethod
     def fingerprint(examples):

@@ -17,6 +17,7 @@ from minitransformer.runs.checkpoint.arrays import (
     model_arrays,
 )
 from minitransformer.runs.checkpoint.fields import require_fields
+from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import RecipeError
 
@@ -113,4 +114,22 @@ class Pretrained:
         Raises:
             CheckpointError: the model has no parameter of some name, or one of another shape.
         """
-        load_model_arrays(model, model_arrays(model) | self.arrays)
+        try:
+            load_model_arrays(model, model_arrays(model) | self.arrays)
+        except CheckpointError as error:
+            here, there = (getattr(config, "shape", None) for config in (model.config, self.config))
+            if there is None or here == there:
+                raise
+            raise CheckpointError(f"{self.origin}: {_in_words(here, there)}") from error
+
+
+def _in_words(here, there):
+    """How the pictures (Y, X, C) of a training differ from those of another, and what to do."""
+    y, x, channels = there
+    ways = []
+    if here[:2] != there[:2]:
+        ways.append(f"bring them to {y} × {x}, those of a folder with --picture-size {y}")
+    if here[2] != channels:
+        ways.append("make them grey" if channels == 1 else "give them colours")
+    sizes = " × ".join(map(str, there)), " × ".join(map(str, here))
+    return f"its pictures are {sizes[0]}, and these {sizes[1]}; {', and '.join(ways)}"

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from minitransformer.core.backend import CPU
+from minitransformer.core.errors import require_one_of
 from minitransformer.core.workers import default_shards, workers_for
 from minitransformer.models.registry import new_model
 from minitransformer.parallel.alone import ALONE
@@ -127,7 +128,7 @@ def validated(run, recipe, device, processes=ALONE, split="validation", **how):
         recipe: the Recipe of that run.
         device: a Device or its name.
         processes: that share the work, and all get the scores.
-        split: one that :meth:`Task.read_split` knows.
+        split: ``"validation"``, or that of the task's ``splits`` for the corpus.
         how: more for :meth:`Task.validate`.
 
     Returns:
@@ -143,6 +144,8 @@ def validated(run, recipe, device, processes=ALONE, split="validation", **how):
     """
     config, _ = run.load_config()
     task, silent = task_class(config), Progress(io.StringIO())
+    tests = [name for corpus, name in task.splits.items() if corpus == recipe.data.corpus]
+    require_one_of(["validation", *tests], "split", split)
     examples, validation = task.read(recipe, silent)
     run.bind(recipe.identity(), _fingerprints(task, examples, validation))
     model, origin = run.load_trained(device)

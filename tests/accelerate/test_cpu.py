@@ -1,4 +1,4 @@
-"""What the twins on NumPy alone promise: bytes for dropout, chunks of rows, threads, memory."""
+"""What the twins on NumPy alone promise: bytes for dropout, NaN, chunks, threads, memory."""
 
 import platform
 import tracemalloc
@@ -74,6 +74,22 @@ def test_each_use_draws_a_mask_of_its_own_and_the_same_state_the_same_again():
     assert (first[0] != first[1]).any()
     assert (first[0] != other[0]).any()
     np.testing.assert_array_equal(first, again)
+
+
+# Pooling
+
+
+def test_of_a_window_with_nan_the_first_nan_has_the_gradient():
+    x = np.zeros((1, 5, 6, 1), np.float32)
+    x[0, 1, 1:3], x[0, 4, 4] = np.nan, np.nan
+    dy = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3, 1)
+    gradients = []
+    for awake in (True, False):
+        with accelerated(awake):
+            _, cache = max_pooling(x, 3, 2, 1)
+            gradients.append(max_pooling_backward(dy, cache))
+    np.testing.assert_array_equal(*gradients)
+    assert gradients[0][0, 1, 1, 0] > 0
 
 
 # The loss

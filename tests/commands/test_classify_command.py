@@ -5,6 +5,8 @@ import pytest
 from conftest import COLOURS
 
 from minitransformer.commands.classify import AT_ONCE
+from minitransformer.commands.cli import main
+from minitransformer.core import twins
 from minitransformer.core.libraries import library
 from minitransformer.inference.classifier import Classifier
 
@@ -57,6 +59,25 @@ def test_what_is_no_picture_is_named_and_the_others_are_answered(runs, files, us
         assert says in line
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_files_of_which_none_is_a_picture_are_named_and_nothing_is_answered(
+    channels, runs, used, tmp_path
+):
+    run, text = runs["classify"], tmp_path / "text.png"
+    text.write_text("no picture")
+    if channels == 1:
+        drawn = np.random.default_rng(0).integers(0, 256, (20, 8, 8), np.uint8)
+        np.savez(tmp_path / "grey.npz", pictures=drawn, labels=np.arange(20) % 2)
+        run, data = tmp_path / "grey", ["--corpus=npz", f"--pictures={tmp_path / 'grey.npz'}"]
+        assert main(["train", "shapes", *data, "--epochs=1", f"--run-folder={run}"]) == 0
+    for paths in ([text], [text] * AT_ONCE + [tmp_path / "none.png"]):
+        status, out, error = used("classify", *paths, run=run)
+        assert (status, out) == (1, "")
+        lines = error.splitlines()
+        for path, line in zip(paths, lines, strict=True):
+            assert line.startswith(f"minitransformer: {path}")
+
+
 def test_a_picture_of_any_size_and_mode_is_brought_to_those_of_the_model(
     runs, files, said, tmp_path
 ):
@@ -72,6 +93,19 @@ def test_more_pictures_than_are_in_memory_together_are_answered_in_order(runs, f
     assert len(names) > AT_ONCE
     out = rows(said("classify", runs["classify"], *(files[name] for name in names)).out)
     assert [row[1] for row in out[:: len(COLOURS)]] == names
+
+
+@pytest.mark.parametrize(("flags", "awake"), [([], True), (["--no-accelerate"], False)])
+def test_twins_are_awake_unless_told_otherwise(flags, awake, runs, files, said, monkeypatch):
+    seen, answer = [], Classifier.probabilities
+
+    def noted(self, pictures):
+        seen.append(twins._awake.get())
+        return answer(self, pictures)
+
+    monkeypatch.setattr(Classifier, "probabilities", noted)
+    said("classify", runs["classify patches"], files["red"], *flags)
+    assert seen == [awake]
 
 
 def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path):
@@ -99,6 +133,14 @@ def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs
     expected = np.zeros((16, 16))
     expected[2, 3], expected[4, 5] = 2, 3
     np.testing.assert_array_equal(looked, expected)
+
+
+def test_looking_leaves_no_gradient_in_the_model(runs):
+    trained = Classifier.load(runs["classify"], "cpu")
+    picture = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    assert trained.looked_at(picture).any()
+    for name, parameter in trained.model.named_parameters():
+        assert not parameter.grad.any(), name
 
 
 def test_a_vision_transformer_looks_where_its_attention_goes_through_all_layers(runs, monkeypatch):

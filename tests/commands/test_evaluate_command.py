@@ -4,6 +4,8 @@ from types import SimpleNamespace
 import pytest
 from conftest import COLOURS
 from run_files import edit_config
+from tiny_run import trained
+from tiny_tasks import classification
 from tiny_translator import captions
 
 import minitransformer
@@ -14,6 +16,7 @@ from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import load_checkpoint, save_checkpoint
+from minitransformer.tasks.classification import Classification
 
 COLOURED = [[name] for name in COLOURS]
 VALIDATION = [english for _, english in captions()[::9]]
@@ -107,7 +110,7 @@ def test_of_pictures_it_is_counted_which_class_is_taken_for_which(runs, capsys):
     assert evaluate(runs["classify"], "--device", "cpu") == 0
     lines = capsys.readouterr().out.splitlines()
     origin = Classifier.load(runs["classify"]).origin
-    assert lines[0] == f"npz, validation: {origin}"
+    assert lines[0] == f"npz, validation, which chooses the epoch: {origin}"
     accuracy = next(line for line in lines if line.startswith("accuracy"))
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.split()[:1] in COLOURED}
     assert list(rows) == list(COLOURS)
@@ -144,6 +147,16 @@ def test_ten_crops_are_scored_by_their_name(runs, tmp_path, capsys):
     assert ten[0] == f"{once[0]}, ten crops"
     assert ten[2] != once[2]  # the NLL
     assert json.loads(file.read_text())["ten_crops"] is True
+
+
+def test_ten_crops_of_a_training_that_cut_none_are_refused_before_data_are_read(
+    tmp_path, monkeypatch, capsys
+):
+    trained(classification(tmp_path, crop_padding=0), tmp_path / "run")
+    monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
+    with pytest.raises(SystemExit):
+        evaluate(tmp_path / "run", "--ten-crops")
+    assert "had no --crop-padding; leave out --ten-crops" in capsys.readouterr().err
 
 
 def test_a_map_of_what_is_taken_for_what_is_drawn(runs, tmp_path, capsys):

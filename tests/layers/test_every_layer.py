@@ -238,6 +238,15 @@ def test_neither_inputs_nor_upstream_gradients_nor_caches_are_written_to(case):
 
 
 @every_case
+def test_gradients_can_be_written_to(case):
+    forward, backward, inputs, _ = case.build(np.random.default_rng(7))
+    y, cache = forward(*inputs)
+    dy = np.random.default_rng(8).standard_normal(np.shape(y))
+    for gradient in as_tuple(backward(dy, cache)):
+        assert gradient is None or gradient.flags.writeable
+
+
+@every_case
 def test_forward_twice_gives_the_same(case):
     forward, _, inputs, _ = case.build(np.random.default_rng(7))
     np.testing.assert_array_equal(forward(*inputs)[0], forward(*inputs)[0])

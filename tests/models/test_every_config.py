@@ -110,11 +110,12 @@ REFUSED = [
     (["small-network"], dict(height=7),
      "pictures of 7 × 32 are too small to be halved three times; choose some of 8 × 8 or more"),
     (["alexnet"], dict(width=14), "pictures of 28 × 14 are too small for form='small': "
-     "pooling leaves nothing of them; choose larger ones"),
+     "pooling leaves nothing of them; choose some of 15 × 15 or more"),
+    (["alexnet"], dict(width=7, overlapping=False), "choose some of 8 × 8 or more"),
     (["alexnet"], dict(form="large"), "too small for form='large': pooling leaves nothing of them; "
-     "choose larger ones or form='small'"),
+     "choose some of 67 × 67 or more, or form='small'"),
     (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
-    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-0.01' or"),
+    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot' or 'fixed-0.01'"),
     (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),
     (["alexnet", "residual-network"], dict(form="huge"), "form='huge'; choose 'small' or 'large'"),
     *((["alexnet", "residual-network"], dict(width_factor=factor), f"width_factor={factor!r} must")
@@ -129,10 +130,14 @@ REFUSED = [
           (dict(depth=20, form="large"), "'large' with the block 'basic'; choose 18 or 34"),
           (dict(depth=34, form="large", block="bottleneck"),
            "'large' with the block 'bottleneck'; choose 50, 101 or 152"))),
+    (["residual-network"], dict(depth=1208), "depth=1208 must be 1202 at most"),
+    (["residual-network"], dict(depth=1202, block="bottleneck"), "'bottleneck'; choose 1199"),
     (["residual-network"], dict(block="wide"), "block='wide'; choose 'basic' or 'bottleneck'"),
     (["residual-network"], dict(shortcut="D"), "shortcut='D'; choose 'A', 'B', 'C' or 'none'"),
     (["vision-transformer"], dict(patch_size=7), "pictures of 28 × 32 cannot be cut into patches "
      "of patch_size=7; choose one of 1, 2, 4"),
+    (["vision-transformer"], dict(height=2**31 - 1, width=2**31 - 1, patch_size=7),
+     "of patch_size=7; choose one of 1"),
 ]  # fmt: skip
 
 
@@ -155,10 +160,14 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
     (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
     (["small-network"], dict(height=8, width=8)),
     (["alexnet"], dict(height=15, width=15, width_factor=1e-9)),
+    (["alexnet"], dict(height=8, width=8, overlapping=False)),
     (["alexnet"], dict(height=67, width=67, form="large")),
     (["residual-network"], dict(height=1, width=1, depth=998)),
+    (["residual-network"], dict(depth=1202)),
+    (["residual-network"], dict(depth=1001, block="bottleneck")),
     (["residual-network"], dict(depth=152, form="large", block="bottleneck")),
     (["vision-transformer"], dict(height=5, width=35, patch_size=5)),
+    (["vision-transformer"], dict(height=2**30, width=2**30, patch_size=2**29)),
 ], ids=shortly)  # fmt: skip
 def test_what_is_just_within_bounds_is_accepted(kinds, fields):
     for kind in kinds:

@@ -15,8 +15,10 @@ from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import classification
 from minitransformer.tasks.classification import Classification
+from minitransformer.tasks.task import run_at
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
+from minitransformer.training.session import validated
 
 PLAIN = dict(crop_padding=0)
 CHANGES = [dict(crop_padding=2), dict(mirror=True), dict(scale=0.2), dict(colour=0.5)]
@@ -221,10 +223,26 @@ def test_ten_crops_are_refused_where_a_training_had_none(tmp_path):
 def test_a_corpus_has_the_splits_it_has_and_no_other(tmp_path):
     shapes = recipe_for(tmp_path, corpus="shapes", pictures="")
     assert len(Classification.read_split(shapes, "test")) == 1000
-    with pytest.raises(InputError, match=r"split='train'; choose 'validation' or 'test'$"):
-        Classification.read_split(shapes, "train")
+    for recipe, split in (
+        (shapes, "validation"),
+        (recipe_for(tmp_path), "validation"),
+        (shapes, "train"),
+        (recipe_for(tmp_path), "test"),
+    ):
+        with pytest.raises(InputError, match=f"has no split '{split}' to test with"):
+            Classification.read_split(recipe, split)
+
+
+def test_what_a_run_can_be_validated_on_is_said_before_data_are_read(tmp_path, monkeypatch):
+    recipe = recipe_for(tmp_path)
+    trained(recipe, tmp_path / "run")
+    run = run_at(tmp_path / "run")
+    monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
     with pytest.raises(InputError, match=r"split='test'; choose 'validation'$"):
-        Classification.read_split(recipe_for(tmp_path), "test")
+        validated(run, recipe, "cpu", split="test")
+    shapes = recipe.with_values(dict(corpus="shapes", pictures=""))
+    with pytest.raises(InputError, match=r"split='train'; choose 'validation' or 'test'$"):
+        validated(run, shapes, "cpu", split="train")
 
 
 def test_the_pictures_to_test_with_are_read_from_where_the_others_are(tmp_path, monkeypatch):
@@ -274,5 +292,16 @@ def test_convolutions_go_on_with_pictures_of_another_size_and_patches_do_not(tmp
         if goes_on:
             trained(recipe, folder / "two", pretrained)
             continue
-        with pytest.raises(CheckpointError, match=r"of another model: .*positions"):
+        said = r"are 16 × 16 × 3, and these 24 × 24 × 3; bring them to 16 × 16, .*-size 16$"
+        with pytest.raises(CheckpointError, match=said):
             trained(recipe, folder / "two", pretrained)
+
+
+def test_what_has_learned_colours_begins_no_training_on_grey_pictures(tmp_path):
+    trained(recipe_for(tmp_path / "first"), tmp_path / "one")
+    recipe = recipe_for(tmp_path / "second")
+    some = np.zeros((20, 16, 16), np.uint8)
+    np.savez(recipe.data.pictures, pictures=some, labels=np.arange(20) % 2)
+    said = "one, .*: its pictures are 16 × 16 × 3, and these 16 × 16 × 1; give them colours$"
+    with pytest.raises(CheckpointError, match=said):
+        trained(recipe, tmp_path / "two", Pretrained.of_run(tmp_path / "one"))

@@ -25,8 +25,8 @@ from minitransformer.layers import convolution_2d as reference
 from minitransformer.layers.convolution_2d import check_channels, window_places
 
 BUFFER = 3 << 18  # bytes of windows at a time; with what they are multiplied with, the L2 cache
-# Products of at most so many multiplications OpenBLAS makes without packing anything: with AVX-512
-# 1.4 times as fast for the few channels of small pictures. Fewer rows than ROWS are no gain.
+# Products of at most so many multiplications OpenBLAS makes with AVX-512 without packing anything,
+# faster for the few channels of small pictures. Fewer rows than ROWS are no gain.
 SMALL, ROWS = 10**6, 32
 
 
@@ -36,10 +36,10 @@ def convolution_2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups
     width, c_out = len(weight), weight.shape[-1]
     places = window_places(x.shape, width, stride, padding, dilation)
     y_rows, y_columns = (len(range(place.start, place.stop, stride)) for place in places[0])
-    y = np.empty((len(x), y_rows, y_columns, c_out), x.dtype)
+    y = np.empty((len(x), y_rows, y_columns, c_out), x.dtype)  # (B, Y', X', E)
     for of_x, of_y in _of_groups(x, y, groups):
         windows = Windows(x[..., of_x], width, stride, padding, dilation)
-        kernel = _by_rows(weight[..., of_y])
+        kernel = _by_rows(weight[..., of_y])  # (k, k c, e)
         for part, taps in windows:
             _add_products(taps, kernel, y[part, ..., of_y])
     if bias is not None:
@@ -50,13 +50,13 @@ def convolution_2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups
 def convolution_2d_backward(dy, cache):
     """As the reference."""
     x, weight, bias, stride, padding, dilation, groups = cache
-    dbias = None if bias is None else dy.sum(axis=(0, 1, 2))
+    dbias = None if bias is None else dy.sum(axis=(0, 1, 2))  # (E,)
     around = (len(weight) - 1) * dilation - padding  # dy, for windows at all positions of x
     dx, dweight = np.empty(x.shape, dy.dtype), np.empty(weight.shape, dy.dtype)
     for of_x, of_y in _of_groups(x, dy, groups):
         arrays = dy[..., of_y], x[..., of_x], weight[..., of_y], dx[..., of_x]
         if stride == 1 and around >= 0:
-            of_group = _by_convolution(*arrays, around, dilation)
+            of_group = _by_convolution(*arrays, around, dilation)  # (k, k, c, e)
         else:
             of_group = _by_adding_up(*arrays, stride, padding, dilation)
         dweight[..., of_y] = of_group
@@ -66,7 +66,7 @@ def convolution_2d_backward(dy, cache):
 def _by_convolution(dy, x, weight, dx, around, dilation):
     """dweight of a group, with stride 1; writes its dx."""
     width, _, c, e = weight.shape
-    dkernel = np.zeros((width, c, width * e), dy.dtype)
+    dkernel = np.zeros((width, c, width * e), dy.dtype)  # (k, c, k e), turned round
     turned = _by_rows(weight[::-1, ::-1].swapaxes(2, 3))  # (k, k e, c)
     for part, taps in Windows(dy, width, 1, around, dilation):
         _add_products(taps, turned, dx[part])
@@ -74,7 +74,7 @@ def _by_convolution(dy, x, weight, dx, around, dilation):
         for dkernel_of_tap, seen in zip(dkernel, taps, strict=True):
             dkernel_of_tap += (x_turned @ seen).sum(axis=0)
     dkernel = dkernel.reshape(width, c, width, e).swapaxes(1, 2)  # (k, k, c, e)
-    return dkernel[::-1, ::-1]
+    return dkernel[::-1, ::-1]  # (k, k, c, e)
 
 
 def _by_adding_up(dy, x, weight, dx, stride, padding, dilation):
@@ -156,9 +156,9 @@ def _add_products(taps, kernel, y):
     if SMALL // kernel[0].size >= ROWS:
         least = -(-rows * kernel[0].size // SMALL)
         blocks = next(count for count in range(least, rows + 1) if rows % count == 0)
-    y = y.reshape(n, blocks, -1, y.shape[-1])
+    y = y.reshape(n, blocks, -1, y.shape[-1])  # a view, as Y' and X' lie together in every group
     for i, (seen, kernel_of_tap) in enumerate(zip(taps, kernel, strict=True)):
-        seen = seen.reshape(n, blocks, rows // blocks, -1)
+        seen = seen.reshape(n, blocks, rows // blocks, -1)  # (n, blocks, rows of a block, k c)
         if i == 0:
             np.matmul(seen, kernel_of_tap, out=y)
         else:

@@ -5,16 +5,18 @@
 It may be compressed, as by ``np.savez_compressed``.
 """
 
+import math
 import zipfile
 
 import numpy as np
 
-from minitransformer.core.npy import read_npy
+from minitransformer.core.npy import read_entries, read_header
 from minitransformer.core.regular_file import IrregularFileError, open_regular
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.images.pictures import Pictures
 
-MOST = 2**34  # bytes of all arrays together
+MOST = 2**32  # bytes of all arrays together
+MOST_OF_NAMES = 2**24  # bytes of them that are those of names
 MOST_CLASSES = 10_000  # that labels without names may count
 
 
@@ -58,21 +60,45 @@ def _read(file):
         for name in ("pictures", "labels", "classes"):
             if f"{name}.npy" in sizes or name != "classes":
                 with archive.open(f"{name}.npy") as member:
-                    arrays[name] = read_npy(member, name, "iuU")
+                    shape, dtype = read_header(member, name)
+                    _require_form(name, shape, dtype)
+                    arrays[name] = read_entries(member, name, sizes[f"{name}.npy"], shape, dtype)
+    if "classes" in arrays:
+        arrays["classes"] = _names(arrays["classes"])
     return arrays
+
+
+def _require_form(name, shape, dtype):
+    """Refuse an array by its header: of a bomb nothing else is unpacked."""
+    if name == "pictures":
+        right = dtype == np.uint8 and len(shape) in (3, 4)
+        form = "uint8, 0 to 255, and (N, Y, X, C) or (N, Y, X)"
+        if dtype.kind == "f":
+            form += "; of x from 0 to 1 they are (255 * x).round().astype(np.uint8)"
+    elif name == "labels":
+        right, form = dtype.kind in "iu" and len(shape) == 1, "whole numbers, one for each picture"
+    else:
+        size = math.prod(shape) * dtype.itemsize
+        right = dtype.kind in "iuU" and len(shape) == 1 and size <= MOST_OF_NAMES
+        form = f"a list of names, in {MOST_OF_NAMES:,} bytes at most"
+    if not right:
+        raise ValueError(f"{name} of type {dtype} and shape {shape}; they must be {form}")
+
+
+def _names(classes):
+    try:
+        return list(map(str, classes))
+    except SystemError as error:  # so NumPy meets a number that is no letter's
+        raise ValueError("the name of a class is no text") from error
 
 
 def _pictures(pictures, labels, classes=None):
     if pictures.ndim == 3:
         pictures = pictures[..., None]  # (N, Y, X, 1)
-    if labels.dtype.kind not in "iu":
-        raise CorpusError(f"labels of type {labels.dtype}; they must be whole numbers")
     labels = labels.astype(np.int64)
     if classes is None:
         count = int(labels.max(initial=0)) + 1
         if count > MOST_CLASSES:
             raise CorpusError(f"a label is {count - 1}; name so many classes in an array classes")
-        classes = np.arange(count)
-    if classes.ndim != 1:
-        raise CorpusError(f"classes of shape {classes.shape}; they must be a list of names")
+        classes = range(count)
     return Pictures(pictures, labels, tuple(map(str, classes)))

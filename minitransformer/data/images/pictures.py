@@ -45,6 +45,13 @@ class Pictures:
         twice = [name for name, times in Counter(self.classes).items() if times > 1]
         if twice:
             raise CorpusError(f"two classes have the name {twice[0]!r}; give each one of its own")
+        for name in self.classes:
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise CorpusError(
+                    f"the name {name!r} of a class is no text in UTF-8; give it another one"
+                ) from error
         wrong = np.flatnonzero((labels < 0) | (labels >= len(self.classes)))
         if len(wrong):
             raise CorpusError(

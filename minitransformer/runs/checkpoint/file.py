@@ -195,7 +195,8 @@ def _require_plain(members, size):
 
 def _read_array(archive, member_name):
     with archive.open(member_name) as member:
-        array = read_npy(member, member_name)  # to the end, where zipfile compares the checksum
+        # To the end, where zipfile compares the checksum.
+        array = read_npy(member, member_name, archive.getinfo(member_name).file_size)
     return array.copy()  # which can be written to
 
 

@@ -125,24 +125,29 @@ def test_grey_pictures_need_no_axis_for_it_and_classes_no_names(tmp_path):
     (but()[:-30], ": File is not a zip file"),
     (but(pictures=None), r": .*no item named 'pictures\.npy'"),
     (but(labels=None), r": .*no item named 'labels\.npy'"),
-    (but(pictures=PICTURES.astype(object)), ": pictures holds object"),
-    (but(classes=np.array(CLASSES, object)), ": classes holds object"),
+    (but(pictures=PICTURES.astype(object)), ": pictures of type object"),
+    (but(classes=np.array(CLASSES, object)), ": classes of type object"),
     (but(pictures=np.asfortranarray(PICTURES)), ": pictures holds uint8 column by"),
-    (but(pictures=PICTURES / 255), ": pictures holds float64"),
+    (but(pictures=PICTURES / 255), r": .* float64 .* uint8, 0 .*\(255 \* x\)\.round\(\)\.astype"),
     (but(pictures=PICTURES[0, 0]), r": pictures of type uint8 and shape \(5, 3\)"),
-    (but(labels=LABELS.astype(float)), ": labels holds float64"),
+    (but(labels=LABELS.astype(float)), ": labels of type float64"),
+    (but(labels=[LABELS]), r": labels of type int64 and shape \(1, 6\)"),
     (but(labels=LABELS[:5]), r": labels of type int64 and shape \(5,\) for 6 pictures"),
-    (but(labels=LABELS.astype(str)), ": labels of type <U21; they must be whole numbers"),
+    (but(labels=LABELS.astype(str)), ": labels of type <U21 .*; they must be whole numbers"),
     (but(labels=LABELS + 1), ": picture 2 has the label 3, and there are 3 classes"),
     (but(labels=LABELS - 1, classes=None), ": picture 0 has the label -1"),
     (but(labels=LABELS * 10**5, classes=None), ": a label is 200000; name so many classes"),
     (but(labels=np.full(6, 2**64 - 1, np.uint64)), ": picture 0 has the label -1"),
-    (but(classes=[CLASSES]), r": classes of shape \(1, 3\); they must be a list of names"),
+    (but(classes=[CLASSES]), r": classes .* shape \(1, 3\); they must be a list of names"),
     (but(classes=["a", "a", "c"]), ": two classes have the name 'a'"),
+    (but(classes=np.uint32([97, 98, 0x110000]).view("<U1")), ": the name of a class is no text"),
+    (but(classes=["a", "b", "\ud800"]), r": the name '\\ud800' of a class is no text"),
     (with_header((10**6, 4, 5, 3)), ": "),
     (with_header((2**62, 2**62)), ": "),
-    (with_header((6, 4, 5, 3), "[('a', '|u1')]"), ": pictures holds"),
+    (with_header((6, 4, 5, 3, 0)), ": "),
+    (with_header((6, 4, 5, 3), "[('a', '|u1')]"), ": pictures of type"),
     (with_header("(" * 2000), ": the header of pictures is not that of"),
+    (with_header((6, 4, 5)), ": pictures should have 120 bytes after its header, and has 360"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_refused_with_its_name(content, said, tmp_path):
     path = tmp_path / "mine.npz"
@@ -156,6 +161,22 @@ def test_no_memory_is_taken_because_a_file_says_so(tmp_path):
     path.write_bytes(with_header((2**31, 4, 5, 3)))
     tracemalloc.start()
     with pytest.raises(CorpusError):
+        read_npz(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("entries", [
+    np.zeros(10**7), np.zeros((10**7, 1, 1, 1, 1), np.uint8), np.array(["a" * 10**7])
+])  # fmt: skip
+def test_of_a_bomb_no_more_than_the_header_is_unpacked(name, entries, tmp_path):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(npz(np.savez_compressed, **{**WHOLE, name: entries}))
+    assert path.stat().st_size < 10**6
+    tracemalloc.start()
+    with pytest.raises(CorpusError, match=f": {name} of type .* and shape"):
         read_npz(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
