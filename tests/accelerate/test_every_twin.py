@@ -252,8 +252,10 @@ def small_chunks(monkeypatch):
 def test_a_twin_gives_the_results_and_the_gradients_of_the_reference(row, dtype, home):
     twins, references = (results(TWINS[row], home, dtype, awake) for awake in (True, False))
     assert {x.dtype for x in references} == {np.dtype(dtype)}
-    # In double precision it shows that numbers far from zero cancel out.
-    assert_same(twins, references, FEW if dtype == np.float32 else 10**4)
+    # In double precision it shows that numbers far from zero cancel out; in single precision their
+    # own rounding, 100 deviations away, outweighs that of the sums.
+    few = 100 * FEW if "far from zero" in row else FEW
+    assert_same(twins, references, few if dtype == np.float32 else 10**4)
 
 
 def results_of_a_case(case, device, dtype, awake):
