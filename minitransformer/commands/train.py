@@ -61,7 +61,7 @@ def add(parser):
         metavar="FOLDER",
         help="begin with what the run in this folder has learned, and with its vocabulary and "
         "sizes: a tagger with a masked language model or another tagger, a masked language model "
-        "or one of pictures with another one of its kind",
+        "with another one; a model of pictures with another of its kind",
     )
     parser.add_argument(
         "--start-over",

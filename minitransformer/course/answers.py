@@ -10,7 +10,8 @@ ORIGINALS = "lessons/exercises", "exercises", "."
 def find_answers(file_name, folders=(*COPIES, *ORIGINALS)):
     """The path of a reader's ``own.py`` or ``ex07.py``: the first there is; None without one.
 
-    That of ``own.py`` the environment may name, in MINITRANSFORMER_OWN.
+    That of ``own.py`` the environment may name, in MINITRANSFORMER_OWN: then it is that
+    one, whether there is such a file or not. What reads it says so, and goes on with the others.
     """
     if file_name == "own.py" and (given := os.environ.get("MINITRANSFORMER_OWN")):
         return Path(given)

@@ -94,10 +94,7 @@ class KnownFiles:
         try:
             with redirect_stderr(bare(sys.stderr)):  # where it draws bars
                 return [Path(store.fetch(name, progressbar=sys.stderr.isatty())) for name in names]
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # no network, file or disk; a wrong checksum
+        except (OSError, ValueError) as error:  # no network, file or disk; a wrong checksum
             raise CorpusError(
                 f"cannot download {' and '.join(names)} from {self.url}; fetch them on a machine "
                 f"that can, put them into any folder here and name it with --data-dir or "
@@ -113,7 +110,7 @@ def unpacked(path, most=math.inf):
 
     Raises:
         CorpusError: it is no whole gzip file, or has more bytes.
-        OSError: it is missing, cannot be read, or is none.
+        OSError: it is missing, cannot be read, or is no regular file.
     """
     size = None if most == math.inf else most + 1  # one more, to see that it is too many
     try:

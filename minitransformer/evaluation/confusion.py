@@ -13,11 +13,12 @@ def shares(counts):
 
 def lines_of_classes(names, counts, heading="class"):
     """A table as lines: of each class its name, precision, recall, F1, and how many there are."""
+    width = max([20, *map(len, names)])
     rows = zip(names, *shares(counts), counts.sum(axis=1), strict=True)
     return [
-        f"{heading:<20}precision  recall      F1    count",
+        f"{heading:<{width}}precision  recall      F1    count",
         *(
-            f"{name:<20}{precision:9.4f}{recall:8.4f}{f1:8.4f}{count:9,}"
+            f"{name:<{width}}{precision:9.4f}{recall:8.4f}{f1:8.4f}{count:9,}"
             for name, precision, recall, f1, count in rows
         ),
     ]

@@ -55,9 +55,10 @@ class ClassificationData(Data):
         held_out: how much of the training data validates, drawn by a seed that is always the same.
         crop_padding: pixels of nothing around a picture, of which a part of its size is cut out at
             random.
-        mirror: whether every other picture is mirrored, left to right.
+        mirror: whether each picture is mirrored, left to right, with probability ½.
         scale: by which share of its size a picture becomes larger at random, or smaller, at most.
-        colour: deviation of how often the principal components are added to a picture's colours.
+        colour: standard deviation of the factors with which the principal components are added to a
+            picture's colours.
     """
 
     corpora: ClassVar[dict] = {

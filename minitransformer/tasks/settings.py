@@ -37,8 +37,8 @@ class Data(Settings):
         needed, _ = self.corpora[self.corpus]
         for name in needed:
             if not getattr(self, name):
-                flag = name.replace("_", "-")
-                raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} FILE")
+                flag, what = name.replace("_", "-"), "FOLDER" if self.corpus == "folder" else "FILE"
+                raise RecipeError(f"corpus={self.corpus!r} needs {name}: --{flag} {what}")
 
     def require_used(self):
         """Raise a RecipeError where a field is for another corpus, as it may be in an old run."""

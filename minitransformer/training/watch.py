@@ -72,5 +72,5 @@ class Watch:
             f"{every if trainer.config.log_every > 1 else ''}; the last good checkpoint is "
             f"{newest_checkpoint(trainer.run.checkpoints) or 'none yet'}. The same recipe would "
             "come here again: start a new run with a lower peak_learning_rate, more warmup_steps "
-            "or a smaller clip_norm"
+            f"or a {'smaller clip_norm' if trainer.config.clip_norm else 'clip_norm, such as 1'}"
         )

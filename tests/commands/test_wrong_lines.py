@@ -62,7 +62,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train toy --kind mamba", 1, "kind='mamba'; choose 'transformer', "),
     ("train multi30k-cpu --languages de-de", 1, "languages='de-de'"),
     ("train shapes --pictures a", 1, "a' is for corpus='folder' or 'npz', and here it is 'shapes'"),
-    ("train shapes --corpus folder", 1, "corpus='folder' needs pictures: --pictures FILE"),
+    ("train shapes --corpus folder", 1, "corpus='folder' needs pictures: --pictures FOLDER"),
     ("train shapes --depth 20", 1, "kind 'small-network' has no depth, which is for residual-netw"),
     ("train cnn --held-out 0.9", 1, "held_out=0.9 must be 0.5 at most"),
     ("train toy --device gpu", 1, "unknown device 'gpu'"),

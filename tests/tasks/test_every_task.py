@@ -122,6 +122,7 @@ OF_A_RECIPE = [
     (DIGITS, dict(consistency=1.0), "consistency is for translation, language modelling, masked"),
     *((PICTURES, changes, words) for changes, words in (
         (dict(pictures=""), "corpus='npz' needs pictures: --pictures FILE"),
+        (dict(corpus="folder", pictures=""), "'folder' needs pictures: --pictures FOLDER"),
         (dict(corpus="shapes"), "pictures=.* is for corpus='folder' or 'npz', and here it is 's"),
         (dict(picture_size=64), "picture_size=64 is for corpus='folder', and here it is 'npz'; le"),
         (dict(held_out=0.6), "held_out=0.6 must be 0.5 at most"),

@@ -30,7 +30,7 @@ def random_crop(pictures, padding, rng):
 
 
 def mirror(pictures, rng):
-    """Every other picture, by chance, with left and right exchanged."""
+    """Left and right exchanged in each picture with probability ½."""
     chosen = rng.random(len(pictures)) < 0.5  # (B,)
     return np.where(chosen[:, None, None, None], pictures[:, :, ::-1], pictures)
 

@@ -4,7 +4,8 @@ Pillow reads them, and no other format. What has another form than a grey or col
 bits is brought into it:
 
     turned by the camera        turned back, as its EXIF note says
-    16 bits of grey             to the nearest of 256; Pillow does the same with 16 bits of colour
+    16 bits of grey             to the nearest of 256
+    16 bits of colour           without the lower eight, which Pillow drops
     a palette, CMYK             to its red, green and blue, by Pillow's formulas, without profiles
     transparent                 laid on white
 
@@ -53,9 +54,8 @@ def open_picture(path, size):
             warnings.simplefilter("ignore")  # of what is odd and harmless in a file
             warnings.simplefilter("error", pillow.DecompressionBombWarning)
             image = pillow.open(file, formats=FORMATS)
-            image.draft(
-                None, (2 * max(size), 2 * max(size))
-            )  # a large JPEG is made smaller, sooner
+            least = 2 * max(size)
+            image.draft(None, (least, least))  # a large JPEG is made smaller, sooner
             image = _plain(operations.exif_transpose(image), pillow)
             return operations.fit(image, size[::-1], pillow.Resampling.BILINEAR)
     except MemoryError:
