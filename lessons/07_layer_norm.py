@@ -419,7 +419,7 @@ print(report)
 
 
 # %%
-def batch_norm(x, valid=None, epsilon=1e-5):
+def normalise_features(x, valid=None, epsilon=1e-5):
     """Each feature brought to mean 0 and variance 1 over the rows of a batch, (B, T, D).
 
     With valid (B, T), over the real tokens only; padding is normalised with their statistics.
@@ -529,8 +529,8 @@ def influence(normalise):
 
 influences = {
     "LayerNorm": influence(normalise_rows),
-    "BatchNorm, over all positions": influence(batch_norm),
-    "BatchNorm, over real tokens": influence(lambda x: batch_norm(x, valid)),
+    "BatchNorm, over all positions": influence(normalise_features),
+    "BatchNorm, over real tokens": influence(lambda x: normalise_features(x, valid)),
 }
 
 # %% tags=["hide-input"]
@@ -567,15 +567,15 @@ plt.show()
 first, second = rng.standard_normal(
     (2, 1, 1, WIDTH)
 )  # two different tokens, each a batch of its own
-assert not batch_norm(first).any()
-assert not batch_norm(second).any()  # both are all zeros: BatchNorm cannot tell them apart
+assert not normalise_features(first).any()
+assert not normalise_features(second).any()  # both are all zeros: BatchNorm cannot tell them apart
 assert not np.allclose(normalise_rows(first), normalise_rows(second))
 
 future = batch.copy()
 future[0, -1] += 1  # another last word in sentence a
 changed = [
     abs(normalise(future) - normalise(batch))[0, 0].max()
-    for normalise in (batch_norm, normalise_rows)
+    for normalise in (normalise_features, normalise_rows)
 ]
 print("A new last word changes the first token's vector")
 print(f"  under BatchNorm by {changed[0]:.3f}, under LayerNorm by {changed[1]:.3f}")
