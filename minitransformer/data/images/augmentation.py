@@ -68,9 +68,15 @@ def colour(pictures, components, deviation, rng):
 
 
 def ten_crops(pictures, size):
-    """The corners and the middle of each picture, and their mirror images; (B, 10, *size, C).
+    """The corners and the middle of each picture, and their mirror images.
 
     AlexNet's answer to a picture is the mean of its answers to these.
+
+    Args:
+        size: rows and columns of a part.
+
+    Returns:
+        the parts, (B, 10, rows, columns, C).
     """
     bottom, right = pictures.shape[1] - size[0], pictures.shape[2] - size[1]
     require(

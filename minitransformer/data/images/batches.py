@@ -22,7 +22,7 @@ class PictureBatch:
 
     @property
     def num_tokens(self):
-        """How many pictures there are: of each, one thing is to be said."""
+        """How many pictures there are, of each of which one thing is to be said."""
         return len(self.labels)
 
     def split(self, count):
