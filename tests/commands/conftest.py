@@ -4,8 +4,8 @@ import io
 import shutil
 from contextlib import redirect_stderr
 
-import numpy as np
 import pytest
+from colours import COLOURS, coloured, pictures
 from tiny_translator import train_once
 
 from minitransformer.commands.cli import main
@@ -26,24 +26,6 @@ WORDS = "".join(
     for sentence in SENTENCES * 4
 )
 WHOLE = "".join(f"{'fast' if 'runs' in s else 'slow'}\t{s}\n" for s in SENTENCES * 4)
-COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
-
-
-def coloured(name, seed=0):
-    """A picture of a colour, with some noise on it: (16, 16, 3), uint8."""
-    noise = np.random.default_rng(seed).integers(-40, 40, (16, 16, 3))
-    return (np.array(COLOURS[name]) + noise).astype(np.uint8)
-
-
-def pictures():
-    """An .npz with some of each colour, as bytes."""
-    file, names = io.BytesIO(), [*COLOURS] * 16
-    labels = [[*COLOURS].index(name) for name in names]
-    drawn = [coloured(name, seed) for seed, name in enumerate(names, start=1)]
-    np.savez(file, pictures=drawn, labels=labels, classes=[*COLOURS])
-    return file.getvalue()
-
-
 TRAINED = ["--epochs=25", "--warmup-steps=10", "--peak-learning-rate=1e-2", "--dropout=0"]
 TRAINED += ["--average=1"]
 LAYER = ["--d-model=16", "--num-heads=2", "--d-ff=32", "--num-layers=1"]

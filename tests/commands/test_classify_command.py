@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import COLOURS
+from colours import COLOURS
 
 from minitransformer.commands.classify import AT_ONCE
 from minitransformer.commands.cli import main

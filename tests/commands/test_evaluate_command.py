@@ -2,7 +2,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from conftest import COLOURS
+from colours import COLOURS
 from run_files import edit_config
 from tiny_run import trained
 from tiny_tasks import classification
