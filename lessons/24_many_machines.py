@@ -45,6 +45,7 @@ from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.layers.layer_norm import layer_norm
 from minitransformer.layers.relu import relu
+from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.parallel.alone import add_up
 from minitransformer.parallel.sums import MpiSums
 from minitransformer.training.step import step_seed
@@ -520,16 +521,6 @@ def trained(seed, add, own=None, steps=300):
 
 def in_reverse(gradients):
     return in_a_row(gradients[::-1])
-
-
-def silu(x):
-    share = 1 / (1 + device.xp.exp(-x))
-    return x * share, (x, share)
-
-
-def silu_backward(dy, cache):
-    x, share = cache
-    return dy * share * (1 + x * (1 - share))
 
 
 class SiluForRelu:

@@ -60,7 +60,7 @@ def linear_attention(query, key, value, causal=False, mask=None):
         of_key = of_key * mask  # adds nothing to either sum
     ones = xp.full((*value.shape[:3], 1), 1, dtype=value.dtype)
     value = xp.concatenate([value, ones], axis=-1)  # (B, H, S, K + 1)
-    sums = through_time if causal else through_all
+    sums = up_to_each if causal else over_all
     z = sums(of_query, of_key, value)  # (B, H, T, K + 1)
     total = z[..., -1:]
     total = xp.where(total == 0, 1, total)  # nothing allowed: 0 / 1
@@ -84,13 +84,13 @@ def linear_attention_backward(dy, cache):
     return dquery, dkey, dvalue[..., :-1]
 
 
-def through_all(asking, asked, summed, from_end=False):
+def over_all(asking, asked, summed, from_end=False):
     """For each t, Σ_s (asking_t · asked_s) summed_s over all s, from either end the same."""
     return asking @ (asked.swapaxes(-1, -2) @ summed)
 
 
-def through_time(asking, asked, summed, from_end=False):
-    """:func:`through_all` over s ≤ t alone, or over s ≥ t from the end."""
+def up_to_each(asking, asked, summed, from_end=False):
+    """:func:`over_all` over s ≤ t alone, or over s ≥ t from the end."""
     xp = array_namespace(asking)
     y = xp.zeros((*asking.shape[:3], summed.shape[-1]), dtype=asking.dtype)
     state = 0
