@@ -818,7 +818,7 @@ SINCE_2017 = [
     Slip("linear_attention, causal", linear_attention_backward,
          {"dz, from_end=True)": "dz)"}, "dvalue", "values hear from queries before them"),
     Slip("linear_attention, causal", linear_attention_backward, {"sums(dz, value, of_key)":
-         "through_all(dz, value, of_key)"}, "dquery", "queries hear from keys after them",
+         "over_all(dz, value, of_key)"}, "dquery", "queries hear from keys after them",
          "none of them at 8 on axis 2, the last"),
     Slip("linear_attention, causal, padding mask", linear_attention_backward,
          {"dof_key = dof_key * mask": "pass"}, "dkey", "it reaches padding", "leaks into padding"),
