@@ -254,7 +254,7 @@ def test_a_twin_gives_the_results_and_the_gradients_of_the_reference(row, dtype,
     assert {x.dtype for x in references} == {np.dtype(dtype)}
     # In double precision it shows that numbers far from zero cancel out; in single precision their
     # own rounding, 100 deviations away, outweighs that of the sums.
-    few = 100 * FEW if "far from zero" in row else FEW
+    few = 100 * FEW if row.startswith("batch_norm") and "far from zero" in row else FEW
     assert_same(twins, references, few if dtype == np.float32 else 10**4)
 
 
