@@ -49,7 +49,8 @@ from minitransformer.gradcheck import check_module
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.masks import padding_mask
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.n_gram import NGramModel
 from minitransformer.optim import schedule
 from minitransformer.tasks.language_modelling import stream_of, windows

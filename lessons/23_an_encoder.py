@@ -48,7 +48,8 @@ from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import MASK, PAD, Vocabulary
 from minitransformer.gradcheck import check_module
 from minitransformer.inference.filler import Filler
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,

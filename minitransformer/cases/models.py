@@ -20,12 +20,13 @@ from minitransformer.cases.case import (
 from minitransformer.core.module import Module
 from minitransformer.loss.cross_entropy import NO_PADDING, cross_entropy, cross_entropy_backward
 from minitransformer.models.convolutional_translator import ConvolutionalTranslatorConfig
-from minitransformer.models.language_model import LanguageModelConfig
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.masked_language_model import MaskedLanguageModelConfig
 from minitransformer.models.recurrent_translator import RecurrentTranslatorConfig
 from minitransformer.models.registry import new_model
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
+from minitransformer.models.sublayers import ActivatedFeedForward
 from minitransformer.models.tagger import TaggerConfig
 from minitransformer.models.transformer_config import TransformerConfig
 
@@ -81,6 +82,24 @@ def small_language_model_config(norm="pre", kind=LanguageModelConfig, **fields):
     return kind(vocabulary_size=V, **OF_LAYERS, **fields)
 
 
+def since_2017_config():
+    """Other blocks than the paper's, as most published models have them."""
+    return LanguageModelConfig(
+        vocabulary_size=V,
+        d_model=8,
+        num_heads=4,
+        num_groups=2,
+        d_ff=F,
+        num_layers=2,
+        max_length=T,
+        normalisation="rms-norm",
+        positions="rotary",
+        activation="swiglu",
+        bias="none",
+        scaled_embedding=False,
+    )
+
+
 def small_tagger_config(norm="pre"):
     labels = " ".join(f"label-{i}" for i in range(1, LABELS.max() + 1))
     return small_language_model_config(norm, TaggerConfig, labels=labels)
@@ -96,6 +115,15 @@ def whole(config, *inputs_and_labels, of=ModelLoss):
 
 
 MODELS = [
+    Case(
+        "activated_feed_forward",
+        module(
+            lambda rng: ActivatedFeedForward(
+                small_language_model_config(activation="gelu-by-tanh"), rng
+            ),
+            (B, T, D),
+        ),
+    ),
     *(
         case
         for norm in ("post", "pre")
@@ -137,5 +165,6 @@ MODELS = [
         )
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
+    Case("model, language model, blocks since 2017", whole(since_2017_config(), TARGET, LABELS), 3),
     Case("model, tagger", whole(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

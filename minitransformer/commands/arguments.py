@@ -69,7 +69,7 @@ def own_functions(options):
         from minitransformer.course.own.layers import require_paper_layers
 
         config, _ = RunFolder(options.run_folder).load_config()
-        require_paper_layers(config.kind)
+        require_paper_layers(config.as_dict())
         with own(options.own) as file:
             note(
                 f"{len(file.written)} of {len(parts_of('own'))} functions are those of "

@@ -123,7 +123,7 @@ def run(options):
             from minitransformer.course.own.layers import require_paper_layers
             from minitransformer.course.own.training import checked  # most trainings do without
 
-            require_paper_layers(recipe.model["kind"])
+            require_paper_layers(recipe.model)
             own = checked(options.own, options.anyway, progress.say)
         job = replace(job, own=own)
         with own.standing_in() if own else nullcontext():

@@ -75,6 +75,9 @@ class Growing:
         self.storage = None  # (2, N, H, capacity, K); the nodes are start … end − 1 of it
         self.start = self.end = 0
 
+    def __len__(self):
+        return self.end - self.start
+
     @property
     def arrays(self):
         nodes = slice(self.start, self.end)
@@ -84,7 +87,7 @@ class Growing:
         """Add those of W nodes, (N, H, W, K), and return those of all."""
         batch, num_heads, width, head_width = keys.shape
         if self.storage is None or self.end + width > self.storage.shape[3]:
-            length = self.end - self.start
+            length = len(self)
             shape = (2, batch, num_heads, length + BLOCK * width, head_width)
             storage = array_namespace(keys).empty(shape, dtype=keys.dtype)
             if length:

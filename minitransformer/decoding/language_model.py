@@ -28,10 +28,14 @@ class LanguageModelDecoder(WholeTextDecoder):
         self.seen = [*self.seen, *ids]
         xp = model.device.xp
         position = before + xp.arange(len(ids))
-        mask = xp.arange(len(self.seen)) <= position[:, None]  # (t, seen)
+        behind = position[:, None] - xp.arange(len(self.seen))  # (t, seen)
+        mask = behind >= 0
+        if model.config.window:
+            mask &= behind <= model.config.window
 
         x, _ = model.embedding.forward(np.array([ids]))  # (1, t, D)
-        x = model.positions.step(x, before)
+        if model.positions:
+            x = model.positions.step(x, before)
         for layer, kept in zip(model.stack.layers, self.kept, strict=True):
             x = layer.step(x, kept, mask)
         if model.stack.norm:

@@ -16,7 +16,8 @@ import math
 
 import numpy as np
 
-from minitransformer.core.backend import array_namespace
+from minitransformer.core.backend import array_namespace, like
+from minitransformer.core.module import Module
 from minitransformer.layers.attention import scaled_dot_product_attention_backward
 from minitransformer.layers.dropout import dropout
 from minitransformer.layers.softmax import softmax
@@ -62,3 +63,25 @@ def alibi_attention(query, key, value, slopes, mask=None, p=0.0, rng=None):
 def alibi_attention_backward(dy, cache):
     """Gradients dquery (B, H, T, K), dkey and dvalue (B, H, S, K)."""
     return scaled_dot_product_attention_backward(dy, cache)
+
+
+class Alibi(Module):
+    """Attention with linear biases, whose slopes are made once.
+
+    Args:
+        num_heads: H.
+    """
+
+    def __init__(self, num_heads):
+        self.slopes = alibi_slopes(num_heads).astype(np.float32)
+
+    def constants_to(self, device=None, dtype=None):
+        # Made anew, because widening float32 slopes to float64 would keep their rounding.
+        slopes = alibi_slopes(len(self.slopes)).astype(dtype or self.slopes.dtype)
+        self.slopes = like(slopes, self.slopes) if device is None else device.asarray(slopes)
+
+    def forward(self, query, key, value, mask=None, p=0.0, rng=None):
+        return alibi_attention(query, key, value, self.slopes, mask, p, rng)
+
+    def backward(self, dy, cache):
+        return alibi_attention_backward(dy, cache)

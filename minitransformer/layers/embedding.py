@@ -1,6 +1,6 @@
 """Token embedding and the output projection tied to it (section 3.4).
 
-    embedding:    x = √D · E[ids]
+    embedding:    x = √D · E[ids]              (or E[ids] itself, as in most models since)
     projection:   logits = x Eᵀ
 
 Derivation. Looking a row up is a product with a one-hot matrix, so the gradient of E is a sum:
@@ -21,12 +21,13 @@ from minitransformer.layers.token_ids import check_token_ids
 
 
 @twinned
-def embedding(ids, weight):
+def embedding(ids, weight, scale=None):
     """√D · weight[ids].
 
     Args:
         ids: integers, any shape (...), each 0 ≤ id < V; on the host or where the weight is.
         weight: (V, D).
+        scale: what to take in place of √D.
 
     Returns:
         x (..., D) and the cache for :func:`embedding_backward`.
@@ -36,7 +37,7 @@ def embedding(ids, weight):
     """
     check_token_ids(ids, len(weight))
     ids = like(ids, weight)
-    scale = math.sqrt(weight.shape[1])
+    scale = math.sqrt(weight.shape[1]) if scale is None else scale
     x = weight[ids] * scale  # (..., D)
     return x, (ids, weight, scale)
 
@@ -61,13 +62,16 @@ class Embedding(Module):
 
     Args:
         weight: Parameter of shape (V, D).
+        scaled: whether by √D.
     """
 
-    def __init__(self, weight):
+    def __init__(self, weight, *, scaled=True):
         self.weight = weight
+        self.scaled = scaled
 
     def forward(self, ids):
-        return embedding(ids, self.weight.data)
+        scale = () if self.scaled else (1.0,)
+        return embedding(ids, self.weight.data, *scale)
 
     def backward(self, dx, cache):
         self.weight.grad += embedding_backward(dx, cache)

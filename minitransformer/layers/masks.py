@@ -21,6 +21,13 @@ def causal_mask(ids):
     return (position[None, :] <= position[:, None])[None, None]
 
 
+def window_mask(ids, window):
+    """(1, 1, T, T) from ids (B, T): position t may look as far as ``window`` to either side."""
+    position = array_namespace(ids).arange(ids.shape[1])
+    behind = position[:, None] - position[None, :]  # (T, T)
+    return ((-window <= behind) & (behind <= window))[None, None]
+
+
 def check_one_sequence(query, key):
     """Raise unless there are as many keys as queries, (B, H, T, K), of which causal ones are."""
     if query.shape[2] != key.shape[2]:

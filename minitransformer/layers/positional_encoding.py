@@ -54,12 +54,17 @@ def rows(table, start, count):
     Raises:
         ValueError: it has too few.
     """
-    if start + count > len(table):
-        raise ValueError(
-            f"a sequence of {start + count} tokens is longer than the {len(table)} the model "
-            "allows; shorten it or build the model with a larger max_length"
-        )
+    check_length(start + count, len(table))
     return table[start : start + count]
+
+
+def check_length(count, max_length):
+    """Raise unless so many tokens are no more than the model allows."""
+    if count > max_length:
+        raise ValueError(
+            f"a sequence of {count} tokens is longer than the {max_length} the model allows; "
+            "shorten it or build the model with a larger max_length"
+        )
 
 
 class PositionalEncoding(Module):

@@ -49,15 +49,16 @@ class ResidualConnection(Module):
         d_model: width D.
         norm: ``"post"`` or ``"pre"``.
         p: dropout probability on what the sublayer returns.
-        epsilon: of the LayerNorm.
+        epsilon: of the normalisation.
+        normalisation: the class of it, which makes one of a width and an epsilon.
 
     Raises:
         ValueError: there is no such norm.
     """
 
-    def __init__(self, d_model, *, norm="post", p=0.0, epsilon=1e-5):
+    def __init__(self, d_model, *, norm="post", p=0.0, epsilon=1e-5, normalisation=LayerNorm):
         require_one_of(("post", "pre"), "norm", norm)
-        self.norm = LayerNorm(d_model, epsilon=epsilon)
+        self.norm = normalisation(d_model, epsilon=epsilon)
         self.pre_norm = norm == "pre"
         self.p = p
 

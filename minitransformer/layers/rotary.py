@@ -21,8 +21,9 @@ ask for their order. Whoever forgets it sees nothing at position 0, where no ang
 
 import numpy as np
 
-from minitransformer.core.backend import array_namespace
+from minitransformer.core.backend import array_namespace, like
 from minitransformer.core.errors import require_one_of
+from minitransformer.core.module import Module
 from minitransformer.layers.positional_encoding import rows
 
 PAIRS = {"neighbours": -1, "halves": -2}  # which axis is the 2 where K features are K/2 pairs
@@ -92,3 +93,29 @@ def to_neighbours(weight, num_heads):
 
 def _columns(weight, axes):
     return weight.reshape(len(weight), *axes).swapaxes(-1, -2).reshape(weight.shape)
+
+
+class Rotary(Module):
+    """Turns queries and keys, by a table made once for up to ``max_length`` positions.
+
+    Args:
+        max_length: how many positions there are.
+        head_width: K.
+        pairs, base: as for :func:`rotary` and :func:`rotary_table`.
+    """
+
+    def __init__(self, max_length, head_width, *, pairs="neighbours", base=10000.0):
+        self.made_of = max_length, head_width, base
+        self.table = rotary_table(*self.made_of).astype(np.float32)
+        self.pairs = pairs
+
+    def constants_to(self, device=None, dtype=None):
+        # Made anew, because widening a float32 table to float64 would keep its rounding.
+        table = rotary_table(*self.made_of).astype(dtype or self.table.dtype)
+        self.table = like(table, self.table) if device is None else device.asarray(table)
+
+    def forward(self, x, start=0):
+        return rotary(x, self.table, self.pairs, start)
+
+    def backward(self, dy, cache):
+        return rotary_backward(dy, cache)

@@ -19,8 +19,8 @@ class ModelConfig(Settings):
         kind: the name that ``models/registry.py`` knows the model by.
         task: the name that ``tasks/task.py`` knows by what it is trained for.
         of_data: the fields that come from the data, and stand in no recipe.
-        paper_layers: whether its layers are those of ``models/stacks.py`` as they stand there, so
-            that a learner's may stand in for them.
+        paper_layers: None, or the values of its fields with which its layers are the paper's, in
+            ``models/stacks.py``, so that a learner's may stand in for them; the default first.
         begins_with: kinds whose parameters a training of this one may begin with.
         own_head: names, as they begin, of the parameters with which none begins: what says the
             answers.
@@ -32,7 +32,7 @@ class ModelConfig(Settings):
     kind: ClassVar[str]
     task: ClassVar[str]
     of_data: ClassVar[tuple] = ()
-    paper_layers: ClassVar[bool] = False
+    paper_layers: ClassVar[dict | None] = None
     begins_with: ClassVar[tuple] = ()
     own_head: ClassVar[tuple] = ()
 

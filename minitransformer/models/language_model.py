@@ -4,61 +4,21 @@
     logits = y Eᵀ            row t scores the token that follows ids 0 … t
 
 The stack is the encoder's: of a decoder's layer, the attention to a source is left out, and a
-causal mask makes of the rest a decoder. Positions P are learned, as in GPT; the ReLU of the paper
-stands where GPT has a GELU.
+causal mask makes of the rest a decoder. Unless its configuration says otherwise, positions P are
+learned, as in GPT, and the ReLU of the paper stands where GPT has a GELU.
 
 ``B`` batch, ``T`` length, ``D`` d_model, ``V`` vocabulary.
 """
 
-from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from minitransformer.core.settings import not_negative, one_of, positive, share
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
 from minitransformer.layers.learned_positions import LearnedPositions
-from minitransformer.layers.masks import causal_mask, padding_mask
-from minitransformer.models.config import layers
+from minitransformer.layers.masks import causal_mask, padding_mask, window_mask
+from minitransformer.layers.positional_encoding import PositionalEncoding, check_length
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.stacks import Encoder
-from minitransformer.models.token_config import TokenConfig, length
 from minitransformer.models.token_model import TokenModel, as_ids
-from minitransformer.models.transformer_config import NORMS, StackConfig
-
-
-@dataclass(frozen=True)
-class LanguageModelConfig(StackConfig, TokenConfig):
-    """The sizes and choices that make a language model.
-
-    Attributes:
-        vocabulary_size: number of token ids.
-        d_model: width of the residual stream.
-        num_layers: layers of the stack.
-        max_length: the context, the most tokens that are seen at once.
-        pad_id: the id that stands for no token.
-
-    The others are those of every StackConfig.
-    """
-
-    kind: ClassVar[str] = "language-model"
-    task: ClassVar[str] = "language modelling"
-    paper_layers: ClassVar[bool] = True
-
-    vocabulary_size: int
-    d_model: int = 128
-    _: KW_ONLY
-    num_heads: int = 4
-    d_ff: int = 512
-    num_layers: int = layers(4)
-    dropout: float = share(0.1)
-    attention_dropout: float = share(0.0)
-    feed_forward_dropout: float = share(0.0)
-    norm: str = one_of(NORMS, "pre")
-    max_length: int = length(64)
-    epsilon: float = positive(1e-5)
-    pad_id: int = not_negative(0)
-
-    def num_parameters(self):
-        embedded = (self.vocabulary_size + self.max_length) * self.d_model
-        return embedded + self.parameters_of_stack(self.num_layers, attentions=1)
 
 
 class LanguageModel(TokenModel):
@@ -69,9 +29,15 @@ class LanguageModel(TokenModel):
 
     def build(self, config, rng):
         weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
-        self.embedding = Embedding(weight)
-        self.positions = LearnedPositions(config.max_length, config.d_model, rng)
+        self.embedding = Embedding(weight, scaled=config.scaled_embedding)
+        self.positions = None  # those of rotary and alibi are the attentions'
+        if config.positions == "learned":
+            self.positions = LearnedPositions(config.max_length, config.d_model, rng)
+        if config.positions == "sinusoidal":
+            self.positions = PositionalEncoding(config.max_length, config.d_model)
         self.stack = Encoder(config, config.num_layers, rng)
+        if config.tying == "none":
+            weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
         self.output_projection = OutputProjection(weight)
 
     def forward(self, ids, rng=None):
@@ -99,6 +65,7 @@ class LanguageModel(TokenModel):
             raise ValueError(
                 f"ids must be (B, T), with at least one token; their shape is {ids.shape}"
             )
+        check_length(ids.shape[1], self.config.max_length)  # with positions that no table ends, too
         x, embed_cache = self._embed(self.embedding, ids, self.positions, rng)  # (B, T, D)
         y, stack_cache = self.stack.forward(x, self.mask(self.device.asarray(ids)), rng)
         return y, (embed_cache, stack_cache)
@@ -111,4 +78,5 @@ class LanguageModel(TokenModel):
 
     def mask(self, ids):
         """What the positions of ids (B, T), on the device, may look at: (B, 1, T, T)."""
-        return causal_mask(ids) & padding_mask(ids, self.config.pad_id)
+        mask = causal_mask(ids) & padding_mask(ids, self.config.pad_id)
+        return mask & window_mask(ids, self.config.window) if self.config.window else mask

@@ -14,8 +14,9 @@ there; BERT's second task, which of two sentences follows the other, is left out
 from dataclasses import dataclass
 from typing import ClassVar
 
-from minitransformer.layers.masks import padding_mask
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.layers.masks import padding_mask, window_mask
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 
 
 @dataclass(frozen=True)
@@ -33,5 +34,6 @@ class MaskedLanguageModel(LanguageModel):
     Config: ClassVar[type] = MaskedLanguageModelConfig
 
     def mask(self, ids):
-        """What the positions of ids (B, T), on the device, may look at: (B, 1, 1, T)."""
-        return padding_mask(ids, self.config.pad_id)
+        """What the positions of ids (B, T), on the device, may look at: (B, 1, T or 1, T)."""
+        mask = padding_mask(ids, self.config.pad_id)
+        return mask & window_mask(ids, self.config.window) if self.config.window else mask

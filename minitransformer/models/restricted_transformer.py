@@ -22,7 +22,7 @@ class RestrictedTransformerConfig(TransformerConfig):
     """
 
     kind: ClassVar[str] = "restricted"
-    paper_layers: ClassVar[bool] = False  # a learner's layers know no window
+    paper_layers: ClassVar[None] = None  # a learner's layers know no window
 
     window: int = 4
 

@@ -1,7 +1,7 @@
 """Stacks of layers (section 3.1, figure 1): the encoder's and the decoder's.
 
 A model that only goes on with a text is an encoder with a causal mask; one that fills gaps is an
-encoder.
+encoder. Those may choose other blocks than the paper's, see ``language_model_config.py``.
 
 ``B`` batch, ``S`` source length, ``T`` target length, ``D`` d_model.
 """
@@ -12,13 +12,18 @@ from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import ResidualConnection
+from minitransformer.layers.rms_norm import RMSNorm
+from minitransformer.layers.swiglu import SwiGLU
+from minitransformer.models.sublayers import ActivatedFeedForward, SelfAttention
+
+NORMALISATIONS = {"layer-norm": LayerNorm, "rms-norm": RMSNorm}
 
 
 class EncoderLayer(Module):
     """Self-attention, then the feed-forward network, each within a residual connection."""
 
     def __init__(self, config, rng):
-        self.self_attention = _attention(config, rng)
+        self.self_attention = _self_attention(config, rng)
         self.self_attention_residual = _residual(config)
         self.feed_forward = _feed_forward(config, rng)
         self.feed_forward_residual = _residual(config)
@@ -156,17 +161,30 @@ class DecoderLayer(Module):
         return self.cross_attention.weights(cross_cache)  # (B, H, T, S)
 
 
+def _self_attention(config, rng):
+    return _attention(config, rng) if config.paper_attention else SelfAttention(config, rng)
+
+
 def _attention(config, rng):
     return MultiHeadAttention(config.d_model, config.num_heads, rng, p=config.attention_dropout)
 
 
 def _feed_forward(config, rng):
-    return FeedForward(config.d_model, config.d_ff, rng, p=config.feed_forward_dropout)
+    sizes, p = (config.d_model, config.d_ff, rng), config.feed_forward_dropout
+    if config.activation == "swiglu":
+        return SwiGLU(*sizes, p=p)
+    if config.paper_feed_forward:
+        return FeedForward(*sizes, p=p)
+    return ActivatedFeedForward(config, rng)
 
 
 def _residual(config):
     return ResidualConnection(
-        config.d_model, norm=config.norm, p=config.dropout, epsilon=config.epsilon
+        config.d_model,
+        norm=config.norm,
+        p=config.dropout,
+        epsilon=config.epsilon,
+        normalisation=NORMALISATIONS[config.normalisation],
     )
 
 
@@ -230,4 +248,6 @@ class Decoder(Module):
 
 
 def _final_norm(config):
-    return LayerNorm(config.d_model, epsilon=config.epsilon) if config.norm == "pre" else None
+    if config.norm == "post":
+        return None
+    return NORMALISATIONS[config.normalisation](config.d_model, epsilon=config.epsilon)

@@ -42,18 +42,26 @@ class StackConfig(ModelConfig):
             sublayer, with one more LayerNorm at the end of each stack.
         epsilon: added to the variance in LayerNorm.
         multiple: of what d_model has to be.
+        normalisation, activation, paper_attention, paper_feed_forward: the paper's blocks, where
+            a configuration has nothing else to choose.
     """
 
     multiple: ClassVar[int] = 1
+    normalisation: ClassVar[str] = "layer-norm"
+    activation: ClassVar[str] = "relu"
+    paper_attention: ClassVar[bool] = True
+    paper_feed_forward: ClassVar[bool] = True
 
     def parameters_of_stack(self, num_layers, attentions):
         """How many numbers so many layers train, with one attention each or two."""
+        attention, feed_forward, norm = self.parameters_of_blocks()
+        layer = attentions * attention + feed_forward + (attentions + 1) * norm
+        return num_layers * layer + (norm if self.norm == "pre" else 0)
+
+    def parameters_of_blocks(self):
+        """Of an attention, a feed-forward network and a normalisation."""
         width, inner = self.d_model, self.d_ff
-        attention = 4 * width**2
-        feed_forward = 2 * width * inner + inner + width
-        layer_norm = 2 * width
-        layer = attentions * attention + feed_forward + (attentions + 1) * layer_norm
-        return num_layers * layer + (layer_norm if self.norm == "pre" else 0)
+        return 4 * width**2, 2 * width * inner + inner + width, 2 * width
 
     def __post_init__(self):
         super().__post_init__()
@@ -83,7 +91,7 @@ class TransformerConfig(StackConfig, TranslatorConfig):
     """
 
     kind: ClassVar[str] = "transformer"
-    paper_layers: ClassVar[bool] = True
+    paper_layers: ClassVar[dict] = {}
     multiple: ClassVar[int] = 2  # a sine and a cosine
 
     num_heads: int = 8

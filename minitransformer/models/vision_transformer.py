@@ -51,7 +51,7 @@ class VisionTransformerConfig(StackConfig, PictureConfig):
 
     kind: ClassVar[str] = "vision-transformer"
     begins_with: ClassVar[tuple] = (kind,)
-    paper_layers: ClassVar[bool] = True
+    paper_layers: ClassVar[dict] = {}
 
     _: KW_ONLY
     patch_size: int = 4

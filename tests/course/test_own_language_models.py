@@ -109,9 +109,26 @@ def test_models_of_the_papers_layers_are_taken_and_those_of_others_refused(kind)
     if kind in OF_OTHER_LAYERS:
         says = rf"kind '{kind}' has others.*: transformer, language-"
         with pytest.raises(CheckError, match=says):
-            require_paper_layers(kind)
+            require_paper_layers({"kind": kind})
     else:
-        require_paper_layers(kind)
+        require_paper_layers({"kind": kind})
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("normalisation", "rms-norm"),
+    ("positions", "rotary"),
+    ("positions", "alibi"),
+    ("activation", "swiglu"),
+    ("num_groups", 1),
+    ("bias", "all"),
+    ("scaled_embedding", False),
+])  # fmt: skip
+def test_a_language_model_of_other_blocks_is_refused_by_the_choice_that_makes_them(name, value):
+    fields = {"kind": "language-model", "positions": "none", "window": 1, "tying": "none"}
+    require_paper_layers(fields)  # which a learner's layers can have
+    says = re.escape(f"{name}={value!r} makes others: leave out --own, or choose ")
+    with pytest.raises(CheckError, match=says):
+        require_paper_layers(fields | {name: value})
 
 
 def test_the_packages_functions_begin_a_fine_tuning_where_it_began(trained, monkeypatch):

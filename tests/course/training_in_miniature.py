@@ -7,7 +7,8 @@ from minitransformer.data.images.batches import PictureBatch
 from minitransformer.data.text.batches import LabelledBatch, make_batches
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.decoding import beam_search, greedy
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.masked_language_model import (
     MaskedLanguageModel,
     MaskedLanguageModelConfig,

@@ -9,7 +9,8 @@ from minitransformer.data.text.vocabulary import PAD
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.layers.restricted_attention import RestrictedSelfAttention
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 
 V, LONGEST = 9, 6
 

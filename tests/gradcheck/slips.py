@@ -94,6 +94,7 @@ from minitransformer.models.residual_blocks import (
 from minitransformer.models.residual_network import ResidualNetwork
 from minitransformer.models.small_network import SmallNetwork
 from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
+from minitransformer.models.sublayers import ActivatedFeedForward, SelfAttention
 from minitransformer.models.token_model import TokenModel
 from minitransformer.models.vision_transformer import VisionTransformer
 
@@ -573,6 +574,28 @@ MODELS = [
     Slip("model, convolution", GatedConvolution.backward,
          {"return dropout_backward(dx, dropout_cache)": "return dx"}, OF_DECODER,
          "dropout before the convolution is passed over"),
+    *(Slip("model, language model, blocks since 2017", SelfAttention.backward, instead,
+           "embedding stack", words, UNKNOWN) for instead, words in (
+        ({"dk = self._turn_backward(dk, k_turned)": "pass"}, "keys are not turned back"),
+        ({"dq = self._turn_backward(dq, q_turned)": "dq, _ = self.rotary.forward(dq)"},
+         "queries are turned further"),
+        ({"(repeat_groups_backward(dx, self.num_groups)": "(dx[:, ::2]"},
+         "of each group, the second head sends nothing"),
+        ({"dq, dk, dv = self._attention_backward(dheads":
+          "dk, dq, dv = self._attention_backward(dheads"}, "queries and keys exchanged"),
+        ({"return dquery, dkey, dvalue": "return dquery, dkey, 0"}, "the text is no value"),
+    )),
+    *(Slip("activated_feed_forward", ActivatedFeedForward.backward, instead, wrong, words, *causes)
+      for instead, wrong, words, *causes in (
+        ({"self.activation_backward(dh, activation_cache)": "dh"}, "dx inner",
+         "the activation is passed over"),
+        ({"dropout_backward(dh, dropout_cache)": "dh * 2"}, "dx inner",
+         "twice what went through the outer map"),
+        ({"return self.inner.backward(dh, inner_cache)":
+          "return 0 * self.inner.backward(dh, inner_cache)"}, "dx", "nothing goes further down"),
+        ({"self.activation_backward(dh, activation_cache)": "dh * (activation_cache[0] > 0)"},
+         "dx inner", "the slope of a ReLU"),
+    )),
     Slip("model, recurrent, fixed vector", RecurrentTranslator.decode_backward,
          {"dm + dx[..., d:].sum(axis=1)": "dm"}, OF_MEMORY,
          "what every step was given of the fixed vector is forgotten", UNKNOWN),

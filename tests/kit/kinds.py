@@ -22,11 +22,12 @@ from minitransformer.models.token_config import TokenConfig
 BAG = BagOfWordsConfig.kind
 LABELS = "D N V"  # of a tagger
 # Long enough for a text of which a window sees a part, and for what a search says.
-USUAL = dict(d_model=D, num_heads=H, d_ff=12, d_hidden=7, max_length=40, dropout=0.0, window=1)
+USUAL = dict(d_model=D, num_heads=H, d_ff=12, d_hidden=7, max_length=40, dropout=0.0)
 USUAL |= dict(num_layers=2, num_encoder_layers=2, num_decoder_layers=2, labels=LABELS)
 # Of pictures, too: their size, which all kinds take, and fields that make a model small.
 USUAL |= dict(height=16, width=20, channels=2, num_classes=5)
 USUAL |= dict(depth=8, width_factor=1 / 8, num_features=4)
+OF_ONE = {"restricted": dict(window=1)}  # what is usual of one kind alone
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Row:
         """The configuration, with so many ids, and two more in a source that is not tied."""
         of_kind = config_of_kind(self.kind)
         usual = {f.name: USUAL[f.name] for f in fields(of_kind) if f.name in USUAL}
+        usual |= OF_ONE.get(self.kind, {})
         sizes = of_kind.sizes(words)
-        if self.chosen.get("tying", "three-way") != "three-way":
+        if self.task == "translation" and self.chosen.get("tying", "three-way") != "three-way":
             sizes["source_vocabulary_size"] += 2
         return of_kind(**sizes, **(usual | self.chosen | changes))
 
@@ -130,6 +132,10 @@ def of_one_stack(config):
     return 1 + 2 * config.num_layers
 
 
+def in_window(config):
+    return config.num_layers * config.window or config.max_length
+
+
 PROMISES = {
     "transformer": Promise(of_stacks),
     "restricted": Promise(of_stacks, lambda config: config.num_decoder_layers * config.window),
@@ -138,7 +144,9 @@ PROMISES = {
         lambda config: config.num_decoder_layers * (config.kernel_width - 1),
     ),
     "recurrent": Promise(lambda config: 3, any_length=True),
-    **dict.fromkeys(("language-model", "masked-language-model", "tagger"), Promise(of_one_stack)),
+    **dict.fromkeys(
+        ("language-model", "masked-language-model", "tagger"), Promise(of_one_stack, in_window)
+    ),
     BAG: Promise(lambda config: 1, lambda config: 0, any_length=True),
     "small-network": Promise(lambda config: 1),
     "alexnet": Promise(lambda config: 2),
@@ -187,7 +195,10 @@ CHOICES = [
     Row(BAG, dict(num_maps=2, tying="two-way")),
     Row(BAG, dict(num_maps=3, tying="none")),
     Row("language-model", dict(norm="post", num_layers=1)),
+    Row("language-model", dict(positions="alibi", window=1, activation="swiglu", bias="all")),
+    Row("language-model", dict(positions="none", normalisation="rms-norm", tying="none")),
     Row("masked-language-model", dict(norm="post")),
+    Row("masked-language-model", dict(positions="sinusoidal", window=2, num_groups=1)),
     Row("tagger", dict(labels="D N V A")),
 ]
 ROWS = [*map(Row, OF_TOKENS), *CHOICES]

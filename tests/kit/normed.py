@@ -7,7 +7,8 @@ import numpy as np
 
 from minitransformer import Buffer
 from minitransformer.layers.batch_norm import BatchNorm
-from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.language_model_config import LanguageModelConfig
 
 KIND, PLACE = "normed", "normed:Normed"  # for KINDS
 

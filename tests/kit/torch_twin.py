@@ -19,6 +19,7 @@ from torch.nn import functional
 from minitransformer.cases import pictures
 from minitransformer.cases.case import D, F, H
 from minitransformer.cases.layers import CARRIED, FROZEN, RUNNING
+from minitransformer.cases.models import since_2017_config, small_language_model_config
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9
 IN_TORCH = {}  # functions of t, by the name of the case
@@ -254,7 +255,9 @@ def positional_encoding(t):
     """Torch has none; this is the paper's formula written with its functions."""
     x = t["x"]
     position = torch.arange(x.shape[1], dtype=x.dtype)[:, None]
-    frequency = torch.exp(torch.arange(0, D, 2, dtype=x.dtype) * (-math.log(10000.0) / D))
+    width = x.shape[-1]
+    rate = -math.log(10000.0) / width
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=x.dtype) * rate)
     table = torch.empty(x.shape[1:], dtype=x.dtype)
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency)
@@ -467,8 +470,8 @@ def swiglu(t):
 
 def angles(t, start):
     """Torch has no rotary positions: (T, K/2) angles, for each convention in its usual form."""
-    *_, length, width = t["x"].shape
-    frequency = torch.exp(torch.arange(0, width, 2, dtype=t["x"].dtype) * (-math.log(1e4) / width))
+    (*_, length, width), base = t["x"].shape, math.log(t.get("base", 1e4))
+    frequency = torch.exp(torch.arange(0, width, 2, dtype=t["x"].dtype) * (-base / width))
     return torch.outer(torch.arange(start, start + length, dtype=t["x"].dtype), frequency)
 
 
@@ -497,7 +500,8 @@ def alibi(t):
     """Torch has none; this is the formula, where the last query stands at the last key."""
     query, key = t["query"], t["key"]
     (*_, queries, width), keys = query.shape, key.shape[2]
-    slopes = 0.5 ** (8 * torch.arange(1, H + 1, dtype=query.dtype) / H)
+    heads = query.shape[1]
+    slopes = 0.5 ** (8 * torch.arange(1, heads + 1, dtype=query.dtype) / heads)
     distance = (torch.arange(queries)[:, None] + keys - queries - torch.arange(keys)).abs()
     scores = query @ key.mT / math.sqrt(width) - slopes[:, None, None] * distance
     return softmax(t | {"x": scores}) @ t["value"]
@@ -712,6 +716,84 @@ def language_model(t, ids, causal):
     mask = is_word(ids) & is_past(ids) if causal else is_word(ids).expand(-1, -1, ids.shape[1], -1)
     y = encoder(part(t, "stack"), x, mask, "pre")
     return functional.linear(y, t.get("output_projection.weight", weight))  # of a tagger
+
+
+@of("model, language model, blocks since 2017", config=since_2017_config())
+@loss_of_ids
+def chosen_language_model(t, ids, config):
+    """Of any choices, which torch has no layers for."""
+    weight = t["embedding.weight"]
+    x = weight[ids] * (math.sqrt(config.d_model) if config.scaled_embedding else 1)
+    if config.positions == "learned":
+        x = learned_positions({"x": x, "table": t["positions.table"]})
+    if config.positions == "sinusoidal":
+        x = positional_encoding({"x": x})
+    mask = is_word(ids) & is_past(ids)
+    if config.window:
+        mask = mask & in_window(ids.shape[1], config.window)
+    for i in range(config.num_layers):
+        layer = part(t, f"stack.layers.{i}")
+        for name, sublayer in (
+            ("self_attention", partial(chosen_attention, mask=mask, config=config)),
+            ("feed_forward", partial(chosen_feed_forward, config=config)),
+        ):
+            norm = partial(chosen_norm, part(layer, f"{name}_residual.norm"), config)
+            around = part(layer, name)
+            x = (
+                x + sublayer(around, norm(x))
+                if config.norm == "pre"
+                else norm(x + sublayer(around, x))
+            )
+    x = chosen_norm(part(t, "stack.norm"), config, x) if config.norm == "pre" else x
+    return functional.linear(x, t.get("output_projection.weight", weight))
+
+
+def chosen_norm(t, config, x):
+    return (layer_norm if config.normalisation == "layer-norm" else rms_norm)(t | {"x": x})
+
+
+def chosen_attention(t, x, mask, config):
+    def mapped(name):
+        if f"w_{name}" in t:  # of the paper's attention
+            return {"weight": t[f"w_{name}"].T}
+        return linear_weights(part(t, name))
+
+    def split(name):
+        heads = functional.linear(x, **mapped(name)).unflatten(-1, (-1, width))
+        return heads.transpose(1, 2)  # (B, H or G, T, K)
+
+    width = config.d_model // config.num_heads
+    q, k, v = map(split, ("query", "key", "value"))
+    if config.positions == "rotary":
+        turn = {"neighbours": rotary_neighbours, "halves": rotary_halves}[config.rotary_pairs]
+        q, k = (turn({"x": x, "base": config.rotary_base}) for x in (q, k))
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    if config.positions == "alibi":
+        heads = alibi({"query": q, "key": k, "value": v, "mask": mask})
+    else:
+        heads = softmax({"x": q @ k.mT / math.sqrt(width), "mask": mask}) @ v
+    return functional.linear(heads.transpose(1, 2).flatten(2), **mapped("output"))
+
+
+@of("activated_feed_forward")
+def activated_feed_forward(t):
+    return chosen_feed_forward(t, t["x"], small_language_model_config(activation="gelu-by-tanh"))
+
+
+def chosen_feed_forward(t, x, config):
+    if config.activation == "swiglu":
+        return swiglu(t | {"x": x})
+    inner, outer = part(t, "inner"), part(t, "outer")
+    if "w_1" in t:  # of the paper's network
+        inner, outer = ({"weight": t[f"w_{i}"], "bias": t[f"b_{i}"]} for i in (1, 2))
+    activation = {
+        "relu": functional.relu,
+        "gelu": functional.gelu,
+        "gelu-by-tanh": partial(functional.gelu, approximate="tanh"),
+        "silu": functional.silu,
+    }[config.activation]
+    h = activation(functional.linear(x, **linear_weights(inner)))
+    return functional.linear(h, **linear_weights(outer))
 
 
 @of("model, recurrent, additive attention")

@@ -23,13 +23,15 @@ def config_of_few(kind):
 CONFIGS = {kind: config_of_few(kind) for kind in KINDS}
 STACKS = ["transformer", "restricted", "language-model", "masked-language-model", "tagger"]
 STACKS += ["vision-transformer"]
+MAY_BE_0 = "pad_id", "num_groups", "window"  # of which "restricted" has one that may not
+LANGUAGE_MODELS = STACKS[2:5]
 OF_TOKENS = [kind for kind, config in CONFIGS.items() if isinstance(config, TokenConfig)]
 TRANSLATORS = [kind for kind, config in CONFIGS.items() if config.task == "translation"]
 
 
 def of_type(config, kind):
     types = get_type_hints(type(config))
-    return [f.name for f in fields(config) if types[f.name] is kind and f.name != "pad_id"]
+    return [f.name for f in fields(config) if types[f.name] is kind and f.name not in MAY_BE_0]
 
 
 COUNTS = [(kind, name) for kind, config in CONFIGS.items() for name in of_type(config, int)]
@@ -95,6 +97,26 @@ REFUSED = [
      "is not target_vocabulary_size=11; share the vocabulary or choose tying='two-way'"),
     (TRANSLATORS, dict(pad_id=11, source_vocabulary_size=12, tying="none"),
      "pad_id=11 is no token id; choose 0 <= pad_id < 11"),
+    *((LANGUAGE_MODELS, fields, words) for fields, words in (
+        (dict(num_groups=3), "num_heads=4 is not divisible by num_groups=3; choose one of 1, 2, 4"),
+        (dict(num_groups=8), "num_heads=4 is not divisible by num_groups=8; choose one of 1, 2, 4"),
+        (dict(num_groups=-1), "num_groups=-1 must be >= 0"),
+        (dict(window=-1), "window=-1 must be >= 0"),
+        (dict(window=1.0), "window=1.0 must be a whole number"),
+        (dict(d_model=12, positions="rotary"), "makes heads 3 wide, and rotary positions turn "
+         "features in pairs; choose an even width of heads"),
+        (dict(d_model=9, num_heads=3, positions="sinusoidal"), "d_model=9 is odd, and sinusoidal "
+         "positions need a sine and a cosine for each pair"),
+        (dict(positions="rope"), "positions='rope'; choose 'learned', 'sinusoidal', 'rotary', "),
+        (dict(rotary_pairs="half"), "rotary_pairs='half'; choose 'neighbours' or 'halves'"),
+        (dict(rotary_base=0.0), "rotary_base=0.0 must be > 0"),
+        (dict(activation="GELU"), "activation='GELU'; choose 'relu', 'gelu', 'gelu-by-tanh', "),
+        (dict(normalisation="rms"), "normalisation='rms'; choose 'layer-norm' or 'rms-norm'"),
+        (dict(bias=True), "bias=True; choose 'feed-forward', 'all' or 'none'"),
+        (dict(tying="three-way"), "tying='three-way'; choose 'two-way' or 'none'"),
+        (dict(scaled_embedding=1), "scaled_embedding=1 must be True or False"),
+    )),
+    (["restricted"], dict(window=0), "window=0 must be > 0"),
     (["recurrent"], dict(attention="dot"), "attention='dot'; choose 'additive' or 'none'"),
     *((["convolution"], dict(kernel_width=width),
        f"kernel_width={width} has no middle; choose {words}")

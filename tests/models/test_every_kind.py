@@ -96,10 +96,9 @@ BOTH_WAYS = ("masked language modelling", "tagging")
 
 
 def may_see(config):
-    if config.task in BOTH_WAYS:
-        return np.ones((LENGTH, LENGTH), bool)
     behind = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
-    return (behind >= 0) & (behind <= kinds.PROMISES[config.kind].back(config))
+    near = abs(behind) <= kinds.PROMISES[config.kind].back(config)
+    return near if config.task in BOTH_WAYS else near & (behind >= 0)
 
 
 @of_tokens

@@ -4,23 +4,36 @@ The learner's are pairs over explicit parameters, in groups: those of an attenti
 of a feed-forward network. A Module owns its parameters, and its backward adds to their gradients.
 """
 
+from minitransformer.core.errors import listed
 from minitransformer.core.twins import Twin
 from minitransformer.gradcheck import CheckError
 from minitransformer.models.registry import KINDS, config_class
 
 
-def require_paper_layers(kind):
-    """Refuse kinds of other layers: those with another attention would lose it.
+def require_paper_layers(fields):
+    """Refuse models of other layers: those with another attention would lose it.
+
+    Args:
+        fields: of the model, by name, with its kind; those that are left out have their defaults.
 
     Raises:
-        CheckError: models of that kind have other layers.
+        CheckError: such a model has other layers.
     """
-    if not config_class(kind).paper_layers:
-        kinds = ", ".join(name for name in KINDS if config_class(name).paper_layers)
+    kind = fields["kind"]
+    choices = config_class(kind).paper_layers
+    if choices is None:
+        kinds = ", ".join(name for name in KINDS if config_class(name).paper_layers is not None)
         raise CheckError(
             f"--own is for models of encoder and decoder layers like yours, and kind {kind!r} has "
             f"others: leave out --own, or take one of these kinds: {kinds}"
         )
+    for name, allowed in choices.items():
+        value = fields.get(name, allowed[0])
+        if value not in allowed:
+            raise CheckError(
+                f"--own is for layers like yours, those of the paper, and {name}={value!r} makes "
+                f"others: leave out --own, or choose {listed(allowed)}"
+            )
 
 
 def encoder_layer_twin(forward, backward):
