@@ -18,6 +18,7 @@ SLOW = BESIDE_PYTORCH | {
     "ladder",
     "precision",
     "profile_step",
+    "since_2017",
     "train_step",
 }
 

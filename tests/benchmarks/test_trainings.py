@@ -1,6 +1,7 @@
 """Scripts that train whole models: what they compare is trained alike, and scored once."""
 
 import json
+import math
 import shutil
 
 import fine_tuning
@@ -159,6 +160,26 @@ def test_without_a_model_a_word_has_the_label_that_it_mostly_has(ran, monkeypatc
     monkeypatch.setattr(fine_tuning, "_corpus", lambda _: corpus)
     run = run_at(ran("fine_tuning").folder / "runs/tagger-1-scratch-seed1")
     assert fine_tuning.without_a_model(run) == 0.75
+
+
+# Blocks since 2017
+
+
+@pytest.mark.slow
+def test_each_change_is_trained_scored_and_given_longer_contexts(ran):
+    of = ran("since_2017")
+    base, alibi, bare = of.result["rows"]
+    for row in (base, alibi, bare):
+        run = run_at(of.folder / "runs" / f"{row['row'].replace(' ', '-')}-2")
+        perplexity = load_checkpoint(run.model)[1]["validation_perplexity"]
+        assert math.exp(row["nll"][1]) == pytest.approx(perplexity, rel=1e-4)
+        assert row["longer"][0] == row["nll"][0]
+    assert base["longer"][1:] == [None] * 3  # its positions are learned
+    assert len({*alibi["longer"]}) == 4
+    assert base["parameters"] == bare["parameters"] + 16 + 8
+    memory = [of.result["tiles"][way]["exponents"]["memory"] for way in ("full", "tiles")]
+    assert memory[0] > 1.7
+    assert memory[1] < 1.3
 
 
 # Pictures

@@ -167,6 +167,19 @@ def of_few_pictures(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def of_few_changes(script, folder, patch):
+    """Tiny language models of a tiny corpus, of two kinds of positions, and not trained twice."""
+    resize_toy_corpus(patch, {"train": 60, "validation": 12, "test": 12})
+    rows = {script.BASE: {}, "ALiBi": {"positions": "alibi"}, "as it is": {"bias": "none"}}
+    patch.setattr(script, "ROWS", rows)
+    patch.setattr(script, "DATA", ("--unit", "characters"))
+    sizes = "--d-model", 8, "--num-heads", 2, "--d-ff", 16, "--num-layers", 1, "--max-length", 16
+    patch.setattr(script, "SIZES", (*sizes, "--epochs", 1))
+    options = ["--runs", folder / "runs", "--rows", *rows, "--seeds", 1, 2, "--blocks", 2]
+    options += ["--block", 1, "--lengths", 256, 512, 1024]
+    return _trained_before(script, folder, patch, options)
+
+
 def _trained_before(script, folder, patch, options):
     """The options, with which the script has run once; what it trains is there from now on."""
     options += ["--json", folder / f"{script.__name__}.json"]
@@ -212,6 +225,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
     "scaling": with_few(
         "--rounds", 1, "--threads", 1, measuring=dict(pieces=40, point=POINT), AXES=AXES
     ),
+    "since_2017": of_few_changes,
     "table_1": with_few("--rounds", 1, GRID=GRID, CROSSINGS=(32,)),
     "train_step": of_batches(7, "--against", "reference", "--block", 3),
 }

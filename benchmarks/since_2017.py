@@ -1,0 +1,238 @@
+"""What the blocks that came since 2017 are worth at this size: one change a row.
+
+    python benchmarks/since_2017.py --data-dir DIR
+
+Trains a language model of characters on the English side of Multi30k, and then with one of its
+choices changed at a time; equal steps, three seeds each. Beside the loss stand parameters, and time
+and memory of a step, which takes turns with that of the unchanged model.
+
+Then the trained models are given longer contexts than they were trained on, by kind of positions;
+and attention in tiles is measured beside full attention, forward and backward, as n grows.
+
+A training that was cut off goes on where it was, and one that is over is not made again.
+"""
+
+import json
+import statistics
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import _options
+import numpy as np
+from _growth import exponent, peak
+from _machine import machine, numpy_blas
+from _trained import trained
+from _turns import alternate, seconds_of
+
+from minitransformer.core.twins import accelerated
+from minitransformer.core.workers import Workers
+from minitransformer.layers.attention import (
+    scaled_dot_product_attention,
+    scaled_dot_product_attention_backward,
+)
+from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
+from minitransformer.models.language_model import LanguageModel
+from minitransformer.tasks.language_modelling import load_texts, stream_of, windows
+from minitransformer.training.recipe import Recipe
+
+RECIPE = "gpt-toy"  # its sizes
+DATA = "--corpus", "multi30k", "--unit", "characters"
+SIZES = "--max-length", 128, "--batch-tokens", 3072, "--epochs", 1, "--dropout", 0
+BASE = "the paper's blocks"
+ROWS = {
+    BASE: {},
+    "norm after the sum": {"norm": "post"},
+    "RMSNorm": {"normalisation": "rms-norm"},
+    "sinusoids": {"positions": "sinusoidal"},
+    "rotary positions": {"positions": "rotary"},
+    "ALiBi": {"positions": "alibi"},
+    "no positions": {"positions": "none"},
+    "GELU": {"activation": "gelu"},
+    "GELU by tanh": {"activation": "gelu-by-tanh"},
+    "SiLU": {"activation": "silu"},
+    "SwiGLU": {"activation": "swiglu", "d_ff": 341},  # 2/3 of it
+    "2 groups of 2 heads": {"num_groups": 2},
+    "multi-query": {"num_groups": 1},
+    "a window of 16": {"window": 16},
+    "biases everywhere": {"bias": "all"},
+    "no biases": {"bias": "none"},
+    "own output projection": {"tying": "none"},
+    "embedding not times √D": {"scaled_embedding": False},
+    "as SmolLM2 has it": {
+        "normalisation": "rms-norm",
+        "positions": "rotary",
+        "activation": "swiglu",
+        "d_ff": 341,
+        "num_groups": 2,
+        "bias": "none",
+        "scaled_embedding": False,
+    },
+}
+LONGER = 1, 2, 4, 8  # times the context of training
+TILE = 128
+LENGTHS = tuple(2**i for i in range(8, 14))
+RESULTS = Path(__file__).parent / "results"
+
+
+def main(arguments=None):
+    """Train, measure, and write the JSON file; returns the exit status."""
+    options = _parsed(arguments)
+    for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
+        for name in options.rows:
+            _run(options, name, seed)
+    command = ["since_2017.py", *(sys.argv[1:] if arguments is None else arguments)]
+    result = {"kind": "since_2017", **machine(command), "blas": numpy_blas()}
+    with Workers(1).one_blas_thread(), accelerated(True):
+        result["rows"] = [_row(options, name) for name in options.rows]
+        result["tiles"] = tiles(options.lengths)
+    print(table(result))
+    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _run(options, name, seed):
+    """The RunFolder of a training that is over."""
+    changes = [word for field, value in ROWS[name].items() for word in _option(field, value)]
+    given = ["--data-dir", options.data_dir] if options.data_dir else []
+    folder = options.runs / f"{name.replace(' ', '-')}-{seed}"
+    how = *DATA, *SIZES, *options.more, *changes, *given, "--seed", seed, "--shards", 1
+    return trained(folder, RECIPE, *how)
+
+
+def _option(field, value):
+    flag = field.replace("_", "-")
+    return [f"--no-{flag}"] if value is False else [f"--{flag}", value]
+
+
+def _row(options, name):
+    """What the trainings of a row came to, and what a step of its model costs, as a dict."""
+    runs = [_run(options, name, seed) for seed in options.seeds]
+    base, _ = _run(options, BASE, options.seeds[0]).load_config()
+    config, _ = runs[0].load_config()
+    ours, theirs = _step(config, options.rows_of_text), _step(base, options.rows_of_text)
+    seconds = alternate(ours, theirs, options.blocks, options.block)
+    return {
+        "row": name,
+        "parameters": config.num_parameters(),
+        "nll": [contexts(run, 1)[0] for run in runs],
+        "longer": contexts(runs[0], *LONGER),
+        "time": statistics.median(row / unchanged for row, unchanged in seconds),
+        "memory": peak(ours) / peak(theirs),
+    }
+
+
+def _step(config, rows):
+    """A function that runs forward and backward of a new model on so many texts."""
+    model, rng = LanguageModel(config), np.random.default_rng(0)
+    ids = rng.integers(1, config.vocabulary_size, config.max_length * rows + 1)
+    batch = windows(ids, np.arange(0, len(ids) - 1, config.max_length), config.max_length)
+
+    def run():
+        model.zero_grad()
+        _, cache = model.loss(batch)
+        model.loss_backward(1.0, cache)
+
+    return run
+
+
+def contexts(run, *times):
+    """NLL of the text to validate with, in contexts so many times as long as in training.
+
+    None where positions are learned, and there are no more than in training.
+    """
+    recipe = Recipe.of_run(run)
+    _, validation = load_texts(recipe.data)
+    stream = stream_of(run.load_kept("vocabulary"), validation)
+    trained_model, _ = run.load_trained("cpu")
+    config, found = trained_model.config, []
+    for factor in times:
+        length = factor * config.max_length
+        if factor > 1 and config.positions == "learned":
+            found.append(None)
+            continue
+        model = LanguageModel(replace(config, max_length=length))
+        model.flat.data[:] = trained_model.flat.data
+        starts = np.arange(0, len(stream) - 1, length)
+        parts = (windows(stream, starts[i : i + 8], length) for i in range(0, len(starts), 8))
+        said = [(float(model.loss(part)[0][1]), part.num_tokens) for part in parts]
+        found.append(sum(nll * n for nll, n in said) / sum(n for _, n in said))
+    return found
+
+
+def tiles(lengths):
+    """Seconds and memory, forward and backward, of full attention and of attention in tiles."""
+    ways = {
+        "full": (scaled_dot_product_attention, scaled_dot_product_attention_backward),
+        "tiles": (lambda *x: tiled_attention(*x, size=TILE), tiled_attention_backward),
+    }
+    found = {name: {"seconds": [], "memory": []} for name in ways}
+    for n in lengths:
+        rng = np.random.default_rng(n)
+        x = [rng.standard_normal((1, 1, n, 64)).astype(np.float32) for _ in range(3)]
+        for name, (forward, backward) in ways.items():
+
+            def run(forward=forward, backward=backward, x=x):
+                y, cache = forward(*x)
+                backward(y, cache)
+
+            found[name]["memory"].append(peak(run))
+            found[name]["seconds"].append(min(seconds_of(run) for _ in range(3)))
+    for costs in found.values():
+        costs["exponents"] = {what: exponent(lengths[-3:], c[-3:]) for what, c in costs.items()}
+    return {"n": list(lengths), **found}
+
+
+def table(result):
+    """The rows, the contexts and the tiles as Markdown tables."""
+    rows, tiled = result["rows"], result["tiles"]
+    base = statistics.mean(rows[0]["nll"])
+    changes, contexts_of = [], []
+    for row in rows:
+        mean = statistics.mean(row["nll"])
+        spread = f" ± {statistics.stdev(row['nll']):.3f}" if len(row["nll"]) > 1 else ""
+        costs = f"{row['time']:.2f}", f"{row['memory']:.2f}"
+        nll = f"{mean:.3f}{spread}", f"{mean - base:+.3f}"
+        changes.append([row["row"], f"{row['parameters']:,}", *nll, *costs])
+        longer = ["–" if nll is None else f"{nll:.3f}" for nll in row["longer"]]
+        contexts_of.append([row["row"], *longer])
+    names = [(way, what) for what in ("seconds", "memory") for way in ("full", "tiles")]
+    costs = [
+        [n, *(f"{tiled[w][what][i]:.3g}" for w, what in names)] for i, n in enumerate(tiled["n"])
+    ]
+    costs.append(
+        ["grows as n to the", *(f"{tiled[w]['exponents'][what]:.2f}" for w, what in names)]
+    )
+    return "\n\n".join(
+        (
+            _lines(("one change", "parameters", "NLL", "change", "time", "memory"), changes),
+            _lines(
+                ("NLL in a context", *(f"{factor} × as long" for factor in LONGER)), contexts_of
+            ),
+            _lines(("n", "full, s", "tiles, s", "full, bytes", "tiles, bytes"), costs),
+        )
+    )
+
+
+def _lines(header, rows):
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (header, rule, *rows))
+
+
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", help="folder with Multi30k; without it, a download")
+    parser.add_argument("--runs", type=Path, default=Path("runs/since-2017"), help="where to train")
+    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--more", nargs="*", default=[], help="options for every training")
+    parser.add_argument("--blocks", type=int, default=9, help="turns of each step that is timed")
+    parser.add_argument("--block", type=int, default=5, help="steps in a row")
+    parser.add_argument("--rows-of-text", type=int, default=6, help="texts of a timed step")
+    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="n of tiles")
+    parser.add_argument("--json", type=Path, default=RESULTS / "since_2017.json", help="the result")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
