@@ -27,7 +27,7 @@ from minitransformer.data.images.statistics import PictureStatistics
 from minitransformer.evaluation.confusion import lines_of_classes
 from minitransformer.inference.classifier import OF_PICTURES
 from minitransformer.layers.softmax import softmax
-from minitransformer.tasks.settings import Data
+from minitransformer.tasks.settings import Data, share_of
 from minitransformer.tasks.task import Score, Task, one_pass
 
 LEAST = 1e-30  # probability, of which there is a logarithm
@@ -53,6 +53,8 @@ class ClassificationData(Data):
         pictures: the folder, or the .npz with the arrays ``pictures``, ``labels`` and ``classes``.
         picture_size: rows and columns to which pictures of a folder are brought.
         held_out: how much of the training data validates, drawn by a seed that is always the same.
+        train_share: how much of what is left to train on is used, drawn by the training's seed; all
+            of a smaller share are in a larger one.
         crop_padding: pixels of nothing around a picture, of which a part of its size is cut out at
             random.
         mirror: whether each picture is mirrored, left to right, with probability ½.
@@ -74,6 +76,7 @@ class ClassificationData(Data):
     pictures: str = ""
     picture_size: int = positive(32, at_most(512))
     held_out: float = positive(0.1, at_most(0.5))
+    train_share: float = positive(1.0, at_most(1))
     crop_padding: int = not_negative(0, at_most(64))
     mirror: bool = False
     scale: float = share(0.0)
@@ -174,7 +177,7 @@ class Classification(Task):
         data.require_sense()
         if data.corpus == "shapes":
             corpus = shapes_corpus()
-            return corpus["train"], corpus["validation"]
+            return _share(corpus["train"], recipe), corpus["validation"]
         examples, skipped = _read(data, "train")
         for line in skipped:
             progress.say(f"skipped: {line}")
@@ -185,7 +188,8 @@ class Classification(Task):
             )
         order = np.random.default_rng(HELD_OUT).permutation(len(examples))
         held_out = max(1, round(data.held_out * len(examples)))
-        return examples[np.sort(order[held_out:])], examples[np.sort(order[:held_out])]
+        validation = examples[np.sort(order[:held_out])]
+        return _share(examples[np.sort(order[held_out:])], recipe), validation
 
     @staticmethod
     def read_split(recipe, split):
@@ -267,6 +271,11 @@ class Classification(Task):
         np.add.at(counts, (labels, logits.argmax(axis=-1)), 1)
         np.add.at(counts[:, -1], labels[before.sum(axis=-1) < TOP], 1)
         return counts
+
+
+def _share(examples, recipe):
+    share, seed = recipe.data.train_share, recipe.training.seed
+    return examples if share == 1 else examples[share_of(examples, share, seed)]
 
 
 def _read(data, split):

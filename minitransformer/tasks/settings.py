@@ -3,12 +3,25 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from minitransformer.core.errors import InputError, listed, require_one_of
 from minitransformer.core.settings import Settings
 
 
 class RecipeError(InputError):
     """No such recipe, or a field of it does not exist or has a value that makes no sense."""
+
+
+CHOICE = 2**32 - 1  # beside the seed: which examples a share has
+
+
+def share_of(examples, share, seed):
+    """The places of so much of the examples, in order: all of each share are in a larger one."""
+    if share == 1:
+        return range(len(examples))
+    order = np.random.default_rng((seed, CHOICE)).permutation(len(examples))
+    return np.sort(order[: max(1, round(share * len(examples)))]).tolist()
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from minitransformer.data.text.labelled import first_pieces, read_labelled, surf
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.evaluation.confusion import lines_of_classes, shares
+from minitransformer.tasks.settings import share_of
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.text import TextData, TextTask, one_pass, require_rows
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
-CHOICE = 2**32 - 1  # beside the seed: the choice of sentences that have labels
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,6 @@ def _of_words(examples):
 
 
 def _with_a_share(examples, share, seed):
-    """The examples, most of them without their labels: of each share all are in a larger one."""
-    if share == 1:
-        return examples
-    order = np.random.default_rng((seed, CHOICE)).permutation(len(examples))
-    kept = set(order[: max(1, round(share * len(examples)))].tolist())
+    """The examples, those beyond the share without their labels."""
+    kept = set(share_of(examples, share, seed))
     return [(text, labels * (i in kept)) for i, (text, labels) in enumerate(examples)]

@@ -5,11 +5,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from minitransformer.core.settings import at_most, positive
 from minitransformer.data.text.batches import BatchReport, encode_pairs, make_batches
 from minitransformer.data.text.corpus import CorpusError, clean_for_training
 from minitransformer.evaluation.scores import sacrebleu_metrics, score
 from minitransformer.inference.translator import Translator
-from minitransformer.tasks.settings import RecipeError
+from minitransformer.tasks.settings import RecipeError, share_of
 from minitransformer.tasks.splits import ParallelData, load_split
 from minitransformer.tasks.task import Score
 from minitransformer.tasks.text import TextTask, one_pass
@@ -20,10 +21,13 @@ class TranslationData(ParallelData):
     """Pairs of texts to learn translating from.
 
     Attributes:
+        train_share: how much of the pairs to train on is used, drawn by the training's seed; all of
+            a smaller share are in a larger one.
         max_tokens: longest side, in subwords and the end symbol, of a training pair; pairs with a
             longer one are left out. The model's max_length, where smaller, counts instead.
     """
 
+    train_share: float = positive(1.0, at_most(1))
     max_tokens: int = 256
 
 
@@ -71,6 +75,10 @@ class Translation(TextTask):
     def read(recipe, progress):
         pairs, cleaning = clean_for_training(load_split(recipe.data, "train", strict=False))
         progress.say(f"training data: {cleaning}")
+        share = recipe.data.train_share
+        if share < 1:
+            pairs = [pairs[i] for i in share_of(pairs, share, recipe.training.seed)]
+            progress.say(f"of these, {len(pairs):,} pairs, a share of {share:g}")
         validation = load_split(recipe.data, "validation")
         if not validation:
             raise CorpusError("there are no validation pairs; give some, held out of training")

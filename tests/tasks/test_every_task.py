@@ -3,9 +3,11 @@
 And trainings of every kind of model, with what it keeps beside its parameters.
 """
 
+import io
 import math
 import threading
 from dataclasses import fields
+from itertools import pairwise
 
 import digits
 import kinds
@@ -22,11 +24,12 @@ from minitransformer.core.libraries import imported
 from minitransformer.core.workers import Workers
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import VocabularyError
-from minitransformer.models.registry import KINDS
+from minitransformer.models.registry import KINDS, config_class
 from minitransformer.parallel import alone
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.tasks.task import TASKS, run_at, task_class
 from minitransformer.training import loop, session
+from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe, RecipeError
 from minitransformer.training.session import validated
 
@@ -141,6 +144,8 @@ OF_A_RECIPE = [
         *((dict(labelled_share=share), "labelled_share=.* must be (> 0|1 at most)")
           for share in (0.0, -0.5, 1.5, float("nan"))),
     )),
+    *((task, dict(train_share=share), "train_share=.* must be (> 0|1 at most)")
+      for task in ("translation", PICTURES) for share in (0.0, 1.5)),
     ("translation", dict(batch_tokens=39), "raise batch_tokens to 40 or lower max_tokens to 19"),
     *(("translation", {f"validation_{side}": ""}, f"corpus='files' needs validation_{side}: --val")
       for side in ("source", "target")),
@@ -192,6 +197,29 @@ def test_each_epoch_and_each_seed_has_batches_of_its_own_and_always_the_same(tas
     assert first != contents(other.batches(0))
     for epoch in range(3):
         assert len(list(one.batches(epoch))) == one.num_batches(epoch)
+
+
+@pytest.mark.parametrize("task", ["translation", PICTURES])
+def test_a_smaller_share_of_the_data_lies_in_a_larger_one(task, tmp_path):
+    def read(share, seed=0):
+        recipe = recipe_of_task(task, tmp_path / "corpus", train_share=share, seed=seed)
+        examples, validation = task_class(config_class(recipe.model["kind"])).read(
+            recipe, Progress(io.StringIO())
+        )
+        return [str(one) for one in rows_of(examples)], [str(one) for one in rows_of(validation)]
+
+    whole, validation = read(1.0)
+    shares = [read(share)[0] for share in (0.01, 0.1, 0.5)]
+    assert [len(share) for share in shares] == [1, round(len(whole) / 10), round(len(whole) / 2)]
+    for small, large in pairwise([*shares, whole]):
+        left = iter(large)
+        assert all(one in left for one in small)  # in their order
+    assert read(0.5)[1] == validation
+    assert sorted(read(0.5, seed=1)[0]) != sorted(shares[2])
+
+
+def rows_of(examples):
+    return [p.tobytes() for p in examples.pictures] if hasattr(examples, "pictures") else examples
 
 
 # Validation
