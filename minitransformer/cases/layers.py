@@ -92,6 +92,10 @@ from minitransformer.layers.softmax import softmax, softmax_backward
 from minitransformer.layers.swiglu import SwiGLU
 from minitransformer.layers.tanh import tanh, tanh_backward
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
+from minitransformer.layers.zero_padded_shortcut import (
+    zero_padded_shortcut,
+    zero_padded_shortcut_backward,
+)
 
 
 class ResidualLinear(Module):
@@ -331,6 +335,13 @@ PICTURES = B, F, S, T  # rows and columns of which most strides leave something 
 ALL_DIFFERENT = np.random.default_rng(0).permutation(B * F * S * T).reshape(PICTURES) / 100
 
 
+def _zero_padded():
+    def forward(x):
+        return zero_padded_shortcut(x, D + 2, 2)
+
+    return pair(forward, zero_padded_shortcut_backward, ("x",), (2, 6, 5, D))
+
+
 def _convolution_2d(width=3, c_out=D, **options):
     return module(lambda rng: Convolution2d(T, c_out, width, rng, **options), PICTURES)
 
@@ -434,6 +445,7 @@ LAYERS = [
         _convolution(dilation=2, causal=True, mask=LONG_TOKENS),
     ),
     Case("convolution, window longer than the sequence", _convolution(width=5, dilation=3)),
+    Case("zero_padded_shortcut", _zero_padded()),
     Case("convolution_2d", _convolution_2d(padding=1)),
     Case("convolution_2d, no padding, no bias", _convolution_2d(bias=False)),
     Case("convolution_2d, stride 2", _convolution_2d(stride=2, padding=1)),

@@ -39,6 +39,7 @@ from minitransformer.layers.pooling import (
     max_pooling_backward,
 )
 from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.models.convolution_norm import ConvolutionNorm
 from minitransformer.models.picture_classifier import (
     FORMS,
     WIDEST,
@@ -46,12 +47,11 @@ from minitransformer.models.picture_classifier import (
     PictureConfig,
 )
 from minitransformer.models.residual_blocks import (
+    KERNELS,
     SHORTCUTS,
-    WIDTHS,
     Block,
-    ConvolutionNorm,
+    convolutions,
     projects,
-    steps,
 )
 
 DEEPEST = 1202  # the deepest in the paper
@@ -83,13 +83,13 @@ class ResidualNetworkConfig(PictureConfig):
     _: KW_ONLY
     depth: int = positive(20, at_most(DEEPEST))
     form: str = one_of(FORMS, "small")
-    block: str = one_of(tuple(WIDTHS), "basic")
+    block: str = one_of(tuple(KERNELS), "basic")
     shortcut: str = one_of(SHORTCUTS, "A")
     pre_activation: bool = False
     width_factor: float = positive(1.0, at_most(WIDEST))
 
     def first(self):
-        """Of the first convolution (width, channels it is given, channels it gives, stride)."""
+        """Of the first convolution what :func:`convolutions` says of those of a block."""
         width, channels, stride = FIRST[self.form]
         return width, self.channels, max(1, round(channels * self.width_factor)), stride
 
@@ -112,7 +112,7 @@ class ResidualNetworkConfig(PictureConfig):
         width, c_in, c_out, _ = self.first()
         count = (width**2 * c_in + 2) * c_out
         for c_in, c_within, c_out, stride in chain(*self.stages()):
-            for width, before, after, _ in steps(self.block, c_in, c_within, c_out, stride):
+            for width, before, after, _ in convolutions(self.block, c_in, c_within, c_out, stride):
                 count += width**2 * before * after + 2 * (before if self.pre_activation else after)
             if projects(self.shortcut, c_in, c_out, stride):
                 count += c_in * c_out + 2 * (c_in if self.pre_activation else c_out)
@@ -120,7 +120,7 @@ class ResidualNetworkConfig(PictureConfig):
 
     def _layers_of_one_each(self):
         """How many layers one more block in each of three stages has."""
-        return 3 * len(WIDTHS[self.block])
+        return 3 * len(KERNELS[self.block])
 
     def __post_init__(self):
         super().__post_init__()

@@ -18,8 +18,8 @@ from minitransformer.core.settings import share
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.pooling import max_pooling, max_pooling_backward
+from minitransformer.models.convolution_norm import ConvolutionNorm
 from minitransformer.models.picture_classifier import PictureClassifier, PictureConfig
-from minitransformer.models.residual_blocks import ConvolutionNorm
 
 SMALLEST = 8  # pixels, of which three times half are one
 

@@ -75,22 +75,19 @@ from minitransformer.layers.softmax import softmax_backward
 from minitransformer.layers.swiglu import swiglu_backward
 from minitransformer.layers.tanh import tanh_backward
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
+from minitransformer.layers.zero_padded_shortcut import zero_padded_shortcut_backward
 from minitransformer.loss.consistency import consistency_backward
 from minitransformer.loss.cross_entropy import cross_entropy_backward
 from minitransformer.loss.projected_loss import projected_loss_backward
 from minitransformer.models.alexnet import ConvolutionPooling, Hidden
+from minitransformer.models.convolution_norm import ConvolutionNorm, NormConvolution
 from minitransformer.models.convolutional_translator import (
     ConvolutionalTranslator,
     GatedConvolution,
 )
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.recurrent_translator import RecurrentTranslator, TanhLinear
-from minitransformer.models.residual_blocks import (
-    Block,
-    ConvolutionNorm,
-    NormConvolution,
-    ZeroPadded,
-)
+from minitransformer.models.residual_blocks import Block
 from minitransformer.models.residual_network import ResidualNetwork
 from minitransformer.models.small_network import SmallNetwork
 from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
@@ -686,11 +683,16 @@ PICTURES = [
          STAGES, "what goes past a block goes past its ReLU, too"),
     Slip(PAST_A, Block.backward, {"return dz + dpast if": "return dpast if"}, STAGES,
          "nothing goes through F"),
-    Slip(PAST_A, ZeroPadded.backward, {"dy[..., : x_shape[-1]]": "dy[..., -x_shape[-1] :]"},
-         STAGES, "the channels of zeros for those of x"),
-    Slip(PAST_A, ZeroPadded.backward,
-         {"dx[:, :: self.stride, :: self.stride]": "dx[:, 1 :: self.stride, 1 :: self.stride]"},
-         STAGES, "the positions between those that were taken"),
+    *(Slip("zero_padded_shortcut", zero_padded_shortcut_backward, instead, "dx", words, *causes)
+      for instead, words, *causes in (
+        ({"dy[..., : x_shape[-1]]": "dy[..., -x_shape[-1] :]"}, "the channels of zeros for x's"),
+        ({"dx[:, ::stride, ::stride]": "dx[:, 1::stride, ::stride]"},
+         "the rows between those that were taken"),
+        ({"dx[:, ::stride, ::stride]": "dx[:, : dy.shape[1], : dy.shape[2]]"},
+         "the first positions for those that were taken"),
+        ({"dx[:, ::stride, ::stride] = dy[": "dx[:, ::stride, ::stride] += 2 * dy["},
+         "twice the gradient"),
+    )),
     Slip(PAST_C, NormConvolution.backward, {"dh = relu_backward(dh, relu_cache)": "pass"}, STAGES,
          "the ReLU is passed over"),
     Slip(PAST_C, ResidualNetwork._activated_backward,

@@ -434,6 +434,11 @@ def global_average_pooling(t):
     return nn.AdaptiveAvgPool2d(1)(t["x"].permute(0, 3, 1, 2))[..., 0, 0]
 
 
+@of("zero_padded_shortcut")
+def zero_padded_shortcut(t, stride=2, more=2):
+    return functional.pad(t["x"][:, ::stride, ::stride], (0, more))
+
+
 @of("gated_linear_unit")
 def gated_linear_unit(t):
     return nn.GLU()(t["x"])
@@ -905,7 +910,7 @@ def residual_block(t, x, stride, config):
     z = x
     for i, its_stride in enumerate(strides):
         z = torch.relu(z) if i and not config.pre_activation else z
-        z = step(part(t, f"steps.{i}"), z, stride=its_stride)
+        z = step(part(t, f"convolutions.{i}"), z, stride=its_stride)
     if of_shortcut := part(t, "shortcut"):
         z = z + step(of_shortcut, x, stride=stride)
     elif config.shortcut != "none":

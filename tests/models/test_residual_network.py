@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from minitransformer.layers.convolution_2d import Convolution2d
-from minitransformer.models.residual_blocks import Block, ZeroPadded
+from minitransformer.layers.zero_padded_shortcut import ZeroPaddedShortcut
+from minitransformer.models.residual_blocks import Block
 from minitransformer.models.residual_network import ResidualNetwork, ResidualNetworkConfig
 
 CIFAR = ResidualNetworkConfig(32, 32, 3, 10)
@@ -53,7 +54,7 @@ def test_shortcuts_a_and_a_plain_network_have_the_same_weights_b_more_and_c_the_
 @pytest.mark.parametrize("pre_activation", [False, True])
 def test_a_block_whose_f_is_nothing_passes_on_what_it_is_given_and_its_gradient(pre_activation):
     block = block_of(pre_activation=pre_activation)
-    for parameter in block.steps[-1].parameters():
+    for parameter in block.convolutions[-1].parameters():
         parameter.data[:] = 0
     x, dy = drawn() if pre_activation else np.abs(drawn()), drawn(2)
     y, cache = block.forward(x, np.random.default_rng(0))
@@ -63,7 +64,7 @@ def test_a_block_whose_f_is_nothing_passes_on_what_it_is_given_and_its_gradient(
 
 def test_in_a_plain_network_nothing_goes_past_a_block():
     block = block_of(shortcut="none")
-    block.steps[-1].norm.gamma.data[:] = 0
+    block.convolutions[-1].norm.gamma.data[:] = 0
     y, _ = block.forward(drawn(), np.random.default_rng(0))
     assert not y.any()
 
@@ -78,7 +79,7 @@ def test_a_block_with_a_stride_takes_every_second_row_and_column(shortcut, block
 
 def test_the_shortcut_a_keeps_the_channels_of_x_as_the_first_and_adds_zeros():
     x, dy = drawn(), np.random.default_rng(3).standard_normal((2, 3, 3, 7))
-    shortcut = ZeroPadded(7, 2)
+    shortcut = ZeroPaddedShortcut(7, 2)
     y, cache = shortcut.forward(x)
     np.testing.assert_array_equal(y[..., :C], x[:, ::2, ::2])
     assert not y[..., C:].any()
