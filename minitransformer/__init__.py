@@ -20,12 +20,14 @@ from minitransformer.version import __version__
 
 if TYPE_CHECKING:
     from minitransformer import accelerate
+    from minitransformer.inference.classifier import Classifier
     from minitransformer.inference.translator import Translator
 
 __all__ = [
     "CPU",
     "Adam",
     "Buffer",
+    "Classifier",
     "Device",
     "DeviceError",
     "Module",
@@ -47,6 +49,8 @@ def __getattr__(name):
     """What the mathematics does without and would wait for, imported when it is first asked for."""
     if name == "accelerate":
         return import_module("minitransformer.accelerate")
+    if name == "Classifier":
+        return import_module("minitransformer.inference.classifier").Classifier
     if name == "Translator":
         return import_module("minitransformer.inference.translator").Translator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

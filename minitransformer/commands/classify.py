@@ -1,6 +1,9 @@
 """``minitransformer classify``: what pictures are of."""
 
+import json
+import os
 import sys
+from pathlib import Path
 
 from minitransformer.commands.arguments import (
     add_accelerate,
@@ -10,6 +13,7 @@ from minitransformer.commands.arguments import (
     numbered,
     own_functions,
     picture_file,
+    positive,
 )
 from minitransformer.commands.texts import opened, require_task
 from minitransformer.core.errors import in_words
@@ -27,8 +31,8 @@ AT_ONCE = 256  # pictures that are in memory together
 
 def add(parser):
     parser.description = (
-        "Say what pictures are of: of each the five likeliest classes, a line each, with tabs "
-        "between file, class and probability."
+        "Say what pictures are of: of each the likeliest classes, a line each, with tabs between "
+        "file, class and probability."
     )
     parser.epilog = (
         "Pictures are brought to the size of the model, and to grey or colour as it was trained "
@@ -36,7 +40,19 @@ def add(parser):
         "answered, and the exit status is 1."
     )
     add_run_folder(parser)
-    parser.add_argument("picture", nargs="+", help="a PNG or JPEG file")
+    parser.add_argument("picture", nargs="+", help="a PNG or JPEG file, or a folder of such files")
+    parser.add_argument(
+        "--top",
+        type=positive,
+        default=5,
+        metavar="N",
+        help="so many classes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each picture, with the probabilities in full",
+    )
     parser.add_argument(
         "--looked-at",
         type=picture_file,
@@ -61,19 +77,43 @@ def _classify(options):
     processes = all_processes()
     classifier = opened(options, Classifier)
     shape, refused = classifier.model.config.shape, 0
+    options.picture = processes.first(_files, options.picture)
     for start in range(0, len(options.picture), AT_ONCE):
         paths = options.picture[start : start + AT_ONCE]
         pictures = processes.first(_read, paths, shape)
         there = [i for i, picture in enumerate(pictures) if picture is not None]
         refused += len(pictures) - len(there)
-        answers = classifier.classify([pictures[i] for i in there]) if there else []
+        answers = classifier.classify([pictures[i] for i in there], options.top) if there else []
         for i, likeliest in zip(there, answers, strict=True):
-            for name, probability in likeliest:
-                print(f"{paths[i]}\t{name}\t{probability:.3f}", file=exact(sys.stdout))
+            for line in _lines(paths[i], likeliest, options.json):
+                print(line, file=exact(sys.stdout))
             if options.looked_at and not processes.rank:
                 _draw(options, start + i + 1, classifier, pictures[i], likeliest)
         sys.stdout.flush()
     return 1 if refused else 0
+
+
+def _files(given):
+    """The files that are given, and in place of a folder those in it, in the order of their names.
+
+    What begins with a dot is passed over.
+    """
+    files = []
+    for path in given:
+        if Path(path).is_dir():
+            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+            files += [os.path.join(path, name) for name in names]
+        else:
+            files.append(path)
+    return files
+
+
+def _lines(path, likeliest, as_json):
+    """What is printed of a picture."""
+    if as_json:
+        classes = [{"class": name, "probability": p} for name, p in likeliest]
+        return [json.dumps({"file": path, "classes": classes})]
+    return [f"{path}\t{name}\t{probability:.3f}" for name, probability in likeliest]
 
 
 def _read(paths, shape):

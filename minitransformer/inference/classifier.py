@@ -13,6 +13,7 @@ from minitransformer.runs.checkpoint.fields import require_fields
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint, save_checkpoint
 
 ARRAYS = "mean", "deviation", "components"
+COPIES, NOISE = 16, 0.1  # of a picture whose gradients are averaged; its deviation, of all contrast
 
 
 def save_statistics(path, statistics):
@@ -115,18 +116,22 @@ class Classifier(Trained):
         Of a model with attention, how much of each patch comes to the class token: through all
         layers, half of what a position is made of being itself, by the residual connection (Abnar
         and Zuidema 2020). Of any other, how fast the logit of the likeliest class changes with a
-        pixel, in the channel where it does so most (Simonyan et al. 2014).
+        pixel, in the channel where it does so most (Simonyan et al. 2014). As that changes from
+        pixel to pixel, it is a mean over copies with noise on them (Smilkov et al. 2017).
 
         Args:
             picture: (Y, X, C), uint8.
         """
         # Attention is read from the package's functions, whatever runs in their place.
         with self.model.device.as_current(), standing_in(None):
-            logits, cache = self.model.logits(self.statistics.normalized(picture[None]))
+            x = self.statistics.normalized(picture[None])  # (1, Y, X, C)
+            logits, cache = self.model.logits(x)
             if hasattr(self.model, "attention"):
                 return self._of_patches(to_host(self.model.attention(cache))[:, 0], picture)
-            dlogits = (logits == logits.max()).astype(logits.dtype)
-            gradient = to_host(self.model.backward(dlogits, cache))[0]  # (Y, X, C)
+            noise = np.random.default_rng(0).standard_normal((COPIES, *picture.shape), x.dtype)
+            copies, cache = self.model.logits(x + NOISE * np.ptp(x) * noise)  # (16, classes)
+            dlogits = (logits == logits.max()).astype(logits.dtype).repeat(len(copies), axis=0)
+            gradient = to_host(self.model.backward(dlogits, cache)).mean(axis=0)  # (Y, X, C)
             self.model.zero_grad()  # those of the parameters came along with it
         return np.abs(gradient).max(axis=-1)
 

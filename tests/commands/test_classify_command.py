@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -47,16 +48,40 @@ def test_what_is_no_picture_is_named_and_the_others_are_answered(runs, files, us
     text, cut = tmp_path / "text.png", tmp_path / "cut.png"
     text.write_text("no picture")
     cut.write_bytes(red.read_bytes()[:200])
-    status, out, error = used("classify", text, red, cut, tmp_path / "none.png", tmp_path)
+    status, out, error = used("classify", text, red, cut, tmp_path / "none.png")
     assert status == 1
     assert out == used("classify", red)[1]
     lines = error.splitlines()
     for line, (path, says) in zip(lines, [
         (text, "is no PNG or JPEG"), (cut, "is damaged, or not whole"),
-        (tmp_path / "none.png", "No such file"), (tmp_path, "no regular file"),
+        (tmp_path / "none.png", "No such file"),
     ], strict=True):  # fmt: skip
         assert line.startswith(f"minitransformer: {path}")
         assert says in line
+
+
+def test_of_a_folder_the_files_in_it_are_answered_by_name(runs, files, said, tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for name, other in (("b", "red"), ("a", "green"), (".c", "blue")):
+        (folder / f"{name}.png").write_bytes(files[other].read_bytes())
+    out = rows(said("classify", runs["classify"], folder, files["blue"], "--top", 1).out)
+    assert [row[:2] for row in out] == [
+        [str(folder / "a.png"), "green"],
+        [str(folder / "b.png"), "red"],
+        [str(files["blue"]), "blue"],
+    ]
+
+
+def test_as_json_each_picture_is_a_line_with_its_probabilities_in_full(runs, files, said):
+    given = runs["classify"], *files.values(), "--top", 2
+    plain = rows(said("classify", *given).out)
+    lines = [json.loads(line) for line in said("classify", *given, "--json").out.splitlines()]
+    assert [line["file"] for line in lines] == [str(path) for path in files.values()]
+    found = [(line["file"], *c.values()) for line in lines for c in line["classes"]]
+    assert [[file, name, f"{p:.3f}"] for file, name, p in found] == plain
+    assert len(plain) == 2 * len(files)
+    assert any(p != round(p, 3) for *_, p in found)
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -124,15 +149,23 @@ def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs
     weights[0, 2, 3, 1], weights[0, 4, 5] = 2, (-3, 1, 0)
 
     def logits(x):
-        rest = np.zeros((1, 2), np.float32)
-        return np.concatenate([rest, 9 + (weights * x).sum(axis=(1, 2, 3))[:, None]], axis=1), None
+        rest = np.zeros((len(x), 2), np.float32)
+        said = np.concatenate([rest, 9 + (weights * x).sum(axis=(1, 2, 3))[:, None]], axis=1)
+        return said, x[:, 2, 3, 1] > x[0, 2, 3, 1]
+
+    def backward(dlogits, brighter):
+        """Of half of the copies the gradient is another one, which the mean is to have in it."""
+        slopes = dlogits[:, 2, None, None, None] * weights
+        return np.where(brighter[:, None, None, None], 3 * slopes, slopes)
 
     monkeypatch.setattr(trained.model, "logits", logits)
-    monkeypatch.setattr(trained.model, "backward", lambda dlogits, _: dlogits[:, 2] * weights)
-    looked = trained.looked_at(np.zeros((16, 16, 3), np.uint8))
-    expected = np.zeros((16, 16))
-    expected[2, 3], expected[4, 5] = 2, 3
-    np.testing.assert_array_equal(looked, expected)
+    monkeypatch.setattr(trained.model, "backward", backward)
+    picture = np.random.default_rng(0).integers(0, 256, (16, 16, 3), np.uint8)
+    looked = trained.looked_at(picture)
+    assert looked[4, 5] / looked[2, 3] == pytest.approx(1.5)
+    assert 2 < looked[2, 3] < 6
+    looked[2, 3] = looked[4, 5] = 0
+    assert not looked.any()
 
 
 def test_looking_leaves_no_gradient_in_the_model(runs):

@@ -168,7 +168,7 @@ def test_the_command_line_imports_no_command_to_tell_of_itself(flag):
     assert not {name.partition(".")[0] for name in modules} & SLOW
 
 
-@pytest.mark.parametrize("name", ["Translator", "accelerate"])
+@pytest.mark.parametrize("name", ["Classifier", "Translator", "accelerate"])
 def test_what_is_imported_later_is_there_however_it_is_asked_for(name):
     modules = imported_by(f"import minitransformer; minitransformer.{name}")
     assert modules == imported_by(f"from minitransformer import {name}")
