@@ -7,17 +7,19 @@ becomes of each picture in them; which tenth of the training pictures is held ou
 all. The best epoch is chosen by what is held out, and asked once for the 10,000 pictures to test
 with, which decide nothing: as they are, and as the mean of ten parts of each.
 
-A training that was cut off goes on where it was, and one that is over is not made again. Seconds
+A training that was cut off goes on where it was, and one that is over is not made again; nor is one
+of the same recipe whose scores are in the file, to which those of other seeds are added. Seconds
 are of the clock, of whatever else the machine did.
 """
 
+import copy
 import json
 import statistics
 import sys
 from pathlib import Path
 
 import _options
-from _machine import machine, numpy_blas
+from _machine import cpu, machine, numpy_blas
 from _trained import trained
 
 from minitransformer.core.twins import accelerated
@@ -31,15 +33,40 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments=None):
     """Train, score, and write the JSON file; returns the exit status."""
     options = _parsed(arguments)
+    scored = _scored_before(options)
     for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
         for recipe in options.recipes:
-            _run(options, recipe, seed)
+            if seed not in scored[recipe]:
+                run = _run(options, recipe, seed)
+                scored[recipe][seed] = _scores(run, settings_of(Recipe.load(recipe)))
     command = ["fashion_mnist.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "fashion_mnist", **machine(command), "blas": numpy_blas()}
-    result["rows"] = [_row(options, recipe) for recipe in options.recipes]
+    result["rows"] = [_row(recipe, scored[recipe]) for recipe in options.recipes]
     print(table(result))
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def settings_of(recipe):
+    """Those of a Recipe that decide what comes of it, but for the seed."""
+    sections = copy.deepcopy(recipe.as_dict())
+    for section, name in (("training", "seed"), ("training", "shards"), ("data", "data_dir")):
+        del sections[section][name]
+    return sections
+
+
+def _scored_before(options):
+    """Of each recipe the scores in the file, by seed, unless those are of other settings."""
+    rows = json.loads(options.json.read_text("utf-8"))["rows"] if options.json.exists() else []
+    return {
+        recipe: {
+            scores["seed"]: scores
+            for row in rows
+            if row["settings"] == settings_of(Recipe.load(recipe))
+            for scores in row["seeds"]
+        }
+        for recipe in options.recipes
+    }
 
 
 def _run(options, recipe, seed):
@@ -51,25 +78,34 @@ def _run(options, recipe, seed):
     return trained(options.runs / f"{name}-{seed}", recipe, *given, "--seed", seed)
 
 
-def _row(options, recipe):
-    """What the trainings of a recipe came to, as a dict."""
-    runs = [_run(options, recipe, seed) for seed in options.seeds]
-    fields, sections = runs[0].load_config()
-    training = sections["training"]
+def _row(recipe, scored):
+    """What the trainings of a recipe came to, as a dict; ``scored`` are their scores by seed."""
+    settings, (first, *_) = settings_of(Recipe.load(recipe)), scored.values()
     return {
         "recipe": Path(recipe).stem,
-        "parameters": fields.num_parameters(),
-        **{name: training[name] for name in ("epochs", "batch_tokens")},
-        "seeds": [
-            {"seed": seed, **_scores(run)} for seed, run in zip(options.seeds, runs, strict=True)
-        ],
+        "parameters": first["parameters"],
+        **{name: settings["training"][name] for name in ("epochs", "batch_tokens")},
+        "settings": settings,
+        "seeds": [scored[seed] for seed in sorted(scored)],
     }
 
 
-def _scores(run):
-    """How long a training took, which epoch was chosen, and the scores of it."""
+def _scores(run, settings):
+    """How long a training took, which epoch was chosen, and the scores of it.
+
+    Raises:
+        SystemExit: it had other settings.
+    """
     recipe = Recipe.of_run(run)
-    scores = {"seconds": run.log.entries()[-1]["seconds"], "shards": recipe.training.shards}
+    if settings_of(recipe) != settings:
+        raise SystemExit(f"{run.config} has other settings than the recipe; move the run away")
+    scores = {
+        "seed": recipe.training.seed,
+        "parameters": run.load_config()[0].num_parameters(),
+        "seconds": run.log.entries()[-1]["seconds"],
+        "shards": recipe.training.shards,
+        "cpu": cpu(),
+    }
     with accelerated(True):
         for name, split, how in (
             ("validation", "validation", {}),

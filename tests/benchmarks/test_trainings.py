@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 
+import fashion_mnist
 import fine_tuning
 import ladder
 import multi30k
@@ -198,3 +199,22 @@ def test_each_seed_is_scored_on_what_validates_and_on_what_tests(ran):
         assert seed["test"]["nll"] not in (seed["validation"]["nll"], seed["ten_crops"]["nll"])
     mean = (first["test"]["accuracy"] + second["test"]["accuracy"]) / 2
     assert f"| {100 * mean:.2f} ±" in of.table
+
+
+@pytest.mark.slow
+def test_scores_of_the_same_recipe_are_kept_and_those_of_another_are_not(
+    ran, tmp_path, monkeypatch
+):
+    of = ran("fashion_mnist")
+    recipe, file = of.folder / "tiny.toml", tmp_path / "scores.json"
+    shutil.copy(of.folder / "fashion_mnist.json", file)
+    monkeypatch.setattr(fashion_mnist, "_run", None)  # nothing is left to train
+    options = ["--recipes", str(recipe), "--json", str(file), "--runs", str(tmp_path)]
+    assert fashion_mnist.main([*options, "--seeds", "2"]) == 0
+    assert json.loads(file.read_text())["rows"] == of.result["rows"]
+    other = recipe.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 3")
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(other, encoding="utf-8")
+    options[1] = str(recipe)
+    with pytest.raises(TypeError, match="not callable"):  # the run that is asked for
+        fashion_mnist.main([*options, "--seeds", "2"])
