@@ -22,7 +22,7 @@ begins with 5 × 5, stride 1 and padding instead, and is this network otherwise.
 rows and columns of what a convolution gives, ``Y''`` and ``X''`` those that pooling leaves.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -47,6 +47,7 @@ from minitransformer.models.picture_classifier import (
     PictureConfig,
 )
 
+LEFT_OUT = "none", "third", "fourth", "hidden"
 FIRST = {"small": (5, 1, 2), "large": (11, 4, 0)}  # width, stride and padding, by form
 NUM_HIDDEN = 4096
 ACTIVATIONS = {"relu": (relu, relu_backward), "tanh": (tanh, tanh_backward)}
@@ -61,6 +62,7 @@ class Sizes:
         width, stride, padding: of its windows.
         towers: how many groups of channels see nothing of one another.
         normed, pooled: whether normalisation and pooling follow.
+        lifted: whether its biases are 1 at first.
     """
 
     c_in: int
@@ -71,6 +73,7 @@ class Sizes:
     towers: int = 1
     normed: bool = False
     pooled: bool = False
+    lifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class AlexNetConfig(PictureConfig):
         towers: how many there are.
         dropout: the probability of dropping out, in the two hidden linear maps.
         start: how weights are drawn, a name in ``layers/first_weights.py``.
+        left_out: of the layers none, the ``"third"`` or the ``"fourth"`` convolution, or a
+            ``"hidden"`` linear map, to see what each is worth.
     """
 
     kind: ClassVar[str] = "alexnet"
@@ -100,25 +105,30 @@ class AlexNetConfig(PictureConfig):
     towers: int = 2
     dropout: float = share(0.5)
     start: str = one_of(tuple(STARTS), "fixed-0.01")
+    left_out: str = one_of(LEFT_OUT, "none")
 
     def convolutions(self):
         """The Sizes of each."""
         first = FIRST[self.form]
         c_1, c_2, c_3, c_4, c_5 = map(self._wide, (96, 256, 384, 384, 256))
-        before_linear = dict(padding=1, towers=self.towers)
+        before_linear = dict(padding=1, towers=self.towers, lifted=True)
         normed = dict(normed=self.response_norm, pooled=True)
+        third, fourth = Sizes(c_2, c_3, 3, padding=1), Sizes(c_3, c_4, 3, **before_linear)
+        if self.left_out == "third":
+            fourth = replace(fourth, c_in=c_2)
+        middle = {"third": [fourth], "fourth": [third]}.get(self.left_out, [third, fourth])
         return [
             Sizes(self.channels, c_1, *first, **normed),
-            Sizes(c_1, c_2, 5, padding=2, towers=self.towers, **normed),
-            Sizes(c_2, c_3, 3, padding=1),
-            Sizes(c_3, c_4, 3, **before_linear),
-            Sizes(c_4, c_5, 3, **before_linear, pooled=True),
+            Sizes(c_1, c_2, 5, padding=2, towers=self.towers, lifted=True, **normed),
+            *middle,
+            Sizes(middle[-1].c_out, c_5, 3, **before_linear, pooled=True),
         ]
 
     def linear_maps(self):
         """What each is given, and last the number of classes."""
         hidden = self._wide(NUM_HIDDEN)
-        return self._num_left(), hidden, hidden, self.num_classes
+        count = 1 if self.left_out == "hidden" else 2
+        return self._num_left(), *(count * [hidden]), self.num_classes
 
     @property
     def pooling(self):
@@ -242,8 +252,12 @@ class AlexNet(PictureClassifier):
         *hidden, last = pairwise(config.linear_maps())
         self.hidden = [Hidden(config, *widths, rng) for widths in hidden]
         self.head = Linear(*last, rng, start=config.start)
-        second, fourth, fifth = (self.convolutions[i].convolution for i in (1, 3, 4))
-        for layer in (second, fourth, fifth, *(hidden.linear for hidden in self.hidden)):
+        lifted = [
+            layer.convolution
+            for layer, sizes in zip(self.convolutions, config.convolutions(), strict=True)
+            if sizes.lifted
+        ]
+        for layer in (*lifted, *(hidden.linear for hidden in self.hidden)):
             layer.bias.data[:] = 1
 
     def features(self, pictures, rng=None):

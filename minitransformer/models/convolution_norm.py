@@ -1,4 +1,4 @@
-"""A convolution and its batch norm, in both orders: what networks of pictures are made of.
+"""A convolution and its norm, in both orders: what networks of pictures are made of.
 
     y = ReLU(norm(x * w))        y = norm(x * w)        y = ReLU(norm(x)) * w, with pre-activation
 
@@ -11,15 +11,41 @@ and columns of y.
 from minitransformer.core.module import Module
 from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.layers.convolution_2d import Convolution2d
+from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.relu import relu, relu_backward
 
 
-class ConvolutionNorm(Module):
-    """A convolution, a norm, and a ReLU unless it is told otherwise."""
+class ChannelNorm(Module):
+    """Layer normalisation of the channels at each position, where a batch norm would stand."""
 
-    def __init__(self, kernel_width, c_in, c_out, stride, rng, *, activated=True):
+    def __init__(self, channels):
+        self.norm = LayerNorm(channels)
+
+    def forward(self, x, rng=None):
+        return self.norm.forward(x)
+
+    def backward(self, dy, cache):
+        return self.norm.backward(dy, cache)
+
+
+NORMS = {"batch-norm": BatchNorm, "layer-norm": ChannelNorm}
+
+
+class ConvolutionNorm(Module):
+    """A convolution, a norm, and a ReLU unless it is told otherwise.
+
+    Args:
+        kernel_width, c_in, c_out, stride: of the convolution, whose padding keeps the size.
+        rng: NumPy generator for the weights.
+        activated: whether there is a ReLU.
+        norm: a name in NORMS.
+    """
+
+    def __init__(
+        self, kernel_width, c_in, c_out, stride, rng, *, activated=True, norm="batch-norm"
+    ):
         self.convolution = _convolution(kernel_width, c_in, c_out, stride, rng)
-        self.norm = BatchNorm(c_out)
+        self.norm = NORMS[norm](c_out)
         self.activated = activated
 
     def forward(self, x, rng=None):

@@ -1,6 +1,6 @@
 """A small network of convolutions, for a first try at pictures of some thirty pixels.
 
-    three times:  3 × 3 convolution, batch norm, ReLU, max pooling of 2 by 2
+    three times:  3 × 3 convolution, norm, ReLU, max pooling of 2 by 2
     dropout, and a linear map of all that is left
 
 The convolutions give F, 2 F and 2 F channels. Each pooling halves the picture, so that a window of
@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import ClassVar
 
 from minitransformer.core.errors import require
-from minitransformer.core.settings import share
+from minitransformer.core.settings import one_of, share
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.pooling import max_pooling, max_pooling_backward
-from minitransformer.models.convolution_norm import ConvolutionNorm
+from minitransformer.models.convolution_norm import NORMS, ConvolutionNorm
 from minitransformer.models.picture_classifier import PictureClassifier, PictureConfig
 
 SMALLEST = 8  # pixels, of which three times half are one
@@ -31,6 +31,7 @@ class SmallNetworkConfig(PictureConfig):
     Attributes:
         num_features: channels of the first convolution, F.
         dropout: the probability of dropping out what the linear map is given.
+        normalisation: ``"batch-norm"``, or ``"layer-norm"`` of the channels at each position.
     """
 
     kind: ClassVar[str] = "small-network"
@@ -39,6 +40,7 @@ class SmallNetworkConfig(PictureConfig):
     _: KW_ONLY
     num_features: int = 32
     dropout: float = share(0.2)
+    normalisation: str = one_of(tuple(NORMS), "batch-norm")
 
     def widths(self):
         """The channels of the picture and of what each convolution gives."""
@@ -69,7 +71,9 @@ class SmallNetwork(PictureClassifier):
 
     def build(self, config, rng):
         pairs = pairwise(config.widths())
-        self.convolutions = [ConvolutionNorm(3, *channels, 1, rng) for channels in pairs]
+        self.convolutions = [
+            ConvolutionNorm(3, *channels, 1, rng, norm=config.normalisation) for channels in pairs
+        ]
         self.head = Linear(config.num_left(), config.num_classes, rng)
 
     def features(self, pictures, rng=None):

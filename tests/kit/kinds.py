@@ -149,7 +149,7 @@ PROMISES = {
     ),
     BAG: Promise(lambda config: 1, lambda config: 0, any_length=True),
     "small-network": Promise(lambda config: 1),
-    "alexnet": Promise(lambda config: 2),
+    "alexnet": Promise(lambda config: 1 if config.left_out == "hidden" else 2),
     "residual-network": Promise(lambda config: 0),
     "vision-transformer": Promise(of_one_stack),
 }
@@ -205,7 +205,9 @@ ROWS = [*map(Row, OF_TOKENS), *CHOICES]
 OF_PICTURES = [kind for kind in KINDS if issubclass(config_class(kind), PictureConfig)]
 PICTURES = [
     *map(PictureRow, OF_PICTURES),
+    PictureRow("small-network", dict(normalisation="layer-norm")),
     PictureRow("alexnet", dict(activation="tanh", towers=1)),
+    PictureRow("alexnet", dict(left_out="hidden")),
     PictureRow("alexnet", dict(overlapping=False, response_norm=False)),
     PictureRow("alexnet", dict(form="large", height=67, width=71)),
     PictureRow("residual-network", dict(shortcut="none")),

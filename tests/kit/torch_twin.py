@@ -843,6 +843,8 @@ def convolved(t, x, **options):
 
 
 def normed(t, x):
+    if "norm.gamma" in t:  # of the channels at each position
+        return layer_norm(part(t, "norm") | {"x": x})
     return batch_norm(t | {"x": x})
 
 
@@ -873,14 +875,15 @@ def alexnet(t, x, config):
     activate = {"relu": torch.relu, "tanh": torch.tanh}[config.activation]
     first = dict(stride=4, padding=0) if config.form == "large" else {}
     towers = dict(groups=config.towers)
-    for i, options in enumerate((first, towers, {}, towers, towers)):
+    middle = {"third": [towers], "fourth": [{}]}.get(config.left_out, [{}, towers])
+    for i, options in enumerate((first, towers, *middle, towers)):
         x = activate(convolved(part(t, f"convolutions.{i}.convolution"), x, **options))
         if i < 2 and config.response_norm:
             x = local_response_norm({"x": x}, size=5, alpha=1e-4)
-        if i in (0, 1, 4):
+        if i in (0, 1, 2 + len(middle)):
             x = pooled(x, *((3, 2) if config.overlapping else (2, 2)))
     x = x.flatten(1)
-    for i in range(2):
+    for i in range(1 if config.left_out == "hidden" else 2):
         x = activate(linear(part(t, f"hidden.{i}.linear") | {"x": x}))
     return linear(part(t, "head") | {"x": x})
 

@@ -14,13 +14,19 @@ def layers_of(model, kind):
     return [layer for _, layer in model.named_modules() if isinstance(layer, kind)]
 
 
-def test_biases_begin_with_1_where_the_paper_has_it():
-    model = AlexNet(CONFIG)
+@pytest.mark.parametrize(("left_out", "convolutions", "maps"), [
+    ("none", [0, 1, 0, 1, 1], [1, 1, 0]),
+    ("third", [0, 1, 1, 1], [1, 1, 0]),
+    ("fourth", [0, 1, 0, 1], [1, 1, 0]),
+    ("hidden", [0, 1, 0, 1, 1], [1, 0]),
+])  # fmt: skip
+def test_biases_begin_with_1_where_the_paper_has_it(left_out, convolutions, maps):
+    model = AlexNet(replace(CONFIG, left_out=left_out))
     of = [
         [set(layer.bias.data.tolist()) for layer in layers_of(model, kind)]
         for kind in (Convolution2d, Linear)
     ]
-    assert of == [[{0}, {1}, {0}, {1}, {1}], [{1}, {1}, {0}]]
+    assert of == [[{bias} for bias in biases] for biases in (convolutions, maps)]
 
 
 def test_weights_begin_with_a_deviation_of_a_hundredth_or_as_the_configuration_says():

@@ -136,6 +136,9 @@ REFUSED = [
     (["alexnet"], dict(width=7, overlapping=False), "choose some of 8 × 8 or more"),
     (["alexnet"], dict(form="large"), "too small for form='large': pooling leaves nothing of them; "
      "choose some of 67 × 67 or more, or form='small'"),
+    (["small-network"], dict(normalisation="group-norm"),
+     "normalisation='group-norm'; choose 'batch-norm' or 'layer-norm'"),
+    (["alexnet"], dict(left_out="fifth"), "choose 'none', 'third', 'fourth' or 'hidden'"),
     (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
     (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot' or 'fixed-0.01'"),
     (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),

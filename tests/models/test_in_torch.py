@@ -53,10 +53,14 @@ CONFIGS = [
             dict(overlapping=False),
             dict(response_norm=False),
             dict(towers=1),
+            dict(left_out="third"),
+            dict(left_out="fourth"),
+            dict(left_out="hidden"),
             LARGE,
         )
     ),
     SmallNetworkConfig(**SIZES | dict(height=17, width=9), num_features=4),
+    SmallNetworkConfig(**SIZES | dict(height=8), num_features=4, normalisation="layer-norm"),
     *(
         VisionTransformerConfig(**SIZES, d_model=D, num_heads=H, d_ff=F, num_layers=2, **choices)
         for choices in (dict(norm="post"), dict(patch_size=2))
