@@ -1,10 +1,17 @@
-"""Trainings that are made once: one that was cut off goes on, and one that is over stays."""
+"""Trainings that are made once: one that was cut off goes on, and one that is over stays.
 
+Nor is one made whose scores are in the file of results already, with the same settings.
+"""
+
+import copy
+import json
 import sys
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
+
+OF_A_MACHINE = ("training", "seed"), ("training", "shards"), ("data", "data_dir")
 
 
 def trained(folder, recipe, *options):
@@ -21,3 +28,33 @@ def trained(folder, recipe, *options):
         if status := minitransformer(["train", *map(str, command)]):
             sys.exit(status)
     return run_at(folder)
+
+
+def settings_of(recipe):
+    """Those of a Recipe that decide what comes of it, but for the seed."""
+    sections = copy.deepcopy(recipe.as_dict())
+    for section, name in OF_A_MACHINE:
+        del sections[section][name]
+    return sections
+
+
+def scored_before(file, settings):
+    """The scores in a file of results, by seed, in its row of these settings; {} for none."""
+    rows = json.loads(file.read_text("utf-8"))["rows"] if file.exists() else []
+    return {
+        scores["seed"]: scores
+        for row in rows
+        if row["settings"] == settings
+        for scores in row["seeds"]
+    }
+
+
+def require_settings(run, recipe, settings):
+    """End the script where a run was trained otherwise.
+
+    Args:
+        run, recipe: the RunFolder and its Recipe.
+        settings: those of :func:`settings_of` that are wanted.
+    """
+    if settings_of(recipe) != settings:
+        raise SystemExit(f"{run.config} has other settings than are wanted; move the run away")

@@ -12,7 +12,6 @@ of the same recipe whose scores are in the file, to which those of other seeds a
 are of the clock, of whatever else the machine did.
 """
 
-import copy
 import json
 import statistics
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import _options
 from _machine import cpu, machine, numpy_blas
-from _trained import trained
+from _trained import require_settings, scored_before, settings_of, trained
 
 from minitransformer.core.twins import accelerated
 from minitransformer.training.recipe import Recipe
@@ -33,40 +32,19 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments=None):
     """Train, score, and write the JSON file; returns the exit status."""
     options = _parsed(arguments)
-    scored = _scored_before(options)
+    settings = {recipe: settings_of(Recipe.load(recipe)) for recipe in options.recipes}
+    scored = {recipe: scored_before(options.json, settings[recipe]) for recipe in settings}
     for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
         for recipe in options.recipes:
             if seed not in scored[recipe]:
                 run = _run(options, recipe, seed)
-                scored[recipe][seed] = _scores(run, settings_of(Recipe.load(recipe)))
+                scored[recipe][seed] = _scores(run, settings[recipe])
     command = ["fashion_mnist.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "fashion_mnist", **machine(command), "blas": numpy_blas()}
-    result["rows"] = [_row(recipe, scored[recipe]) for recipe in options.recipes]
+    result["rows"] = [_row(recipe, settings[recipe], scored[recipe]) for recipe in settings]
     print(table(result))
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
-
-
-def settings_of(recipe):
-    """Those of a Recipe that decide what comes of it, but for the seed."""
-    sections = copy.deepcopy(recipe.as_dict())
-    for section, name in (("training", "seed"), ("training", "shards"), ("data", "data_dir")):
-        del sections[section][name]
-    return sections
-
-
-def _scored_before(options):
-    """Of each recipe the scores in the file, by seed, unless those are of other settings."""
-    rows = json.loads(options.json.read_text("utf-8"))["rows"] if options.json.exists() else []
-    return {
-        recipe: {
-            scores["seed"]: scores
-            for row in rows
-            if row["settings"] == settings_of(Recipe.load(recipe))
-            for scores in row["seeds"]
-        }
-        for recipe in options.recipes
-    }
 
 
 def _run(options, recipe, seed):
@@ -78,9 +56,9 @@ def _run(options, recipe, seed):
     return trained(options.runs / f"{name}-{seed}", recipe, *given, "--seed", seed)
 
 
-def _row(recipe, scored):
+def _row(recipe, settings, scored):
     """What the trainings of a recipe came to, as a dict; ``scored`` are their scores by seed."""
-    settings, (first, *_) = settings_of(Recipe.load(recipe)), scored.values()
+    first, *_ = scored.values()
     return {
         "recipe": Path(recipe).stem,
         "parameters": first["parameters"],
@@ -91,14 +69,9 @@ def _row(recipe, scored):
 
 
 def _scores(run, settings):
-    """How long a training took, which epoch was chosen, and the scores of it.
-
-    Raises:
-        SystemExit: it had other settings.
-    """
+    """How long a training took, which epoch was chosen, and the scores of it."""
     recipe = Recipe.of_run(run)
-    if settings_of(recipe) != settings:
-        raise SystemExit(f"{run.config} has other settings than the recipe; move the run away")
+    require_settings(run, recipe, settings)
     scores = {
         "seed": recipe.training.seed,
         "parameters": run.load_config()[0].num_parameters(),

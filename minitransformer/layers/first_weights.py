@@ -39,6 +39,7 @@ STARTS = {  # functions (shape, fan_in, fan_out, rng) by name; each returns a fl
     "he": he,
     "glorot": glorot,
     "fixed-0.01": partial(fixed, deviation=0.01),  # AlexNet (2012), section 5
+    "fixed-0.02": partial(fixed, deviation=0.02),  # GPT (2018), section 4.1
 }
 
 

@@ -16,6 +16,7 @@ SLOW = BESIDE_PYTORCH | {
     "fashion_mnist",
     "fine_tuning",
     "ladder",
+    "picture_claims",
     "precision",
     "profile_step",
     "since_2017",

@@ -3,11 +3,13 @@
 import json
 import math
 import shutil
+from itertools import combinations
 
 import fashion_mnist
 import fine_tuning
 import ladder
 import multi30k
+import picture_claims
 import pytest
 from tiny_run import config_for
 from tiny_workload import let_files_take_data_dir
@@ -199,6 +201,32 @@ def test_each_seed_is_scored_on_what_validates_and_on_what_tests(ran):
         assert seed["test"]["nll"] not in (seed["validation"]["nll"], seed["ten_crops"]["nll"])
     mean = (first["test"]["accuracy"] + second["test"]["accuracy"]) / 2
     assert f"| {100 * mean:.2f} ±" in of.table
+
+
+@pytest.mark.slow
+def test_each_row_of_a_claim_has_its_course_its_errors_and_what_its_blocks_do(ran):
+    of = ran("picture_claims")
+    plain, residual = of.result["rows"]
+    assert [len(row["seeds"]) for row in (plain, residual)] == [2, 2]
+    for row in (plain, residual):
+        for scores in row["seeds"]:
+            run = run_at(of.folder / "runs/depth" / f"{row['row']}-{scores['seed']}")
+            log = run.log.entries()
+            steps = [entry["nll"] for entry in log if entry["kind"] == "train"]
+            assert scores["course"] == pytest.approx(steps)  # fewer than parts
+            best = load_checkpoint(run.model)[1]["validation_accuracy"]
+            assert scores["wrong"]["held out"] == pytest.approx(1 - best, abs=1e-9)
+            assert 0 <= scores["wrong"]["learned"] <= 1
+            assert len(scores["responses"]) == len(scores["gradients"]) == 3
+    assert plain["seeds"][0]["course"] != residual["seeds"][0]["course"]
+    assert (of.folder / "plot.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("claim", picture_claims.CLAIMS)
+def test_every_row_of_a_claim_is_a_recipe_of_its_own(claim):
+    claim = picture_claims.CLAIMS[claim]()
+    recipes = [claim.recipe_of(row).as_dict() for row in claim.rows]
+    assert all(a != b for a, b in combinations(recipes, 2))
 
 
 @pytest.mark.slow

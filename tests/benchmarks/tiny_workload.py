@@ -167,6 +167,19 @@ def of_few_pictures(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def of_few_claims(script, folder, patch):
+    """Two tiny networks for shapes, one of them with other shortcuts, and not trained once more."""
+    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
+    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
+    patch.setattr("minitransformer.tasks.classification.shapes_corpus", drawn)
+    small = dict(corpus="shapes", width_factor=0.25, depth=8, batch_tokens=20, epochs=2)
+    rows = {"plain": dict(shortcut="none"), "residual": dict(shortcut="A")}
+    claim = script.Claim("plain-20", small, rows, looks=script.blocks)
+    patch.setitem(script.CLAIMS, "depth", lambda: claim)
+    options = ["depth", "--runs", folder / "runs", "--seeds", 1, 2, "--plot", folder / "plot.png"]
+    return _trained_before(script, folder, patch, options)
+
+
 def of_few_changes(script, folder, patch):
     """Tiny language models of a tiny corpus, of two kinds of positions, and not trained twice."""
     resize_toy_corpus(patch, {"train": 60, "validation": 12, "test": 12})
@@ -217,6 +230,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         measuring=dict(pieces=40, tokens=256),
         MODELS=("toy", "tiny"),
     ),
+    "picture_claims": of_few_claims,
     "pictures": of_tiny_networks,
     "precision": of_batches(4, "--steps", 4, "--peak-learning-rate", 0.01),
     "profile_step": of_batches(40, "--steps", 40),

@@ -31,7 +31,7 @@ def test_first_weights_are_uniform_within_the_limit_of_glorot():
     assert abs(weight.var() * 3 / limit**2 - 1) < 0.01  # variance of the uniform: limit² / 3
 
 
-VARIANCES = {"he": 2 / 480, "glorot": 2 / 1280, "fixed-0.01": 1e-4}
+VARIANCES = {"he": 2 / 480, "glorot": 2 / 1280, "fixed-0.01": 1e-4, "fixed-0.02": 4e-4}
 
 
 @pytest.mark.parametrize("start", STARTS)

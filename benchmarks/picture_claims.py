@@ -1,0 +1,304 @@
+"""What papers on pictures claim, measured on Fashion-MNIST at a size that two cores can train.
+
+    python benchmarks/picture_claims.py depth --data-dir DIR
+
+depth        plain and residual networks of 20 to 56 layers, half as wide, and the shortcuts
+alexnet      AlexNet with one thing away at a time
+data         convolutions and attention with a hundredth to all of the pictures, in as many steps
+norms        batch norm and layer norm in the small network, by the size of a batch
+optimizers   SGD, momentum, Adam and AdamW, each with its own sweep of rates
+starts       AlexNet from the paper's deviation and from others
+
+A row is a recipe with a few fields changed, trained with each seed: the mean loss of its steps in
+twenty parts of the training, how many of 5,000 pictures that it has learned from are wrong in the
+end, and how many of those held out and of the test's. Every row is trained until its end and is
+scored as its best epoch left it. With --plot the courses are drawn.
+
+What was trained is not trained again: neither a run that is there, nor one whose scores are in the
+file. Seconds are of the clock, of whatever else the machine did.
+"""
+
+import io
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import _options
+import numpy as np
+from _machine import cpu, machine, numpy_blas
+from _trained import require_settings, scored_before, settings_of, trained
+
+from minitransformer.core.libraries import library
+from minitransformer.core.twins import accelerated
+from minitransformer.tasks.classification import Classification
+from minitransformer.training.progress import Progress
+from minitransformer.training.recipe import Recipe
+from minitransformer.training.session import validated
+
+RESULTS = Path(__file__).parent / "results"
+PARTS = 20  # of a training, whose losses are averaged
+LEARNED = 5000  # pictures of the training data that are asked for in the end
+SHARES = 0.01, 0.03, 0.1, 0.3, 1.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Trainings that are compared.
+
+    Attributes:
+        recipe: of the package, where a row names no other.
+        common: fields that are changed in all rows.
+        rows: by name the fields that are changed in one, or (recipe, fields).
+        looks: what else there is to say of a trained model and a batch, as a dict; or None.
+    """
+
+    recipe: str
+    common: dict
+    rows: dict
+    looks: Callable | None = None
+
+    def recipe_of(self, row):
+        """The Recipe of a row."""
+        changes = self.rows[row]
+        name, changes = changes if isinstance(changes, tuple) else (self.recipe, changes)
+        return Recipe.load(name).with_values({"shards": 1, **self.common, **changes})
+
+
+def blocks(model, batch):
+    """Of each block of a residual network how large F(x) is, and its gradient, in training."""
+    rng = np.random.default_rng(0)
+    model.zero_grad()
+    _, cache = model.loss(batch, rng)
+    model.loss_backward(1.0, cache)
+    x, _ = model.first.forward(batch.pictures, rng)
+    responses, gradients = [], []
+    for block in (block for stage in model.stages for block in stage):
+        z = x
+        for convolution in block.convolutions:
+            z, _ = convolution.forward(z, rng)
+        responses.append(float(z.std()))
+        weights = [convolution.convolution.weight for convolution in block.convolutions]
+        gradients.append(float(np.sqrt(sum((w.grad**2).sum() for w in weights))))
+        x, _ = block.forward(x, rng)
+    return {"responses": responses, "gradients": gradients}
+
+
+def of_depth():
+    depths = 20, 32, 44, 56
+    kinds = (("plain", "none"), ("residual", "A"))
+    rows = {
+        f"{name}, {depth} layers": dict(depth=depth, shortcut=shortcut)
+        for depth in depths
+        for name, shortcut in kinds
+    }
+    rows |= {f"shortcuts {s}, 56 layers": dict(depth=56, shortcut=s) for s in ("B", "C")}
+    common = dict(width_factor=0.5, train_share=0.3, epochs=6, warmup_steps=100)
+    return Claim("plain-20", common, rows, looks=blocks)
+
+
+def of_alexnet():
+    rows = {
+        "as it is": {},
+        "tanh for ReLU": dict(activation="tanh"),
+        "pooling that does not overlap": dict(overlapping=False),
+        "no response norm": dict(response_norm=False),
+        "no dropout": dict(dropout=0.0),
+        "no crops and mirrors": dict(crop_padding=0, mirror=False),
+        "no momentum": dict(momentum=0.0),
+        "no weight decay": dict(weight_decay=0.0),
+        "one tower": dict(towers=1),
+        "without the third convolution": dict(left_out="third"),
+        "without the fourth convolution": dict(left_out="fourth"),
+        "without a hidden linear map": dict(left_out="hidden"),
+    }
+    return Claim("alexnet-small", dict(train_share=0.3, epochs=8, warmup_steps=100), rows)
+
+
+def of_data(steps=2000, pictures=54_000, batch=64):
+    """Each with as many steps, so that what differs is how often each picture comes."""
+    rows = {}
+    for recipe in ("cnn", "resnet-20", "vit"):
+        for share in SHARES:
+            an_epoch = -(-round(share * pictures) // batch)
+            epochs = dict(train_share=share, epochs=max(1, round(steps / an_epoch)))
+            rows[f"{recipe}, {share:.0%}"] = recipe, dict(batch_tokens=batch, **epochs)
+    return Claim("cnn", dict(crop_padding=1, warmup_steps=200), rows)
+
+
+def of_norms():
+    rows = {
+        f"{name}, batches of {size}": dict(
+            normalisation=name, batch_tokens=size, peak_learning_rate=0.1 * size / 128
+        )
+        for size in (2, 8, 32, 128, 512)
+        for name in ("batch-norm", "layer-norm")
+    }
+    return Claim("cnn", dict(num_features=16, train_share=0.1, epochs=8, warmup_steps=20), rows)
+
+
+def of_optimizers():
+    sweeps = {
+        "SGD": (dict(optimizer="sgd", momentum=0.0, nesterov=False), (0.03, 0.1, 0.3, 1.0)),
+        "momentum": (dict(optimizer="sgd", momentum=0.9, nesterov=False), (0.01, 0.03, 0.1, 0.3)),
+        "Adam": (dict(optimizer="adam"), (3e-4, 1e-3, 3e-3, 1e-2)),
+        "AdamW": (dict(optimizer="adamw", weight_decay=0.05), (3e-4, 1e-3, 3e-3, 1e-2)),
+    }
+    rows = {}
+    for recipe in ("cnn", "vit"):
+        for name, (chosen, rates) in sweeps.items():
+            for rate in rates:
+                fields = dict(chosen, peak_learning_rate=rate)
+                rows[f"{recipe}, {name}, {rate:g}"] = recipe, fields
+    common = dict(train_share=0.1, epochs=6, batch_tokens=64, warmup_steps=50)
+    return Claim("cnn", common, rows)
+
+
+def of_starts():
+    rows = {
+        f"begins with {start}": dict(start=start)
+        for start in ("fixed-0.01", "fixed-0.02", "he", "glorot")
+    }
+    return Claim("alexnet-small", dict(train_share=0.3, epochs=6, warmup_steps=100), rows)
+
+
+CLAIMS = {
+    "depth": of_depth,
+    "alexnet": of_alexnet,
+    "data": of_data,
+    "norms": of_norms,
+    "optimizers": of_optimizers,
+    "starts": of_starts,
+}
+
+
+def main(arguments=None):
+    """Train, score, and write the JSON file; returns the exit status."""
+    options = _parsed(arguments)
+    claim, rows = CLAIMS[options.claim](), {}
+    recipes = {row: claim.recipe_of(row) for row in options.rows or claim.rows}
+    settings = {row: settings_of(recipe) for row, recipe in recipes.items()}
+    scored = {row: scored_before(options.json, settings[row]) for row in recipes}
+    command = ["picture_claims.py", *(sys.argv[1:] if arguments is None else arguments)]
+    result = {"kind": "picture_claims", "claim": options.claim, **machine(command)}
+    result |= {"blas": numpy_blas()}
+    for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
+        for row, recipe in recipes.items():
+            if seed not in scored[row]:
+                run = _run(options, row, recipe, seed)
+                scored[row][seed] = _scores(run, settings[row], claim.looks)
+            rows[row] = {"row": row, "settings": settings[row], "seeds": list(scored[row].values())}
+            result["rows"] = list(rows.values())
+            options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(table(result))
+    if options.plot:
+        plot(result).savefig(options.plot, dpi=120, metadata={"Software": None})
+    return 0
+
+
+def _run(options, row, recipe, seed):
+    """The RunFolder of a training that is over."""
+    name = row.replace(",", "").replace("%", "").replace(" ", "-")
+    folder = options.runs / options.claim / f"{name}-{seed}"
+    file = folder.with_suffix(".toml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(recipe.as_toml(), encoding="utf-8")
+    given = ["--data-dir", options.data_dir] if options.data_dir else []
+    return trained(folder, file, *given, "--seed", seed)
+
+
+def _scores(run, settings, looks):
+    """The course of a training, and what its model gets wrong in the end."""
+    recipe, log = Recipe.of_run(run), run.log.entries()
+    require_settings(run, recipe, settings)
+    losses = np.array([entry["nll"] for entry in log if entry["kind"] == "train"])
+    validations = [entry for entry in log if entry["kind"] == "validation"]
+    scores = {
+        "seed": recipe.training.seed,
+        "parameters": run.load_config()[0].num_parameters(),
+        "steps": log[-1]["step"],
+        "seconds": log[-1]["seconds"],
+        "cpu": cpu(),
+        "course": [float(part.mean()) for part in np.array_split(losses, PARTS) if part.size],
+        "held_out": [1 - entry["accuracy"] for entry in validations],
+    }
+    with accelerated(True):
+        tested, task, _ = validated(run, recipe, "cpu", split=_test_split(recipe))
+        examples, _ = Classification.read(recipe, Progress(io.StringIO()))
+        kept = {name: run.load_kept(name) for name in run.kept}
+        asked = Classification(recipe, kept, examples, examples[:LEARNED], Progress(io.StringIO()))
+        model, _ = run.load_trained("cpu")
+        asked.workers = task.workers
+        scores["wrong"] = {
+            "learned": 1 - asked.validate(model)["accuracy"],
+            "held out": min(scores["held_out"]),
+            "test": 1 - tested["accuracy"],
+        }
+        if looks:
+            scores |= looks(model, next(iter(task.batches(0))))
+    return scores
+
+
+def _test_split(recipe):
+    return Classification.splits.get(recipe.data.corpus, "validation")
+
+
+def table(result):
+    """The rows as a Markdown table: errors in per cent, mean ± deviation of the seeds."""
+    header = "row", "parameters", "steps", "loss at half", "loss at the end", "wrong: learned"
+    header = *header, "held out", "test", "minutes", "seeds"
+    lines = [header, ("---", *("---:",) * (len(header) - 1))]
+    for row in result["rows"]:
+        seeds = row["seeds"]
+        losses = [[seed["course"][i] for seed in seeds] for i in (len(seeds[0]["course"]) // 2, -1)]
+        wrong = [[100 * seed["wrong"][name] for seed in seeds] for name in seeds[0]["wrong"]]
+        minutes = statistics.mean(seed["seconds"] for seed in seeds) / 60
+        lines.append((
+            *(row["row"], f"{seeds[0]['parameters']:,}", f"{seeds[0]['steps']:,}"),
+            *(_spread(values, 3) for values in losses),
+            *(_spread(values, 2) for values in wrong),
+            *(f"{minutes:.1f}", len(seeds)),
+        ))  # fmt: skip
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _spread(values, digits):
+    """Mean and, of several values, the standard deviation of such a value."""
+    mean = f"{statistics.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def plot(result):
+    """A figure of the courses: the loss of training, and what is wrong of what is held out."""
+    figure = library("matplotlib.figure", "a plot").Figure(figsize=(11, 4.5), layout="constrained")
+    losses, errors = figure.subplots(1, 2)
+    for row in result["rows"]:
+        for axes, name in ((losses, "course"), (errors, "held_out")):
+            mean = np.mean([seed[name] for seed in row["seeds"]], axis=0)
+            axes.plot(np.arange(1, 1 + len(mean)) / len(mean), mean, label=row["row"])
+    losses.set(xlabel="part of the training", ylabel="loss of the steps", yscale="log")
+    errors.set(xlabel="part of the training", ylabel="held out: share that is wrong")
+    errors.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0])
+    parser.add_argument("claim", choices=CLAIMS)
+    parser.add_argument("--data-dir", help="folder with Fashion-MNIST; without it, a download")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/picture-claims"), help="where to train"
+    )
+    parser.add_argument("--rows", nargs="+", help="some of the rows, by name")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the result")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the courses, as .png")
+    options = parser.parse_args(arguments)
+    options.json = options.json or RESULTS / f"picture-claims-{options.claim}.json"
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
