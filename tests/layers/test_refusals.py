@@ -63,7 +63,7 @@ REFUSED = {
     "layer_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
         lambda: layer_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),
     "linear, a start that has no name": (ValueError,
-        "start='He'; choose 'he', 'glorot' or 'fixed-0.01'",
+        "start='He'; choose 'he', 'glorot', 'fixed-0.01' or 'fixed-0.02'",
         lambda: Linear(4, 3, RNG, start="He")),
     "batch_norm, a gain of another width": (ValueError, r"of shape \(4,\); theirs are \(1,\)",
         lambda: batch_norm(np.ones((2, 4)), np.ones(1), np.zeros(4))),

