@@ -77,10 +77,10 @@ def blocks(model, batch):
     responses, gradients = [], []
     for block in (block for stage in model.stages for block in stage):
         z = x
-        for convolution in block.convolutions:
+        for convolution in block.steps:
             z, _ = convolution.forward(z, rng)
         responses.append(float(z.std()))
-        weights = [convolution.convolution.weight for convolution in block.convolutions]
+        weights = [convolution.convolution.weight for convolution in block.steps]
         gradients.append(float(np.sqrt(sum((w.grad**2).sum() for w in weights))))
         x, _ = block.forward(x, rng)
     return {"responses": responses, "gradients": gradients}

@@ -73,7 +73,8 @@ class Block(Module):
         if not config.pre_activation:  # what is added has no ReLU yet
             kind, last_kind = ConvolutionNorm, partial(ConvolutionNorm, activated=False)
         *others, last = convolutions(config.block, c_in, c_within, c_out, stride)
-        self.convolutions = [*(kind(*sizes, rng) for sizes in others), last_kind(*last, rng)]
+        # Named in every stored model; each is a convolution with its norm.
+        self.steps = [*(kind(*sizes, rng) for sizes in others), last_kind(*last, rng)]
         self.shortcut = None
         if projects(config.shortcut, c_in, c_out, stride):
             self.shortcut = last_kind(1, c_in, c_out, stride, rng)
@@ -85,8 +86,8 @@ class Block(Module):
     def forward(self, x, rng=None):
         """y (B, Y', X', E) from x (B, Y, X, C)."""
         z, caches = x, []
-        for convolution in self.convolutions:
-            z, cache = convolution.forward(z, rng)
+        for step in self.steps:
+            z, cache = step.forward(z, rng)
             caches.append(cache)
         shortcut_cache = None
         if self.shortcut:
@@ -101,7 +102,6 @@ class Block(Module):
         dz = dy if self.pre_activation else relu_backward(dy, relu_cache)
         if self.shortcut:
             dpast = self.shortcut.backward(dz, shortcut_cache)
-        each = zip(reversed(self.convolutions), reversed(caches), strict=True)
-        for convolution, convolution_cache in each:
-            dz = convolution.backward(dz, convolution_cache)
+        for step, step_cache in zip(reversed(self.steps), reversed(caches), strict=True):
+            dz = step.backward(dz, step_cache)
         return dz + dpast if self.shortcut else dz

@@ -913,7 +913,7 @@ def residual_block(t, x, stride, config):
     z = x
     for i, its_stride in enumerate(strides):
         z = torch.relu(z) if i and not config.pre_activation else z
-        z = step(part(t, f"convolutions.{i}"), z, stride=its_stride)
+        z = step(part(t, f"steps.{i}"), z, stride=its_stride)
     if of_shortcut := part(t, "shortcut"):
         z = z + step(of_shortcut, x, stride=stride)
     elif config.shortcut != "none":

@@ -54,7 +54,7 @@ def test_shortcuts_a_and_a_plain_network_have_the_same_weights_b_more_and_c_the_
 @pytest.mark.parametrize("pre_activation", [False, True])
 def test_a_block_whose_f_is_nothing_passes_on_what_it_is_given_and_its_gradient(pre_activation):
     block = block_of(pre_activation=pre_activation)
-    for parameter in block.convolutions[-1].parameters():
+    for parameter in block.steps[-1].parameters():
         parameter.data[:] = 0
     x, dy = drawn() if pre_activation else np.abs(drawn()), drawn(2)
     y, cache = block.forward(x, np.random.default_rng(0))
@@ -64,7 +64,7 @@ def test_a_block_whose_f_is_nothing_passes_on_what_it_is_given_and_its_gradient(
 
 def test_in_a_plain_network_nothing_goes_past_a_block():
     block = block_of(shortcut="none")
-    block.convolutions[-1].norm.gamma.data[:] = 0
+    block.steps[-1].norm.gamma.data[:] = 0
     y, _ = block.forward(drawn(), np.random.default_rng(0))
     assert not y.any()
 
