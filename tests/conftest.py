@@ -59,6 +59,7 @@ WANTING = {
     "g++": r"g\+\+",
     "multi30k": "Multi30k",
     "fashion-mnist": "Fashion-MNIST",
+    "stories260k": "stories260K",
 }
 
 

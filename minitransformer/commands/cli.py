@@ -26,6 +26,7 @@ COMMANDS = {
     "fill": "fill the gaps in a text",
     "tag": "say what words or sentences are",
     "classify": "say what pictures are of",
+    "import": "make a run of the weights of others",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "explore": "look into a trained Transformer with a browser",

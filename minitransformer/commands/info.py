@@ -14,6 +14,7 @@ from minitransformer.core.workers import available_cores
 from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
+from minitransformer.runs.parameters import IMPORTED
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe
@@ -151,6 +152,8 @@ def run_facts(run_folder):
     if chosen is None:
         return facts | {"finished": f"no; go on: {run_folder.resume_command()}"}
     _, state = chosen
+    if state["origin"] == IMPORTED:
+        return facts | {"finished": "imported, trained elsewhere"}
     name = f"validation_{score.name}"
     value = require_fields(run_folder.model, state, **{name: number})[name]
     chosen = f"{state['origin']}, validation {score.label} {score.shown(value)}"

@@ -10,27 +10,27 @@ With τ → 0 only the most probable token is left.
 import numpy as np
 
 from minitransformer.core.errors import DivergedError, require, require_whole
-from minitransformer.data.text.vocabulary import BOS, PAD, UNK
+from minitransformer.data.text.vocabulary import NEVER
 from minitransformer.decoding.hypothesis import DIVERGED
 
 
-def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0):
+def sample(logits, rng, *, temperature=1.0, top_k=0, top_p=1.0, never=NEVER):
     """One token.
 
     Args:
         logits: (V,) on the host.
         rng: a NumPy generator.
-        temperature, top_k, top_p: as for :func:`sampling_probabilities`.
+        temperature, top_k, top_p, never: as for :func:`sampling_probabilities`.
 
     Raises:
         ValueError, FloatingPointError: as for :func:`sampling_probabilities`.
     """
-    p = sampling_probabilities(logits, temperature, top_k, top_p)
+    p = sampling_probabilities(logits, temperature, top_k, top_p, never)
     return int(rng.choice(len(p), p=p))
 
 
-def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
-    """What each token is drawn with: (V,), float64. Padding, start and unknown never are.
+def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0, never=NEVER):
+    """What each token is drawn with: (V,), float64.
 
     Args:
         logits: (V,) on the host.
@@ -38,6 +38,7 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
         top_k: k, how many tokens are left; 0 is all of them. Of tokens with equal logits those of
             the smaller id come first.
         top_p: 0 < p ≤ 1.
+        never: ids that are not drawn: padding, start and unknown.
 
     Raises:
         ValueError: one of them is out of range.
@@ -47,7 +48,7 @@ def sampling_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
     if not np.isfinite(logits).all():
         raise DivergedError(DIVERGED)
     logits = logits.astype(np.float64)
-    logits[[PAD, BOS, UNK]] = -np.inf
+    logits[list(never)] = -np.inf
     order = np.argsort(-logits, kind="stable")
     best = logits[order] - logits[order[0]]  # (V,), from 0 downwards
     with np.errstate(over="ignore"):  # to −∞, whose exp is 0

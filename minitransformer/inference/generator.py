@@ -5,10 +5,12 @@ import numpy as np
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import require_whole
 from minitransformer.data.text.characters import load_vocabulary
-from minitransformer.data.text.vocabulary import EOS, UNK
+from minitransformer.data.text.vocabulary import EOS, REPLACEMENT, UNK
 from minitransformer.decoding.sampling import check_sampling, sample
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.trained import TrainedOnText
+
+LONGEST_CHARACTER = 4  # bytes
 
 
 class TextGenerator(TrainedOnText):
@@ -19,6 +21,8 @@ class TextGenerator(TrainedOnText):
 
     def before(self):
         """The ids that a text begins after: a line end, or that a text before it has ended."""
+        if self.vocabulary.begins:
+            return self.vocabulary.begins
         line_end = self.vocabulary.encode("\n")
         return line_end if line_end and UNK not in line_end else [EOS]
 
@@ -50,15 +54,20 @@ class TextGenerator(TrainedOnText):
         last = said[-1:]
         with self.model.device.as_current():
             decoder = text_decoder_for(self.model)
-            ahead = [*self.before(), *said]
+            ahead, shown = [*self.before(), *said], decode(last)
             for _ in range(length):
                 logits = to_host(decoder.step(ahead))
-                token = sample(logits, rng, temperature=temperature, top_k=top_k, top_p=top_p)
-                if token == EOS:
+                how = dict(temperature=temperature, top_k=top_k, top_p=top_p)
+                token = sample(logits, rng, **how, never=self.vocabulary.never)
+                if token in self.vocabulary.ends:
                     return
-                # Alone a subword would lose the blank before it.
-                yield decode([*last, token])[len(decode(last)) :]
-                last = ahead = [token]
+                ahead = [token]
+                text = decode([*last, token])  # alone a subword would lose the blank before it
+                if text.endswith(REPLACEMENT) and len(last) < LONGEST_CHARACTER:
+                    last = [*last, token]  # bytes of a character that is not whole yet
+                    continue
+                yield text[len(shown) :]
+                last, shown = ahead, decode(ahead)
 
     def generate(self, prompt="", length=200, **options):
         """The prompt with what follows; arguments as for :meth:`stream`."""

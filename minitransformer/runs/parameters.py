@@ -37,6 +37,8 @@ from minitransformer.runs.checkpoint.folder import (
 )
 from minitransformer.runs.paths import RunPaths
 
+IMPORTED = "imported"  # the origin of parameters that were not trained here, and have no score
+
 
 class RunParameters(RunPaths):
     """What is saved of a model in a run folder, and loaded.
@@ -142,7 +144,7 @@ class RunParameters(RunPaths):
             arrays, state = load_checkpoint(self.model)
             scores = [name for name in state if name.startswith("validation_")]
             require_fields(self.model, state, origin=str, **dict.fromkeys(scores, number))
-            if not scores:
+            if not scores and state["origin"] != IMPORTED:
                 raise CheckpointError(f"{self.model} is damaged: it has no score")
         except NewerFormatError:
             raise

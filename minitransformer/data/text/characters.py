@@ -7,9 +7,12 @@ methods of a :class:`Vocabulary` that a language model needs.
 import json
 
 from minitransformer.core.regular_file import read_regular, written_whole
+from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.data.text.vocabulary import (
+    ENDS,
     EOS,
     LARGEST,
+    NEVER,
     REPLACEMENT,
     UNK,
     Vocabulary,
@@ -29,6 +32,7 @@ class CharacterVocabulary:
     """
 
     has_mask = False
+    begins, ends, never = (), ENDS, NEVER  # as of a Vocabulary
 
     def __init__(self, characters):
         self.characters = characters
@@ -79,7 +83,7 @@ def save_vocabulary(path, vocabulary):
 
 
 def load_vocabulary(path):
-    """The vocabulary in a file, of subwords or of characters.
+    """The vocabulary in a file, of subwords, of characters, or of pieces with scores.
 
     Raises:
         VocabularyError: the file holds something else, or not all of it.
@@ -88,6 +92,8 @@ def load_vocabulary(path):
     content = read_regular(path, LARGEST)
     if not content.startswith(b"{"):  # as no sentencepiece model does
         return Vocabulary.load(path)
+    if content.startswith(b'{"pieces"'):
+        return ScoredVocabulary.from_json(content)
     try:
         characters = json.loads(content)["characters"]
         whole = isinstance(characters, str) and len(set(characters)) == len(characters) > 0

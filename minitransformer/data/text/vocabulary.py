@@ -21,6 +21,7 @@ from minitransformer.data.text.bpe_dropout import BPEDropout
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MASK = 4  # in a vocabulary that has one
+ENDS, NEVER = (EOS,), (PAD, UNK, BOS)  # where a text ends; what none has
 LARGEST = 10**8  # bytes of a file; the largest vocabularies that people use have a few million
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what UNK is decoded to
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # sentencepiece's own sign for the space before a word
@@ -40,11 +41,15 @@ class Vocabulary:
     Attributes:
         model: the sentencepiece model, as the bytes of its file.
         has_mask: whether the id MASK stands for a piece left out. No text is encoded to it.
+        begins: the ids that every text begins after, where the vocabulary demands it.
+        ends, never: the ids at which a text ends, and those that none has.
 
     Raises:
         VocabularyError: ``model`` is no such model, or not all of it.
         MissingLibraryError: there is no sentencepiece.
     """
+
+    begins, ends, never = (), ENDS, NEVER
 
     def __init__(self, model):
         self.model = model
