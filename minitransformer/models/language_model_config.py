@@ -11,11 +11,10 @@ from minitransformer.core.errors import require, require_one_of
 from minitransformer.core.settings import not_negative, one_of, positive, share
 from minitransformer.layers.rotary import PAIRS
 from minitransformer.models.config import layers
-from minitransformer.models.sublayers import ACTIVATIONS
+from minitransformer.models.sublayers import ACTIVATIONS, NORMALISATIONS
 from minitransformer.models.token_config import TokenConfig, length
 from minitransformer.models.transformer_config import NORMS, StackConfig
 
-NORMALISATIONS = "layer-norm", "rms-norm"
 POSITIONS = "learned", "sinusoidal", "rotary", "alibi", "none"
 BIASES = "feed-forward", "all", "none"
 TYING = "two-way", "none"
@@ -105,7 +104,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
     max_length: int = length(64)
     epsilon: float = positive(1e-5)
     pad_id: int = not_negative(0)
-    normalisation: str = one_of(NORMALISATIONS, "layer-norm")
+    normalisation: str = one_of(tuple(NORMALISATIONS), "layer-norm")
     positions: str = one_of(POSITIONS, "learned")
     rotary_pairs: str = one_of(tuple(PAIRS), "neighbours")
     rotary_base: float = positive(10000.0)

@@ -10,13 +10,13 @@ from minitransformer.core.module import Module
 from minitransformer.core.twins import reads_weights, twinned
 from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.feed_forward import FeedForward
-from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.residual import ResidualConnection
-from minitransformer.layers.rms_norm import RMSNorm
 from minitransformer.layers.swiglu import SwiGLU
-from minitransformer.models.sublayers import ActivatedFeedForward, SelfAttention
-
-NORMALISATIONS = {"layer-norm": LayerNorm, "rms-norm": RMSNorm}
+from minitransformer.models.sublayers import (
+    NORMALISATIONS,
+    ActivatedFeedForward,
+    SelfAttention,
+)
 
 
 class EncoderLayer(Module):

@@ -21,11 +21,14 @@ from minitransformer.layers.attention import (
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gelu import gelu, gelu_backward, gelu_by_tanh, gelu_by_tanh_backward
 from minitransformer.layers.grouped_query_attention import repeat_groups, repeat_groups_backward
+from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.relu import relu, relu_backward
+from minitransformer.layers.rms_norm import RMSNorm
 from minitransformer.layers.rotary import Rotary
 from minitransformer.layers.silu import silu, silu_backward
 
+NORMALISATIONS = {"layer-norm": LayerNorm, "rms-norm": RMSNorm}
 ACTIVATIONS = {
     "relu": (relu, relu_backward),
     "gelu": (gelu, gelu_backward),
