@@ -38,12 +38,16 @@ def settings_of(recipe):
     return sections
 
 
+def rows_of(file):
+    """The rows in a file of results; none where there is no file yet."""
+    return json.loads(file.read_text("utf-8"))["rows"] if file.exists() else []
+
+
 def scored_before(file, settings):
     """The scores in a file of results, by seed, in its row of these settings; {} for none."""
-    rows = json.loads(file.read_text("utf-8"))["rows"] if file.exists() else []
     return {
         scores["seed"]: scores
-        for row in rows
+        for row in rows_of(file)
         if row["settings"] == settings
         for scores in row["seeds"]
     }

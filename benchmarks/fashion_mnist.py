@@ -8,8 +8,8 @@ all. The best epoch is chosen by what is held out, and asked once for the 10,000
 with, which decide nothing: as they are, and as the mean of ten parts of each.
 
 A training that was cut off goes on where it was, and one that is over is not made again; nor is one
-of the same recipe whose scores are in the file, to which those of other seeds are added. Seconds
-are of the clock, of whatever else the machine did.
+of the same recipe whose scores are in the file, to which those of other seeds and recipes are
+added. Seconds are of the clock, of whatever else the machine did.
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import _options
 from _machine import cpu, machine, numpy_blas
-from _trained import require_settings, scored_before, settings_of, trained
+from _trained import require_settings, rows_of, scored_before, settings_of, trained
 
 from minitransformer.core.twins import accelerated
 from minitransformer.training.recipe import Recipe
@@ -41,7 +41,9 @@ def main(arguments=None):
                 scored[recipe][seed] = _scores(run, settings[recipe])
     command = ["fashion_mnist.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "fashion_mnist", **machine(command), "blas": numpy_blas()}
-    result["rows"] = [_row(recipe, settings[recipe], scored[recipe]) for recipe in settings]
+    rows = {row["recipe"]: row for row in rows_of(options.json)}  # of other recipes, too
+    rows |= {Path(name).stem: _row(name, settings[name], scored[name]) for name in settings}
+    result["rows"] = list(rows.values())
     print(table(result))
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -240,6 +240,11 @@ def test_scores_of_the_same_recipe_are_kept_and_those_of_another_are_not(
     options = ["--recipes", str(recipe), "--json", str(file), "--runs", str(tmp_path)]
     assert fashion_mnist.main([*options, "--seeds", "2"]) == 0
     assert json.loads(file.read_text())["rows"] == of.result["rows"]
+    content = file.read_text().replace('"recipe": "tiny"', '"recipe": "another one"')
+    file.write_text(content)
+    assert fashion_mnist.main([*options, "--seeds", "2"]) == 0  # which its settings tell
+    rows = json.loads(file.read_text())["rows"]
+    assert [row["recipe"] for row in rows] == ["another one", "tiny"]
     other = recipe.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 3")
     recipe = tmp_path / "tiny.toml"
     recipe.write_text(other, encoding="utf-8")
