@@ -84,7 +84,7 @@ def test_help_describes_a_field_that_kinds_share_in_the_words_of_each(help_of_tr
     for words in (
         "--num-encoder-layers N transformer, restricted: layers .*?; convolution: convolutions ",
         r"--d-model N transformer, restricted: .*?\(default: 512 for transformer, .*?; 128 for lan",
-        '--tying TEXT "three-way"',  # the same for all kinds
+        "--num-heads N attention heads, each",  # the same for all kinds
     ):
         assert re.search(words, shown)
 
