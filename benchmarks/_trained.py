@@ -30,6 +30,18 @@ def trained(folder, recipe, *options):
     return run_at(folder)
 
 
+def trained_by(recipe, folder, *options):
+    """The RunFolder of a training by a Recipe that is in no file; it is written beside the folder.
+
+    Args:
+        folder, options: as for :func:`trained`.
+    """
+    file = folder.with_name(f"{folder.name}.toml")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(recipe.as_toml(), encoding="utf-8")
+    return trained(folder, file, *options)
+
+
 def settings_of(recipe):
     """Those of a Recipe that decide what comes of it, but for the seed."""
     sections = copy.deepcopy(recipe.as_dict())

@@ -29,7 +29,7 @@ from pathlib import Path
 import _options
 import numpy as np
 from _machine import cpu, machine, numpy_blas
-from _trained import require_settings, scored_before, settings_of, trained
+from _trained import require_settings, scored_before, settings_of, trained_by
 
 from minitransformer.core.libraries import library
 from minitransformer.core.twins import accelerated
@@ -201,12 +201,9 @@ def main(arguments=None):
 def _run(options, row, recipe, seed):
     """The RunFolder of a training that is over."""
     name = row.replace(",", "").replace("%", "").replace(" ", "-")
-    folder = options.runs / options.claim / f"{name}-{seed}"
-    file = folder.with_suffix(".toml")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(recipe.as_toml(), encoding="utf-8")
     given = ["--data-dir", options.data_dir] if options.data_dir else []
-    return trained(folder, file, *given, "--seed", seed)
+    folder = options.runs / options.claim / f"{name}-{seed}"
+    return trained_by(recipe, folder, *given, "--seed", seed)
 
 
 def _scores(run, settings, looks):

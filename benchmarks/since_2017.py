@@ -9,7 +9,8 @@ and memory of a step, which takes turns with that of the unchanged model.
 Then the trained models are given longer contexts than they were trained on, by kind of positions;
 and attention in tiles is measured beside full attention, forward and backward, as n grows.
 
-A training that was cut off goes on where it was, and one that is over is not made again.
+What was trained is not trained again: neither a run that is there, nor one whose scores are in the
+file.
 """
 
 import json
@@ -22,7 +23,7 @@ import _options
 import numpy as np
 from _growth import exponent, peak
 from _machine import machine, numpy_blas
-from _trained import trained
+from _trained import require_settings, scored_before, settings_of, trained_by
 from _turns import alternate, seconds_of
 
 from minitransformer.core.twins import accelerated
@@ -33,12 +34,13 @@ from minitransformer.layers.attention import (
 )
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 from minitransformer.models.language_model import LanguageModel
+from minitransformer.models.registry import config_of
 from minitransformer.tasks.language_modelling import load_texts, stream_of, windows
 from minitransformer.training.recipe import Recipe
 
 RECIPE = "gpt-toy"  # its sizes
-DATA = "--corpus", "multi30k", "--unit", "characters"
-SIZES = "--max-length", 128, "--batch-tokens", 3072, "--epochs", 1, "--dropout", 0
+COMMON = dict(corpus="multi30k", unit="characters", max_length=128, dropout=0.0)
+COMMON |= dict(batch_tokens=3072, epochs=1, shards=1)
 BASE = "the paper's blocks"
 ROWS = {
     BASE: {},
@@ -78,45 +80,51 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments=None):
     """Train, measure, and write the JSON file; returns the exit status."""
     options = _parsed(arguments)
+    recipes = {name: Recipe.load(RECIPE).with_values(COMMON | ROWS[name]) for name in options.rows}
+    settings = {name: settings_of(recipe) for name, recipe in recipes.items()}
+    scored = {name: scored_before(options.json, settings[name]) for name in recipes}
     for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
-        for name in options.rows:
-            _run(options, name, seed)
+        for name, recipe in recipes.items():
+            if seed not in scored[name]:
+                scored[name][seed] = _scores(_run(options, name, recipe, seed), settings[name])
     command = ["since_2017.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "since_2017", **machine(command), "blas": numpy_blas()}
     with Workers(1).one_blas_thread(), accelerated(True):
-        result["rows"] = [_row(options, name) for name in options.rows]
+        result["rows"] = [
+            {"row": name, "settings": settings[name], **costs(scored, name, options)}
+            | {"seeds": list(scored[name].values())}
+            for name in recipes
+        ]
         result["tiles"] = tiles(options.lengths)
     print(table(result))
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def _run(options, name, seed):
+def _run(options, name, recipe, seed):
     """The RunFolder of a training that is over."""
-    changes = [word for field, value in ROWS[name].items() for word in _option(field, value)]
     given = ["--data-dir", options.data_dir] if options.data_dir else []
     folder = options.runs / f"{name.replace(' ', '-')}-{seed}"
-    how = *DATA, *SIZES, *options.more, *changes, *given, "--seed", seed, "--shards", 1
-    return trained(folder, RECIPE, *how)
+    return trained_by(recipe, folder, *given, "--seed", seed)
 
 
-def _option(field, value):
-    flag = field.replace("_", "-")
-    return [f"--no-{flag}"] if value is False else [f"--{flag}", value]
+def _scores(run, settings):
+    """What a training came to, in the contexts of training and in longer ones."""
+    recipe = Recipe.of_run(run)
+    require_settings(run, recipe, settings)
+    with Workers(1).one_blas_thread(), accelerated(True):
+        longer = contexts(run, *LONGER)
+    config, _ = run.load_config()
+    return {"seed": recipe.training.seed, "longer": longer, "config": config.as_dict()}
 
 
-def _row(options, name):
-    """What the trainings of a row came to, and what a step of its model costs, as a dict."""
-    runs = [_run(options, name, seed) for seed in options.seeds]
-    base, _ = _run(options, BASE, options.seeds[0]).load_config()
-    config, _ = runs[0].load_config()
+def costs(scored, name, options):
+    """What a step of a row's model costs, beside one of the unchanged model in turns."""
+    config, base = (config_of(next(iter(scored[row].values()))["config"]) for row in (name, BASE))
     ours, theirs = _step(config, options.rows_of_text), _step(base, options.rows_of_text)
     seconds = alternate(ours, theirs, options.blocks, options.block)
     return {
-        "row": name,
         "parameters": config.num_parameters(),
-        "nll": [contexts(run, 1)[0] for run in runs],
-        "longer": contexts(runs[0], *LONGER),
         "time": statistics.median(row / unchanged for row, unchanged in seconds),
         "memory": peak(ours) / peak(theirs),
     }
@@ -186,16 +194,19 @@ def tiles(lengths):
 def table(result):
     """The rows, the contexts and the tiles as Markdown tables."""
     rows, tiled = result["rows"], result["tiles"]
-    base = statistics.mean(rows[0]["nll"])
+    nll_of = {row["row"]: [scores["longer"][0] for scores in row["seeds"]] for row in rows}
+    base = statistics.mean(nll_of[rows[0]["row"]])
     changes, contexts_of = [], []
     for row in rows:
-        mean = statistics.mean(row["nll"])
-        spread = f" ± {statistics.stdev(row['nll']):.3f}" if len(row["nll"]) > 1 else ""
+        seeds = nll_of[row["row"]]
+        mean = statistics.mean(seeds)
+        spread = f" ± {statistics.stdev(seeds):.3f}" if len(seeds) > 1 else ""
         costs = f"{row['time']:.2f}", f"{row['memory']:.2f}"
         nll = f"{mean:.3f}{spread}", f"{mean - base:+.3f}"
         changes.append([row["row"], f"{row['parameters']:,}", *nll, *costs])
-        longer = ["–" if nll is None else f"{nll:.3f}" for nll in row["longer"]]
-        contexts_of.append([row["row"], *longer])
+        longer = zip(*(scores["longer"] for scores in row["seeds"]), strict=True)
+        means = ["–" if None in of_all else f"{statistics.mean(of_all):.3f}" for of_all in longer]
+        contexts_of.append([row["row"], *means])
     names = [(way, what) for what in ("seconds", "memory") for way in ("full", "tiles")]
     costs = [
         [n, *(f"{tiled[w][what][i]:.3g}" for w, what in names)] for i, n in enumerate(tiled["n"])
@@ -225,7 +236,6 @@ def _parsed(arguments):
     parser.add_argument("--runs", type=Path, default=Path("runs/since-2017"), help="where to train")
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--more", nargs="*", default=[], help="options for every training")
     parser.add_argument("--blocks", type=int, default=9, help="turns of each step that is timed")
     parser.add_argument("--block", type=int, default=5, help="steps in a row")
     parser.add_argument("--rows-of-text", type=int, default=6, help="texts of a timed step")

@@ -175,10 +175,9 @@ def test_each_change_is_trained_scored_and_given_longer_contexts(ran):
     for row in (base, alibi, bare):
         run = run_at(of.folder / "runs" / f"{row['row'].replace(' ', '-')}-2")
         perplexity = load_checkpoint(run.model)[1]["validation_perplexity"]
-        assert math.exp(row["nll"][1]) == pytest.approx(perplexity, rel=1e-4)
-        assert row["longer"][0] == row["nll"][0]
-    assert base["longer"][1:] == [None] * 3  # its positions are learned
-    assert len({*alibi["longer"]}) == 4
+        assert math.exp(row["seeds"][1]["longer"][0]) == pytest.approx(perplexity, rel=1e-4)
+    assert base["seeds"][0]["longer"][1:] == [None] * 3  # its positions are learned
+    assert len({*alibi["seeds"][0]["longer"]}) == 4
     assert base["parameters"] == bare["parameters"] + 16 + 8
     memory = [of.result["tiles"][way]["exponents"]["memory"] for way in ("full", "tiles")]
     assert memory[0] > 1.7

@@ -185,9 +185,8 @@ def of_few_changes(script, folder, patch):
     resize_toy_corpus(patch, {"train": 60, "validation": 12, "test": 12})
     rows = {script.BASE: {}, "ALiBi": {"positions": "alibi"}, "as it is": {"bias": "none"}}
     patch.setattr(script, "ROWS", rows)
-    patch.setattr(script, "DATA", ("--unit", "characters"))
-    sizes = "--d-model", 8, "--num-heads", 2, "--d-ff", 16, "--num-layers", 1, "--max-length", 16
-    patch.setattr(script, "SIZES", (*sizes, "--epochs", 1))
+    sizes = dict(d_model=8, num_heads=2, d_ff=16, num_layers=1, max_length=16, epochs=1)
+    patch.setattr(script, "COMMON", dict(unit="characters", **sizes))
     options = ["--runs", folder / "runs", "--rows", *rows, "--seeds", 1, 2, "--blocks", 2]
     options += ["--block", 1, "--lengths", 256, 512, 1024]
     return _trained_before(script, folder, patch, options)
