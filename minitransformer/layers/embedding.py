@@ -21,13 +21,12 @@ from minitransformer.layers.token_ids import check_token_ids
 
 
 @twinned
-def embedding(ids, weight, scale=None):
+def embedding(ids, weight):
     """√D · weight[ids].
 
     Args:
         ids: integers, any shape (...), each 0 ≤ id < V; on the host or where the weight is.
         weight: (V, D).
-        scale: what to take in place of √D.
 
     Returns:
         x (..., D) and the cache for :func:`embedding_backward`.
@@ -37,7 +36,7 @@ def embedding(ids, weight, scale=None):
     """
     check_token_ids(ids, len(weight))
     ids = like(ids, weight)
-    scale = math.sqrt(weight.shape[1]) if scale is None else scale
+    scale = math.sqrt(weight.shape[1])
     x = weight[ids] * scale  # (..., D)
     return x, (ids, weight, scale)
 
@@ -49,6 +48,13 @@ def embedding_backward(dx, cache):
     dweight = array_namespace(weight).zeros_like(weight)  # (V, D)
     scatter_add(dweight, ids, dx * scale)
     return dweight
+
+
+def unscaled_embedding(ids, weight):
+    """weight[ids], and the cache for :func:`embedding_backward`, see :func:`embedding`."""
+    check_token_ids(ids, len(weight))
+    ids = like(ids, weight)
+    return weight[ids], (ids, weight, 1.0)
 
 
 def embedding_weight(vocabulary_size, d_model, rng):
@@ -70,8 +76,7 @@ class Embedding(Module):
         self.scaled = scaled
 
     def forward(self, ids):
-        scale = () if self.scaled else (1.0,)
-        return embedding(ids, self.weight.data, *scale)
+        return (embedding if self.scaled else unscaled_embedding)(ids, self.weight.data)
 
     def backward(self, dx, cache):
         self.weight.grad += embedding_backward(dx, cache)
