@@ -602,8 +602,8 @@ assert same > 0.9
 #
 # Then your Transformer is complete. The file has a second part, what language models have taken in the places of
 # its blocks since: **`rms_norm`** (25 min). **`silu`** (10 min). **`swiglu`** (25 min). **`rotary`** (45 min).
-# **`grouped_query_attention`** (45 min). **`adamw_update`** (10 min). They belong to another lesson,
-# *Since 2017*. They are checked as the others are. No training runs on them, as `--own` is for the layers of the paper.
+# **`grouped_query_attention`** (45 min). **`adamw_update`** (10 min). They belong to
+# [lesson 27](27_since_2017.ipynb). They are checked as the others are. No training runs on them, as `--own` is for the layers of the paper.
 #
 # You can also write functions in new cells here, and run the cell below again: it checks those that it finds
 # in the notebook.
