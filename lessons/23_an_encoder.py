@@ -771,6 +771,6 @@ print(check_exercise("ex23", globals()))
 # **Your own Transformer.** `own.py` has all that such a model needs; its mask is `padding_mask`.
 # `minitransformer check own` tells whether yours is right.
 #
-# **Next:** a training on many machines, in [lesson 24](24_many_machines.ipynb). Or labels of your own: write a file
-# with a word, a tab and its label on each line, and an empty line behind each sentence.
+# **Next:** what has taken the places of these blocks since, in [lesson 27](27_since_2017.ipynb). Or labels of your own:
+# write a file with a word, a tab and its label on each line, and an empty line behind each sentence.
 # `minitransformer train tagger --corpus labelled --labelled FILE` learns them.

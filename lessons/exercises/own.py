@@ -2,7 +2,8 @@
 
 Copy this file to answers/own.py and replace each ``raise NotImplementedError`` by your own body, in
 the order of the lessons or in any other. Extra helpers are welcome, here and in no other file: of
-this one a run keeps a copy. After each function:
+this one a run keeps a copy. The first part is a whole Transformer, the second, at the end, is what
+came since. After each function:
 
     minitransformer check own                               which are right, and what is next
     minitransformer train toy --own answers/own.py          a translator that runs on them
@@ -13,7 +14,7 @@ Call the functions of this file by their names wherever one is made of others: `
 A layer is a pair. ``y, cache = f(x, ...)`` puts into the cache, which looks as you like, what the
 backward needs; ``f_backward(dy, cache)`` returns the gradient of the loss with respect to each
 array, named by a ``d`` in front and of the shape of what it belongs to. Nothing writes to what it
-is given (the update of Adam is the exception), and nothing is kept outside of the cache.
+is given (Adam's and AdamW's updates are the exceptions), and nothing is kept outside of the cache.
 
 Shapes: B batch, S source length, T target length, D width, H heads, K head width, D / H, F inner
 width of the feed-forward network, V vocabulary; (..., D) has any axes before the last. Where there
@@ -640,5 +641,180 @@ def beam_search(log_probabilities, said, max_length, beam_size, alpha):
 
     Hint: add each prefix's log P to its row of (N, V), sort all N · V numbers at once, and find the
     prefix and the word of a number by dividing its place by V.
+    """
+    raise NotImplementedError
+
+
+# Your Transformer is complete. What follows is the second part: what language models have taken in
+# the places of its blocks since 2017. It is checked as the first part is; trainings run on that.
+
+
+def rms_norm(x, gamma, epsilon=1e-5):
+    """25 min, with its backward. LayerNorm without a mean and without a shift (lesson 27).
+
+        ρ = √(mean(x²) + ε)    x̂ = x / ρ    y = γ x̂
+
+    Args:
+        x: (..., D).
+        gamma: γ, (D,).
+        epsilon: ε, for rows of zeros.
+
+    Returns:
+        y (..., D) and the cache.
+    """
+    raise NotImplementedError
+
+
+def rms_norm_backward(dy, cache):
+    """Gradients dx (..., D) and dgamma (D,).
+
+    Hint: of the three terms of ``layer_norm_backward`` one has nothing to come from here.
+    """
+    raise NotImplementedError
+
+
+def silu(x):
+    """10 min, with its backward. A ReLU with its corner rounded off (lesson 27).
+
+        y = x σ(x)        σ(x) = 1 / (1 + exp(−x))
+
+    Args:
+        x: any shape. Entries may be as large as 1000, or −1000: σ there is 1, or 0.
+
+    Returns:
+        y, of the shape of x, and the cache.
+
+    Hint: σ(x) is also (1 + tanh(x / 2)) / 2, in which nothing overflows.
+    """
+    raise NotImplementedError
+
+
+def silu_backward(dy, cache):
+    """Gradient dx, of the shape of dy.
+
+    Hint: the product rule, and the slope of σ is σ (1 − σ).
+    """
+    raise NotImplementedError
+
+
+def swiglu(x, w_gate, w_up, w_down, p=0.0, rng=None):
+    """25 min, with its backward. The feed-forward network with a gate (lesson 27).
+
+        y = Dropout(SiLU(x W_gate) · x W_up) W_down
+
+    the product entry by entry. It is made of ``linear``, ``silu`` and ``dropout``.
+
+    Args:
+        x: (..., D).
+        w_gate, w_up: (D, F).
+        w_down: (F, D).
+        p, rng: as for ``dropout``.
+
+    Returns:
+        y (..., D) and the cache.
+    """
+    raise NotImplementedError
+
+
+def swiglu_backward(dy, cache):
+    """The gradients of x, w_gate, w_up and w_down, in this order, each of the shape of its array.
+
+    Hint: in a product each factor receives the gradient times the other factor. x is used twice.
+    """
+    raise NotImplementedError
+
+
+def rotary_table(length, head_width, base=10000.0):
+    """The cosines and sines by which ``rotary`` turns (lesson 27).
+
+        table[t, 0, i] = cos(t / base^(2i/K))        table[t, 1, i] = sin(t / base^(2i/K))
+
+    Args:
+        length: T, rows; t counts from 0.
+        head_width: K, even.
+        base: of the frequencies.
+
+    Returns:
+        (T, 2, K/2), float64.
+    """
+    raise NotImplementedError
+
+
+def rotary(x, table, pairs="neighbours", start=0):
+    """45 min, with its backward and ``rotary_table``. Positions as rotations (lesson 27).
+
+        y_a = cos · x_a − sin · x_b        y_b = sin · x_a + cos · x_b
+
+    for each pair (a, b) of features, with cos and sin of the token's position and of the pair.
+    ``"neighbours"``: pair i is the features 2i and 2i + 1. ``"halves"``: i and i + K/2.
+
+    Args:
+        x: queries or keys, (B, H, T, K).
+        table: as of ``rotary_table``, with T + start rows or more.
+        pairs: ``"neighbours"`` or ``"halves"``.
+        start: the position of the first token, as in decoding.
+
+    Returns:
+        y (B, H, T, K), each feature where it stood in x, and the cache.
+
+    Hint: ``x[..., 0::2]`` is every other feature, from the first on.
+    """
+    raise NotImplementedError
+
+
+def rotary_backward(dy, cache):
+    """Gradient dx (B, H, T, K). The table is not trained and has none.
+
+    Hint: a rotation is a linear map; what is the transpose of one?
+    """
+    raise NotImplementedError
+
+
+def grouped_query_attention(
+    query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None
+):
+    """45 min, with its backward. Heads that share keys and values (lesson 27).
+
+        head_i = Attention(Q W_i^Q, K W_g^K, V W_g^V)        g = ⌊i G / H⌋
+
+    As ``multi_head_attention``, and made of the same functions, but keys and values have G heads
+    only. The first H/G heads of queries look into the first of them, the next into the second.
+
+    Args:
+        query: (B, T, D).
+        key, value: (B, S, D).
+        w_query, w_output: (D, D).
+        w_key, w_value: (D, G K), where G divides H.
+        num_heads: H.
+        mask, p, rng: as for ``scaled_dot_product_attention``.
+
+    Returns:
+        y (B, T, D) and the cache.
+
+    Hint: ``np.repeat`` and ``np.tile`` are two things. Which of them makes 0 0 1 1 of 0 1?
+    """
+    raise NotImplementedError
+
+
+def grouped_query_attention_backward(dy, cache):
+    """The gradients of query, key, value, w_query, w_key, w_value and w_output, in this order.
+
+    Hint: what was repeated is used several times. A reshape to five axes puts all uses of one group
+    side by side.
+    """
+    raise NotImplementedError
+
+
+def adamw_update(
+    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
+):
+    """10 min. One step of Adam with a decay beside it, in place (lesson 27).
+
+        θ ← (1 − η λ) θ        then ``adam_update``
+
+    Args:
+        weight_decay: λ.
+
+    The others are those of ``adam_update``.
     """
     raise NotImplementedError

@@ -426,3 +426,116 @@ def beam_search(log_probabilities, said, max_length, beam_size, alpha):
 def _hypotheses(said, total):
     """The prefixes (n, t) without the start symbol, each with its log P."""
     return [(ids[1:].tolist(), float(log_p)) for ids, log_p in zip(said, total, strict=True)]
+
+
+def rms_norm(x, gamma, epsilon=1e-5):
+    rho = np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)  # (..., 1)
+    x_hat = x / rho
+    return gamma * x_hat, (x_hat, rho, gamma)
+
+
+def rms_norm_backward(dy, cache):
+    """Scaling a row changes nothing, so dx has no component along it; shifting one does."""
+    x_hat, rho, gamma = cache
+    rows = tuple(range(dy.ndim - 1))
+    dx_hat = dy * gamma
+    through_rho = x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True)
+    return (dx_hat - through_rho) / rho, (dy * x_hat).sum(axis=rows)
+
+
+def silu(x):
+    gate = 0.5 * (1 + np.tanh(0.5 * x))
+    y = x * gate
+    return y, (gate, y)
+
+
+def silu_backward(dy, cache):
+    gate, y = cache
+    return dy * (gate + y * (1 - gate))
+
+
+def swiglu(x, w_gate, w_up, w_down, p=0.0, rng=None):
+    gate, gate_cache = linear(x, w_gate)  # (..., F)
+    gate, silu_cache = silu(gate)
+    up, up_cache = linear(x, w_up)  # (..., F)
+    h, dropout_cache = dropout(gate * up, p, rng)
+    y, down_cache = linear(h, w_down)  # (..., D)
+    return y, (gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache)
+
+
+def swiglu_backward(dy, cache):
+    gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache = cache
+    dh, dw_down, _ = linear_backward(dy, down_cache)  # (..., F)
+    dh = dropout_backward(dh, dropout_cache)
+    dx_up, dw_up, _ = linear_backward(dh * gate, up_cache)  # (..., D)
+    dgate = silu_backward(dh * up, silu_cache)
+    dx_gate, dw_gate, _ = linear_backward(dgate, gate_cache)  # (..., D)
+    return dx_gate + dx_up, dw_gate, dw_up, dw_down
+
+
+def rotary_table(length, head_width, base=10000.0):
+    frequency = base ** (-np.arange(0, head_width, 2) / head_width)  # (K/2,)
+    angle = np.arange(length)[:, None] * frequency  # (T, K/2)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)  # (T, 2, K/2)
+
+
+def rotary(x, table, pairs="neighbours", start=0):
+    rows = table[start : start + x.shape[-2]]  # (T, 2, K/2)
+    cos, sin = rows[:, 0], rows[:, 1]  # (T, K/2)
+    return turned(x, cos, sin, pairs), (cos, sin, pairs)
+
+
+def rotary_backward(dy, cache):
+    """The transpose of a rotation turns back: by the opposite angle, whose sine alone differs."""
+    cos, sin, pairs = cache
+    return turned(dy, cos, -sin, pairs)
+
+
+def turned(x, cos, sin, pairs):
+    """Each pair of features turned by its angle."""
+    half = x.shape[-1] // 2
+    first, second = slice(0, half), slice(half, None)
+    if pairs == "neighbours":
+        first, second = slice(0, None, 2), slice(1, None, 2)
+    a, b = x[..., first], x[..., second]  # (B, H, T, K/2)
+    y = np.empty_like(x)
+    y[..., first] = a * cos - b * sin
+    y[..., second] = a * sin + b * cos
+    return y
+
+
+def grouped_query_attention(
+    query, key, value, w_query, w_key, w_value, w_output, num_heads, mask=None, p=0.0, rng=None
+):
+    num_groups = w_key.shape[1] * num_heads // w_query.shape[1]
+    q, q_cache = linear(query, w_query)  # (B, T, D)
+    k, k_cache = linear(key, w_key)  # (B, S, G K)
+    v, v_cache = linear(value, w_value)  # (B, S, G K)
+    q, k, v = split_heads(q, num_heads), split_heads(k, num_groups), split_heads(v, num_groups)
+    k, v = (np.repeat(x, num_heads // num_groups, axis=1) for x in (k, v))  # (B, H, S, K)
+    heads, attention_cache = scaled_dot_product_attention(q, k, v, mask, p, rng)  # (B, H, T, K)
+    y, output_cache = linear(merge_heads(heads), w_output)  # (B, T, D)
+    return y, (num_heads, num_groups, q_cache, k_cache, v_cache, attention_cache, output_cache)
+
+
+def grouped_query_attention_backward(dy, cache):
+    """Keys and values of a group are used by H/G heads: their gradients are sums over these."""
+    num_heads, num_groups, q_cache, k_cache, v_cache, attention_cache, output_cache = cache
+    dheads, dw_output, _ = linear_backward(dy, output_cache)  # (B, T, D)
+    dheads = split_heads(dheads, num_heads)  # (B, H, T, K)
+    dq, dk, dv = scaled_dot_product_attention_backward(dheads, attention_cache)
+    batch, _, length, head_width = dk.shape
+    by_group = batch, num_groups, -1, length, head_width
+    dk, dv = (dx.reshape(by_group).sum(axis=2) for dx in (dk, dv))  # (B, G, S, K)
+    dq, dk, dv = (merge_heads(dx) for dx in (dq, dk, dv))  # (B, T, D) and (B, S, G K)
+    dvalue, dw_value, _ = linear_backward(dv, v_cache)
+    dkey, dw_key, _ = linear_backward(dk, k_cache)
+    dquery, dw_query, _ = linear_backward(dq, q_cache)
+    return dquery, dkey, dvalue, dw_query, dw_key, dw_value, dw_output
+
+
+def adamw_update(
+    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
+):
+    data *= 1 - learning_rate * weight_decay
+    adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)

@@ -9,7 +9,21 @@ are large would then decay less than others.
 from dataclasses import dataclass
 
 from minitransformer.core.settings import Settings, positive
-from minitransformer.optim.adam import Adam
+from minitransformer.optim.adam import Adam, adam_update
+
+
+def adamw_update(
+    data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, weight_decay, scale=1.0
+):
+    """One step of AdamW, in place on parameters and moments.
+
+    Args:
+        weight_decay: λ.
+
+    The others are those of :func:`adam_update`.
+    """
+    data *= 1 - learning_rate * weight_decay
+    adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)
 
 
 @dataclass(frozen=True)
@@ -29,5 +43,5 @@ class AdamW(Adam):
     Settings = AdamWSettings
 
     def update(self, data, grad, m, v, learning_rate, scale):
-        data *= 1 - learning_rate * self.settings.weight_decay
-        super().update(data, grad, m, v, learning_rate, scale)
+        constants = self.t, self.beta_1, self.beta_2, self.epsilon, self.settings.weight_decay
+        adamw_update(data, grad, m, v, learning_rate, *constants, scale)

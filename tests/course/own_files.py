@@ -9,11 +9,14 @@ from exercise_files import solution_of, stub_of, written
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import check_exercise, parts_of
 from minitransformer.course.exercises.parts import RIGHT, WRONG
+from minitransformer.course.own.package import parts_of_the_transformer
 
 SOLUTION, STUBS = solution_of("own"), stub_of("own")
 PARTS = parts_of("own")
 FUNCTIONS = {part.functions[0]: part.functions for part in PARTS}
 PART_OF = {function: part for part in PARTS for function in part.functions}
+# On which trainings run: the first part of the file, a whole Transformer.
+RUNNING = {function for part in parts_of_the_transformer() for function in part.functions}
 TEXT = SOLUTION.read_text(encoding="utf-8")
 text_with = partial(exercise_files.text_with, "own")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attempts import attempts
 from exercise_files import written
-from own_files import FUNCTIONS, PART_OF, STUBS, TEXT, command, losses, solution_of_only, text_with
+from own_files import PART_OF, RUNNING, STUBS, TEXT, command, losses, solution_of_only, text_with
 from tiny_translator import write_recipe
 
 from minitransformer.course.own import training as own_training
@@ -68,8 +68,8 @@ def test_a_training_on_ones_own_keeps_the_file_and_ends_with_a_certificate(run, 
     text = run.certificate.read_text()
     assert "23 of 23 parts are yours.\nOf the package's functions that yours can " in text
     assert "replace, none ran.\n" in text.replace("\n| function", "| function")
-    ran = {name: "no" if name == "noam" else "yes" for name in PART_OF}  # linear_decay does
-    assert all(f"| `{name}` | yours | {ran[name]} |" in text for name in PART_OF)
+    ran = {name: "no" if name == "noam" else "yes" for name in RUNNING}  # linear_decay does
+    assert all(f"| `{name}` | yours | {ran[name]} |" in text for name in RUNNING)
     assert text.count("\n- beam search: ") == 3
 
 
@@ -271,7 +271,7 @@ def test_what_is_not_written_or_half_is_the_packages_and_the_certificate_says_so
     assert "yours: dropout, layer_norm\nthe package's: linear, relu, feed_forward," in said.err
     assert "wrong" not in said.err + said.out
     assert "2 of 23 parts are yours.\n" in said.out
-    called = {f for name in FUNCTIONS for f in FUNCTIONS[name]} - {"noam"}
+    called = RUNNING - {"noam"}
     assert f"that yours can replace, {len(called) - 4} ran." in said.out
     for row in ("`dropout` | yours | yes", "`relu` | the package's | yes"):
         assert f"| {row} |" in said.out
@@ -365,7 +365,7 @@ def test_what_is_wrong_or_half_written_is_named_where_it_is_and_nowhere_else(
     assert command("check", written(tmp_path / "own.py", text_with(**{function: slip}))) == 1
     said = capsys.readouterr().out
     assert re.findall(r"^ +((?:WRONG|to do) +\w+) +\d+ min", said, re.M) == [marked]
-    assert said.endswith(f"22 of 23 right\nnext: {following}\n")
+    assert said.endswith(f"28 of 29 right\nnext: {following}\n")
 
 
 @pytest.mark.parametrize(("function", "slip", "says"), attempts("ASKED", "own"))
@@ -388,7 +388,7 @@ def test_of_one_function_no_more_is_said(tmp_path, capsys):
 def test_to_mend_comes_before_to_write(wrong, capsys):
     assert command("check", "own", "--file", wrong) == 1
     said = capsys.readouterr().out
-    assert said.endswith("0 of 23 right\nnext: mend layer_norm, see lesson 07\n")
+    assert said.endswith("0 of 29 right\nnext: mend layer_norm, see lesson 07\n")
 
 
 def test_prints_are_counted(tmp_path, capsys):
@@ -399,3 +399,20 @@ def test_prints_are_counted(tmp_path, capsys):
     assert re.search(counted, said.err, re.M)
     assert "x: 2" not in said.out
     assert said.err.count("x: 2") == 4  # those that call it, too
+
+
+@pytest.mark.parametrize(("name", "slip", "following"), [
+    ("swiglu", {"gate * up, p": "gate + up, p"}, "$COMPLETE mend swiglu, see lesson 27"),
+    ("swiglu", {"def ": "def _no_"}, "$COMPLETE write swiglu, see lesson 27"),
+    ("relu", {"def ": "def _no_"}, "right\nnext: write relu, see lesson 02"),
+])  # fmt: skip
+def test_without_what_came_since_the_transformer_is_complete(
+    tmp_path, capsys, name, slip, following
+):
+    mine = written(tmp_path / "own.py", text_with(**{name: slip}))
+    assert command("check", mine) == 1
+    complete = (
+        f"right\nyour Transformer is complete: minitransformer train toy --own {mine}\n"
+        "next, of what came since 2017:"
+    )
+    assert capsys.readouterr().out.endswith(f"{following.replace('$COMPLETE', complete)}\n")

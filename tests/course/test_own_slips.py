@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from attempts import attempts
 from exercise_files import definitions_in, written
-from own_files import PART_OF, PARTS, SOLUTION, functions_with, text_with, wrong_parts
+from own_files import (
+    PART_OF,
+    PARTS,
+    RUNNING,
+    SOLUTION,
+    functions_with,
+    text_with,
+    wrong_parts,
+)
 from training_in_miniature import train
 
 from minitransformer.core.interrupts import Stopped
@@ -52,7 +60,8 @@ def test_what_is_written_otherwise_is_right_for_all_that_call_it():
     assert wrong_parts(functions) == set()
 
 
-NOTED = "linear relu softmax cross_entropy embedding positional_encoding layer_norm dropout"
+NOTED = "linear relu softmax cross_entropy embedding positional_encoding layer_norm dropout "
+NOTED += "rms_norm silu swiglu rotary"
 
 
 @pytest.mark.parametrize("function", [*NOTED.split(), "scaled_dot_product_attention"])
@@ -116,7 +125,7 @@ def test_no_function_is_blamed_for_what_the_user_or_the_system_does(error):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what is wrong may overflow
-@pytest.mark.parametrize("function", PART_OF)
+@pytest.mark.parametrize("function", sorted(RUNNING))
 def test_with_a_slip_a_training_goes_on_or_says_why_it_does_not(tmp_path, function):
     path = written(tmp_path / "own.py", text_with(**{function: SLIPS[function]}))
     error = ""

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exercise_files import written
-from own_files import FUNCTIONS, PART_OF, SOLUTION, STUBS, solution_of_only, text_with
+from own_files import FUNCTIONS, PART_OF, RUNNING, SOLUTION, STUBS, solution_of_only, text_with
 from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 from training_in_miniature import MODELS, OF_TRANSLATORS, UNUSED, batch, tiny_model, train
@@ -20,7 +20,8 @@ from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
 from minitransformer.core.twins import TwinCache, accelerated
 from minitransformer.core.workers import Workers
-from minitransformer.course.own import own, package
+from minitransformer.course.own import OwnFile, own, package
+from minitransformer.course.own.training import checked
 from minitransformer.decoding import beam_search, greedy, translate_ids
 from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
@@ -30,8 +31,9 @@ from minitransformer.tasks.text import one_pass
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}
-EACH = [("transformer", norm, name) for norm in ("pre", "post") for name in FUNCTIONS]
-EACH += [("language model", "pre", name) for name in FUNCTIONS if name not in OF_TRANSLATORS]
+FIRST = [name for name in FUNCTIONS if name in RUNNING]
+EACH = [("transformer", norm, name) for norm in ("pre", "post") for name in FIRST]
+EACH += [("language model", "pre", name) for name in FIRST if name not in OF_TRANSLATORS]
 
 
 @pytest.mark.parametrize(("kind", "norm", "name"), EACH)
@@ -59,9 +61,9 @@ def test_a_whole_file_trains_as_the_package_does_to_the_last_bit(kind, norm):
     assert own_losses == losses
     assert np.array_equal(own_grads, grads)
     assert own_found == found
-    assert mine.used == PART_OF.keys() - UNUSED[kind]
+    assert mine.used == RUNNING - UNUSED[kind]
     assert mine.others == set()
-    bodies = {name: inspect.unwrap(f).__code__ for name, f in package.FUNCTIONS.items()}
+    bodies = {name: inspect.unwrap(package.FUNCTIONS[name]).__code__ for name in RUNNING}
     assert [name for name, code in bodies.items() if code in entered] == []
 
 
@@ -304,6 +306,26 @@ def test_bytecode_beside_the_file_never_runs(tmp_path):
 
 def test_the_functions_of_the_package_are_those_of_the_parts():
     assert package.FUNCTIONS.keys() == PART_OF.keys()
+
+
+def test_those_that_trainings_run_on_are_those_that_something_may_stand_in_for():
+    twinned = {name for name, function in package.FUNCTIONS.items() if hasattr(function, "twins")}
+    assert twinned == RUNNING
+
+
+def test_what_came_since_is_no_part_of_a_training_right_or_wrong(tmp_path):
+    wrong = written(tmp_path / "own.py", text_with(rms_norm={"+ epsilon": "- epsilon"}))
+    said = []
+    assert checked(wrong, anyway=False, say=said.append).wrong == []
+    assert not any("rms_norm" in line for line in said)
+    with own(wrong) as mine:
+        train(1)
+    assert {part.functions[0] for part in mine.written} == set(FIRST)
+
+
+def test_what_is_imported_of_what_came_since_is_not_ones_own(tmp_path):
+    text = "from minitransformer.layers.silu import silu, silu_backward\n"
+    assert OwnFile(written(tmp_path / "own.py", text)).there == {}
 
 
 def test_a_file_may_be_edited_and_taken_again(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import threading
 
 from minitransformer.course.exercises import ExerciseReport
 from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Verdict, judge, parts_of
+from minitransformer.course.own.package import SINCE_2017
 from minitransformer.gradcheck.learner import did_you_mean
 
 LONGEST = 60  # seconds that the check of a part may take
@@ -39,7 +40,7 @@ def check_own(file, say=nobody):
         part: _judged(part, file.functions, say)
         if part in file.written
         else _judged_so_far(part, file, say)
-        for part in parts_of("own")
+        for part in file.parts
     }
     wrong = [part for part in file.written if verdicts[part].status == WRONG]
     for part in wrong if len(wrong) > 1 else ():
@@ -61,13 +62,23 @@ def check_part(file, part):
 
 
 def following(report, path):
-    """What to do next about the file at ``path``, a line of text."""
-    for status, what in ((WRONG, "mend"), (TO_DO, "write")):
-        for verdict in report.verdicts:
-            if verdict.status == status:
-                part = verdict.part
-                return f"next: {what} {part.functions[0]}, see lesson {part.lesson}"
-    return f"next: minitransformer train toy --own {shlex.quote(str(path))}"
+    """What to do next about the file at ``path``, a line of text.
+
+    Two, where the first part is right, a whole Transformer, and what came since is not.
+    """
+    undone = [
+        f"{what} {verdict.part.functions[0]}, see lesson {verdict.part.lesson}"
+        for status, what in ((WRONG, "mend"), (TO_DO, "write"))
+        for verdict in report.verdicts
+        if verdict.status == status
+    ]
+    train = f"minitransformer train toy --own {shlex.quote(str(path))}"
+    first = [v for v in report.verdicts if v.part.functions[0] not in SINCE_2017]
+    if not undone:
+        return f"next: {train}"
+    if any(verdict.status != RIGHT for verdict in first):
+        return f"next: {undone[0]}"
+    return f"your Transformer is complete: {train}\nnext, of what came since 2017: {undone[0]}"
 
 
 def _judged(part, functions, say=nobody):

@@ -6,13 +6,18 @@ import sys
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from functools import partial, wraps
+from inspect import unwrap
 from pathlib import Path
 
 from minitransformer.core.backend import is_array, on_host
 from minitransformer.core.twins import Twin, standing_in
 from minitransformer.course.exercises import parts_of
 from minitransformer.course.own import layers, search
-from minitransformer.course.own.package import CALLED_ALIKE, FUNCTIONS
+from minitransformer.course.own.package import (
+    CALLED_ALIKE,
+    FUNCTIONS,
+    parts_of_the_transformer,
+)
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import content_of, run_file
 from minitransformer.gradcheck.pair import call
@@ -47,7 +52,7 @@ def own(path):
     Raises:
         CheckError: the file is missing or cannot be run; or, inside, one of its functions fails.
     """
-    file = OwnFile(path)
+    file = OwnFile(path, parts_of_the_transformer())
     with file.standing_in():
         yield file
 
@@ -55,10 +60,15 @@ def own(path):
 class OwnFile:
     """A learner's functions, by the parts of the exercise ``own``.
 
+    Args:
+        path: of the file.
+        parts: those that count, all of them if it is None.
+
     Attributes:
         path: of the file.
         content: what it holds, bytes.
         functions: by their names; where one is not written, the package's, for those that call it.
+        parts: those that count.
         there: by their names those that are there, and neither stubs nor the package's.
         written: the parts of which all is there, in the order of the lessons.
         wrong: the names of those of ``written`` that a check has found wrong.
@@ -69,8 +79,8 @@ class OwnFile:
         CheckError: the file is missing, is no regular file, or cannot be run.
     """
 
-    def __init__(self, path):
-        self.path = Path(path)
+    def __init__(self, path, parts=None):
+        self.path, self.parts = Path(path), parts or parts_of("own")
         self.content = content_of(self.path)
         with redirect_stdout(sys.stderr):  # standard output is for what the commands print
             self.functions = vars(run_file(self.path, self.content))
@@ -82,8 +92,8 @@ class OwnFile:
             for name in FUNCTIONS.keys() & self.functions.keys()
             if not (_place(self.functions[name]) in stubs or _is_packages(self.functions[name]))
         }
-        self.written = list(parts_of("own"))
-        for part in parts_of("own"):
+        self.written = list(self.parts)
+        for part in self.parts:
             if not self.there.keys() >= set(part.functions):
                 self.leave_out(part)
 
@@ -168,7 +178,7 @@ def _packages(part):
 
 
 def _is_packages(function):
-    return any(function is f for named in NAMES for f in (named, named.__wrapped__))
+    return any(function is f for named in NAMES for f in (named, unwrap(named)))
 
 
 def _place(function):

@@ -1,25 +1,47 @@
 """What a learner's functions stand in for: the package's functions, by the names in the file."""
 
+from minitransformer.course.exercises import parts_of
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.layers import (
     attention,
     dropout,
     embedding,
     feed_forward,
+    grouped_query_attention,
     layer_norm,
     linear,
     masks,
     positional_encoding,
     relu,
     residual,
+    rms_norm,
+    rotary,
+    silu,
     softmax,
+    swiglu,
 )
 from minitransformer.loss import cross_entropy
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.optim import adam, clipping, schedule
+from minitransformer.optim import adam, adamw, clipping, schedule
 
+# What came since 2017 is checked alone: no model of the paper's layers has a place for it.
+SINCE_2017 = {
+    name: getattr(module, name)
+    for module, names in (
+        (rms_norm, ("rms_norm", "rms_norm_backward")),
+        (silu, ("silu", "silu_backward")),
+        (swiglu, ("swiglu", "swiglu_backward")),
+        (rotary, ("rotary_table", "rotary", "rotary_backward")),
+        (
+            grouped_query_attention,
+            ("grouped_query_attention", "grouped_query_attention_backward"),
+        ),
+        (adamw, ("adamw_update",)),
+    )
+    for name in names
+}
 # Called in the learner's file as in the package: these may take the place of what is not written.
-CALLED_ALIKE = {
+CALLED_ALIKE = SINCE_2017 | {
     name: getattr(module, name)
     for module, names in (
         (linear, ("linear", "linear_backward")),
@@ -59,3 +81,8 @@ FUNCTIONS = CALLED_ALIKE | {
     "greedy": greedy,
     "beam_search": beam_search,
 }
+
+
+def parts_of_the_transformer():
+    """The parts of ``own`` on which a training runs: its first part, a whole Transformer."""
+    return [part for part in parts_of("own") if part.functions[0] not in SINCE_2017]

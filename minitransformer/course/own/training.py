@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from minitransformer.core.interrupts import Stopped
 from minitransformer.core.regular_file import written_whole
 from minitransformer.core.twins import standing_in
-from minitransformer.course.exercises import parts_of
 from minitransformer.course.own.check import check_own
 from minitransformer.course.own.file import OwnFile
+from minitransformer.course.own.package import parts_of_the_transformer
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.translator import Translator
@@ -36,7 +36,7 @@ def checked(path, anyway, say):
     Raises:
         CheckError: the file cannot be run, nothing is written in it, or a function is wrong.
     """
-    file = OwnFile(path)
+    file = OwnFile(path, parts_of_the_transformer())
     verdicts = check_own(file, say).verdicts
     if not file.written:
         raise CheckError(
@@ -47,7 +47,7 @@ def checked(path, anyway, say):
             f"wrong in {path}: {', '.join(file.wrong)}. Mend it, or see what comes of it: --anyway"
             + "".join(f"\n{v}" for v in verdicts if v.part.functions[0] in file.wrong)
         )
-    others = [part.functions[0] for part in parts_of("own") if part not in file.written]
+    others = [part.functions[0] for part in file.parts if part not in file.written]
     say(f"yours: {', '.join(part.functions[0] for part in file.written)}")
     say(f"the package's: {', '.join(others) or 'none'}")
     if file.wrong:
@@ -98,13 +98,13 @@ def certify(job):
     lines = [
         "# A Transformer of your own",
         "",
-        f"{len(file.written)} of {len(parts_of('own'))} parts are yours.",
+        f"{len(file.written)} of {len(file.parts)} parts are yours.",
         f"Of the package's functions that yours can replace, {len(file.others) or 'none'} ran.",
         "",
         "| function | whose | ran |",
         "|---|---|---|",
     ]
-    for part in parts_of("own"):
+    for part in file.parts:
         whose = "yours" if part in file.written else "the package's"
         if part.functions[0] in file.wrong:
             whose = "yours, wrong"

@@ -308,6 +308,112 @@ beam_search
 _hypotheses
     ids[1:] -> ids || without the start symbol
     ids[1:] -> ids[(ids != 2) & (ids != 3)] || EOS stays where it was chosen
+rms_norm
+    keepdims=True) + epsilon) -> keepdims=True)) + epsilon || under the root
+    + epsilon) -> ) || ε is missing
+    + epsilon) -> + 1e-5) || the epsilon that is given
+    (x * x).mean(axis=-1, keepdims=True) -> x.var(axis=-1, keepdims=True)
+        && x / rho -> (x - x.mean(-1, keepdims=True)) / rho || no mean is taken off here
+    (x * x).mean(axis=-1, keepdims=True) -> x.var(axis=-1, keepdims=True) || those of x itself
+    (x * x).mean(axis=-1, -> (x * x).sum(axis=-1, || not their sum
+    np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
+        -> (x * x).mean(axis=-1, keepdims=True) + epsilon || divide by ρ, the root
+    (x * x).mean(axis=-1, keepdims=True) -> (x * x).mean() || of a row, over the last axis
+    gamma * x_hat -> (1 + gamma) * x_hat || y = γ x / √(mean(x²) + ε)
+    rho = np.sqrt -> x = np.where(x.any(), x, np.nan)\n    rho = np.sqrt || ε keeps ρ from being 0
+    dx_hat = dy * gamma -> dx_hat = dy || the factor `gamma` is forgotten
+    dx_hat - through_rho -> dx_hat || the path through
+    dx_hat * x_hat).mean( -> dx_hat * x_hat).sum( || WRONG  dx
+    x_hat * (dx_hat * x_hat).mean(axis=-1, keepdims=True) -> dx_hat.mean(axis=-1, keepdims=True)
+        || WRONG  dx
+    tuple(range(dy.ndim - 1)) -> (0, 1)[: dy.ndim - 1] || with x of shape (3, 1, 4, 6) dgamma
+silu
+    y = x * gate -> y = gate || multiply by x
+    np.tanh(0.5 * x) -> np.tanh(-0.5 * x) || with the minus
+    0.5 * (1 + np.tanh(0.5 * x)) -> np.exp(x) / (1 + np.exp(x)) || exp(1000) is no number
+    y = x * gate -> y = 2 * x * gate || y = x σ(x) = x / (1 + exp(−x))
+    gate + y * (1 - gate) -> gate || the slope has two terms
+    gate + y * (1 - gate) -> gate * (1 - gate) || the slope has two terms
+    gate + y * (1 - gate) -> gate + gate * (1 - gate) || the slope has two terms
+swiglu
+    gate, silu_cache = silu(gate) -> _, silu_cache = silu(gate) || goes through a SiLU first
+    dropout(gate * up, p, rng) -> dropout(gate, p, rng) || multiplied by x W_up
+    gate, silu_cache = silu(gate) -> pass && up, up_cache = linear(x, w_up)
+        -> up, up_cache = linear(x, w_up)\n    up, silu_cache = silu(up) || not of x W_up
+    gate, silu_cache = silu(gate) -> pass && h, dropout_cache = dropout(gate * up, p, rng)
+        -> h, silu_cache = silu(gate * up)\n    h, dropout_cache = dropout(h, p, rng)
+        || not of the product
+    gate * up, p -> gate + up, p || y = (SiLU(x W_gate) · x W_up) W_down
+    dropout(gate * up, p, rng) -> gate * up, None || with p and rng
+    dropout(gate * up, p, rng) -> gate * up, None
+        && linear(h, w_down) -> linear(h, w_down)\n    y, dropout_cache = dropout(y, p, rng)
+        || not after it
+    dropout(gate * up, p, rng) -> dropout(gate * up, p / 2, rng) || the product of gate and x W_up
+    dx_gate + dx_up -> dx_gate || what comes back through both
+    linear_backward(dh * gate, up_cache) -> linear_backward(dh, up_cache) || times the other factor
+    silu_backward(dh * up, silu_cache) -> silu_backward(dh, silu_cache) || times the other factor
+    silu_backward(dh * up, silu_cache) -> dh * up || WRONG  dw_gate
+    dropout_backward(dh, dropout_cache) -> dh || goes back through
+    return dx_gate + dx_up -> return (dx_gate + dx_up).reshape(*dy.shape[:2], -1)
+        || with x of shape (12, 6)
+rotary_table
+    [np.cos(angle), np.sin(angle)] -> [np.sin(angle), np.cos(angle)] || before the sines
+    np.arange(length)[ -> np.arange(1, length + 1)[ || count from 0
+    -np.arange(0, head_width, 2) -> -np.arange(head_width // 2) || not i/K
+    frequency = base -> frequency = 10000.0 || the base that is given
+    axis=1) -> axis=2) || has the shape
+rotary
+    return turned(x, cos, sin, pairs), -> return turned(x, cos, -sin, pairs), || the other way
+    table[start : start + x.shape[-2]] -> table[: x.shape[-2]] || at position start
+    turned(dy, cos, -sin, pairs) -> turned(dy, cos, sin, pairs) || by the opposite angle
+    turned(dy, cos, -sin, pairs) -> turned(dy, -cos, sin, pairs) || by the opposite angle
+    turned(dy, cos, -sin, pairs) -> dy || by the opposite angle
+turned
+    if pairs == -> if pairs != || that is the convention
+    y[..., first] = a * cos - b * sin
+        -> y[..., :half] = a * cos - b * sin && y[..., second] -> y[..., half:]
+        || each feature stands in y where it stood in x
+    first, second = slice(0, None, 2), slice(1, None, 2) -> pass
+        || that is the convention 'halves'
+    y[..., first] = a * cos - b * sin -> y[..., first] = a * cos || from start on, has the cosines
+grouped_query_attention
+    np.repeat(x, num_heads // num_groups, axis=1) -> np.tile(x, (1, num_heads // num_groups, 1, 1))
+        || yours are tiled
+    np.repeat(x, num_heads // num_groups, axis=1) -> np.repeat(x[:, :1], num_heads, axis=1)
+        || all your heads look into the first
+    linear(value, w_value) -> linear(key, w_value) || made of value
+    linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), np.eye(len(w_output)))
+        || multiplied by w_output
+    linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), 2 * w_output)
+        || its columns are G heads of K features
+    num_groups = w_key.shape[1] * num_heads // w_query.shape[1] -> num_groups = num_heads
+        || cannot reshape array
+    v, mask, p, rng -> v, None, p, rng || the mask is to be handed on
+    v, mask, p, rng -> v, None if mask is None else ~mask, p, rng || is the same for all heads
+    v, mask, p, rng -> v, mask || p and rng are to be handed on
+    v, mask, p, rng -> v, mask, p / 2, rng || and nothing else draws
+    .sum(axis=2) -> .mean(axis=2) || the sum over these
+    .sum(axis=2) -> [:, :, 0] || the sum over these
+    by_group = batch, num_groups, -1, length, -> by_group = batch, -1, num_groups, length,
+        && .sum(axis=2) -> .sum(axis=1) || the sum over these
+    (dk, k_cache) -> (dk, v_cache) || the cache of its own
+    dw_query, dw_key, -> dw_key, dw_query, || dw_key has the shape (42, 42)
+adamw_update
+    data *= 1 - learning_rate * weight_decay -> pass || shrink, too
+    data *= 1 - learning_rate * weight_decay -> data *= 1 - weight_decay || not by λ
+    data *= 1 - learning_rate * weight_decay -> data *= 1 + learning_rate * weight_decay
+        || multiply by 1 − η λ
+    data *= 1 - learning_rate * weight_decay -> data *= learning_rate * weight_decay || not by η λ
+    data *= 1 - learning_rate * weight_decay -> pass
+        && epsilon, scale) -> epsilon, scale)\n    data *= 1 - learning_rate * weight_decay
+        || before the step of Adam
+    data *= 1 - learning_rate * weight_decay -> grad = grad + weight_decay * data || not in it
+    data *= 1 - -> data = data.copy()\n    data *= 1 - || write to data itself
+    data *= 1 - -> data, m, v = data.copy(), m.copy(), v.copy()\n    data *= 1 - || changed nothing
+    data *= 1 - -> grad += 1\n    data *= 1 - || wrote to grad
+    epsilon, scale) -> epsilon) || scale is for the gradient, too
+    data *= 1 - learning_rate * weight_decay -> data *= 1 - learning_rate * weight_decay / 2
+        || and then the step of Adam
 """
 RIGHT = r"""
 linear
@@ -367,6 +473,21 @@ greedy
     greedy_on_lists
 beam_search
     beam_search_on_pairs
+rms_norm
+    np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon)
+        -> np.linalg.norm(x, axis=-1, keepdims=True) / math.sqrt(x.shape[-1])
+        \n    rho = np.hypot(rho, math.sqrt(epsilon))
+silu
+    0.5 * (1 + np.tanh(0.5 * x)) -> 1 / (1 + np.exp(-x))
+rotary
+    sin, pairs), (cos, sin, pairs) -> sin, pairs), (rows, pairs)
+        && cos, sin, pairs = cache -> rows, pairs = cache
+        && turned(dy, cos, -sin, pairs) -> turned(dy, rows[:, 0], -rows[:, 1], pairs)
+grouped_query_attention
+    np.repeat(x, num_heads // num_groups, axis=1)
+        -> x[:, [h * num_groups // num_heads for h in range(num_heads)]]
+adamw_update
+    data *= 1 - learning_rate * weight_decay -> data -= learning_rate * weight_decay * data
 """
 
 LOOP = r"while left > 0:\n        pass"

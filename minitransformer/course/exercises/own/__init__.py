@@ -7,6 +7,8 @@ from minitransformer.course.exercises.own import (
     learning,
     probabilities,
     search,
+    since_2017,
 )
 
-PLACES = layers, probabilities, attention, blocks, learning, search  # of the parts of a lesson
+# Of the parts of a lesson; the last is the second part of the file.
+PLACES = layers, probabilities, attention, blocks, learning, search, since_2017

@@ -159,25 +159,33 @@ def check_multi_head_attention(forward, backward):
     hint = "the dropout is that of the attention, and nothing else draws"
     forward = with_dropout(forward)
     expect_y(forward, masked, expected, "y with dropout", hint, mistakes)
-    _check_gradients_of_heads(forward, backward, masked)
+    pair = package.multi_head_attention, package.multi_head_attention_backward
+    check_gradients_of_heads(forward, backward, masked, pair, {})
     return check_gradients(forward, backward, masked, directions=3)  # each has been compared
 
 
-def _check_gradients_of_heads(forward, backward, arguments):
-    """Compare the gradients of multi-head attention in the order in which a backward meets them."""
+def check_gradients_of_heads(forward, backward, arguments, pair, hints):
+    """Compare the gradients of attention in heads in the order in which a backward meets them.
+
+    Args:
+        arguments: for the forward, up to the mask.
+        pair: the package's.
+        hints: by the name of a gradient, where there is one.
+    """
     given_y, cache = forward.y_and_cache(*arguments)
     dy = np.random.default_rng(90).standard_normal(given_y.shape)
     order = "dw_output", "dw_value", "dvalue", "dw_key", "dkey", "dw_query", "dquery"
     names = "dquery", "dkey", "dvalue", "dw_query", "dw_key", "dw_value", "dw_output"
     given = gradients_of(backward, dy, cache, names)
-    _, cache = package.multi_head_attention(*arguments, P, generator())
-    expected = package.multi_head_attention_backward(dy, cache)
+    package_forward, package_backward = pair
+    _, cache = package_forward(*arguments, P, generator())
+    expected = package_backward(dy, cache)
     given, expected = (dict(zip(names, x, strict=True)) for x in (given, expected))
     hint = (
         "split_heads and merge_heads are each the backward of the other, and each line goes back "
         "with the cache of its own"
     )
-    expect_gradients("", given, {name: expected[name] for name in order}, {}, hint)
+    expect_gradients("", given, {name: expected[name] for name in order}, hints, hint)
 
 
 def _mixed_up(inputs, weights):
