@@ -1,6 +1,7 @@
 """``minitransformer evaluate``: the scores of a trained model, of a translator BLEU and others."""
 
 import json
+from itertools import chain
 
 from minitransformer.commands.arguments import (
     SEARCH,
@@ -20,6 +21,7 @@ from minitransformer.core.terminal import note
 from minitransformer.core.twins import accelerated
 from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
+from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.arrays import load_model_arrays
@@ -29,10 +31,10 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
-OF_SOME = (  # options that not all tasks have a use for
-    *("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
-    *("ten_crops", "confusion"),
-)
+OF_TASKS = {  # options that not all tasks have a use for, by task
+    Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
+    Classifier.task: ("split", "data_dir", "ten_crops", "confusion", "json"),
+}
 
 
 def add(parser):
@@ -84,10 +86,9 @@ def run(options):
     """Score as ``options`` say; returns the exit status."""
     run_folder = run_at(options.run_folder)
     config, _ = run_folder.load_config()
-    task = task_class(config)
-    _require_used(options, config, task)
-    if not task.translates:
-        return _validate(options, run_folder, task)
+    _require_used(options, config.task)
+    if config.task != Translator.task:
+        return _validate(options, run_folder, task_class(config))
     sacrebleu_metrics()
     for name, value in SEARCH.items():
         if getattr(options, name) is None:
@@ -96,13 +97,14 @@ def run(options):
         return _score(options, run_folder)
 
 
-def _require_used(options, config, task):
-    given = {name: getattr(options, name) for name in OF_SOME}
-    given = [name for name, value in given.items() if value is not None and value is not False]
-    if unused := [name for name in given if name not in task.of_evaluate]:
-        again = "" if task.of_evaluate else ", and is validated once more"
+def _require_used(options, task):
+    own = OF_TASKS.get(task, ())
+    others = {name: getattr(options, name) for name in chain(*OF_TASKS.values()) if name not in own}
+    unused = [name for name, value in others.items() if value is not None and value is not False]
+    if unused:
+        again = "" if own else ", and is validated once more"
         options.usage_error(
-            f"{options.run_folder} was trained for {config.task}{again}; leave out {flags(unused)}"
+            f"{options.run_folder} was trained for {task}{again}; leave out {flags(unused)}"
         )
 
 

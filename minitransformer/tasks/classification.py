@@ -150,9 +150,7 @@ class Classification(Task):
     unit = "picture"
     smallest_shard = SMALLEST_SHARD
     kept_files: ClassVar[dict] = OF_PICTURES
-    takes_over = False  # of other pictures the classes are others
     splits: ClassVar[dict] = {"shapes": "test", **dict.fromkeys(DOWNLOADED, "test")}
-    of_evaluate: ClassVar[tuple] = ("split", "data_dir", "ten_crops", "confusion", "json")
 
     def __init__(self, recipe, kept, examples, validation, progress):
         self.data, self.training = recipe.data, recipe.training

@@ -113,7 +113,7 @@ def _kept(job, stored, recipe, examples, validation):
     run, pretrained = job.run, job.pretrained
     if stored:
         return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
-    if pretrained and job.task.takes_over:
+    if pretrained and job.task.fitting(pretrained.kept):
         return pretrained.kept, pretrained
     for name in run.kept:  # which takes seconds
         job.progress.say(f"learning the {name} from the training data")
