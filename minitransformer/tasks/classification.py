@@ -6,8 +6,7 @@ divided by the deviation, that of the training data in each channel.
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from minitransformer.core.errors import require
 from minitransformer.core.settings import at_most, not_negative, positive, share
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.images import augmentation
-from minitransformer.data.images.batches import picture_batches
+from minitransformer.data.images.batches import PictureBatch, picture_batches
 from minitransformer.data.images.cifar10 import load_cifar10
 from minitransformer.data.images.folders import read_folder
 from minitransformer.data.images.mnist import load_fashion_mnist, load_mnist
@@ -83,36 +82,6 @@ class ClassificationData(Data):
     colour: float = not_negative(0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class StoredBatch:
-    """B pictures as bytes, which become what a model takes each time that they are asked for.
-
-    Attributes:
-        stored: (B, Y, X, C), uint8.
-        labels: (B,), int64.
-        normalized: makes float32 of bytes.
-    """
-
-    stored: np.ndarray
-    labels: np.ndarray
-    normalized: Callable
-
-    @property
-    def pictures(self):
-        """(B, Y, X, C), float32."""
-        return self.normalized(self.stored)
-
-    @property
-    def num_tokens(self):
-        return len(self.labels)
-
-    def split(self, count):
-        return [
-            replace(self, stored=self.stored[i::count], labels=self.labels[i::count])
-            for i in range(count)
-        ]
-
-
 class TenCrops:
     """In place of a model: what it says of ten parts of each picture, a mean of probabilities.
 
@@ -159,7 +128,7 @@ class Classification(Task):
         self.examples = examples
         size = self.training.batch_tokens
         self.validation_batches = [
-            StoredBatch(some.pictures, some.labels, self.statistics.normalized)
+            PictureBatch(some.pictures, some.labels, self.statistics.normalized)
             for some in (validation[i : i + size] for i in range(0, len(validation), size))
         ]
         height, width, channels = examples.pictures.shape[1:]
