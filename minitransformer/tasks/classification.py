@@ -51,7 +51,8 @@ class ClassificationData(Data):
         data_dir: folder with a local copy of the files; empty for a download.
         pictures: the folder, or the .npz with the arrays ``pictures``, ``labels`` and ``classes``.
         picture_size: rows and columns to which pictures of a folder are brought.
-        held_out: how much of the training data validates, drawn by a seed that is always the same.
+        held_out: how much of the training data validates, drawn by a seed that is always the same;
+            of one's own pictures, of each class, one at least.
         train_share: how much of what is left to train on is used, drawn by the training's seed; all
             of a smaller share are in a larger one.
         crop_padding: pixels of nothing around a picture, of which a part of its size is cut out at
@@ -148,15 +149,14 @@ class Classification(Task):
         examples, skipped = _read(data, "train")
         for line in skipped:
             progress.say(f"skipped: {line}")
-        if len(examples.classes) < 2 or len(examples) < 2:
+        held_out = _held_out(examples, data)
+        if len(examples.classes) < 2 or not len(held_out):
             raise CorpusError(
                 f"there are {len(examples)} pictures of {len(examples.classes)} classes; give more "
                 "of both, to train and to validate"
             )
-        order = np.random.default_rng(HELD_OUT).permutation(len(examples))
-        held_out = max(1, round(data.held_out * len(examples)))
-        validation = examples[np.sort(order[:held_out])]
-        return _share(examples[np.sort(order[held_out:])], recipe), validation
+        rest = np.setdiff1d(np.arange(len(examples)), held_out)
+        return _share(examples[rest], recipe), examples[held_out]
 
     @staticmethod
     def read_split(recipe, split):
@@ -238,6 +238,17 @@ class Classification(Task):
         np.add.at(counts, (labels, logits.argmax(axis=-1)), 1)
         np.add.at(counts[:, -1], labels[before.sum(axis=-1) < TOP], 1)
         return counts
+
+
+def _held_out(examples, data):
+    """The places of the examples that validate, in order."""
+    order = np.random.default_rng(HELD_OUT).permutation(len(examples))
+    groups = [order]
+    if data.corpus not in DOWNLOADED:  # of few pictures, chance may take none of a class, or all
+        groups = [order[examples.labels[order] == i] for i in range(len(examples.classes))]
+    counts = [max(1, round(data.held_out * len(group))) for group in groups]
+    taken = [group[:n] for group, n in zip(groups, counts, strict=True) if n < len(group)]
+    return np.sort(np.concatenate([order[:0], *taken]))
 
 
 def _share(examples, recipe):
