@@ -2,6 +2,7 @@
 
 import json
 from itertools import chain
+from pathlib import Path
 
 from minitransformer.commands.arguments import (
     SEARCH,
@@ -19,6 +20,7 @@ from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import note
 from minitransformer.core.twins import accelerated
+from minitransformer.data.images.folders import read_others
 from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
 from minitransformer.inference.classifier import Classifier
@@ -33,7 +35,7 @@ from minitransformer.version import __version__
 
 OF_TASKS = {  # options that not all tasks have a use for, by task
     Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
-    Classifier.task: ("split", "data_dir", "ten_crops", "confusion", "json"),
+    Classifier.task: ("split", "pictures", "data_dir", "ten_crops", "confusion", "json"),
 }
 
 
@@ -44,11 +46,19 @@ def add(parser):
         "for which --device, --accelerate and --own are."
     )
     add_run_folder(parser)
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--split",
         help="of the run's corpus (default: "
         + ", ".join(f"{split} of {corpus}" for corpus, split in TEST_SPLITS.items())
         + "; of pictures test, where the corpus has it)",
+    )
+    what.add_argument(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="in place of a split: pictures that a classifier has not seen, in a folder for each "
+        "of its classes",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
     add_search(parser)
@@ -118,6 +128,8 @@ def _validate(options, run_folder, task):
             "had no --crop-padding; leave out --ten-crops"
         )
     how = {"ten_crops": True} if options.ten_crops else {}
+    if options.pictures:
+        split, how["others"] = options.pictures, processes.first(_others, options, run_folder)
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
@@ -138,6 +150,13 @@ def _validate(options, run_folder, task):
         how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
         _write_json(options, recipe, split, origin, **how)
     return 0
+
+
+def _others(options, run_folder):
+    pictures, skipped = read_others(options.pictures, run_folder.load_kept("statistics"))
+    for line in skipped:
+        note(f"skipped: {line}")
+    return pictures
 
 
 def _recipe(options, run_folder):
@@ -191,7 +210,7 @@ def _write_json(options, recipe, split, origin, **how):
         "command": options.command,
         "version": __version__,
         "corpus": recipe.data.corpus,
-        "split": split,
+        "split": str(split),
         "seed": recipe.training.seed,
         "parameters": origin,
         **how,

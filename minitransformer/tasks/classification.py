@@ -259,7 +259,7 @@ def _share(examples, recipe):
 def _read(data, split):
     """(Pictures, lines about what was skipped) of a corpus of files; all there is, or a split."""
     if data.corpus == "folder":
-        return read_folder(data.pictures, data.picture_size)
+        return read_folder(data.pictures, 2 * (data.picture_size,))
     if data.corpus == "npz":
         return read_npz(data.pictures), []
     return DOWNLOADED[data.corpus](split, data.data_dir or None), []
