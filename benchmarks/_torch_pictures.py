@@ -134,17 +134,18 @@ class TorchStep:
     """Takes the steps that a Trainer takes, from the same weights, on the same batches.
 
     Args:
-        trainer: of ours, at its beginning.
+        config: the TrainingConfig of ours.
+        model_config: of our model.
+        weights: its first ones, by path.
         batches: PictureBatches, of which each step takes the next.
         layout: a name in LAYOUTS.
     """
 
-    def __init__(self, trainer, batches, layout):
-        self.config, model = trainer.config, trainer.model
-        kind, self.renamed = KINDS[model.config.kind]
-        self.model = kind(model.config)
-        ours = {path: parameter.data for path, parameter in model.named_parameters()}
-        for name, x in self.renamed(ours, model.config).items():
+    def __init__(self, config, model_config, weights, batches, layout):
+        self.config = config
+        kind, self.renamed = KINDS[model_config.kind]
+        self.model = kind(model_config)
+        for name, x in self.renamed(weights, model_config).items():
             self.model.get_parameter(name).data = torch.tensor(np.ascontiguousarray(x))
         self.model.to(memory_format=LAYOUTS[layout])
         self.batches = [

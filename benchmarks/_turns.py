@@ -1,8 +1,50 @@
 """Two steps of one process that take turns: ours, and PyTorch's with the same numbers."""
 
+import json
+import sys
 from time import perf_counter
 
+import _options
+from _machine import cores, machine, numpy_blas
+from _process import require_torch
+
+from minitransformer import accelerated
+from minitransformer.core.memory import keep_freed_memory
+
 TOLERANCE = 1e-4  # of two gradients in float32, of the largest entry
+
+
+def parser(description):
+    """An ArgumentParser with the options of a script whose steps take turns."""
+    made = _options.parser(description, "--json")
+    add = made.add_argument
+    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
+    add("--blocks", type=int, default=10, help="turns of each side")
+    add("--block", type=int, default=5, help="steps that a side takes in a row")
+    return made
+
+
+def run(kind, options, arguments, measure, table):
+    """Measure, print a table and write the JSON; returns the exit status.
+
+    Args:
+        kind: the name of the script.
+        options: what its parser has made of ``arguments``; or, where these are None, of those of
+            the command line.
+        measure: a function of the options that returns the result, a dict.
+        table: a function of the whole result that returns it as text.
+    """
+    require_torch()
+    options.threads = options.threads or sorted({1, cores()})
+    given = sys.argv[1:] if arguments is None else arguments
+    result = {"kind": kind, **machine([f"{kind}.py", *given]), "blas": numpy_blas()}
+    keep_freed_memory()  # as Trainer.train does; here it serves both sides
+    with accelerated():
+        result |= measure(options)
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 def beside(ours, theirs, blocks, block):
@@ -33,6 +75,18 @@ def require_same(layer, ours, theirs):
                 f"{layer}: the gradient of {name} differs by {error:.1e} of its largest entry, "
                 f"and {TOLERANCE:.0e} is allowed"
             )
+
+
+def on(result):
+    """What a result was measured on, the first line of a table."""
+    torch = result["versions"]["torch"]
+    return f"{result['cpu']}, {result['cores']} cores; {result['blas']}, torch {torch}"
+
+
+def rates(row):
+    """Milliseconds of both sides, each with its GFLOP/s in brackets."""
+    seconds = row["seconds"], row["torch_seconds"]
+    return "".join(f"{1e3 * side:8.1f} ({row['gflop'] / side:4.0f})" for side in seconds)
 
 
 def in_words(row):

@@ -9,18 +9,13 @@ allocator, which keeps what is freed. First they show that they agree; then they
 blocks of steps, and who begins changes from block to block.
 """
 
-import json
 import sys
 
-import _options
 import numpy as np
-from _machine import cores, machine, note_on_kernels, numpy_blas
-from _process import require_torch
-from _turns import beside, in_words, require_same
+from _machine import note_on_kernels
+from _turns import beside, in_words, on, parser, rates, require_same, run
 from threadpoolctl import threadpool_limits
 
-from minitransformer import accelerated
-from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.convolution import convolution, convolution_backward
 
 POINTS = ((64, 20), (8, 512))  # sentences a batch and their length: of translation, and long ones
@@ -73,24 +68,21 @@ class TorchStep:
 
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
-    options = _parsed(arguments)
-    require_torch()
-    given = sys.argv[1:] if arguments is None else arguments
-    result = {"kind": "convolution", **machine(["convolution.py", *given]), "blas": numpy_blas()}
-    keep_freed_memory()  # as Trainer.train does; here it serves both sides
-    with accelerated():
-        result["points"] = [
-            measure(batch, length, threads, options.blocks, options.block)
-            for threads in options.threads or sorted({1, cores()})
-            for batch, length in POINTS
-        ]
-    print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0
+    options = parser(__doc__.splitlines()[0]).parse_args(arguments)
+    return run("convolution", options, arguments, measure, table)
 
 
-def measure(batch, length, threads, blocks, block):
+def measure(options):
+    """Both sides at all points; returns a dict, ready for JSON."""
+    points = [
+        of_point(batch, length, threads, options.blocks, options.block)
+        for threads in options.threads
+        for batch, length in POINTS
+    ]
+    return {"points": points}
+
+
+def of_point(batch, length, threads, blocks, block):
     """Both sides at one point; returns a dict, ready for JSON.
 
     Raises:
@@ -119,30 +111,16 @@ def measure(batch, length, threads, blocks, block):
 def table(result):
     """A result as text."""
     lines = [
-        f"{result['cpu']}, {result['cores']} cores; {result['blas']}, "
-        f"torch {result['versions']['torch']}",
+        on(result),
         f"width {WIDTH}, {D} features: milliseconds a step, in brackets GFLOP/s",
         "",
         "  B    T  threads           ours        PyTorch  ratio",
     ]
     for row in result["points"]:
-        sides = "".join(
-            f"{1e3 * row[name]:8.1f} ({row['gflop'] / row[name]:4.0f})"
-            for name in ("seconds", "torch_seconds")
-        )
         lines.append(
-            f"{row['batch']:3} {row['length']:4} {row['threads']:8} {sides} {in_words(row)}"
+            f"{row['batch']:3} {row['length']:4} {row['threads']:8} {rates(row)} {in_words(row)}"
         )
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
-
-
-def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0], "--json")
-    add = parser.add_argument
-    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
-    add("--blocks", type=int, default=10, help="turns of each side")
-    add("--block", type=int, default=5, help="steps that a side takes in a row")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,14 @@ first weights and batches, in one process and the same number of threads: ours o
 BLAS of one. (So a batch norm of ours sees half a batch where there are two; the gradients are
 compared with one shard.) They first show that they agree; then they take turns in blocks of steps,
 and who begins changes from block to block. PyTorch has both of its layouts, and the ratio is to the
-faster one. Memory is the most that a process of its own ever had for a few steps of each side,
-libraries and batches included.
+faster one. Memory is the most that a process of its own ever had for a few steps of a side, its
+libraries and batches included: in ours there is no PyTorch, and in PyTorch's no trainer of ours.
 
 Last, how time and memory of a convolution and a max pooling grow with the area of a picture.
 """
 
 import copy
 import io
-import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -25,12 +24,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
-import _options
 import numpy as np
 from _growth import exponent, peak
-from _machine import cores, machine, note_on_kernels, numpy_blas, peak_mb
-from _process import require_torch
-from _turns import beside, in_words, require_same, seconds_of
+from _machine import note_on_kernels, peak_mb
+from _turns import beside, in_words, on, parser, rates, require_same, run, seconds_of
 from threadpoolctl import threadpool_limits
 
 from minitransformer import accelerated
@@ -121,18 +118,25 @@ class OurStep:
     Args:
         name: of a recipe.
         threads: as many shards.
-        folder: for its run.
     """
 
-    def __init__(self, name, threads, folder):
+    def __init__(self, name, threads):
         recipe = recipe_of(name).with_values({"shards": threads, "log_every": 10**9})
-        self.trainer = prepare(Job(recipe, folder / "run", CPU, Progress(io.StringIO())))
+        with TemporaryDirectory() as folder:
+            job = Job(recipe, Path(folder) / "run", CPU, Progress(io.StringIO()))
+            self.trainer = prepare(job)
         self.batches = []
         for batch in self.trainer.task.batches(0):
             self.batches.append(batch)
             if len(self.batches) == BATCHES:
                 break
         self.trainer.run = SimpleNamespace(log=[])  # nothing is written between the steps
+
+    def beginning(self):
+        """What a TorchStep begins with: both configurations, first weights and batches."""
+        model = self.trainer.model
+        weights = {path: parameter.data for path, parameter in model.named_parameters()}
+        return self.trainer.config, model.config, weights, self.batches
 
     def take_step(self):
         batch = self.batches[self.trainer.step % len(self.batches)]
@@ -152,40 +156,26 @@ class OurStep:
 
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
-    options = _parsed(arguments)
-    require_torch()
-    given = sys.argv[1:] if arguments is None else arguments
-    result = {"kind": "pictures", **machine(["pictures.py", *given]), "blas": numpy_blas()}
-    keep_freed_memory()  # as Trainer.train does; here it serves both sides
-    with accelerated():
-        for threads in options.threads or sorted({1, cores()}):
-            for key, measured in measure(threads, options.blocks, options.block).items():
-                result.setdefault(key, []).extend(measured)
-        result["growth"] = growth(options.blocks)
-    print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0
+    options = parser(__doc__.splitlines()[0]).parse_args(arguments)
+    return run("pictures", options, arguments, measure, table)
 
 
-def measure(threads, blocks, block):
-    """Convolutions and steps with so many threads, as a dict ready for JSON.
+def measure(options):
+    """Convolutions and steps with each number of threads, and growth, as a dict ready for JSON.
 
     Raises:
         SystemExit: the two sides do not compute the same.
     """
     import torch
 
-    torch.set_num_threads(threads)
-    with threadpool_limits(1, user_api="blas"):
-        convolutions = [of_convolution(*point, threads, blocks, block) for point in POINTS]
-        steps = [of_step(recipe, threads, blocks, block) for recipe in RECIPES]
-    for row in steps:
-        row |= {
-            f"{side}_mb": in_a_process(most_memory, row["recipe"], threads, side == "torch")
-            for side in ("our", "torch")
-        }
-    return {"convolutions": convolutions, "steps": steps}
+    convolutions, steps = [], []
+    for threads in options.threads:
+        torch.set_num_threads(threads)
+        how = threads, options.blocks, options.block
+        with threadpool_limits(1, user_api="blas"):
+            convolutions += [of_convolution(*point, *how) for point in POINTS]
+            steps += [of_step(recipe, *how) for recipe in RECIPES]
+    return {"convolutions": convolutions, "steps": steps, "growth": growth(options.blocks)}
 
 
 def of_convolution(batch, side, channels, threads, blocks, block):
@@ -214,10 +204,13 @@ def of_step(recipe, threads, blocks, block):
     # Now that it is known that there is a PyTorch.
     from _torch_pictures import TorchStep
 
-    with TemporaryDirectory() as folder:
-        ours = OurStep(recipe, threads, Path(folder))
-    both = {layout: TorchStep(ours.trainer, ours.batches, layout) for layout in LAYOUTS}
-    gradients = ours.gradients()
+    ours = OurStep(recipe, threads)
+    beginning, gradients = ours.beginning(), ours.gradients()
+    both = {layout: TorchStep(*beginning, layout) for layout in LAYOUTS}
+    memory = {
+        "our_mb": in_a_process(most_memory, OurStep, recipe, threads),
+        "torch_mb": in_a_process(most_memory, torch_step, threads, *beginning),
+    }
     for theirs in both.values():
         renamed = theirs.renamed(gradients, ours.trainer.model.config)
         require_same(recipe, renamed, theirs.gradients())
@@ -230,6 +223,7 @@ def of_step(recipe, threads, blocks, block):
         "pictures": len(ours.batches[0].labels),
         "parameters": ours.trainer.model.num_parameters(),
         "threads": threads,
+        **memory,
         **faster(layouts),
     }
 
@@ -246,17 +240,19 @@ def in_a_process(function, *arguments):
         return process.submit(function, *arguments).result()
 
 
-def most_memory(recipe, threads, of_torch):
-    """The most memory, in MB, that this process has had after some steps of one side."""
-    keep_freed_memory()
-    with TemporaryDirectory() as folder:
-        side = OurStep(recipe, threads, Path(folder))
-    if of_torch:
-        import torch
-        from _torch_pictures import TorchStep
+def torch_step(threads, *beginning):
+    """PyTorch's steps, in a process that has not imported it yet."""
+    import torch
+    from _torch_pictures import TorchStep
 
-        torch.set_num_threads(threads)
-        side = TorchStep(side.trainer, side.batches, "channels last")
+    torch.set_num_threads(threads)
+    return TorchStep(*beginning, "channels last")
+
+
+def most_memory(make, *arguments):
+    """The most memory, in MB, that this process has had after some steps of what is made."""
+    keep_freed_memory()
+    side = make(*arguments)
     with threadpool_limits(1, user_api="blas"):
         for _ in range(3):
             side.take_step()
@@ -291,20 +287,15 @@ def growth(rounds):
 def table(result):
     """A result as text."""
     lines = [
-        f"{result['cpu']}, {result['cores']} cores; {result['blas']}, "
-        f"torch {result['versions']['torch']}",
+        on(result),
         "convolution 3 × 3, forward and backward: milliseconds, in brackets GFLOP/s",
         "",
         "pictures  side  channels  threads           ours        PyTorch  ratio",
     ]
     for row in result["convolutions"]:
-        sides = "".join(
-            f"{1e3 * row[name]:8.1f} ({row['gflop'] / row[name]:4.0f})"
-            for name in ("seconds", "torch_seconds")
-        )
         lines.append(
-            f"{row['pictures']:8} {row['side']:5} {row['channels']:9} {row['threads']:8} {sides} "
-            f"{in_words(row)} {row['layout']}"
+            f"{row['pictures']:8} {row['side']:5} {row['channels']:9} {row['threads']:8} "
+            f"{rates(row)} {in_words(row)} {row['layout']}"
         )
     lines += ["", "steps: milliseconds, and the most memory in MB", ""]
     lines += ["recipe     pictures  parameters  threads    ours  PyTorch      MB of each  ratio"]
@@ -323,15 +314,6 @@ def table(result):
         f"{exponents['bytes']:.2f}"
     )
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
-
-
-def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0], "--json")
-    add = parser.add_argument
-    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
-    add("--blocks", type=int, default=8, help="turns of each side")
-    add("--block", type=int, default=4, help="steps that a side takes in a row")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -8,18 +8,13 @@ same allocator, which keeps what is freed. First they show that they agree; then
 blocks of steps, and who begins changes from block to block.
 """
 
-import json
 import sys
 
-import _options
 import numpy as np
-from _machine import cores, machine, note_on_kernels, numpy_blas
-from _process import require_torch
-from _turns import beside, in_words, require_same
+from _machine import note_on_kernels
+from _turns import beside, in_words, on, parser, require_same, run
 from threadpoolctl import threadpool_limits
 
-from minitransformer import accelerated
-from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.lstm import LSTM
@@ -92,25 +87,23 @@ class TorchLayer:
 
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
-    options = _parsed(arguments)
-    require_torch()
-    given = sys.argv[1:] if arguments is None else arguments
-    result = {"kind": "recurrent", **machine(["recurrent.py", *given]), "blas": numpy_blas()}
-    result |= {"batch": options.batch, "length": options.length, "width": options.width}
-    keep_freed_memory()  # as Trainer.train does; here it serves both sides
-    with accelerated():
-        result["layers"] = [
-            measure(kind, threads, options)
-            for threads in options.threads or sorted({1, cores()})
-            for kind in (Elman, GRU, LSTM)
-        ]
-    print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0
+    made = parser(__doc__.splitlines()[0])
+    add = made.add_argument
+    add("--batch", type=int, default=64, help="sequences a batch, B")
+    add("--length", type=int, default=20, help="steps a sequence, T")
+    add("--width", type=int, default=256, help="of inputs and states, D")
+    return run("recurrent", made.parse_args(arguments), arguments, measure, table)
 
 
-def measure(kind, threads, options):
+def measure(options):
+    """All layers of both sides; returns a dict, ready for JSON."""
+    sizes = {"batch": options.batch, "length": options.length, "width": options.width}
+    kinds = Elman, GRU, LSTM
+    layers = [of_layer(kind, threads, options) for threads in options.threads for kind in kinds]
+    return {**sizes, "layers": layers}
+
+
+def of_layer(kind, threads, options):
     """Both sides of a layer with so many threads; returns a dict, ready for JSON.
 
     Raises:
@@ -131,9 +124,8 @@ def measure(kind, threads, options):
 
 def table(result):
     """A result as text."""
-    versions = result["versions"]
     lines = [
-        f"{result['cpu']}, {result['cores']} cores; {result['blas']}, torch {versions['torch']}",
+        on(result),
         f"B={result['batch']}, T={result['length']}, D={result['width']}: milliseconds a step",
         "",
         "layer  threads   ours  PyTorch  ratio",
@@ -144,18 +136,6 @@ def table(result):
             f"{1e3 * row['torch_seconds']:8.1f} {in_words(row)}"
         )
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
-
-
-def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0], "--json")
-    add = parser.add_argument
-    add("--batch", type=int, default=64, help="sequences a batch, B")
-    add("--length", type=int, default=20, help="steps a sequence, T")
-    add("--width", type=int, default=256, help="of inputs and states, D")
-    add("--threads", type=int, nargs="*", help="of each side; one, and one for each core")
-    add("--blocks", type=int, default=10, help="turns of each side")
-    add("--block", type=int, default=5, help="steps that a side takes in a row")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

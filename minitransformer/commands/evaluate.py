@@ -1,6 +1,8 @@
 """``minitransformer evaluate``: the scores of a trained model, of a translator BLEU and others."""
 
 import json
+from itertools import chain
+from pathlib import Path
 
 from minitransformer.commands.arguments import (
     SEARCH,
@@ -18,8 +20,10 @@ from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import note
 from minitransformer.core.twins import accelerated
+from minitransformer.data.images.folders import read_others
 from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
+from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.arrays import load_model_arrays
@@ -29,10 +33,10 @@ from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
-OF_SOME = (  # options that not all tasks have a use for
-    *("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
-    *("ten_crops", "confusion"),
-)
+OF_TASKS = {  # options that not all tasks have a use for, by task
+    Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
+    Classifier.task: ("split", "pictures", "data_dir", "ten_crops", "confusion", "json"),
+}
 
 
 def add(parser):
@@ -42,11 +46,19 @@ def add(parser):
         "for which --device, --accelerate and --own are."
     )
     add_run_folder(parser)
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--split",
         help="of the run's corpus (default: "
         + ", ".join(f"{split} of {corpus}" for corpus, split in TEST_SPLITS.items())
         + "; of pictures test, where the corpus has it)",
+    )
+    what.add_argument(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="in place of a split: pictures that a classifier has not seen, in a folder for each "
+        "of its classes",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
     add_search(parser)
@@ -84,10 +96,9 @@ def run(options):
     """Score as ``options`` say; returns the exit status."""
     run_folder = run_at(options.run_folder)
     config, _ = run_folder.load_config()
-    task = task_class(config)
-    _require_used(options, config, task)
-    if not task.translates:
-        return _validate(options, run_folder, task)
+    _require_used(options, config.task)
+    if config.task != Translator.task:
+        return _validate(options, run_folder, task_class(config))
     sacrebleu_metrics()
     for name, value in SEARCH.items():
         if getattr(options, name) is None:
@@ -96,13 +107,14 @@ def run(options):
         return _score(options, run_folder)
 
 
-def _require_used(options, config, task):
-    given = {name: getattr(options, name) for name in OF_SOME}
-    given = [name for name, value in given.items() if value is not None and value is not False]
-    if unused := [name for name in given if name not in task.of_evaluate]:
-        again = "" if task.of_evaluate else ", and is validated once more"
+def _require_used(options, task):
+    own = OF_TASKS.get(task, ())
+    others = {name: getattr(options, name) for name in chain(*OF_TASKS.values()) if name not in own}
+    unused = [name for name, value in others.items() if value is not None and value is not False]
+    if unused:
+        again = "" if own else ", and is validated once more"
         options.usage_error(
-            f"{options.run_folder} was trained for {config.task}{again}; leave out {flags(unused)}"
+            f"{options.run_folder} was trained for {task}{again}; leave out {flags(unused)}"
         )
 
 
@@ -116,6 +128,8 @@ def _validate(options, run_folder, task):
             "had no --crop-padding; leave out --ten-crops"
         )
     how = {"ten_crops": True} if options.ten_crops else {}
+    if options.pictures:
+        split, how["others"] = options.pictures, processes.first(_others, options, run_folder)
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
@@ -136,6 +150,13 @@ def _validate(options, run_folder, task):
         how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
         _write_json(options, recipe, split, origin, **how)
     return 0
+
+
+def _others(options, run_folder):
+    pictures, skipped = read_others(options.pictures, run_folder.load_kept("statistics"))
+    for line in skipped:
+        note(f"skipped: {line}")
+    return pictures
 
 
 def _recipe(options, run_folder):
@@ -189,7 +210,7 @@ def _write_json(options, recipe, split, origin, **how):
         "command": options.command,
         "version": __version__,
         "corpus": recipe.data.corpus,
-        "split": split,
+        "split": str(split),
         "seed": recipe.training.seed,
         "parameters": origin,
         **how,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from minitransformer.core.terminal import note
-from minitransformer.inference.trained import OF_TEXT
+from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.registry import new_model
 from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 from minitransformer.runs.parameters import IMPORTED

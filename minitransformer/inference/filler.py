@@ -7,7 +7,7 @@ import numpy as np
 from minitransformer.core.errors import InputError, require_whole
 from minitransformer.data.text.batches import framed
 from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, require_mask
-from minitransformer.inference.trained import TrainedOnText
+from minitransformer.inference.trained_on_text import TrainedOnText
 from minitransformer.layers.softmax import softmax
 
 

@@ -8,7 +8,7 @@ from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.data.text.vocabulary import EOS, REPLACEMENT, UNK
 from minitransformer.decoding.sampling import check_sampling, sample
 from minitransformer.decoding.states import text_decoder_for
-from minitransformer.inference.trained import TrainedOnText
+from minitransformer.inference.trained_on_text import TrainedOnText
 
 LONGEST_CHARACTER = 4  # bytes
 

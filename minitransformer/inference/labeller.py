@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.data.text.labelled import first_pieces, words_of
 from minitransformer.data.text.vocabulary import normalized
-from minitransformer.inference.trained import TrainedOnText
+from minitransformer.inference.trained_on_text import TrainedOnText
 from minitransformer.layers.softmax import softmax
 
 

@@ -10,7 +10,7 @@ from minitransformer.core.twins import accelerated
 from minitransformer.core.workers import Workers, available_cores
 from minitransformer.data.text.vocabulary import EOS
 from minitransformer.decoding import translate_ids
-from minitransformer.inference.trained import TrainedOnText
+from minitransformer.inference.trained_on_text import TrainedOnText
 
 
 @dataclass(frozen=True)

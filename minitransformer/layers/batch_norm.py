@@ -108,7 +108,7 @@ class BatchNorm(Module):
     variance: it is normed as at inference, in training too, and nothing is noted of it.
 
     Args:
-        width: C, how many features or channels there are.
+        channels: C, how many features or channels there are.
         epsilon: as for :func:`batch_norm`.
         momentum: the part that a batch has in the running statistics.
 
@@ -116,11 +116,11 @@ class BatchNorm(Module):
         mean, variance: Buffers (C,), the running statistics, zeros and ones at first.
     """
 
-    def __init__(self, width, *, epsilon=1e-5, momentum=0.1):
-        self.gamma = Parameter(np.ones(width, dtype=np.float32))
-        self.beta = Parameter(np.zeros(width, dtype=np.float32))
-        self.mean = Buffer(np.zeros(width, dtype=np.float32))
-        self.variance = Buffer(np.ones(width, dtype=np.float32))
+    def __init__(self, channels, *, epsilon=1e-5, momentum=0.1):
+        self.gamma = Parameter(np.ones(channels, dtype=np.float32))
+        self.beta = Parameter(np.zeros(channels, dtype=np.float32))
+        self.mean = Buffer(np.zeros(channels, dtype=np.float32))
+        self.variance = Buffer(np.ones(channels, dtype=np.float32))
         self.epsilon = epsilon
         self.momentum = momentum
 

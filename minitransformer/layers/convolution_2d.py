@@ -22,7 +22,7 @@ and each group its own. A position stands in several windows; its gradient is th
 
 With stride 1 that is again a convolution, of dy with the kernel turned by half a turn.
 
-In the shapes below pictures are (B, Y, X, C), Y rows and X columns of C channels; k is the width of
+In the shapes below pictures are (B, Y, X, C), Y rows and X columns of C channels; k is the size of
 a window, E the channels of y, N = B Y' X', c = C / G and e = E / G.
 """
 
@@ -87,12 +87,12 @@ def together(x, shape):
     return x.swapaxes(0, 1).reshape(shape)
 
 
-def windows_2d(x, width, stride=1, padding=0, dilation=1, around=0.0):
+def windows_2d(x, kernel_size, stride=1, padding=0, dilation=1, around=0.0):
     """The k² positions that each window covers, row by row from its upper left corner.
 
     Args:
         x: (B, Y, X, C).
-        width, stride, padding, dilation: as for :func:`convolution_2d`.
+        kernel_size, stride, padding, dilation: as for :func:`convolution_2d`.
         around: what stands in the padding.
 
     Returns:
@@ -101,7 +101,7 @@ def windows_2d(x, width, stride=1, padding=0, dilation=1, around=0.0):
     Raises:
         ValueError: as for :func:`window_places`.
     """
-    places = window_places(x.shape, width, stride, padding, dilation)
+    places = window_places(x.shape, kernel_size, stride, padding, dilation)
     batch, height, columns, channels = x.shape
     inner = slice(padding, padding + height), slice(padding, padding + columns)
     xp = array_namespace(x)
@@ -121,7 +121,7 @@ def windows_2d_backward(dseen, cache):
     return dpadded[:, *inner]  # (B, Y, X, C)
 
 
-def window_places(shape, width, stride=1, padding=0, dilation=1):
+def window_places(shape, kernel_size, stride=1, padding=0, dilation=1):
     """Where in the padded pictures each of the k² taps stands: (rows, columns), two slices.
 
     Raises:
@@ -130,13 +130,13 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
     """
     if len(shape) != 4:
         raise ValueError(f"pictures are (batch, rows, columns, channels); these are {shape}")
-    check_windows(width, stride, padding, dilation)
-    span = (width - 1) * dilation + 1
+    check_windows(kernel_size, stride, padding, dilation)
+    span = (kernel_size - 1) * dilation + 1
     padded = [size + 2 * padding for size in shape[1:3]]
     if min(padded) < span:
         raise ValueError(
-            f"a window of width={width} and dilation={dilation} covers {span} × {span} positions; "
-            f"pictures of {shape[1]} × {shape[2]} with padding={padding} have "
+            f"a window of kernel_size={kernel_size} and dilation={dilation} covers {span} × {span} "
+            f"positions; pictures of {shape[1]} × {shape[2]} with padding={padding} have "
             f"{padded[0]} × {padded[1]}"
         )
     rows, columns = (
@@ -146,16 +146,16 @@ def window_places(shape, width, stride=1, padding=0, dilation=1):
     return [(row, column) for row in rows for column in columns]
 
 
-def check_windows(width, stride, padding, dilation):
+def check_windows(kernel_size, stride, padding, dilation):
     """Raise unless there can be such windows.
 
     Raises:
-        ValueError: width, stride or dilation is less than 1, or padding than 0.
+        ValueError: kernel_size, stride or dilation is less than 1, or padding than 0.
     """
-    if min(width, stride, dilation) < 1 or padding < 0:
+    if min(kernel_size, stride, dilation) < 1 or padding < 0:
         raise ValueError(
-            f"width={width}, stride={stride} and dilation={dilation} must be 1 or more, and "
-            f"padding={padding} must be 0 or more"
+            f"kernel_size={kernel_size}, stride={stride} and dilation={dilation} must be 1 or "
+            f"more, and padding={padding} must be 0 or more"
         )
 
 
@@ -192,7 +192,7 @@ class Convolution2d(Module):
 
     Args:
         c_in, c_out: C and E, channels of input and output.
-        width: k, how many rows and columns a window covers.
+        kernel_size: k, how many rows and columns a window covers.
         rng: NumPy generator for the weight.
         stride, padding, dilation, groups: as for :func:`convolution_2d`.
         bias: whether there is one.
@@ -206,7 +206,7 @@ class Convolution2d(Module):
         self,
         c_in,
         c_out,
-        width,
+        kernel_size,
         rng,
         *,
         stride=1,
@@ -216,10 +216,10 @@ class Convolution2d(Module):
         bias=True,
         start="he",
     ):
-        check_windows(width, stride, padding, dilation)
+        check_windows(kernel_size, stride, padding, dilation)
         check_groups(c_in, c_out, groups)
-        fan_in, fan_out = width**2 * c_in // groups, width**2 * c_out // groups
-        shape = width, width, c_in // groups, c_out  # (k, k, C / G, E)
+        fan_in, fan_out = kernel_size**2 * c_in // groups, kernel_size**2 * c_out // groups
+        shape = kernel_size, kernel_size, c_in // groups, c_out  # (k, k, C / G, E)
         self.weight = Parameter(first_weight(start, shape, fan_in, fan_out, rng))
         self.bias = Parameter(np.zeros(c_out, dtype=np.float32)) if bias else None
         self.stride = stride

@@ -51,7 +51,7 @@ def local_response_norm_backward(dy, cache):
 def sum_of_near(x, size):
     """Of each entry of the last axis the sum of ``size``, which it is the middle of, (..., C)."""
     xp = array_namespace(x)
-    width = x.shape[-1]
+    channels = x.shape[-1]
     edge = xp.zeros((*x.shape[:-1], size // 2), dtype=x.dtype)
     padded = xp.concatenate([edge, x, edge], axis=-1)
-    return sum(padded[..., start : start + width] for start in range(size))
+    return sum(padded[..., start : start + channels] for start in range(size))

@@ -2,7 +2,7 @@
 
     maximum    y = max_i x_i        average    y = (1/k²) Σ_i x_i        positions i = 1 … k²
 
-Windows are those of a convolution (``convolution_2d.py``); with a width above the stride they
+Windows are those of a convolution (``convolution_2d.py``); with a size above the stride they
 overlap, as AlexNet's of 3 by 2 do (Krizhevsky et al. 2012, section 3.4). Neither has a parameter.
 Global average pooling has one window, the picture (Lin, Chen and Yan 2014, section 3.2).
 
@@ -24,13 +24,13 @@ from minitransformer.layers.convolution_2d import windows_2d, windows_2d_backwar
 
 
 @twinned
-def max_pooling(x, width, stride=None, padding=0):
+def max_pooling(x, kernel_size, stride=None, padding=0):
     """The largest entry of each window.
 
     Args:
         x: (B, Y, X, C), floating.
-        width: k, how many rows and columns a window covers.
-        stride: from one window to the next; None is the width, so that none overlap.
+        kernel_size: k, how many rows and columns a window covers.
+        stride: from one window to the next; None is their size, so that none overlap.
         padding: how many rows and columns of −∞ lie on each of the four sides.
 
     Returns:
@@ -39,30 +39,30 @@ def max_pooling(x, width, stride=None, padding=0):
     Raises:
         ValueError: as for :func:`check_padding` and :func:`windows_2d`.
     """
-    check_padding(width, padding)
-    stride = width if stride is None else stride
-    seen, windows_cache = windows_2d(x, width, stride, padding, around=float("-inf"))
+    check_padding(kernel_size, padding)
+    stride = kernel_size if stride is None else stride
+    seen, windows_cache = windows_2d(x, kernel_size, stride, padding, around=float("-inf"))
     place = seen.argmax(axis=3)  # (B, Y', X', C), the first of several
-    return seen.max(axis=3), (place, width, windows_cache)
+    return seen.max(axis=3), (place, kernel_size, windows_cache)
 
 
 @twinned
 def max_pooling_backward(dy, cache):
     """Gradient dx (B, Y, X, C)."""
-    place, width, windows_cache = cache
+    place, kernel_size, windows_cache = cache
     xp = array_namespace(dy)
-    is_largest = xp.arange(width**2)[:, None] == place[:, :, :, None]  # (B, Y', X', k², C)
+    is_largest = xp.arange(kernel_size**2)[:, None] == place[:, :, :, None]  # (B, Y', X', k², C)
     return windows_2d_backward(dy[:, :, :, None] * is_largest, windows_cache)  # (B, Y, X, C)
 
 
-def average_pooling(x, width, stride=None, padding=0):
+def average_pooling(x, kernel_size, stride=None, padding=0):
     """The mean of each window, where what lies around the picture counts as zeros.
 
     Args, returns and errors: as for :func:`max_pooling`, but with padding of zeros.
     """
-    check_padding(width, padding)
-    stride = width if stride is None else stride
-    seen, windows_cache = windows_2d(x, width, stride, padding)  # (B, Y', X', k², C)
+    check_padding(kernel_size, padding)
+    stride = kernel_size if stride is None else stride
+    seen, windows_cache = windows_2d(x, kernel_size, stride, padding)  # (B, Y', X', k², C)
     return seen.mean(axis=3), (seen.shape, windows_cache)  # (B, Y', X', C)
 
 
@@ -85,14 +85,14 @@ def global_average_pooling_backward(dy, cache):
     return array_namespace(dy).broadcast_to(of_each, cache).copy()  # (B, Y, X, C), to write to
 
 
-def check_padding(width, padding):
+def check_padding(kernel_size, padding):
     """Raise where a window could lie in the padding alone.
 
     Raises:
-        ValueError: padding is more than half the width.
+        ValueError: padding is more than half of kernel_size.
     """
-    if padding > width // 2:
+    if padding > kernel_size // 2:
         raise ValueError(
-            f"padding={padding} must be at most half of width={width}, {width // 2}: "
-            "a window in the padding alone would pool nothing"
+            f"padding={padding} must be at most half of kernel_size={kernel_size}, "
+            f"{kernel_size // 2}: a window in the padding alone would pool nothing"
         )

@@ -48,7 +48,7 @@ from minitransformer.models.picture_classifier import (
 )
 
 LEFT_OUT = "none", "third", "fourth", "hidden"
-FIRST = {"small": (5, 1, 2), "large": (11, 4, 0)}  # width, stride and padding, by form
+FIRST = {"small": (5, 1, 2), "large": (11, 4, 0)}  # kernel size, stride and padding, by form
 NUM_HIDDEN = 4096
 ACTIVATIONS = {"relu": (relu, relu_backward), "tanh": (tanh, tanh_backward)}
 
@@ -59,7 +59,7 @@ class Sizes:
 
     Attributes:
         c_in, c_out: channels that it is given and that it gives.
-        width, stride, padding: of its windows.
+        kernel_size, stride, padding: of its windows.
         towers: how many groups of channels see nothing of one another.
         normed, pooled: whether normalisation and pooling follow.
         lifted: whether its biases are 1 at first.
@@ -67,7 +67,7 @@ class Sizes:
 
     c_in: int
     c_out: int
-    width: int
+    kernel_size: int
     stride: int = 1
     padding: int = 0
     towers: int = 1
@@ -132,24 +132,23 @@ class AlexNetConfig(PictureConfig):
 
     @property
     def pooling(self):
-        """Width and stride of the windows of pooling."""
+        """Size and stride of the windows of pooling."""
         return (3, 2) if self.overlapping else (2, 2)
 
     def num_parameters(self):
-        widths = self.linear_maps()
         return sum(
-            (s.width**2 * s.c_in // s.towers + 1) * s.c_out for s in self.convolutions()
-        ) + sum((d_in + 1) * d_out for d_in, d_out in pairwise(widths))
+            (s.kernel_size**2 * s.c_in // s.towers + 1) * s.c_out for s in self.convolutions()
+        ) + sum((d_in + 1) * d_out for d_in, d_out in pairwise(self.linear_maps()))
 
     def _wide(self, channels):
         """So many times the width factor, and to be cut into towers."""
         return self.towers * max(1, round(channels * self.width_factor / self.towers))
 
     def _windows(self):
-        """Width, stride and padding of those of each convolution and each pooling, in turn."""
+        """Size, stride and padding of those of each convolution and each pooling, in turn."""
         windows = []
         for sizes in self.convolutions():
-            windows.append((sizes.width, sizes.stride, sizes.padding))
+            windows.append((sizes.kernel_size, sizes.stride, sizes.padding))
             windows += [(*self.pooling, 0)] * sizes.pooled
         return windows
 
@@ -185,7 +184,7 @@ class ConvolutionPooling(Module):
         self.convolution = Convolution2d(
             sizes.c_in,
             sizes.c_out,
-            sizes.width,
+            sizes.kernel_size,
             rng,
             stride=sizes.stride,
             padding=sizes.padding,
@@ -250,7 +249,7 @@ class AlexNet(PictureClassifier):
             ConvolutionPooling(config, sizes, rng) for sizes in config.convolutions()
         ]
         *hidden, last = pairwise(config.linear_maps())
-        self.hidden = [Hidden(config, *widths, rng) for widths in hidden]
+        self.hidden = [Hidden(config, *of_map, rng) for of_map in hidden]
         self.head = Linear(*last, rng, start=config.start)
         lifted = [
             layer.convolution

@@ -35,16 +35,14 @@ class ConvolutionNorm(Module):
     """A convolution, a norm, and a ReLU unless it is told otherwise.
 
     Args:
-        kernel_width, c_in, c_out, stride: of the convolution, whose padding keeps the size.
+        kernel_size, c_in, c_out, stride: of the convolution, whose padding keeps the size.
         rng: NumPy generator for the weights.
         activated: whether there is a ReLU.
         norm: a name in NORMS.
     """
 
-    def __init__(
-        self, kernel_width, c_in, c_out, stride, rng, *, activated=True, norm="batch-norm"
-    ):
-        self.convolution = _convolution(kernel_width, c_in, c_out, stride, rng)
+    def __init__(self, kernel_size, c_in, c_out, stride, rng, *, activated=True, norm="batch-norm"):
+        self.convolution = _convolution(kernel_size, c_in, c_out, stride, rng)
         self.norm = NORMS[norm](c_out)
         self.activated = activated
 
@@ -66,9 +64,9 @@ class ConvolutionNorm(Module):
 class NormConvolution(Module):
     """A norm, a ReLU and a convolution: that with pre-activation."""
 
-    def __init__(self, kernel_width, c_in, c_out, stride, rng):
+    def __init__(self, kernel_size, c_in, c_out, stride, rng):
         self.norm = BatchNorm(c_in)
-        self.convolution = _convolution(kernel_width, c_in, c_out, stride, rng)
+        self.convolution = _convolution(kernel_size, c_in, c_out, stride, rng)
 
     def forward(self, x, rng=None):
         """y (B, Y', X', E) from x (B, Y, X, C)."""
@@ -85,6 +83,6 @@ class NormConvolution(Module):
         return self.norm.backward(dh, norm_cache)
 
 
-def _convolution(kernel_width, c_in, c_out, stride, rng):
-    how = dict(stride=stride, padding=kernel_width // 2, bias=False)
-    return Convolution2d(c_in, c_out, kernel_width, rng, **how)
+def _convolution(kernel_size, c_in, c_out, stride, rng):
+    how = dict(stride=stride, padding=kernel_size // 2, bias=False)
+    return Convolution2d(c_in, c_out, kernel_size, rng, **how)

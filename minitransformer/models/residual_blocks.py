@@ -31,16 +31,16 @@ from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.zero_padded_shortcut import ZeroPaddedShortcut
 from minitransformer.models.convolution_norm import ConvolutionNorm, NormConvolution
 
-KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1)}  # widths, of each convolution of a block
+KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1)}  # sizes, of each convolution of a block
 SHORTCUTS = "A", "B", "C", "none"
 
 
 def convolutions(block, c_in, c_within, c_out, stride):
-    """Of each of F (width of the kernel, channels it is given, channels it gives, stride)."""
-    widths = KERNELS[block]
-    channels = [c_in, *[c_within] * (len(widths) - 1), c_out]
-    strides = [stride if i == widths.index(3) else 1 for i in range(len(widths))]
-    return list(zip(widths, channels[:-1], channels[1:], strides, strict=True))
+    """Of each of F (size of the kernel, channels it is given, channels it gives, stride)."""
+    sizes = KERNELS[block]
+    channels = [c_in, *[c_within] * (len(sizes) - 1), c_out]
+    strides = [stride if i == sizes.index(3) else 1 for i in range(len(sizes))]
+    return list(zip(sizes, channels[:-1], channels[1:], strides, strict=True))
 
 
 def projects(shortcut, c_in, c_out, stride):

@@ -55,7 +55,7 @@ from minitransformer.models.residual_blocks import (
 )
 
 DEEPEST = 1202  # the deepest in the paper
-FIRST = {"small": (3, 16, 1), "large": (7, 64, 2)}  # width, channels and stride, by form
+FIRST = {"small": (3, 16, 1), "large": (7, 64, 2)}  # kernel size, channels and stride, by form
 LARGE = {  # blocks of each stage, by depth
     "basic": {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)},
     "bottleneck": {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)},
@@ -90,8 +90,8 @@ class ResidualNetworkConfig(PictureConfig):
 
     def first(self):
         """Of the first convolution what :func:`convolutions` says of those of a block."""
-        width, channels, stride = FIRST[self.form]
-        return width, self.channels, max(1, round(channels * self.width_factor)), stride
+        kernel_size, channels, stride = FIRST[self.form]
+        return kernel_size, self.channels, max(1, round(channels * self.width_factor)), stride
 
     def stages(self):
         """Of each stage its blocks, of each block what :class:`Block` takes of sizes."""
@@ -109,11 +109,11 @@ class ResidualNetworkConfig(PictureConfig):
         return stages
 
     def num_parameters(self):
-        width, c_in, c_out, _ = self.first()
-        count = (width**2 * c_in + 2) * c_out
+        k, c_in, c_out, _ = self.first()
+        count = (k**2 * c_in + 2) * c_out
         for c_in, c_within, c_out, stride in chain(*self.stages()):
-            for width, before, after, _ in convolutions(self.block, c_in, c_within, c_out, stride):
-                count += width**2 * before * after + 2 * (before if self.pre_activation else after)
+            for k, before, after, _ in convolutions(self.block, c_in, c_within, c_out, stride):
+                count += k**2 * before * after + 2 * (before if self.pre_activation else after)
             if projects(self.shortcut, c_in, c_out, stride):
                 count += c_in * c_out + 2 * (c_in if self.pre_activation else c_out)
         return count + 2 * c_out * self.pre_activation + (c_out + 1) * self.num_classes

@@ -42,17 +42,17 @@ class SmallNetworkConfig(PictureConfig):
     dropout: float = share(0.2)
     normalisation: str = one_of(tuple(NORMS), "batch-norm")
 
-    def widths(self):
+    def channels_of_each(self):
         """The channels of the picture and of what each convolution gives."""
         return self.channels, self.num_features, 2 * self.num_features, 2 * self.num_features
 
     def num_left(self):
         """How many numbers the linear map is given."""
-        return (self.height // 8) * (self.width // 8) * self.widths()[-1]
+        return (self.height // 8) * (self.width // 8) * self.channels_of_each()[-1]
 
     def num_parameters(self):
-        widths = self.widths()
-        convolutions = sum((9 * c + 2) * e for c, e in pairwise(widths))
+        pairs = pairwise(self.channels_of_each())
+        convolutions = sum((9 * c + 2) * e for c, e in pairs)
         return convolutions + (self.num_left() + 1) * self.num_classes
 
     def __post_init__(self):
@@ -70,7 +70,7 @@ class SmallNetwork(PictureClassifier):
     Config: ClassVar[type] = SmallNetworkConfig
 
     def build(self, config, rng):
-        pairs = pairwise(config.widths())
+        pairs = pairwise(config.channels_of_each())
         self.convolutions = [
             ConvolutionNorm(3, *channels, 1, rng, norm=config.normalisation) for channels in pairs
         ]

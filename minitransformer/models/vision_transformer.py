@@ -71,11 +71,11 @@ class VisionTransformerConfig(StackConfig, PictureConfig):
         return (self.height // self.patch_size) * (self.width // self.patch_size)
 
     def num_parameters(self):
-        width = self.d_model
-        embedded = (self.patch_size**2 * self.channels + 1) * width
-        positions = (1 + self.num_patches) * width
+        d = self.d_model
+        embedded = (self.patch_size**2 * self.channels + 1) * d
+        positions = (1 + self.num_patches) * d
         stack = self.parameters_of_stack(self.num_layers, attentions=1)
-        return embedded + width + positions + stack + (width + 1) * self.num_classes
+        return embedded + d + positions + stack + (d + 1) * self.num_classes
 
     def __post_init__(self):
         super().__post_init__()
@@ -94,12 +94,12 @@ class VisionTransformer(PictureClassifier):
     Config: ClassVar[type] = VisionTransformerConfig
 
     def build(self, config, rng):
-        width = config.d_model
-        self.embedding = PatchEmbedding(config.patch_size, config.channels, width, rng)
-        self.class_token = ClassToken(width, rng)
-        self.positions = LearnedPositions(1 + config.num_patches, width, rng)
+        d = config.d_model
+        self.embedding = PatchEmbedding(config.patch_size, config.channels, d, rng)
+        self.class_token = ClassToken(d, rng)
+        self.positions = LearnedPositions(1 + config.num_patches, d, rng)
         self.stack = Encoder(config, config.num_layers, rng)
-        self.head = Linear(width, config.num_classes, rng)
+        self.head = Linear(d, config.num_classes, rng)
 
     def features(self, pictures, rng=None):
         """What the stack makes of the class token, (B, D)."""

@@ -6,8 +6,7 @@ divided by the deviation, that of the training data in each channel.
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from minitransformer.core.errors import require
 from minitransformer.core.settings import at_most, not_negative, positive, share
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.images import augmentation
-from minitransformer.data.images.batches import picture_batches
+from minitransformer.data.images.batches import PictureBatch, picture_batches
 from minitransformer.data.images.cifar10 import load_cifar10
 from minitransformer.data.images.folders import read_folder
 from minitransformer.data.images.mnist import load_fashion_mnist, load_mnist
@@ -52,7 +51,8 @@ class ClassificationData(Data):
         data_dir: folder with a local copy of the files; empty for a download.
         pictures: the folder, or the .npz with the arrays ``pictures``, ``labels`` and ``classes``.
         picture_size: rows and columns to which pictures of a folder are brought.
-        held_out: how much of the training data validates, drawn by a seed that is always the same.
+        held_out: how much of the training data validates, drawn by a seed that is always the same;
+            of one's own pictures, of each class, one at least.
         train_share: how much of what is left to train on is used, drawn by the training's seed; all
             of a smaller share are in a larger one.
         crop_padding: pixels of nothing around a picture, of which a part of its size is cut out at
@@ -81,36 +81,6 @@ class ClassificationData(Data):
     mirror: bool = False
     scale: float = share(0.0)
     colour: float = not_negative(0.0)
-
-
-@dataclass(frozen=True, eq=False)
-class StoredBatch:
-    """B pictures as bytes, which become what a model takes each time that they are asked for.
-
-    Attributes:
-        stored: (B, Y, X, C), uint8.
-        labels: (B,), int64.
-        normalized: makes float32 of bytes.
-    """
-
-    stored: np.ndarray
-    labels: np.ndarray
-    normalized: Callable
-
-    @property
-    def pictures(self):
-        """(B, Y, X, C), float32."""
-        return self.normalized(self.stored)
-
-    @property
-    def num_tokens(self):
-        return len(self.labels)
-
-    def split(self, count):
-        return [
-            replace(self, stored=self.stored[i::count], labels=self.labels[i::count])
-            for i in range(count)
-        ]
 
 
 class TenCrops:
@@ -150,9 +120,7 @@ class Classification(Task):
     unit = "picture"
     smallest_shard = SMALLEST_SHARD
     kept_files: ClassVar[dict] = OF_PICTURES
-    takes_over = False  # of other pictures the classes are others
     splits: ClassVar[dict] = {"shapes": "test", **dict.fromkeys(DOWNLOADED, "test")}
-    of_evaluate: ClassVar[tuple] = ("split", "data_dir", "ten_crops", "confusion", "json")
 
     def __init__(self, recipe, kept, examples, validation, progress):
         self.data, self.training = recipe.data, recipe.training
@@ -161,7 +129,7 @@ class Classification(Task):
         self.examples = examples
         size = self.training.batch_tokens
         self.validation_batches = [
-            StoredBatch(some.pictures, some.labels, self.statistics.normalized)
+            PictureBatch(some.pictures, some.labels, self.statistics.normalized)
             for some in (validation[i : i + size] for i in range(0, len(validation), size))
         ]
         height, width, channels = examples.pictures.shape[1:]
@@ -181,15 +149,14 @@ class Classification(Task):
         examples, skipped = _read(data, "train")
         for line in skipped:
             progress.say(f"skipped: {line}")
-        if len(examples.classes) < 2 or len(examples) < 2:
+        held_out = _held_out(examples, data)
+        if len(examples.classes) < 2 or not len(held_out):
             raise CorpusError(
                 f"there are {len(examples)} pictures of {len(examples.classes)} classes; give more "
                 "of both, to train and to validate"
             )
-        order = np.random.default_rng(HELD_OUT).permutation(len(examples))
-        held_out = max(1, round(data.held_out * len(examples)))
-        validation = examples[np.sort(order[:held_out])]
-        return _share(examples[np.sort(order[held_out:])], recipe), validation
+        rest = np.setdiff1d(np.arange(len(examples)), held_out)
+        return _share(examples[rest], recipe), examples[held_out]
 
     @staticmethod
     def read_split(recipe, split):
@@ -273,6 +240,17 @@ class Classification(Task):
         return counts
 
 
+def _held_out(examples, data):
+    """The places of the examples that validate, in order."""
+    order = np.random.default_rng(HELD_OUT).permutation(len(examples))
+    groups = [order]
+    if data.corpus not in DOWNLOADED:  # of few pictures, chance may take none of a class, or all
+        groups = [order[examples.labels[order] == i] for i in range(len(examples.classes))]
+    counts = [max(1, round(data.held_out * len(group))) for group in groups]
+    taken = [group[:n] for group, n in zip(groups, counts, strict=True) if n < len(group)]
+    return np.sort(np.concatenate([order[:0], *taken]))
+
+
 def _share(examples, recipe):
     share, seed = recipe.data.train_share, recipe.training.seed
     return examples if share == 1 else examples[share_of(examples, share, seed)]
@@ -281,7 +259,7 @@ def _share(examples, recipe):
 def _read(data, split):
     """(Pictures, lines about what was skipped) of a corpus of files; all there is, or a split."""
     if data.corpus == "folder":
-        return read_folder(data.pictures, data.picture_size)
+        return read_folder(data.pictures, 2 * (data.picture_size,))
     if data.corpus == "npz":
         return read_npz(data.pictures), []
     return DOWNLOADED[data.corpus](split, data.data_dir or None), []

@@ -74,11 +74,7 @@ class Task:
         smallest_shard: of what a batch's ``num_tokens`` counts, into which it is cut by itself.
         uses: those of OF_SOME that a training of this task may have.
         kept_files: of what ``keep`` makes, by the same names, a KeptFile each.
-        takes_over: whether a run that begins with another one keeps what that keeps.
-        translates: whether ``evaluate`` scores what its models say as translations; others are
-            validated once more.
         splits: of the corpora that have one to test with, its name, by theirs.
-        of_evaluate: the options of ``evaluate`` that are not for all, and that it takes.
         validation_batches: what it is validated with, a list.
         workers: Workers that share a validation; neither their threads nor the processes behind
             them change a bit of its scores.
@@ -91,10 +87,7 @@ class Task:
     smallest_shard: ClassVar[int] = SMALLEST_SHARD
     uses: ClassVar[tuple] = ()
     kept_files: ClassVar[dict[str, KeptFile]] = {}
-    takes_over: ClassVar[bool] = True
-    translates: ClassVar[bool] = False
     splits: ClassVar[dict[str, str]] = {}
-    of_evaluate: ClassVar[tuple] = ()
     workers = ONE_WORKER
 
     @classmethod
@@ -150,7 +143,10 @@ class Task:
 
     @staticmethod
     def fitting(kept):
-        """The fields of a recipe that fit what another run keeps, by name."""
+        """The fields of a recipe that fit what another run keeps, by name.
+
+        A run that begins with that one keeps the same; or, where there are none, what is its own.
+        """
         return {}
 
     @classmethod

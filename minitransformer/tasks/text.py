@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
-from minitransformer.inference.trained import OF_TEXT
+from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.registry import config_class
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import Task

@@ -43,8 +43,6 @@ class Translation(TextTask):
     command = "translate"
     unit = "target token"
     uses = (*TextTask.uses, "subword_dropout")
-    translates = True
-    of_evaluate = ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json")
 
     def __init__(self, recipe, kept, pairs, validation, progress):
         self.recipe, self.vocabulary = recipe, kept["vocabulary"]

@@ -113,14 +113,14 @@ def _kept(job, stored, recipe, examples, validation):
     run, pretrained = job.run, job.pretrained
     if stored:
         return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
-    if pretrained and job.task.takes_over:
+    if pretrained and job.task.fitting(pretrained.kept):
         return pretrained.kept, pretrained
     for name in run.kept:  # which takes seconds
         job.progress.say(f"learning the {name} from the training data")
     return job.processes.first(job.task.keep, recipe, examples, validation), pretrained
 
 
-def validated(run, recipe, device, processes=ALONE, split="validation", **how):
+def validated(run, recipe, device, processes=ALONE, split="validation", others=None, **how):
     """The scores of a trained run's model on the data that validate, or on those of another split.
 
     Args:
@@ -129,6 +129,7 @@ def validated(run, recipe, device, processes=ALONE, split="validation", **how):
         device: a Device or its name.
         processes: that share the work, and all get the scores.
         split: ``"validation"``, or that of the task's ``splits`` for the corpus.
+        others: examples in place of both; then no data of the training are read.
         how: more for :meth:`Task.validate`.
 
     Returns:
@@ -144,14 +145,19 @@ def validated(run, recipe, device, processes=ALONE, split="validation", **how):
     """
     config, _ = run.load_config()
     task, silent = task_class(config), Progress(io.StringIO())
-    tests = [name for corpus, name in task.splits.items() if corpus == recipe.data.corpus]
-    require_one_of(["validation", *tests], "split", split)
-    examples, validation = task.read(recipe, silent)
-    run.bind(recipe.identity(), _fingerprints(task, examples, validation))
+    if others is None:
+        tests = [name for corpus, name in task.splits.items() if corpus == recipe.data.corpus]
+        require_one_of(["validation", *tests], "split", split)
+        examples, validation = task.read(recipe, silent)
+        run.bind(recipe.identity(), _fingerprints(task, examples, validation))
+        if split != "validation":
+            validation = task.read_split(recipe, split)
+    else:
+        examples = validation = others
+        run.bind(recipe.identity())
     model, origin = run.load_trained(device)
     kept = {name: run.load_kept(name) for name in run.kept}
     processes.require_same(parameters=model.flat.data)
-    validation = validation if split == "validation" else task.read_split(recipe, split)
     task = task(recipe, kept, examples, validation, silent)
     workers = workers_for(model.device, recipe.training.shards or 1, processes.threads)
     task.workers = processes.shared(workers)

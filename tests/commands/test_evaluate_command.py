@@ -1,4 +1,5 @@
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -164,6 +165,31 @@ def test_a_map_of_what_is_taken_for_what_is_drawn(runs, tmp_path, capsys):
     assert evaluate(runs["classify"], "--confusion", file) == 0
     assert capsys.readouterr().err == f"minitransformer: confusion drawn: {file}\n"
     assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_of_a_folder_are_scored_without_those_of_the_training(
+    runs, files, tmp_path, monkeypatch, capsys
+):
+    for name, colour in (("red", "red"), ("blue", "blue"), ("blue", "green")):
+        (tmp_path / name).mkdir(exist_ok=True)
+        shutil.copy(files[colour], tmp_path / name / f"{colour}.png")
+    (tmp_path / "notes.txt").write_text("no picture")
+    monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
+    assert evaluate(runs["classify"], "--pictures", tmp_path) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(f"npz, {tmp_path}: {Classifier.load(runs['classify']).origin}\n")
+    assert said.err == (
+        f"minitransformer: skipped: {tmp_path / 'notes.txt'} is in no folder of a class\n"
+    )
+    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines()[-3:]}
+    assert {name: row[1] for name, row in rows.items()} == {
+        "red": "1.0000",
+        "green": "0.0000",
+        "blue": "0.5000",
+    }
+    (tmp_path / "red").rename(tmp_path / "pink")
+    assert evaluate(runs["classify"], "--pictures", tmp_path) == 1
+    assert f"{tmp_path / 'pink'} is no class of the model" in capsys.readouterr().err
 
 
 def test_pictures_that_the_run_does_not_have_are_no_split(runs, capsys):

@@ -294,7 +294,7 @@ def test_evaluate_gives_the_scores_of_the_validation_that_chose_it(command, runs
 
 @pytest.mark.parametrize("command", WITH_SCORES, indirect=True)
 def test_evaluate_takes_nothing_for_it_that_is_for_others(command, runs, tmp_path, capsys):
-    options = ["--output", tmp_path / "said.txt", "--alpha", 1, "--confusion", tmp_path / "c.png"]
+    options = ["--output", tmp_path / "said.txt", "--alpha", 0, "--confusion", tmp_path / "c.png"]
     with pytest.raises(SystemExit, match="2"):
         main(["evaluate", str(runs[command]), *map(str, options)])
     error = capsys.readouterr().err

@@ -348,8 +348,9 @@ WINDOWS = [
          "the channels of dx in the order of other groups"),
     Slip("pooling, maximum", max_pooling_backward, {"dy[:, :, :, None] * is_largest":
          "dy[:, :, :, None] * (1.0 + 0 * is_largest)"}, "dx", "every entry of a window gets dy"),
-    Slip("pooling, maximum", max_pooling_backward, {"== place[": "== (width**2 - 1) - place["},
-         "dx", "each window is turned round", "is the index of the maximum wrong?"),
+    Slip("pooling, maximum", max_pooling_backward,
+         {"== place[": "== (kernel_size**2 - 1) - place["}, "dx",
+         "each window is turned round", "is the index of the maximum wrong?"),
     Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":
          "== place[:1, :, :, None]"}, "dx", "the first picture's maxima for all"),
     Slip("pooling, maximum", max_pooling_backward, {"== place[:, :, :, None]":

@@ -28,9 +28,9 @@ EVERY_WINDOW = [(2, None), (3, 2), (3, 1), (1, 2)]
 
 def in_loops(x, weight, bias, stride, padding, dilation, groups):
     """The formula, a product of two numbers at a time."""
-    width, _, c, c_out = weight.shape
+    kernel_size, _, c, c_out = weight.shape
     batch, height, columns, _ = x.shape
-    span = (width - 1) * dilation + 1
+    span = (kernel_size - 1) * dilation + 1
     rows_of_y, columns_of_y = (
         math.floor((size + 2 * padding - span) / stride) + 1 for size in (height, columns)
     )
@@ -38,7 +38,7 @@ def in_loops(x, weight, bias, stride, padding, dilation, groups):
     for b, u, v, e in np.ndindex(y.shape):
         first = e // (c_out // groups) * c
         y[b, u, v, e] = bias[e]
-        for i, j, channel in np.ndindex(width, width, c):
+        for i, j, channel in np.ndindex(kernel_size, kernel_size, c):
             row, column = u * stride + i * dilation - padding, v * stride + j * dilation - padding
             if 0 <= row < height and 0 <= column < columns:
                 y[b, u, v, e] += x[b, row, column, first + channel] * weight[i, j, channel, e]
@@ -51,12 +51,12 @@ def in_loops(x, weight, bias, stride, padding, dilation, groups):
     channels=st.tuples(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2)),
 )
 def test_a_convolution_is_the_sum_of_its_formula(sizes, of_kernel, channels):
-    width, stride, padding, dilation = of_kernel
+    kernel_size, stride, padding, dilation = of_kernel
     groups, c, e = channels
-    if (width - 1) * dilation + 1 > min(sizes[1:]) + 2 * padding:
+    if (kernel_size - 1) * dilation + 1 > min(sizes[1:]) + 2 * padding:
         padding = dilation  # so that a window fits
     x = RNG.standard_normal((*sizes, groups * c))
-    weight = RNG.standard_normal((width, width, c, groups * e))
+    weight = RNG.standard_normal((kernel_size, kernel_size, c, groups * e))
     bias = RNG.standard_normal(groups * e)
     how = stride, padding, dilation, groups
     y, _ = convolution_2d(x, weight, bias, *how)
@@ -146,13 +146,13 @@ def test_a_window_with_nan_has_nan_for_its_maximum():
     np.testing.assert_array_equal(np.argwhere(np.isnan(y)), [[0, 1, 1, 1]])
 
 
-@pytest.mark.parametrize(("width", "stride"), EVERY_WINDOW)
-def test_pooling_is_that_of_each_window_alone(width, stride):
+@pytest.mark.parametrize(("kernel_size", "stride"), EVERY_WINDOW)
+def test_pooling_is_that_of_each_window_alone(kernel_size, stride):
     for pooling, alone in ((max_pooling, np.max), (average_pooling, np.mean)):
-        y, _ = pooling(X, width, stride)
-        step = stride or width
+        y, _ = pooling(X, kernel_size, stride)
+        step = stride or kernel_size
         for u, v in itertools.product(*map(range, y.shape[1:3])):
-            window = X[:, u * step : u * step + width, v * step : v * step + width]
+            window = X[:, u * step : u * step + kernel_size, v * step : v * step + kernel_size]
             np.testing.assert_allclose(y[:, u, v], alone(window, axis=(1, 2)), rtol=1e-13)
 
 

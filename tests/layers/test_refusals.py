@@ -183,13 +183,14 @@ REFUSED = {
         **{name: value})) for name, value in (("stride", 0), ("dilation", 0), ("padding", -1))},
     **{f"convolution_2d, a layer with {name}={value}": (ValueError,
         rf"{name}={value}.* must be .* or more", partial(Convolution2d, 4, 6, rng=RNG,
-        **{"width": 3} | {name: value}))
-        for name, value in (("width", 0), ("stride", 0), ("dilation", 0), ("padding", -1))},
+        **{"kernel_size": 3} | {name: value}))
+        for name, value in (("kernel_size", 0), ("stride", 0), ("dilation", 0), ("padding", -1))},
     "convolution_2d, a window larger than the picture": (ValueError,
-        "width=3 and dilation=4 covers 9 × 9 positions; .* 7 × 5 with padding=1 have 9 × 7$",
+        "kernel_size=3 and dilation=4 covers 9 × 9 positions; .* 7 × 5 with padding=1 have 9 × 7$",
         lambda: convolution_2d(PICTURES, KERNEL, padding=1, dilation=4)),
     **{f"{pooling.__name__}, windows in the padding alone": (ValueError,
-        "padding=2 must be at most half of width=3, 1", partial(pooling, PICTURES, 3, padding=2))
+        "padding=2 must be at most half of kernel_size=3, 1",
+        partial(pooling, PICTURES, 3, padding=2))
         for pooling in (max_pooling, average_pooling)},
     "max_pooling, a window larger than the picture": (ValueError, "covers 6 × 6 .* have 7 × 5",
         lambda: max_pooling(PICTURES, 6)),

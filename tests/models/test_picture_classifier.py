@@ -54,7 +54,7 @@ def test_pictures_of_another_size_are_refused_with_the_size_they_should_have(row
     shape = len(batch.labels), height + change[0], width + change[1], channels + change[2]
     words = f"pictures of shape {shape} are not of the model's size: it takes "
     words += f"(batch, {height} rows, {width} columns, {channels} channels)"
-    wrong = replace(batch, pictures=np.zeros(shape, np.float32))
+    wrong = replace(batch, stored=np.zeros(shape, np.float32))
     for look in (model.check, model.loss):
         with pytest.raises(ValueError, match=re.escape(words)):
             look(wrong)

@@ -8,7 +8,7 @@ from run_files import contents
 from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
-from minitransformer.inference.trained import OF_TEXT
+from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints

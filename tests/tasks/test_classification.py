@@ -59,7 +59,7 @@ class AlwaysSays:
 # What is learned from
 
 
-@pytest.mark.parametrize(("held_out", "number"), [(0.1, 9), (0.5, 45), (0.001, 1)])
+@pytest.mark.parametrize(("held_out", "number"), [(0.1, 9), (0.5, 45), (0.001, 3)])
 def test_a_share_of_the_pictures_is_held_out_the_same_for_every_seed(held_out, number, tmp_path):
     found = []
     for seed in (0, 1):
@@ -70,6 +70,23 @@ def test_a_share_of_the_pictures_is_held_out_the_same_for_every_seed(held_out, n
     assert found[0] == found[1]
     both = [row.tobytes() for some in (examples, validation) for row in some.pictures]
     assert sorted(both) == sorted(row.tobytes() for row in read_npz(recipe.data.pictures).pictures)
+
+
+def test_of_each_class_as_large_a_share_is_held_out_and_one_picture_of_a_small_one(tmp_path):
+    recipe = recipe_for(tmp_path, held_out=0.1)
+    labels = np.repeat([0, 1, 2, 3], [57, 20, 2, 1])
+    pictures = np.random.default_rng(0).integers(0, 256, (80, 16, 16, 3), np.uint8)
+    np.savez(recipe.data.pictures, pictures=pictures, labels=labels, classes=[*"abcde"])
+    examples, validation = read(recipe)
+    assert np.bincount(validation.labels, minlength=5).tolist() == [6, 2, 1, 0, 0]
+    assert np.bincount(examples.labels, minlength=5).tolist() == [51, 18, 1, 1, 0]
+
+
+def test_pictures_of_which_none_can_be_held_out_are_refused(tmp_path):
+    recipe = recipe_for(tmp_path)
+    np.savez(recipe.data.pictures, pictures=np.zeros((2, 16, 16), np.uint8), labels=[0, 1])
+    with pytest.raises(CorpusError, match="there are 2 pictures of 2 classes; give more of both"):
+        read(recipe)
 
 
 def test_an_epoch_has_each_picture_once_with_its_label(tmp_path):
@@ -131,7 +148,8 @@ def test_a_folder_of_pictures_is_learned_from_and_what_is_none_is_told(tmp_path)
     recipe = recipe_for(tmp_path, **fields, held_out=0.5)
     out = io.StringIO()
     examples, validation = read(recipe, out)
-    assert examples.pictures.shape == validation.pictures.shape == (3, 16, 16, 3)
+    assert examples.pictures.shape == (2, 16, 16, 3)
+    assert validation.pictures.shape == (4, 16, 16, 3)
     assert examples.classes == ("cats", "dogs")
     assert out.getvalue().startswith(f"skipped: {tmp_path}/photos/cats/notes.txt is no PNG")
     for path in (tmp_path / "photos/dogs").iterdir():

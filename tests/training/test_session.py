@@ -16,7 +16,7 @@ from minitransformer.data.text.batches import make_batches
 from minitransformer.data.text.characters import save_vocabulary
 from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.inference.trained import OF_TEXT
+from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits

@@ -16,11 +16,11 @@ from minitransformer.layers import batch_norm as reference
 def batch_norm(x, gamma, beta, epsilon=1e-5):
     """As the reference."""
     reference.check_width(x, gamma, beta)
-    rows, width = _long_rows(x), len(gamma)  # (rows, X·C)
-    count = x.size // width
-    mean = _of_channels(np.ones(len(rows), x.dtype) @ rows, width) / count  # (C,)
+    rows, channels = _long_rows(x), len(gamma)  # (rows, X·C)
+    count = x.size // channels
+    mean = _of_channels(np.ones(len(rows), x.dtype) @ rows, channels) / count  # (C,)
     centred = rows - _along(rows, mean)  # (rows, X·C)
-    variance = _of_channels(_column_products(centred, centred), width) / count  # (C,)
+    variance = _of_channels(_column_products(centred, centred), channels) / count  # (C,)
     y, cache = _scaled(centred, gamma, beta, variance, epsilon)
     return (y.reshape(x.shape), mean, variance), cache
 
@@ -50,9 +50,9 @@ def running_norm(x, gamma, beta, mean, variance, epsilon=1e-5):
 def running_norm_backward(dy, cache):
     """As the reference."""
     centred, inverse_sigma, gamma = cache
-    rows, width = dy.reshape(centred.shape), len(gamma)  # (rows, X·C)
-    dbeta = _of_channels(np.ones(len(rows), dy.dtype) @ rows, width)  # (C,)
-    dgamma = _of_channels(_column_products(rows, centred), width) * inverse_sigma  # (C,)
+    rows, channels = dy.reshape(centred.shape), len(gamma)  # (rows, X·C)
+    dbeta = _of_channels(np.ones(len(rows), dy.dtype) @ rows, channels)  # (C,)
+    dgamma = _of_channels(_column_products(rows, centred), channels) * inverse_sigma  # (C,)
     dx = rows * _along(rows, gamma * inverse_sigma)
     return dx.reshape(dy.shape), dgamma, dbeta
 
@@ -75,9 +75,9 @@ def _along(rows, of_channels):
     return np.tile(of_channels, rows.shape[1] // len(of_channels))
 
 
-def _of_channels(sums, width):
+def _of_channels(sums, channels):
     """Of sums (X·C,) those of each channel, (C,)."""
-    return sums.reshape(-1, width).sum(axis=0)
+    return sums.reshape(-1, channels).sum(axis=0)
 
 
 def _column_products(x, y):

@@ -33,12 +33,12 @@ SMALL, ROWS = 10**6, 32
 def convolution_2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """As the reference."""
     check_channels(x, weight, groups)
-    width, c_out = len(weight), weight.shape[-1]
-    places = window_places(x.shape, width, stride, padding, dilation)
+    kernel_size, c_out = len(weight), weight.shape[-1]
+    places = window_places(x.shape, kernel_size, stride, padding, dilation)
     y_rows, y_columns = (len(range(place.start, place.stop, stride)) for place in places[0])
     y = np.empty((len(x), y_rows, y_columns, c_out), x.dtype)  # (B, Y', X', E)
     for of_x, of_y in _of_groups(x, y, groups):
-        windows = Windows(x[..., of_x], width, stride, padding, dilation)
+        windows = Windows(x[..., of_x], kernel_size, stride, padding, dilation)
         kernel = _by_rows(weight[..., of_y])  # (k, k c, e)
         for part, taps in windows:
             _add_products(taps, kernel, y[part, ..., of_y])
@@ -65,33 +65,33 @@ def convolution_2d_backward(dy, cache):
 
 def _by_convolution(dy, x, weight, dx, around, dilation):
     """dweight of a group, with stride 1; writes its dx."""
-    width, _, c, e = weight.shape
-    dkernel = np.zeros((width, c, width * e), dy.dtype)  # (k, c, k e), turned round
+    kernel_size, _, c, e = weight.shape
+    dkernel = np.zeros((kernel_size, c, kernel_size * e), dy.dtype)  # (k, c, k e), turned round
     turned = _by_rows(weight[::-1, ::-1].swapaxes(2, 3))  # (k, k e, c)
-    for part, taps in Windows(dy, width, 1, around, dilation):
+    for part, taps in Windows(dy, kernel_size, 1, around, dilation):
         _add_products(taps, turned, dx[part])
         x_turned = x[part].reshape(len(taps[0]), -1, c).swapaxes(1, 2)  # (n, c, Y X)
         for dkernel_of_tap, seen in zip(dkernel, taps, strict=True):
             dkernel_of_tap += (x_turned @ seen).sum(axis=0)
-    dkernel = dkernel.reshape(width, c, width, e).swapaxes(1, 2)  # (k, k, c, e)
+    dkernel = dkernel.reshape(kernel_size, c, kernel_size, e).swapaxes(1, 2)  # (k, k, c, e)
     return dkernel[::-1, ::-1]  # (k, k, c, e)
 
 
 def _by_adding_up(dy, x, weight, dx, stride, padding, dilation):
     """dweight of a group, with any stride; writes its dx."""
-    width, _, c, e = weight.shape
+    kernel_size, _, c, e = weight.shape
     kernel = _by_rows(weight)  # (k, k c, e)
     dkernel = np.zeros(kernel.shape, dy.dtype)
-    windows = Windows(x, width, stride, padding, dilation)
-    places = window_places(x.shape, width, stride, padding, dilation)
+    windows = Windows(x, kernel_size, stride, padding, dilation)
+    places = window_places(x.shape, kernel_size, stride, padding, dilation)
     for part, taps in windows:
         dy_rows = dy[part].reshape(len(taps[0]), -1, e)  # (n, Y' X', e)
         dpadded = np.zeros(windows.padded[: len(taps[0])].shape, dy.dtype)
         for i, seen in enumerate(taps):
             dkernel[i] += (seen.swapaxes(1, 2) @ dy_rows).sum(axis=0)
-            dseen = (dy_rows @ kernel[i].T).reshape(*dy[part].shape[:3], width, c)
-            for j in range(width):
-                dpadded[:, *places[i * width + j]] += dseen[:, :, :, j]
+            dseen = (dy_rows @ kernel[i].T).reshape(*dy[part].shape[:3], kernel_size, c)
+            for j in range(kernel_size):
+                dpadded[:, *places[i * kernel_size + j]] += dseen[:, :, :, j]
         dx[part] = dpadded[:, *windows.inner]
     return dkernel.reshape(weight.shape)
 
@@ -104,26 +104,26 @@ class Windows:
 
     Args:
         x: (B, Y, X, c).
-        width, stride, padding, dilation: as for ``convolution_2d``.
+        kernel_size, stride, padding, dilation: as for ``convolution_2d``.
     """
 
-    def __init__(self, x, width, stride, padding, dilation):
+    def __init__(self, x, kernel_size, stride, padding, dilation):
         batch, rows, columns, c = x.shape
         self.x, self.stride = x, stride
-        self.starts = range(0, width * dilation, dilation)  # of the taps, in the first window
+        self.starts = range(0, kernel_size * dilation, dilation)  # of the taps, in the first window
         self.y_rows, y_columns = (
             (size + 2 * padding - self.starts[-1] - 1) // stride + 1 for size in (rows, columns)
         )
         self.inner = slice(padding, padding + rows), slice(padding, padding + columns)
         rests = max(self.y_rows + self.starts[-1] // stride, -(-(rows + 2 * padding) // stride))
         self.y_size = self.y_rows * y_columns
-        row_size = width * c * y_columns * x.itemsize
+        row_size = kernel_size * c * y_columns * x.itemsize
         at_a_time = max(1, min(batch, BUFFER // (row_size * rests * stride)))
         self.padded = np.zeros((at_a_time, rests * stride, columns + 2 * padding, c), x.dtype)
         picture, row, column, channel = self.padded.strides
         self.views = as_strided(
             self.padded,
-            (at_a_time, stride, rests, y_columns, width, c),
+            (at_a_time, stride, rests, y_columns, kernel_size, c),
             (picture, row, stride * row, stride * column, dilation * column, channel),
         )
         self.z = np.empty(self.views.shape, x.dtype)
@@ -167,8 +167,8 @@ def _add_products(taps, kernel, y):
 
 def _by_rows(weight):
     """The taps of each row, one above the other: (k, k, c, e) as (k, k c, e), contiguous."""
-    width, _, c, e = weight.shape
-    return np.ascontiguousarray(weight).reshape(width, width * c, e)
+    kernel_size, _, c, e = weight.shape
+    return np.ascontiguousarray(weight).reshape(kernel_size, kernel_size * c, e)
 
 
 def _of_groups(x, y, groups):

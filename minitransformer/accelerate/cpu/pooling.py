@@ -12,11 +12,11 @@ from minitransformer.layers import pooling as reference
 from minitransformer.layers.convolution_2d import window_places
 
 
-def max_pooling(x, width, stride=None, padding=0):
+def max_pooling(x, kernel_size, stride=None, padding=0):
     """As the reference."""
-    reference.check_padding(width, padding)
-    stride = width if stride is None else stride
-    places = window_places(x.shape, width, stride, padding)
+    reference.check_padding(kernel_size, padding)
+    stride = kernel_size if stride is None else stride
+    places = window_places(x.shape, kernel_size, stride, padding)
     around = (padding, padding)
     if padding:
         x = np.pad(x, ((0, 0), around, around, (0, 0)), constant_values=-np.inf)

@@ -16,6 +16,7 @@ from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.translator import Translator
 from minitransformer.tasks.splits import TEST_SPLITS, load_split
+from minitransformer.tasks.translation import Translation
 from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
@@ -94,7 +95,7 @@ def certify(job):
         readable = job.recipe.with_value("accelerate", False)
         theirs = _begin(replace(again, recipe=readable), job.progress, MOST)
     run_folder.package_log.write(theirs)
-    tried = (_translations if job.task.translates else _validation)(run_folder, device)
+    tried = (_translations if job.task is Translation else _validation)(run_folder, device)
     lines = [
         "# A Transformer of your own",
         "",

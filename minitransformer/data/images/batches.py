@@ -3,7 +3,8 @@
 An epoch is never in memory twice: it is the corpus, in bytes, and the batch of the moment.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,12 +14,19 @@ class PictureBatch:
     """B pictures and what they show.
 
     Attributes:
-        pictures: (B, Y, X, C), float32.
+        stored: (B, Y, X, C), float32, or bytes where there is something that normalises them.
         labels: (B,), int64.
+        normalized: makes float32 of bytes, each time that they are asked for; or None.
     """
 
-    pictures: np.ndarray
+    stored: np.ndarray
     labels: np.ndarray
+    normalized: Callable | None = None
+
+    @property
+    def pictures(self):
+        """(B, Y, X, C), float32."""
+        return self.normalized(self.stored) if self.normalized else self.stored
 
     @property
     def num_tokens(self):
@@ -29,7 +37,10 @@ class PictureBatch:
         """The pictures dealt out to ``count`` shards; the last are empty if there are fewer."""
         if count == 1:
             return [self]  # wherever its arrays are
-        return [PictureBatch(self.pictures[i::count], self.labels[i::count]) for i in range(count)]
+        return [
+            replace(self, stored=self.stored[i::count], labels=self.labels[i::count])
+            for i in range(count)
+        ]
 
 
 def picture_batches(corpus, size, prepare, seed=None):

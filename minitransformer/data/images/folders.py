@@ -5,19 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
+from minitransformer.core.errors import listed
 from minitransformer.data.errors import CorpusError, PictureError
 from minitransformer.data.images.files import open_picture
 from minitransformer.data.images.pictures import Pictures
 
 
-def read_folder(path, size):
+def read_folder(path, size, channels=None):
     """The Pictures in a folder's folders, whose names are the classes, and what is left out.
 
-    Classes and pictures come in the order of their names. Pictures are grey if all are, and of
-    colour otherwise. What begins with a dot is passed over.
+    Classes and pictures come in the order of their names. What begins with a dot is passed over.
 
     Args:
-        size: rows and columns that they are brought to, as :func:`open_picture` does.
+        size: (Y, X) that they are brought to, as :func:`open_picture` does.
+        channels: C, 1 for grey or 3 for colour; by default grey if all are, and colour otherwise.
 
     Returns:
         (Pictures, a list of lines, each of what was left out and why)
@@ -33,16 +34,17 @@ def read_folder(path, size):
         else:
             skipped.append(f"{entry} is in no folder of a class")
     files = [(folder, file) for folder in folders for file in _entries(folder)]
-    pictures = np.empty((len(files), size, size, 3), np.uint8)
+    pictures = np.empty((len(files), *size, 3), np.uint8)
+    plain = "L" if channels == 1 else "RGB"
     of_classes, colour = [], False
     for folder, file in files:
         try:
-            image = open_picture(file, (size, size))
+            image = open_picture(file, size)
         except PictureError as error:
             skipped.append(str(error))
             continue
         colour = colour or image.mode == "RGB"
-        pictures[len(of_classes)] = image.convert("RGB")
+        pictures[len(of_classes)] = image.convert(plain).convert("RGB")
         of_classes.append(folder.name)
     classes = sorted(set(of_classes))
     skipped += [
@@ -55,10 +57,31 @@ def read_folder(path, size):
             f"{path} has no pictures; put those of each class, PNG or JPEG, into a folder in it "
             "that has the name of the class" + (f" ({skipped[0]})" if skipped else "")
         )
-    channels = 3 if colour else 1
-    pictures = pictures[: len(of_classes), :, :, :channels].copy()  # (N, size, size, C)
+    channels = channels or (3 if colour else 1)
+    pictures = pictures[: len(of_classes), :, :, :channels].copy()  # (N, Y, X, C)
     labels = np.array([classes.index(name) for name in of_classes], np.int64)
     return Pictures(pictures, labels, tuple(classes)), skipped
+
+
+def read_others(path, statistics):
+    """As :func:`read_folder`, but brought to the form and the classes of pictures that are known.
+
+    Args:
+        statistics: the PictureStatistics of those.
+
+    Raises:
+        CorpusError: a folder is none of their classes.
+    """
+    *size, channels = statistics.mean.shape
+    found, skipped = read_folder(path, size, channels)
+    classes = statistics.classes
+    if strange := [name for name in found.classes if name not in classes]:
+        raise CorpusError(
+            f"{Path(path) / strange[0]} is no class of the model; choose {listed(classes)} as the "
+            "name of the folder"
+        )
+    labels = np.array([classes.index(name) for name in found.classes])[found.labels]
+    return Pictures(found.pictures, labels, classes), skipped
 
 
 def _entries(path):

@@ -1,8 +1,11 @@
 """MNIST (LeCun, Cortes and Burges 1998) and Fashion-MNIST (Xiao, Rasul and Vollgraf 2017).
 
 Both have 60,000 grey pictures of 28 × 28 to train on and 10,000 to test with, of ten classes, in
-four IDX files of the same names: digits that people wrote, and things to wear. Some copies of the
-files are packed in another way, so what must have the checksum known for it is their content.
+four files of the same names: digits that people wrote, and things to wear. Some copies of the files
+are packed in another way, so what must have the checksum known for it is their content.
+
+They are in the IDX format: the entries of an array, bytes, the last axis running fastest, behind a
+header that says so, of four bytes and four more for the length of each axis.
 """
 
 import hashlib
@@ -12,7 +15,6 @@ import numpy as np
 from minitransformer.core.errors import require_one_of
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.files import KnownFiles, unpacked
-from minitransformer.data.images.idx import parse_idx
 from minitransformer.data.images.pictures import Pictures
 
 SPLITS = {"train": ("train", 60_000), "test": ("t10k", 10_000)}  # name of its files, pictures
@@ -141,4 +143,4 @@ def _array(files, path, name, shape):
             f"{path} is not the file of {files.name}: the SHA-256 of its content is {found}, "
             f"expected {known}; download {name}.gz again from {files.url}{name}.gz"
         )
-    return parse_idx(content, path)
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)

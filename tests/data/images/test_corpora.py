@@ -125,6 +125,7 @@ def test_pictures_and_labels_of_a_split_come_out_as_they_are_in_its_files(name, 
     pictures, labels = arrays(split)
     np.testing.assert_array_equal(corpus.pictures[..., 0], pictures)
     assert corpus.pictures.dtype == np.uint8
+    assert not corpus.pictures.flags.writeable
     np.testing.assert_array_equal(corpus.labels, labels)
     assert len(corpus.classes) == 10
 

@@ -1,4 +1,4 @@
-"""Arrays in IDX and .npz files: read whole, or refused with a reason, whatever is in the file.
+"""Arrays in .npz files: read whole, or refused with a reason, whatever is in the file.
 
 Each seed damages a file; ``--fuzz SECONDS`` tries seeds for so long.
 """
@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from minitransformer.data.errors import CorpusError
-from minitransformer.data.images.idx import parse_idx
 from minitransformer.data.images.npz import read_npz
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (6, 4, 5, 3), np.uint8)
 LABELS = np.array([0, 1, 2, 1, 0, 2])
 CLASSES = ["ä", "a class", "c"]
-IDX = b"\0\0\x08\3" + np.array([6, 4, 5], ">u4").tobytes() + PICTURES[..., 0].tobytes()
 
 
 def damaged(content, rng):
@@ -31,50 +29,6 @@ def damaged(content, rng):
     if rng.random() < 0.1:
         content += rng.randbytes(rng.randrange(30))
     return bytes(content)
-
-
-# IDX
-
-
-def test_the_axes_of_an_array_come_in_the_order_of_its_header():
-    array = parse_idx(IDX, "pictures")
-    np.testing.assert_array_equal(array, PICTURES[..., 0])
-    with pytest.raises(ValueError, match="read-only"):
-        array[0] = 0
-
-
-@pytest.mark.parametrize(("content", "said"), [
-    (b"", "is no IDX file"),
-    (b"\0\0\x08", "is no IDX file"),
-    (b"\x1f\x8b" + IDX[2:], "is no IDX file"),
-    (b"\0\0\x0d" + IDX[3:], "has entries of type 13, and pictures and labels are bytes, type 8"),
-    (b"\0\0\x08\0", "ends within its header, which should have the lengths of 0 axes"),
-    (IDX[:15], "ends within its header, which should have the lengths of 3 axes"),
-    (IDX[:3] + b"\xff" + IDX[4:], "ends within its header, .* the lengths of 255 axes"),
-    (IDX[:-1], "says that it has 6 × 4 × 5 bytes of entries, and has 119"),
-    (IDX + b"0", "says that it has 6 × 4 × 5 bytes of entries, and has 121"),
-    (b"\0\0\x08\3" + b"\xff" * 12, "says that it has 4294967295 × 4294967295 × 4294967295 bytes"),
-    (b"\0\0\x08\3" + b"\xff" * 8 + bytes(4), "has no entries"),
-])  # fmt: skip
-def test_a_file_that_is_not_what_its_header_says_is_refused(content, said):
-    with pytest.raises(CorpusError, match=f"^pictures {said}.*; fetch it again$"):
-        parse_idx(content, "pictures")
-
-
-def test_a_damaged_idx_file_is_read_as_long_as_its_header_says_or_refused(fuzz_cases):
-    refused = 0
-    for seed in fuzz_cases(2000):
-        content = damaged(IDX, random.Random(seed))
-        try:
-            array = parse_idx(content, "pictures")
-        except CorpusError:
-            refused += 1
-        else:
-            assert array.tobytes() == content[4 + 4 * array.ndim :], seed
-    assert refused > 100
-
-
-# .npz
 
 
 def npz(save=np.savez, **arrays):

@@ -14,7 +14,9 @@ from minitransformer.core.libraries import MissingLibraryError
 from minitransformer.data.errors import CorpusError, PictureError
 from minitransformer.data.images import files
 from minitransformer.data.images.files import read_picture
-from minitransformer.data.images.folders import read_folder
+from minitransformer.data.images.folders import read_folder, read_others
+from minitransformer.data.images.pictures import Pictures
+from minitransformer.data.images.statistics import PictureStatistics
 
 Y, X = 24, 36
 STEEP = np.add.outer(4 * np.arange(Y), 3 * np.arange(X)).astype(np.uint8)  # grey, 0 to 197
@@ -237,7 +239,7 @@ def flowers(tmp_path):
 
 
 def test_classes_and_pictures_come_in_the_order_of_their_names(flowers):
-    corpus, skipped = read_folder(flowers, 8)
+    corpus, skipped = read_folder(flowers, (8, 8))
     assert corpus.classes == ("daisy", "rose")
     assert corpus.pictures.shape == (5, 8, 8, 1)
     assert corpus.labels.tolist() == [0, 0, 0, 1, 1]
@@ -249,9 +251,25 @@ def test_classes_and_pictures_come_in_the_order_of_their_names(flowers):
 
 def test_all_are_of_colour_if_one_is(flowers):
     Image.fromarray(COLOURS).save(flowers / "daisy" / "9.jpg")
-    corpus, _ = read_folder(flowers, 8)
+    corpus, _ = read_folder(flowers, (8, 8))
     assert corpus.pictures.shape == (6, 8, 8, 3)
     assert (corpus.pictures[0] == 50).all()
+
+
+def test_others_are_brought_to_the_form_and_the_classes_of_those_that_are_known(flowers):
+    Image.fromarray(COLOURS).save(flowers / "daisy" / "9.png")
+    for channels in (1, 3):
+        known = Pictures(np.zeros((1, 6, 8, channels), np.uint8), np.array([0]), ("rose", "daisy"))
+        found, skipped = read_others(flowers, PictureStatistics.of(known))
+        assert found.pictures.shape == (6, 6, 8, channels)
+        of_colour = read_picture(flowers / "daisy" / "9.png", (6, 8, channels))
+        np.testing.assert_array_equal(found.pictures[3], of_colour)
+        assert found.classes == ("rose", "daisy")
+        assert found.labels.tolist() == [1, 1, 1, 1, 0, 0]
+        assert len(skipped) == 1
+    (flowers / "rose").rename(flowers / "tulip")
+    with pytest.raises(CorpusError, match="tulip is no class of the model; choose 'rose' or 'd"):
+        read_others(flowers, PictureStatistics.of(known))
 
 
 def test_what_is_no_picture_of_a_class_is_left_out_with_a_line(flowers):
@@ -260,7 +278,7 @@ def test_what_is_no_picture_of_a_class_is_left_out_with_a_line(flowers):
     (flowers / "rose" / "more").mkdir()
     (flowers / ".hidden").mkdir()
     (flowers / "rose" / ".DS_Store").write_bytes(b"?")
-    corpus, skipped = read_folder(flowers, 8)
+    corpus, skipped = read_folder(flowers, (8, 8))
     assert corpus.classes == ("daisy", "rose")
     assert [line.removeprefix(f"{flowers}{os.sep}") for line in skipped] == [
         "notes.txt is in no folder of a class",
@@ -279,4 +297,4 @@ def test_what_is_no_picture_of_a_class_is_left_out_with_a_line(flowers):
 def test_a_folder_without_pictures_is_refused(make, said, tmp_path):
     make(tmp_path / "root")
     with pytest.raises(CorpusError, match=f"root {said}"):
-        read_folder(tmp_path / "root", 8)
+        read_folder(tmp_path / "root", (8, 8))

@@ -17,7 +17,7 @@ from minitransformer.data.images.shapes import (
     SINE,
     SIZE,
     SIZES,
-    STEPS,
+    SUBPIXELS,
     TURNS,
     __main__,
     shapes_corpus,
@@ -97,7 +97,7 @@ AREAS = {  # of a shape of radius 1
 @pytest.mark.parametrize("turn", [4, 7, 22])  # at 0, points would lie along the sides
 @pytest.mark.parametrize("pixels", [7, 11])
 def test_a_shape_has_its_area_however_it_is_turned_and_wherever_it_is(kind, turn, pixels):
-    r = np.full((1, 1, 1), pixels * STEPS, np.int32)
+    r = np.full((1, 1, 1), pixels * SUBPIXELS, np.int32)
     for places in ((0, 0), (ONE, 0), (ONE // 2, ONE // 3)):  # corners of where it may be, too
         drawn = iter([turn, *places])
         frame = shapes._frame_of(lambda least, most: np.int32(next(drawn)), r)  # noqa: B023
@@ -111,8 +111,8 @@ def test_a_shape_has_its_area_however_it_is_turned_and_wherever_it_is(kind, turn
     ("bar", 2), ("star", 5), ("half disc", 1), ("crescent", 1),
 ])  # fmt: skip
 def test_a_shape_looks_the_same_only_after_the_turns_that_its_name_says(kind, times):
-    r = np.full((1, 1, 1), 10 * STEPS, np.int32)
-    middle = SIZE * STEPS // 2
+    r = np.full((1, 1, 1), 10 * SUBPIXELS, np.int32)
+    middle = SIZE * SUBPIXELS // 2
 
     def drawn(turn):
         frame = COSINE[turn % TURNS], SINE[turn % TURNS], middle, middle

@@ -8,7 +8,7 @@ Everything is worked out in whole numbers, from the raw bits of a generator that
 to keep as it is: the same seed gives the same bytes on every machine.
 
 A shape is a question asked of points: is (u, v) inside? u runs to the right and v downwards from
-its middle, in its own frame, and r is its radius, all in STEPS to a pixel. The brightness of a
+its middle, in its own frame, and r is its radius, all in SUBPIXELS. The brightness of a
 pixel is the share of GRID × GRID points in it that are inside.
 """
 
@@ -21,7 +21,7 @@ from minitransformer.data.images.pictures import Pictures
 
 SIZES = {"train": 10_000, "validation": 1000, "test": 1000}
 SIZE = 28  # pixels, of a side
-STEPS = 36  # to a pixel
+SUBPIXELS = 36  # to a pixel
 GRID = 3  # points in a pixel, to each side
 TURNS = 60  # angles; a fifth of the circle is one of them
 ONE = 1024  # the number 1 in the tables of cosine and sine
@@ -123,13 +123,13 @@ def _drawn(inside, count, bits):
         """A number for each picture, from ``least`` to ``most``; (count, 1, 1)."""
         return _whole(bits, (count, 1, 1), least, most)
 
-    r = draw(7 * STEPS, 11 * STEPS)
+    r = draw(7 * SUBPIXELS, 11 * SUBPIXELS)
     share = _share(inside, _frame_of(draw, r), r)  # of each pixel, in GRID² parts
 
-    speck = 2 * STEPS
+    speck = 2 * SUBPIXELS
     specks = _share(_disc, _frame_of(draw, speck), speck)
-    stripe = draw(STEPS // 2, STEPS) * draw(0, 1)  # half its width; every other has none
-    hidden = _share(lambda u, v, r: abs(v) < r, _frame_of(draw, 6 * STEPS), stripe)
+    stripe = draw(SUBPIXELS // 2, SUBPIXELS) * draw(0, 1)  # half its width; every other has none
+    hidden = _share(lambda u, v, r: abs(v) < r, _frame_of(draw, 6 * SUBPIXELS), stripe)
 
     behind, contrast = draw(0, 60), draw(100, 190)
     grey = GRID**2 * behind + contrast * share
@@ -150,7 +150,7 @@ def _whole(bits, shape, least, most):
 def _frame_of(draw, r):
     """Where something of radius r is, wholly within its picture, and how it is turned."""
     turn = draw(0, TURNS - 1)
-    room = SIZE * STEPS - 2 * r
+    room = SIZE * SUBPIXELS - 2 * r
     x, y = (r + (draw(0, ONE) * room) // ONE for _ in range(2))
     return COSINE[turn], SINE[turn], x, y
 
@@ -158,11 +158,11 @@ def _frame_of(draw, r):
 def _share(inside, frame, r):
     """How many of the points of each pixel are inside, (count, SIZE, SIZE)."""
     cosine, sine, x, y = frame
-    pixels = np.arange(0, SIZE * STEPS, STEPS, dtype=np.int32)
+    pixels = np.arange(0, SIZE * SUBPIXELS, SUBPIXELS, dtype=np.int32)
     share = np.zeros((), np.int32)
     for i, j in np.ndindex(GRID, GRID):
-        right = pixels + (2 * j + 1) * STEPS // (2 * GRID) - x  # (count, 1, SIZE)
-        down = (pixels + (2 * i + 1) * STEPS // (2 * GRID))[:, None] - y  # (count, SIZE, 1)
+        right = pixels + (2 * j + 1) * SUBPIXELS // (2 * GRID) - x  # (count, 1, SIZE)
+        down = (pixels + (2 * i + 1) * SUBPIXELS // (2 * GRID))[:, None] - y  # (count, SIZE, 1)
         u = (cosine * right + sine * down) // ONE  # (count, SIZE, SIZE)
         v = (cosine * down - sine * right) // ONE
         share = share + inside(u, v, r)
