@@ -572,7 +572,7 @@ MODELS = [
     Slip("model, convolution", GatedConvolution.backward,
          {"return dropout_backward(dx, dropout_cache)": "return dx"}, OF_DECODER,
          "dropout before the convolution is passed over"),
-    *(Slip("model, language model, blocks since 2017", SelfAttention.backward, instead,
+    *(Slip("model, blocks since 2017", SelfAttention.backward, instead,
            "embedding stack", words, UNKNOWN) for instead, words in (
         ({"dk = self._turn_backward(dk, k_turned)": "pass"}, "keys are not turned back"),
         ({"dq = self._turn_backward(dq, q_turned)": "dq, _ = self.rotary.forward(dq)"},

@@ -723,7 +723,7 @@ def language_model(t, ids, causal):
     return functional.linear(y, t.get("output_projection.weight", weight))  # of a tagger
 
 
-@of("model, language model, blocks since 2017", config=since_2017_config())
+@of("model, blocks since 2017", config=since_2017_config())
 @loss_of_ids
 def chosen_language_model(t, ids, config):
     """Of any choices, which torch has no layers for."""
