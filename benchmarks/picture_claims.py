@@ -10,9 +10,9 @@ optimizers   SGD, momentum, Adam and AdamW, each with its own sweep of rates
 starts       AlexNet from the paper's deviation and from others
 
 A row is a recipe with a few fields changed, trained with each seed: the mean loss of its steps in
-twenty parts of the training, how many of 5,000 pictures that it has learned from are wrong in the
-end, and how many of those held out and of the test's. Every row is trained until its end and is
-scored as its best epoch left it. With --plot the courses are drawn.
+twenty parts of the training, and what its best epoch says wrongly, of 5,000 pictures that it has
+learned from, of those held out, which chose the epoch, and of the test's. With --plot the courses
+are drawn.
 
 What was trained is not trained again: neither a run that is there, nor one whose scores are in the
 file. Seconds are of the clock, of whatever else the machine did.
@@ -40,7 +40,7 @@ from minitransformer.training.session import validated
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = 20  # of a training, whose losses are averaged
-LEARNED = 5000  # pictures of the training data that are asked for in the end
+LEARNED = 5000  # pictures of the training data that are asked for, too
 SHARES = 0.01, 0.03, 0.1, 0.3, 1.0
 
 
@@ -207,7 +207,7 @@ def _run(options, row, recipe, seed):
 
 
 def _scores(run, settings, looks):
-    """The course of a training, and what its model gets wrong in the end."""
+    """The course of a training, and what its best epoch gets wrong."""
     recipe, log = Recipe.of_run(run), run.log.entries()
     require_settings(run, recipe, settings)
     losses = np.array([entry["nll"] for entry in log if entry["kind"] == "train"])

@@ -66,7 +66,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
             ``"rotary"``, queries and keys turned by an angle; ``"alibi"``, scores that fall with
             the distance; or ``"none"``.
         rotary_pairs: which features are turned together, ``"neighbours"`` or ``"halves"``.
-        rotary_base: the longest wavelength of rotary positions, over 2π.
+        rotary_base: of which the wavelengths of rotary positions are powers; 10000 in its paper.
         activation: of the feed-forward networks, ``"relu"``, ``"gelu"``, ``"gelu-by-tanh"``,
             ``"silu"``, or ``"swiglu"``, a SiLU as a gate, which has a third matrix.
         num_groups: G, how many heads of keys and values the num_heads heads share; 0 is one each.

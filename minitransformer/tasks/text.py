@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from minitransformer.core.errors import InputError
 from minitransformer.data.text.vocabulary import PAD, Vocabulary
 from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.registry import config_class
@@ -66,7 +67,10 @@ class TextTask(Task):
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         config = config_class(recipe.model["kind"])
-        config.of_vocabulary(recipe.data.vocabulary_size, **recipe.choices())
+        try:
+            config.of_vocabulary(recipe.data.vocabulary_size, **recipe.choices())
+        except InputError as error:
+            raise RecipeError(str(error)) from error
 
     @staticmethod
     def fingerprint(examples):

@@ -40,6 +40,15 @@ def test_of_equal_scores_the_first_neighbours_are_joined():
     assert vocabulary.pieces(vocabulary.encode("aaa")) == ["\x20", "aa", "a"]
 
 
+def test_a_piece_may_reach_from_one_word_into_the_next():
+    pieces = [*SPECIAL, b" ", b"a", b"b", b"a b"]
+    vocabulary = ScoredVocabulary(pieces, [0.0] * len(pieces))
+    assert vocabulary.pieces(vocabulary.encode("a b")) == [" ", "a", " ", "b"]
+    pieces[-1] = b"a "
+    vocabulary = ScoredVocabulary([*pieces, b"a b"], [0.0] * (len(pieces) + 1))
+    assert vocabulary.pieces(vocabulary.encode("a b")) == [" ", "a b"]
+
+
 def test_a_text_ends_where_another_one_begins():
     ids = VOCABULARY.encode("ab")
     for end in (1, 2):

@@ -22,8 +22,9 @@ from tiny_run import tiny_trainer
 
 from minitransformer.commands.cli import main
 from minitransformer.commands.info import run_facts
-from minitransformer.core.errors import InputError
 from minitransformer.core.terminal import OBEYED, readable
+from minitransformer.data.text.corpus import CorpusError
+from minitransformer.data.text.vocabulary import VocabularyError
 from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
@@ -32,9 +33,9 @@ from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint, save_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
-from minitransformer.training.recipe import Recipe
+from minitransformer.training.recipe import Recipe, RecipeError
 
-DOCUMENTED = RunError, InputError, OSError
+DOCUMENTED = RunError, VocabularyError, RecipeError, CorpusError, OSError
 SECONDS, BYTES = 20, 2**30  # far more than any of these folders has reason to take
 VALUES = [
     *(None, True, False, -1, 0, 1, 2, 3, 7, 10**9, 2**63, 10**400, -(10**400)),

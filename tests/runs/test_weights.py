@@ -12,6 +12,8 @@ import pytest
 
 from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
+from minitransformer.data.text.scored import ScoredVocabulary
+from minitransformer.inference import generator
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.runs.checkpoint.arrays import load_model_arrays
 from minitransformer.runs.weights.llama2c import read_model, read_vocabulary
@@ -141,6 +143,20 @@ def test_an_imported_model_goes_on_with_texts_and_says_where_it_is_from(tmp_path
     assert "imported, trained elsewhere" in capsys.readouterr().out
     assert main(imported(tmp_path)) == 1
     assert "holds a run already" in capsys.readouterr().err
+
+
+def test_a_character_of_several_bytes_is_shown_when_it_is_whole(monkeypatch):
+    """Of a model that says "é日" byte by byte, and then a byte that no character begins with."""
+    said = [3 + b for b in "é日".encode()] + [3 + 0xFF, 1]
+
+    class Decoder:
+        def step(self, ids):
+            return np.eye(SIZE)[said.pop(0)]
+
+    monkeypatch.setattr(generator, "text_decoder_for", lambda model: Decoder())
+    vocabulary = ScoredVocabulary(llama2c_file.ALL, llama2c_file.ALL_SCORES)
+    bits = generator.TextGenerator(MODEL, vocabulary).stream("a", temperature=0)
+    assert list(bits) == ["é", "日"]
 
 
 def test_stories260k_tells_its_story(tmp_path, capsys):

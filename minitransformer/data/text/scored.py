@@ -52,6 +52,7 @@ class ScoredVocabulary:
         texts = [piece.decode("utf-8", "surrogateescape") for piece in pieces]
         self.model = json.dumps({"pieces": texts, "scores": scores}).encode()
         self._word = lru_cache(2**16)(self._encoded)
+        self._across = any(b" " in piece.lstrip(b" ") for piece in pieces[SPECIAL:])
 
     def __reduce__(self):
         """How it is sent to other processes: without what it remembers."""
@@ -80,7 +81,9 @@ class ScoredVocabulary:
 
     def encode(self, text):
         """The ids of one text, without BOS and EOS."""
-        words = WORDS.findall(f" {text}") if text else []
+        if not text:
+            return []
+        words = [f" {text}"] if self._across else WORDS.findall(f" {text}")
         return [i for word in words for i in self._word(word)]
 
     def encode_all(self, texts):
@@ -105,7 +108,7 @@ class ScoredVocabulary:
         ]
 
     def _encoded(self, word):
-        """The ids of a word with the blanks before it, which no piece reaches beyond."""
+        """The ids of a word with the blanks before it; of a whole text, if pieces reach further."""
         ids = []
         for character in map(str.encode, word):
             whole = self._ids.get(character)
