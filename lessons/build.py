@@ -6,7 +6,7 @@
 
 A source is a Python script in jupytext's percent format. What is built depends on it alone, and on
 the exercises and the code of the package that it shows: cells have numbers for ids, and no times,
-versions or paths are stored.
+versions or paths are stored. How long each took is printed, for STYLE.md sets a limit.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import ast
 import base64
 import io
 import os
+import time
 from functools import partial
 from pathlib import Path
 
@@ -132,8 +133,10 @@ def main():
     if missing:
         parser.error(f"there is no lesson {', '.join(missing)}")
     for source in chosen or [s for s in sources() if options.all or not in_step(s)]:
-        print(source.with_suffix(".ipynb").name, flush=True)
+        print(source.with_suffix(".ipynb").name, end=" ", flush=True)
+        begin = time.perf_counter()
         build(source)
+        print(f"{time.perf_counter() - begin:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

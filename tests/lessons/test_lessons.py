@@ -4,7 +4,6 @@ import ast
 import copy
 import importlib.util
 import inspect
-import os
 import pkgutil
 import re
 import subprocess
@@ -29,7 +28,6 @@ SOURCES = build.sources()
 PLAN = (LESSONS / "README.md").read_text(encoding="utf-8")
 IN_ORDER = re.findall(r"^\| \[\d\d\]\((\w+)\.ipynb\)", PLAN, re.MULTILINE)
 COURSE = [name for name in IN_ORDER if name < "90"]  # what follows are appendices
-SECONDS = 90  # that a lesson may take
 TINY = """# %% [markdown]
 # # A title
 
@@ -62,19 +60,14 @@ def output_of(program, source):
     # More threads would wait for each other on a busy machine.
     variables = dict(MPLBACKEND="agg", OPENBLAS_NUM_THREADS="1", PYTHONIOENCODING="utf-8")
     path = LESSONS.parent, LESSONS.parent / "tests/kit"
-    before = os.times()
     done = python("-W", "error", "-c", program, source.name, path=path, cwd=LESSONS, **variables)
-    after = os.times()
     assert done.returncode == 0, done.stderr
-    # Of the processor: by the clock on the wall it also counts what else the machine does.
-    seconds = sum(after[i] - before[i] for i in (2, 3))  # children's, of user and system
-    assert seconds < SECONDS
     return done.stdout
 
 
 @pytest.mark.slow
 @each_lesson
-def test_a_lesson_runs_in_less_than_90_seconds_and_gives_no_answer_away(source):
+def test_a_lesson_runs_and_gives_no_answer_away(source):
     parts = parts_of(exercise_of(source))
     assert f"0 of {len(parts)} right" in output_of(RUN, source)
 
