@@ -60,6 +60,8 @@ WANTING = {
     "multi30k": "Multi30k",
     "fashion-mnist": "Fashion-MNIST",
     "stories260k": "stories260K",
+    "transformers": "transformers is not installed",
+    "smollm2": "smollm2",
 }
 
 

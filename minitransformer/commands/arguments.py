@@ -41,6 +41,34 @@ def add_search(parser):
     parser.set_defaults(**SEARCH)
 
 
+def add_sampling(parser, temperature):
+    """How the next token is drawn, with this temperature where nothing is said."""
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=temperature,
+        metavar="X",
+        help="below 1 the probable gains, above 1 the improbable; 0 takes the most probable token "
+        f"(default: {temperature:g})",
+    )
+    parser.add_argument(
+        "--top-k", type=positive, default=0, metavar="K", help="draw one of the K most probable"
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="draw one of the fewest that have the probability X together (default: 1)",
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="(default: 0)")
+
+
+def sampling(options):
+    """What :func:`add_sampling` asked for, as a generator takes it, but for the seed."""
+    return dict(temperature=options.temperature, top_k=options.top_k, top_p=options.top_p)
+
+
 def add_accelerate(parser):
     parser.add_argument(
         "--accelerate",

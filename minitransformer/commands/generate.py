@@ -3,7 +3,7 @@
 import itertools
 import sys
 
-from minitransformer.commands.arguments import positive, whole
+from minitransformer.commands.arguments import add_sampling, positive, sampling
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.terminal import exact, note
 from minitransformer.inference.generator import TextGenerator
@@ -18,30 +18,11 @@ def add(parser):
     parser.add_argument(
         "--length", type=positive, default=200, metavar="N", help="most tokens (default: 200)"
     )
-    parser.add_argument(
-        "--temperature",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="below 1 the probable gains, above 1 the improbable; 0 takes the most probable token "
-        "(default: 1)",
-    )
-    parser.add_argument(
-        "--top-k", type=positive, default=0, metavar="K", help="draw one of the K most probable"
-    )
-    parser.add_argument(
-        "--top-p",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="draw one of the fewest that have the probability X together (default: 1)",
-    )
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="(default: 0)")
+    add_sampling(parser, temperature=1.0)
 
 
 def run(options):
     """Print the texts as ``options`` say; returns the exit status."""
-    sampling = dict(temperature=options.temperature, top_k=options.top_k, top_p=options.top_p)
 
     def go_on(generator, prompts):
         for prompt in prompts:
@@ -50,13 +31,14 @@ def run(options):
                     "of subwords a text is one line; the model reads the line breaks of the prompt "
                     "as blanks"
                 )
-            bits = generator.stream(prompt, options.length, seed=options.seed, **sampling)
+            bits = generator.stream(prompt, options.length, seed=options.seed, **sampling(options))
             yield itertools.chain([prompt], bits)
 
-    return answer(options, TextGenerator, go_on, _show)
+    return answer(options, TextGenerator, go_on, show_bits)
 
 
-def _show(bits, number):
+def show_bits(bits, number):
+    """Print a text bit by bit, as it comes."""
     out = exact(sys.stdout)
     for bit in bits:
         out.write(bit)

@@ -1,53 +1,78 @@
 """``minitransformer import``: a run folder made of the weights of others."""
 
+import shlex
 from pathlib import Path
 
+from minitransformer.core.errors import InputError
 from minitransformer.core.terminal import note
+from minitransformer.inference.conversation import has_turns
 from minitransformer.inference.trained_on_text import OF_TEXT
-from minitransformer.models.registry import new_model
-from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
+from minitransformer.runs.checkpoint.arrays import PARAMETERS
 from minitransformer.runs.parameters import IMPORTED
 from minitransformer.runs.paths import RUNS
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.runs.weights import llama2c
+from minitransformer.runs.weights import gguf_llama, hugging_face, llama2c
+from minitransformer.runs.weights.known import KNOWN, known_file
 from minitransformer.training.recipe import Recipe
 
 
 def add(parser):
     parser.description = (
-        "Make a run folder of a language model that others have trained: a .bin file of llama2.c "
-        "and the vocabulary that belongs to it. generate goes on with texts then."
+        "Make a run folder of a language model that others have trained. chat talks with it then, "
+        "or generate goes on with texts."
     )
-    parser.add_argument("model", type=Path, help="the file of the weights")
     parser.add_argument(
-        "--vocabulary", type=Path, required=True, metavar="FILE", help="that of its vocabulary"
+        "source",
+        help=f"{', '.join(KNOWN)}, whose weights come with a package; a .gguf, or a .bin of "
+        "llama2.c; or a folder with config.json, tokenizer.json and .safetensors of a GPT-2 or a "
+        "Llama",
+    )
+    parser.add_argument(
+        "--vocabulary", type=Path, metavar="FILE", help="with a .bin: that of its vocabulary"
     )
     parser.add_argument(
         "--run-folder",
         type=Path,
         metavar="FOLDER",
-        help="the run folder to make (default: runs/NAME of the file)",
+        help="the run folder to make (default: runs/NAME of the source)",
     )
-    parser.set_defaults(run=run, shared=False)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=False)
 
 
 def run(options):
     """Write the run folder; returns the exit status."""
-    config, arrays = llama2c.read_model(options.model)
-    vocabulary = llama2c.read_vocabulary(options.vocabulary, config.vocabulary_size)
-    model = new_model(config)
-    load_model_arrays(model, {f"parameters/{name}": array for name, array in arrays.items()})
-    folder = RunFolder(options.run_folder or RUNS / options.model.stem, OF_TEXT)
+    folder = RunFolder(options.run_folder or RUNS / Path(options.source).stem, OF_TEXT)
     folder.require_free()
+    model, vocabulary = _read(options)
+    config = model.config
     folder.create()
     folder.keep(vocabulary=vocabulary)
     choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
     recipe = Recipe.from_dict({"data": {"corpus": "text"}, "model": choices})
     folder.save_config(config, recipe.as_dict(), begun_on="cpu")
     folder.bind(recipe.identity(), texts={})
-    folder.save_model(model_arrays(model), IMPORTED)
-    note(
-        f"{config.num_parameters():,} parameters; let it speak: minitransformer generate "
-        f'{folder.path} "Once upon a time" --temperature 0.8'
-    )
+    arrays = {f"{PARAMETERS}/{name}": p.data for name, p in model.named_parameters()}
+    folder.save_model(arrays, IMPORTED)
+    use = f'generate {shlex.quote(str(folder.path))} "Once upon a time" --temperature 0.8'
+    if has_turns(vocabulary):
+        use = f"chat {shlex.quote(str(folder.path))}"
+    note(f"{config.num_parameters():,} parameters; let it speak: minitransformer {use}")
     return 0
+
+
+def _read(options):
+    """(LanguageModel, its vocabulary) of the source."""
+    path = Path(options.source)
+    if (path.suffix == ".bin") != bool(options.vocabulary):
+        options.usage_error("a .bin of llama2.c goes with --vocabulary FILE, and nothing else does")
+    if options.vocabulary:
+        return llama2c.read(path, options.vocabulary)
+    if options.source in KNOWN:
+        return gguf_llama.read(known_file(options.source))
+    if path.suffix == ".gguf":
+        return gguf_llama.read(path)
+    if path.is_dir():
+        return hugging_face.read(path)
+    raise InputError(
+        f"{path} is nothing that is imported; give {', '.join(KNOWN)}, a .gguf, a .bin, or a folder"
+    )

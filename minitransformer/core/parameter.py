@@ -29,10 +29,19 @@ class Parameter:
     def hold(self, data, grad=None, flat=None):
         """Have these arrays themselves: of its own or, with ``flat``, views of that storage.
 
-        Without ``grad`` the gradient starts again at zero.
+        Without ``grad`` the gradient starts again at zero, and takes memory when it is asked for.
         """
-        grad = array_namespace(data).zeros_like(data) if grad is None else grad
-        vars(self).update(data=data, grad=grad, _flat=flat and weakref.ref(flat))
+        vars(self).update(data=data, _grad=grad, _flat=flat and weakref.ref(flat))
+
+    @property
+    def grad(self):
+        if self._grad is None:
+            self.grad = array_namespace(self.data).zeros_like(self.data)
+        return self._grad
+
+    @grad.setter
+    def grad(self, grad):
+        vars(self)["_grad"] = grad
 
     def __setattr__(self, name, value):
         if name in ("data", "grad") and self.flat:
@@ -117,7 +126,7 @@ class FlatParameters:
             raise ValueError(f"{module!r} has no parameters to store")
         for parameter in self._parameters:
             if parameter.flat is self:  # it may be no part of the module any more
-                parameter.hold(parameter.data, parameter.grad)
+                parameter.hold(parameter.data, parameter._grad)
         self._gather(named)
 
     def _gather(self, named):
@@ -133,7 +142,8 @@ class FlatParameters:
             shape = parameter.data.shape
             piece = slice(start, start + parameter.data.size)
             self.data[piece] = parameter.data.reshape(-1)
-            self.grad[piece] = parameter.grad.reshape(-1)
+            if parameter._grad is not None:  # else zeros, which take no memory until they change
+                self.grad[piece] = parameter._grad.reshape(-1)
             parameter.hold(self.data[piece].reshape(shape), self.grad[piece].reshape(shape), self)
             self.slices[path] = piece
             start = piece.stop

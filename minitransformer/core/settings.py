@@ -33,6 +33,11 @@ def not_negative(default, *others):
     return _bounded(default, ("be >= 0", lambda x: x >= 0), *(others or [FINITE]))
 
 
+def id_or_none(default):
+    """A field that is an id, or -1 for none."""
+    return _bounded(default, ("be >= -1", lambda x: x >= -1), FINITE)
+
+
 def share(default):
     """A field that is a part of a whole, and never all of it."""
     return _bounded(default, ("lie in 0 <= {} < 1", lambda x: 0 <= x < 1))

@@ -5,7 +5,7 @@ import numpy as np
 from minitransformer.core.backend import to_host
 from minitransformer.core.errors import require_whole
 from minitransformer.data.text.characters import load_vocabulary
-from minitransformer.data.text.vocabulary import EOS, REPLACEMENT, UNK
+from minitransformer.data.text.vocabulary import EOS, REPLACEMENT
 from minitransformer.decoding.sampling import check_sampling, sample
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.trained_on_text import TrainedOnText
@@ -24,7 +24,7 @@ class TextGenerator(TrainedOnText):
         if self.vocabulary.begins:
             return self.vocabulary.begins
         line_end = self.vocabulary.encode("\n")
-        return line_end if line_end and UNK not in line_end else [EOS]
+        return line_end if line_end and self.vocabulary.unknown not in line_end else [EOS]
 
     def words(self, text):
         # Subwords know no blank, and compose an accent with its letter.
@@ -46,21 +46,26 @@ class TextGenerator(TrainedOnText):
         """
         require_whole("length", length, least=0)
         check_sampling(temperature, top_k, top_p)
-        return self._stream(prompt, length, temperature, top_k, top_p, seed)
-
-    def _stream(self, prompt, length, temperature, top_k, top_p, seed):
+        said = self.vocabulary.encode(prompt)
+        how = dict(temperature=temperature, top_k=top_k, top_p=top_p)
         rng = np.random.default_rng(seed)
-        decode, said = self.vocabulary.decode, self.vocabulary.encode(prompt)
-        last = said[-1:]
         with self.model.device.as_current():
             decoder = text_decoder_for(self.model)
-            ahead, shown = [*self.before(), *said], decode(last)
+        return self._stream(decoder, [*self.before(), *said], said[-1:], length, rng, how)
+
+    def _stream(self, decoder, ahead, last, length, rng, how):
+        """What a decoder says after it has read the ids ``ahead``, and has shown those of ``last``.
+
+        Returns what it said and has not read.
+        """
+        decode = self.vocabulary.decode
+        shown = decode(last)
+        with self.model.device.as_current():
             for _ in range(length):
                 logits = to_host(decoder.step(ahead))
-                how = dict(temperature=temperature, top_k=top_k, top_p=top_p)
                 token = sample(logits, rng, **how, never=self.vocabulary.never)
                 if token in self.vocabulary.ends:
-                    return
+                    return []
                 ahead = [token]
                 text = decode([*last, token])  # alone a subword would lose the blank before it
                 if text.endswith(REPLACEMENT) and len(last) < LONGEST_CHARACTER:
@@ -68,6 +73,7 @@ class TextGenerator(TrainedOnText):
                     continue
                 yield text[len(shown) :]
                 last, shown = ahead, decode(ahead)
+        return ahead
 
     def generate(self, prompt="", length=200, **options):
         """The prompt with what follows; arguments as for :meth:`stream`."""

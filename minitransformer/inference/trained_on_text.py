@@ -2,7 +2,7 @@
 
 from minitransformer.core.backend import to_host
 from minitransformer.data.text.characters import load_vocabulary, save_vocabulary
-from minitransformer.data.text.vocabulary import UNK, Vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.trained import Trained, require_numbers
 from minitransformer.runs.attachments import KeptFile
 from minitransformer.runs.checkpoint.file import RunError
@@ -47,8 +47,9 @@ class TrainedOnText(Trained):
 
     def unknown(self, text):
         """The words of a text that the vocabulary has not, in order, each once."""
-        words = dict.fromkeys(self.words(text))
-        return [word for word in words if UNK in self.vocabulary.encode(word)]
+        unknown = self.vocabulary.unknown
+        words = dict.fromkeys(self.words(text) if unknown is not None else ())
+        return [word for word in words if unknown in self.vocabulary.encode(word)]
 
     def logits(self, ids):
         """What the model says of ids (B, T), on the host; of NaN it raises a DivergedError."""

@@ -60,7 +60,7 @@ def unscaled_embedding(ids, weight):
 def embedding_weight(vocabulary_size, d_model, rng):
     """A new Parameter (V, D), drawn with variance 1/D so that √D · E has variance 1."""
     table = rng.normal(scale=1 / math.sqrt(d_model), size=(vocabulary_size, d_model))
-    return Parameter(table.astype(np.float32))
+    return Parameter(table.astype(np.float32, copy=False))
 
 
 class Embedding(Module):

@@ -58,7 +58,7 @@ class LearnedPositions(Module):
 
     def __init__(self, max_length, d_model, rng):
         table = rng.standard_normal((max_length, d_model))
-        self.table = Parameter(table.astype(np.float32))
+        self.table = Parameter(table.astype(np.float32, copy=False))
 
     def forward(self, x):
         return learned_positions(x, self.table.data)

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from minitransformer.core.errors import require, require_one_of
-from minitransformer.core.settings import not_negative, one_of, positive, share
+from minitransformer.core.settings import id_or_none, not_negative, one_of, positive, share
 from minitransformer.layers.rotary import PAIRS
 from minitransformer.models.config import layers
 from minitransformer.models.sublayers import ACTIVATIONS, NORMALISATIONS
@@ -60,7 +60,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         d_model: width of the residual stream.
         num_layers: layers of the stack.
         max_length: the context, the most tokens that are seen at once.
-        pad_id: the id that stands for no token.
+        pad_id: the id that stands for no token; -1 where each stands for one.
         normalisation: ``"layer-norm"``, or ``"rms-norm"``, which takes no mean off.
         positions: ``"learned"`` or ``"sinusoidal"`` vectors that are added to the embeddings;
             ``"rotary"``, queries and keys turned by an angle; ``"alibi"``, scores that fall with
@@ -103,7 +103,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
     norm: str = one_of(NORMS, "pre")
     max_length: int = length(64)
     epsilon: float = positive(1e-5)
-    pad_id: int = not_negative(0)
+    pad_id: int = id_or_none(0)
     normalisation: str = one_of(tuple(NORMALISATIONS), "layer-norm")
     positions: str = one_of(POSITIONS, "learned")
     rotary_pairs: str = one_of(tuple(PAIRS), "neighbours")

@@ -7,6 +7,7 @@ import numpy as np
 
 from minitransformer.core.backend import CPU, select_device
 from minitransformer.core.module import FlatParameters, Module
+from minitransformer.layers.first_weights import NoDraws
 
 
 class Model(Module):
@@ -43,7 +44,8 @@ class Model(Module):
 
     Args:
         config: sizes and choices, a ModelConfig.
-        seed: of the initial weights; the same seed gives the same weights on every device.
+        seed: of the initial weights; the same seed gives the same weights on every device. None
+            draws nothing: all are 0 until others are put in their place.
         device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
     """
 
@@ -52,9 +54,10 @@ class Model(Module):
     def __init__(self, config, seed=0, *, device=CPU, dtype=np.float32):
         self.config = config
         self.device = select_device(device)  # first, so that pickle finds it before any array
-        self.build(config, np.random.default_rng(seed))
+        self.build(config, NoDraws() if seed is None else np.random.default_rng(seed))
         self.flat = FlatParameters(self)
-        self.to(dtype=dtype)
+        if self.device != CPU or dtype != np.float32:  # it is built there, and in that type
+            self.to(dtype=dtype)
 
     def to(self, device=None, dtype=None):
         """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""

@@ -6,7 +6,7 @@ something else.
 
 import reprlib
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from minitransformer.core.backend import select_device
 from minitransformer.models.registry import new_model
@@ -25,6 +25,7 @@ from minitransformer.runs.checkpoint.file import (
     RunError,
     load_checkpoint,
     load_state,
+    open_checkpoint,
     save_checkpoint,
 )
 from minitransformer.runs.checkpoint.folder import (
@@ -132,20 +133,31 @@ class RunParameters(RunPaths):
         scores = {f"validation_{name}": value for name, value in scores.items()}
         self._save(self.model, arrays, {"origin": origin, **scores})
 
-    def load_chosen(self):
+    def load_chosen(self, read=load_checkpoint):
         """(arrays, state) of the chosen parameters, or None as long as there are none.
+
+        Args:
+            read: load_checkpoint or open_checkpoint.
 
         Raises:
             RunError: the file is damaged, of another run, or no choice of parameters.
         """
         if not self.model.exists():
             return None
-        try:
-            arrays, state = load_checkpoint(self.model)
+        with self._mended_by_resuming():
+            arrays, state = read(self.model)
             scores = [name for name in state if name.startswith("validation_")]
             require_fields(self.model, state, origin=str, **dict.fromkeys(scores, number))
             if not scores and state["origin"] != IMPORTED:
                 raise CheckpointError(f"{self.model} is damaged: it has no score")
+        self._require_bound(self.model, state)
+        return arrays, state
+
+    @contextmanager
+    def _mended_by_resuming(self):
+        """Inside, an error of the file of the chosen parameters says how to make it again."""
+        try:
+            yield
         except NewerFormatError:
             raise
         except CheckpointError as error:
@@ -153,16 +165,17 @@ class RunParameters(RunPaths):
                 f"{error}. Once it is out of the way, {self.resume_command()} makes it again from "
                 "the epochs"
             ) from error
-        self._require_bound(self.model, state)
-        return arrays, state
 
-    def load_parameters(self):
+    def load_parameters(self, read=load_checkpoint):
         """(arrays, origin) of the chosen parameters or, while training, the newest checkpoint.
+
+        Args:
+            read: of the chosen ones, as for :meth:`load_chosen`.
 
         Raises:
             RunError: there are none, or they are not of the model of this folder.
         """
-        if (chosen := self.load_chosen()) is not None:
+        if (chosen := self.load_chosen(read)) is not None:
             arrays, state = chosen
             origin = state["origin"]
         elif (newest := self.load_newest_checkpoint()) is not None:
@@ -185,9 +198,10 @@ class RunParameters(RunPaths):
             DeviceError: the device is not usable.
         """
         config, _ = self.load_config()
-        arrays, origin = self.load_parameters()
-        model = new_model(config, device=select_device(device))
-        load_model_arrays(model, arrays)
+        arrays, origin = self.load_parameters(open_checkpoint)
+        model = new_model(config, seed=None, device=select_device(device))
+        with self._mended_by_resuming() if self.model.exists() else nullcontext():
+            load_model_arrays(model, arrays)  # one by one, so that memory has them once
         return model, origin
 
     def load(self, path):

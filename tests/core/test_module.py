@@ -234,6 +234,7 @@ def test_parameters_and_gradients_lie_in_two_arrays_at_their_slices():
     ends = [0, 6, 9, 15, 17, 19]
     assert list(flat.slices.values()) == [slice(*both) for both in pairwise(ends)]
     assert flat.data.shape == flat.grad.shape == (SIZE,)
+    assert np.flatnonzero(flat.grad).tolist() == [10, 11, 12, 13, 14]  # the others begin at zero
     np.testing.assert_array_equal(flat.data, np.concatenate([v.reshape(-1) for v in values]))
     np.testing.assert_array_equal(flat.grad[9:15], range(6))
     for parameter, value in zip(tree.parameters(), values, strict=True):

@@ -15,11 +15,10 @@ ALL, ALL_SCORES = (*SPECIAL, *PIECES), (*[0.0] * len(SPECIAL), *map(float, SCORE
 
 def small_model(**changes):
     """A LanguageModel of the kind that llama2.c has, away from its first weights."""
-    sizes = dict(num_heads=4, num_groups=2, d_ff=12, num_layers=2, max_length=16, dropout=0.0)
+    sizes = dict(vocabulary_size=len(ALL), d_model=8, d_ff=12, num_layers=2, max_length=16)
+    sizes |= dict(num_heads=4, num_groups=2, dropout=0.0, scaled_embedding=False)
     blocks = dict(normalisation="rms-norm", positions="rotary", activation="swiglu", bias="none")
-    config = LanguageModelConfig(
-        len(SPECIAL) + len(PIECES), 8, **sizes | blocks | dict(scaled_embedding=False) | changes
-    )
+    config = LanguageModelConfig(**sizes | blocks | changes)
     model = LanguageModel(config, seed=5)
     drawn = np.random.default_rng(5).standard_normal(model.flat.data.size)
     model.flat.data += 0.3 * drawn.astype(np.float32)

@@ -84,7 +84,8 @@ REFUSED = [
      "d_model=10 is not divisible by num_heads=3; choose 9 or 12"),
     (OF_TOKENS, dict(max_length=2**20 + 1), "max_length=1048577 must be 1048576 at most"),
     (OF_TOKENS, dict(pad_id=11), "pad_id=11 is no token id; choose 0 <= pad_id < 11"),
-    (OF_TOKENS, dict(pad_id=-1), "pad_id=-1 must be >= 0"),
+    (TRANSLATORS, dict(pad_id=-1), "pad_id=-1 must be >= 0"),
+    (LANGUAGE_MODELS, dict(pad_id=-2), "pad_id=-2 must be >= -1"),
     (OF_TOKENS, dict(pad_id=0.0), "pad_id=0.0 must be a whole number"),
     *((["transformer", "restricted", "convolution"], {f"num_{side}_layers": count},
        f"num_{side}_layers={count} must be 1000 at most")
@@ -181,6 +182,7 @@ def test_what_makes_no_sense_is_refused_with_what_to_choose(kinds, fields, words
     (TRANSLATORS, dict(tying="two-way", source_vocabulary_size=12)),
     (TRANSLATORS, dict(tying="none", source_vocabulary_size=1, target_vocabulary_size=1)),
     (OF_TOKENS, dict(pad_id=10, max_length=2**20)),
+    (LANGUAGE_MODELS, dict(pad_id=-1)),
     (["convolution"], dict(kernel_width=1, num_encoder_layers=1000)),
     (["tagger"], dict(labels=" ".join(map(str, range(1000))), labels_of="sentences")),
     (["small-network"], dict(height=8, width=8)),

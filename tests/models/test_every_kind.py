@@ -27,6 +27,7 @@ from minitransformer.decoding.attention import cross_attention
 from minitransformer.layers.masks import causal_mask, padding_mask
 from minitransformer.models.masked_language_model import MaskedLanguageModel
 from minitransformer.models.registry import KINDS, config_of, new_model
+from minitransformer.runs.checkpoint.arrays import load_model_arrays, model_arrays
 
 OTHERS = {*KINDS, digits.DigitsConfig.kind} - {*kinds.OF_TOKENS, *kinds.OF_PICTURES}
 SEEDS = range(5)  # of drawn batches
@@ -51,6 +52,17 @@ def made(request, tmp_path):
     recipe = recipe_of_kind(request.param, tmp_path / "data")
     trainer = tiny_trainer(recipe, tmp_path / "run")
     return trainer.model.to(dtype=np.float64), next(iter(trainer.task.batches(0)))
+
+
+def test_without_a_seed_nothing_is_drawn_and_what_is_put_in_its_place_counts(made):
+    model, batch = made
+    other = new_model(model.config, seed=None, dtype=np.float64)
+    for (name, parameter), drawn in zip(other.named_parameters(), model.parameters(), strict=True):
+        assert parameter.data.shape == drawn.data.shape
+        assert len(np.unique(parameter.data)) <= 2, name  # 0, and 1 where a gate is open
+    load_model_arrays(other, model_arrays(model))
+    for mine, theirs in zip(*(losses_and_gradient(m, batch) for m in (other, model)), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def losses_and_gradient(model, batch, **options):

@@ -26,6 +26,7 @@ from minitransformer.runs.checkpoint.file import (
     CheckpointError,
     NewerFormatError,
     load_checkpoint,
+    open_checkpoint,
     save_checkpoint,
 )
 from minitransformer.runs.checkpoint.folder import (
@@ -85,6 +86,20 @@ def test_arrays_and_state_come_back_to_the_last_bit_and_arrays_can_be_written_to
     assert fingerprint(arrays, state) == fingerprint(ARRAYS, STATE)
     for array in arrays.values():
         array[...] = 0
+
+
+def test_arrays_can_be_described_first_and_read_one_by_one(saved):
+    arrays, state = open_checkpoint(saved)
+    whole, _ = load_checkpoint(saved)
+    for name, array in arrays.items():
+        assert (array.shape, array.dtype, array.size) == (
+            *(whole[name].shape, whole[name].dtype),
+            whole[name].size,
+        )
+    assert fingerprint({name: np.asarray(a) for name, a in arrays.items()}, state) == fingerprint(
+        ARRAYS, STATE
+    )
+    assert np.asarray(arrays["data/order"], np.float32).dtype == np.float32
 
 
 def test_anyone_with_numpy_can_read_it(saved):
@@ -277,6 +292,8 @@ def test_a_flipped_bit_in_the_numbers_or_the_state_is_refused(part, tmp_path):
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(CheckpointError, match="CRC"):
         load_checkpoint(tmp_path / "a.npz")
+    with pytest.raises(CheckpointError, match="CRC"):
+        np.asarray(open_checkpoint(tmp_path / "a.npz")[0]["w"])
 
 
 def test_overwritten_zeroed_and_repeated_stretches_are_refused_or_change_nothing(saved):

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from minitransformer import Transformer
 from minitransformer.cases.models import small_config
 from minitransformer.commands.plot import draw
 from minitransformer.inference.trained_on_text import OF_TEXT
+from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints
@@ -151,6 +153,19 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
         for name in arrays:
             np.testing.assert_array_equal(loaded[name], arrays[name])
         run.save_model(second, "epoch 3", bleu=41.5)
+
+
+def test_a_model_that_is_loaded_is_in_memory_once(run):
+    """Beside its gradients; but for the largest of its arrays, while it is put in its place."""
+    config = LanguageModelConfig(1000, 256, d_ff=1024, num_layers=6)
+    run.save_config(config, {})
+    run.save_model(model_arrays(LanguageModel(config, seed=None)), "epoch 1", nll=1.0)
+    tracemalloc.start()
+    run.load_trained("cpu")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    once = 4 * config.num_parameters()
+    assert 2 * once < peak < 2.4 * once
 
 
 def test_what_a_killed_process_left_half_written_is_removed(logged):

@@ -14,8 +14,6 @@ from minitransformer.commands.cli import main
 from minitransformer.core.errors import InputError
 from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.inference import generator
-from minitransformer.models.language_model import LanguageModel
-from minitransformer.runs.checkpoint.arrays import load_model_arrays
 from minitransformer.runs.weights.llama2c import read_model, read_vocabulary
 
 SIZE = len(llama2c_file.SPECIAL) + len(llama2c_file.PIECES)
@@ -32,10 +30,8 @@ def written(folder, content, name="model.bin"):
 @pytest.mark.parametrize("changes", [{}, dict(tying="none"), dict(num_groups=4)])
 def test_a_model_of_llama2c_says_what_it_said(changes, tmp_path):
     model = llama2c_file.small_model(**changes)
-    config, arrays = read_model(written(tmp_path, llama2c_file.model_file(model)))
-    assert config == model.config
-    other = LanguageModel(config)
-    load_model_arrays(other, {f"parameters/{name}": x for name, x in arrays.items()})
+    other = read_model(written(tmp_path, llama2c_file.model_file(model)))
+    assert other.config == model.config
     np.testing.assert_array_equal(other.flat.data, model.flat.data)
     ids = np.random.default_rng(0).integers(1, SIZE, (2, 9))
     np.testing.assert_array_equal(other.forward(ids)[0], model.forward(ids)[0])

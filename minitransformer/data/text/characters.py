@@ -8,6 +8,7 @@ import json
 
 from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.data.text.scored import ScoredVocabulary
+from minitransformer.data.text.tokenizer import TokenizerVocabulary
 from minitransformer.data.text.vocabulary import (
     ENDS,
     EOS,
@@ -32,7 +33,7 @@ class CharacterVocabulary:
     """
 
     has_mask = False
-    begins, ends, never = (), ENDS, NEVER  # as of a Vocabulary
+    begins, ends, never, unknown = (), ENDS, NEVER, UNK  # as of a Vocabulary
 
     def __init__(self, characters):
         self.characters = characters
@@ -83,7 +84,7 @@ def save_vocabulary(path, vocabulary):
 
 
 def load_vocabulary(path):
-    """The vocabulary in a file, of subwords, of characters, or of pieces with scores.
+    """The vocabulary in a file: of subwords, of characters, or of a model of others.
 
     Raises:
         VocabularyError: the file holds something else, or not all of it.
@@ -94,6 +95,8 @@ def load_vocabulary(path):
         return Vocabulary.load(path)
     if content.startswith(b'{"pieces"'):
         return ScoredVocabulary.from_json(content)
+    if content.startswith(b'{"tokenizer"'):
+        return TokenizerVocabulary.from_json(content)
     try:
         characters = json.loads(content)["characters"]
         whole = isinstance(characters, str) and len(set(characters)) == len(characters) > 0

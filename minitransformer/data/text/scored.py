@@ -28,6 +28,7 @@ class ScoredVocabulary:
         has_mask: whether there is an id for what is left out; there is none.
         begins, ends: the ids that every text begins after, and those at which one ends.
         never: the ids that no text has.
+        unknown: None, for there is nothing that has no id.
 
     Raises:
         VocabularyError: there are too few pieces, or a score is no number.
@@ -37,6 +38,7 @@ class ScoredVocabulary:
     begins = (BOS,)
     ends = BOS, EOS  # a text that follows another begins with BOS
     never = (UNK,)
+    unknown = None  # what is no piece has its bytes
 
     def __init__(self, pieces, scores):
         numbers = len(scores) == len(pieces) and all(map(math.isfinite, scores))

@@ -43,13 +43,14 @@ class Vocabulary:
         has_mask: whether the id MASK stands for a piece left out. No text is encoded to it.
         begins: the ids that every text begins after, where the vocabulary demands it.
         ends, never: the ids at which a text ends, and those that none has.
+        unknown: the id of what has none, or None where there is nothing such.
 
     Raises:
         VocabularyError: ``model`` is no such model, or not all of it.
         MissingLibraryError: there is no sentencepiece.
     """
 
-    begins, ends, never = (), ENDS, NEVER
+    begins, ends, never, unknown = (), ENDS, NEVER, UNK
 
     def __init__(self, model):
         self.model = model

@@ -29,6 +29,8 @@ def model_arrays(model, **vectors):
 def load_model_arrays(model, arrays, **vectors):
     """Put what :func:`model_arrays` returned back in place, all of it or nothing.
 
+    StoredArrays are read one after the other; a model is of no use after one that is damaged.
+
     Groups that are not asked for are left alone: without ``m`` and ``v`` a training checkpoint
     gives its parameters, and always its buffers.
 
@@ -51,11 +53,12 @@ def load_model_arrays(model, arrays, **vectors):
             "build the model with the configuration it was trained with"
         )
     for group, vector in groups.items():
-        pieces = [arrays[f"{group}/{path}"].reshape(-1) for path in model.flat.slices]
         with model.device.as_current():
-            vector[:] = model.device.asarray(np.concatenate(pieces))
+            for path, piece in model.flat.slices.items():
+                array = np.asarray(arrays[f"{group}/{path}"])  # which may be read only here
+                vector[piece] = model.device.asarray(array.reshape(-1))
     for path, buffer in model.named_buffers():
-        buffer.data = model.device.asarray(arrays[f"{BUFFERS}/{path}"])
+        buffer.data = model.device.asarray(np.asarray(arrays[f"{BUFFERS}/{path}"]))
 
 
 def require_size(where, config, arrays):

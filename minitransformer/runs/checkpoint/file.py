@@ -16,9 +16,11 @@ unpickled, and no memory is taken because a file says so.
 """
 
 import json
+import math
 import os
 import zipfile
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +84,41 @@ def load_checkpoint(path):
         OSError: it does not exist or may not be opened.
     """
     return _loaded(path, _read)
+
+
+class StoredArray:
+    """An array of a checkpoint that is read, and its checksum compared, when it is asked for.
+
+    ``np.asarray`` of it gives the array, each time anew.
+
+    Attributes:
+        shape, dtype, size: as the checkpoint describes it.
+    """
+
+    def __init__(self, path, name, description):
+        self._path, self._name, self._description = path, name, description
+        self.shape, self.dtype = tuple(description["shape"]), np.dtype(description["dtype"])
+        self.size = math.prod(self.shape)
+
+    def __array__(self, dtype=None, copy=None):
+        array = _loaded(self._path, self._read)
+        return array if dtype is None else array.astype(dtype)
+
+    def _read(self, file):
+        with zipfile.ZipFile(file) as archive:
+            array = _read_array(archive, _member(self._name))
+        _require(_description(array) == self._description, f"{self._name} is not as its list says")
+        return array
+
+
+def open_checkpoint(path):
+    """As :func:`load_checkpoint`, with a StoredArray for each array.
+
+    Raises:
+        CheckpointError, NewerFormatError, OSError: as for :func:`load_checkpoint`; of the arrays
+            when they are asked for.
+    """
+    return _loaded(path, partial(_read_descriptions, path))
 
 
 def load_state(path):
@@ -150,6 +187,12 @@ def _read(file):
     for name, array in arrays.items():
         _require(_description(array) == described[name], f"{name} is not as its list says")
     return arrays, state
+
+
+def _read_descriptions(path, file):
+    with zipfile.ZipFile(file) as archive:
+        described, state = _read_manifest(archive)
+    return {name: StoredArray(path, name, what) for name, what in described.items()}, state
 
 
 def _read_state(file):

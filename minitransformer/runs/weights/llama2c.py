@@ -13,7 +13,6 @@ Rotary pairs are neighbours.
 
 import os
 import struct
-from itertools import chain
 
 import numpy as np
 
@@ -21,14 +20,21 @@ from minitransformer.core.errors import InputError
 from minitransformer.core.regular_file import open_regular, read_regular
 from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.models.language_model_config import LanguageModelConfig
+from minitransformer.models.registry import new_model
 
 HEADER = 7
 LARGEST = 2**20  # of each size in a header: far more than any model has
 LARGEST_VOCABULARY = 10**8  # bytes
 
 
+def read(path, vocabulary):
+    """The LanguageModel in one file and the ScoredVocabulary in another, as the two that follow."""
+    model = read_model(path)
+    return model, read_vocabulary(vocabulary, model.config.vocabulary_size)
+
+
 def read_model(path):
-    """The LanguageModelConfig in a file, and the parameters by our names, float32.
+    """The LanguageModel in a file.
 
     Raises:
         InputError: it is no such file, or not all of it.
@@ -48,8 +54,13 @@ def read_model(path):
                 f"{path} is no model of llama2.c, or not all of it: its header asks for "
                 f"{4 * (HEADER + count):,} bytes, and it has {size:,}"
             )
-        found = [(name, np.fromfile(file, "<f4", int(np.prod(s))).reshape(s)) for name, s in shapes]
-    return config, dict(chain.from_iterable(_ours(name, x) for name, x in found))
+        model = new_model(config, seed=None)
+        parameters = dict(model.named_parameters())
+        for name, shape in shapes:
+            array = np.fromfile(file, "<f4", int(np.prod(shape))).reshape(shape)
+            for ours, x in _ours(name, array):
+                parameters[ours].data[...] = x
+    return model
 
 
 def read_vocabulary(path, size):

@@ -1,0 +1,95 @@
+"""A Llama in a file of GGUF: what its fields say of the model and of its vocabulary.
+
+There the columns of W_q and W_k are in the order of rotary pairs that are neighbours.
+"""
+
+from minitransformer.core.errors import InputError
+from minitransformer.data.text.tokenizer import TokenizerVocabulary
+from minitransformer.models.language_model_config import LanguageModelConfig
+from minitransformer.runs.weights.gguf import GGUF
+from minitransformer.runs.weights.names import GGUF_LLAMA
+
+CONTROL = 3  # the type of a piece that stands for no text
+DIGITS_ALONE = {"gpt-2": False, "smollm": True}  # of the kinds of tokenizers that are read
+END_OF_TEXT = "<|endoftext|>"
+
+
+def read(path):
+    """The LanguageModel in a file, and its TokenizerVocabulary.
+
+    Raises:
+        InputError: it is no such file, or not all of it, or another model.
+        OSError: it is no file to be read: see :func:`open_regular`.
+        MissingLibraryError: a package is missing, gguf or tokenizers.
+    """
+    with GGUF(path) as file:
+        try:
+            vocabulary = _vocabulary(file.fields)
+            config = _config(file.fields, len(vocabulary), "output.weight" in file.tensors)
+        except (InputError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is of no model that is read here: {_said(error)}") from error
+        shapes = {name: tensor.shape for name, tensor in file.tensors.items()}
+        return GGUF_LLAMA.model(config, shapes, file.array, path), vocabulary
+
+
+def _said(error):
+    return f"it has no field {error}" if isinstance(error, KeyError) else error
+
+
+def _config(fields, vocabulary_size, own_projection):
+    if fields["general.architecture"] != "llama":
+        raise InputError(f"its architecture is {fields['general.architecture']!r}, not 'llama'")
+    of = {name.removeprefix("llama."): value for name, value in fields.items()}
+    heads, width = of["attention.head_count"], of["embedding_length"]
+    if any(name.startswith("rope.scaling") for name in of):
+        raise InputError("its rotary positions are scaled")
+    config = LanguageModelConfig(
+        vocabulary_size,
+        width,
+        num_heads=heads,
+        num_groups=of.get("attention.head_count_kv", heads),
+        d_ff=of["feed_forward_length"],
+        num_layers=of["block_count"],
+        max_length=of["context_length"],
+        epsilon=_of_float32(of["attention.layer_norm_rms_epsilon"]),
+        rotary_base=_of_float32(of.get("rope.freq_base", 10000.0)),
+        dropout=0.0,
+        pad_id=-1,
+        normalisation="rms-norm",
+        positions="rotary",
+        activation="swiglu",
+        bias="none",
+        tying="none" if own_projection else "two-way",
+        scaled_embedding=False,
+    )
+    if of.get("rope.dimension_count", width // heads) != width // heads:
+        raise InputError("rotary positions turn a part of its heads")
+    return config
+
+
+def _of_float32(value):
+    """The number with the fewest digits, as somebody will have written it."""
+    return float(f"{value:.7g}")
+
+
+def _vocabulary(fields):
+    of = {name.removeprefix("tokenizer.ggml."): value for name, value in fields.items()}
+    kind = of.get("pre", "gpt-2")
+    if of["model"] != "gpt2" or kind not in DIGITS_ALONE:
+        raise InputError(f"its tokenizer is {of['model']!r} of the kind {kind!r}")
+    pieces, types = of["tokens"], list(of["token_type"])
+    if len(types) != len(pieces) or len(set(pieces)) != len(pieces):
+        raise InputError("its pieces are no vocabulary: a type for each, and each once")
+    special = [i for i, of_piece in enumerate(types) if of_piece == CONTROL]
+    named = {pieces[i]: i for i in special}
+    first = int(of["bos_token_id"])
+    begins = (first,) if of.get("add_bos_token") else (named.get(END_OF_TEXT, first),)
+    ends = sorted({int(of["eos_token_id"]), *begins})
+    return TokenizerVocabulary.of_bytes(
+        pieces,
+        of["merges"],
+        special,
+        digits_alone=DIGITS_ALONE[kind],
+        begins=begins,
+        ends=ends,
+    )
