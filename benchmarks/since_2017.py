@@ -26,8 +26,8 @@ from _machine import machine, numpy_blas
 from _trained import require_settings, scored_before, settings_of, trained_by
 from _turns import alternate, seconds_of
 
+from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.core.twins import accelerated
-from minitransformer.core.workers import Workers
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
@@ -90,7 +90,7 @@ def main(arguments=None):
                 scored[name][seed] = _scores(_run(options, name, recipe, seed), settings[name])
     command = ["since_2017.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "since_2017", **machine(command), "blas": numpy_blas()}
-    with Workers(1).one_blas_thread(), accelerated(True):
+    with ONE_BLAS_THREAD, accelerated(True):
         result["rows"] = [
             {"row": name, "settings": settings[name], **costs(scored, name, options)}
             | {"seeds": list(scored[name].values())}
@@ -113,7 +113,7 @@ def _scores(run, settings):
     """What a training came to, in the contexts of training and in longer ones."""
     recipe = Recipe.of_run(run)
     require_settings(run, recipe, settings)
-    with Workers(1).one_blas_thread(), accelerated(True):
+    with ONE_BLAS_THREAD, accelerated(True):
         longer = contexts(run, *LONGER)
     config, _ = run.load_config()
     return {"seed": recipe.training.seed, "longer": longer, "config": config.as_dict()}

@@ -68,10 +68,15 @@ def limit_blas_threads(most):
 
 def _limits_of_one():
     """threadpoolctl's limits, in force, or None."""
-    threadpoolctl = _threadpoolctl()
-    if threadpoolctl is None:
+    if _threadpoolctl() is None:
         return None
-    return _by_any_thread(lambda: threadpoolctl.threadpool_limits(1, user_api="blas"))
+    return _by_any_thread(lambda: _libraries().limit(limits=1, user_api="blas"))
+
+
+@cache
+def _libraries():
+    """Those that NumPy has loaded; to look for them takes as long as a step of a small model."""
+    return _threadpoolctl().ThreadpoolController()
 
 
 @cache

@@ -3,6 +3,7 @@
 import numpy as np
 
 from minitransformer.core.backend import to_host
+from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.core.errors import require_whole
 from minitransformer.data.text.characters import load_vocabulary
 from minitransformer.data.text.vocabulary import EOS, REPLACEMENT
@@ -62,7 +63,8 @@ class TextGenerator(TrainedOnText):
         shown = decode(last)
         with self.model.device.as_current():
             for _ in range(length):
-                logits = to_host(decoder.step(ahead))
+                with ONE_BLAS_THREAD:  # of a step's products of one row, threads make slow ones
+                    logits = to_host(decoder.step(ahead))
                 token = sample(logits, rng, **how, never=self.vocabulary.never)
                 if token in self.vocabulary.ends:
                     return []

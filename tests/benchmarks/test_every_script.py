@@ -12,6 +12,7 @@ import report
 from tiny_workload import WORKLOADS
 
 BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "pictures", "recurrent"}
+BESIDE_PYTORCH |= {"speaking"}
 SLOW = BESIDE_PYTORCH | {
     "fashion_mnist",
     "fine_tuning",
@@ -28,6 +29,8 @@ SLOW = BESIDE_PYTORCH | {
 def script(request):
     if request.param in BESIDE_PYTORCH:
         pytest.importorskip("torch")
+    if request.param == "speaking":
+        pytest.importorskip("transformers", reason="transformers is not installed")
     return request.param
 
 
@@ -50,7 +53,9 @@ def test_the_command_is_told_without_a_folder_of_this_machine(script, ran):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", sorted(BESIDE_PYTORCH - {"loss_curve"}), indirect=True)
+@pytest.mark.parametrize(
+    "script", sorted(BESIDE_PYTORCH - {"loss_curve", "speaking"}), indirect=True
+)
 def test_without_pytorch_it_says_what_to_install(script, monkeypatch):
     monkeypatch.setattr("_process.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match=r"pip install torch=="):

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import _trained
+import gguf_file
 import numpy as np
 from _our_side import OurSide
 from _workload import Workload
@@ -12,6 +13,7 @@ from tiny_tasks import recipe_of_kind
 from tiny_translator import train_once, write_recipe
 
 from minitransformer import Transformer, TransformerConfig
+from minitransformer.commands.cli import main
 from minitransformer.data.images import shapes
 from minitransformer.data.text.batches import make_batches
 from minitransformer.tasks.splits import ParallelData
@@ -192,6 +194,14 @@ def of_few_changes(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def of_a_small_voice(script, folder, patch):
+    """A Llama that was made up, and has no end; which chat says little with."""
+    file = gguf_file.written(folder / "made-up.gguf", gguf_file.small_model(max_length=512))
+    assert main(["import", str(file), "--run-folder", str(folder / "run")]) == 0
+    options = [folder / "run", "--threads", 1, "--prompt", 8, "--characters", 600]
+    return [*options, "--blocks", 2, "--block", 2, "--json", folder / "speaking.json"]
+
+
 def _trained_before(script, folder, patch, options):
     """The options, with which the script has run once; what it trains is there from now on."""
     options += ["--json", folder / f"{script.__name__}.json"]
@@ -239,6 +249,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         "--rounds", 1, "--threads", 1, measuring=dict(pieces=40, point=POINT), AXES=AXES
     ),
     "since_2017": of_few_changes,
+    "speaking": of_a_small_voice,
     "table_1": with_few("--rounds", 1, GRID=GRID, CROSSINGS=(32,)),
     "train_step": of_batches(7, "--against", "reference", "--block", 3),
 }
