@@ -23,9 +23,11 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import _options
+import _products
 import numpy as np
 from _machine import machine, note_on_kernels, numpy_blas
 from _process import require_torch
+from _products import of_map, seconds_of_products
 from _turns import beside, in_words, require_same
 
 from minitransformer import accelerated
@@ -96,6 +98,9 @@ def measure(text, steps):
         require_same("language model", our_gradients, theirs.gradients())
         with ours.trainer.workers.one_blas_thread():
             times = beside(ours.take_step, theirs.take_step, steps // BLOCK - 1, BLOCK)
+            workers = ours.trainer.workers
+            shapes = products(ours.trainer.model.config, ours.batches[0].ids, workers.count)
+            times["products_seconds"] = seconds_of_products(shapes, workers)
         validations = ours.validate(), theirs.validate()
     return {
         "characters": len(text),
@@ -107,6 +112,16 @@ def measure(text, steps):
         "losses": [ours.losses, theirs.losses],
         "validation_nll": validations,
     }
+
+
+def products(config, ids, shards):
+    """The products of a shard of a batch, for :func:`seconds_of_products`."""
+    rows, length = len(ids) // shards, ids.shape[1]
+    D, F, H, V = config.d_model, config.d_ff, config.num_heads, config.vocabulary_size
+    tokens, heads = rows * length, rows * H
+    layer = of_map(tokens, D, D) * 4 + of_map(tokens, D, F) + of_map(tokens, F, D)
+    layer += of_map(heads, length, D // H, length) + of_map(heads, length, length, D // H)
+    return layer * config.num_layers + of_map(tokens, D, V)
 
 
 class OurSide:
@@ -170,6 +185,7 @@ def table(result):
         f"{'ms a step':12} " + "".join(f"{value:13.2f}" for value in milliseconds),
         "",
         f"times as fast {in_words(result)}",
+        f"matrix products alone: {_products.in_words(result)}",
     ]
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
 

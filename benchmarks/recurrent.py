@@ -10,8 +10,10 @@ blocks of steps, and who begins changes from block to block.
 
 import sys
 
+import _products
 import numpy as np
 from _machine import note_on_kernels
+from _products import of_map, seconds_of_products
 from _turns import beside, in_words, on, parser, require_same, run
 from threadpoolctl import threadpool_limits
 
@@ -119,7 +121,19 @@ def of_layer(kind, threads, options):
         theirs = TorchLayer(ours)
         require_same(kind.__name__, ours.gradients(), theirs.gradients())
         times = beside(ours.step, theirs.step, options.blocks, options.block)
+        times["products_seconds"] = seconds_of_products(products(ours.layer, *shape))
     return {"layer": kind.__name__, "threads": threads, **times}
+
+
+def products(layer, batch, length, width):
+    """The products of a layer, for :func:`seconds_of_products`.
+
+    Those with the recurrent weights wait for each other, but for the gradient of these weights.
+    """
+    wide = layer.w_input.data.shape[1]  # of all gates
+    forward, into_state, _ = of_map(batch, width, wide)
+    of_all = width, batch * length, wide
+    return [*of_map(batch * length, width, wide), *[forward, into_state] * length, of_all]
 
 
 def table(result):
@@ -133,7 +147,8 @@ def table(result):
     for row in result["layers"]:
         lines.append(
             f"{row['layer']:6} {row['threads']:7} {1e3 * row['seconds']:6.1f} "
-            f"{1e3 * row['torch_seconds']:8.1f} {in_words(row)}"
+            f"{1e3 * row['torch_seconds']:8.1f} {in_words(row)}; products alone: "
+            f"{_products.in_words(row)}"
         )
     return "\n".join([*lines, *note_on_kernels(result["environment"])])
 
