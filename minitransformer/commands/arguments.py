@@ -88,20 +88,36 @@ def add_own(parser):
     )
 
 
+def add_anyway(parser, what):
+    """With it functions that are wrong do ``what`` they do not do otherwise."""
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help=f"with --own: {what} although a function is wrong, to see what comes of it",
+    )
+
+
 @contextmanager
 def own_functions(options):
     """Inside, the functions of the file that ``own`` of the options names stand in, if it does."""
     if options.own:
-        from minitransformer.course.exercises import parts_of  # nothing else needs these three
-        from minitransformer.course.own import own
-        from minitransformer.course.own.layers import require_paper_layers
+        from minitransformer.course.own import own  # nothing else needs these
+        from minitransformer.course.own.layers import parts_for
+        from minitransformer.course.own.training import checked
 
         config, _ = RunFolder(options.run_folder).load_config()
-        require_paper_layers(config.as_dict())
-        with own(options.own) as file:
+        parts = parts_for(config)
+        if hasattr(options, "anyway"):
+            file = checked(options.own, options.anyway, note, parts)
+            with file.standing_in():
+                yield
+            names = ", ".join(sorted(file.used))
+            note(f"of what spoke, yours: {names or 'nothing'}; {_packages(file)}")
+            return
+        with own(options.own, parts) as file:
             note(
-                f"{len(file.written)} of {len(parts_of('own'))} functions are those of "
-                f"{options.own}, not checked here"
+                f"{len(file.written)} of {len(parts)} functions are those of {options.own}, not "
+                "checked here"
             )
             yield
         return
@@ -111,6 +127,11 @@ def own_functions(options):
         f"here the package's run, and with --own FILE those of a file, such as {run_folder.own}",
     )
     yield
+
+
+def _packages(file):
+    """What of the package's functions ran where an OwnFile's could have stood, in words."""
+    return f"the package's: {', '.join(sorted(file.others)) or 'none that yours could replace'}"
 
 
 def note_own(run_folder, what):

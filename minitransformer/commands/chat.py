@@ -1,6 +1,6 @@
 """``minitransformer chat``: a conversation with a language model that was trained on some."""
 
-from minitransformer.commands.arguments import add_sampling, positive, sampling
+from minitransformer.commands.arguments import add_anyway, add_sampling, positive, sampling
 from minitransformer.commands.generate import show_bits
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.inference.conversation import Conversation
@@ -17,6 +17,7 @@ def add(parser):
         "--length", type=positive, default=500, metavar="N", help="most tokens (default: 500)"
     )
     add_sampling(parser, temperature=0.0)
+    add_anyway(parser, "speak")
 
 
 def run(options):

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from minitransformer.commands import plot
-from minitransformer.commands.arguments import add_device, add_own, flags
+from minitransformer.commands.arguments import add_anyway, add_device, add_own, flags
 from minitransformer.commands.fields import add_fields, chosen_fields
 from minitransformer.core.backend import CPU
 from minitransformer.core.errors import in_words
@@ -77,11 +77,7 @@ def add(parser):
     )
     add_device(parser)
     add_own(parser)
-    parser.add_argument(
-        "--anyway",
-        action="store_true",
-        help="with --own: train although a function is wrong, to see what comes of it",
-    )
+    add_anyway(parser, "train")
     parser.add_argument(
         "--dry-run",
         action="store_true",

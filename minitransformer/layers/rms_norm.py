@@ -18,8 +18,10 @@ import numpy as np
 
 from minitransformer.core.backend import array_namespace
 from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 
 
+@twinned
 def rms_norm(x, gamma, epsilon=1e-5):
     """Each row brought to a mean square of 1, then scaled by gamma.
 
@@ -46,6 +48,7 @@ def rms_norm(x, gamma, epsilon=1e-5):
     return gamma * x_hat, (x_hat, rho, gamma)
 
 
+@twinned
 def rms_norm_backward(dy, cache):
     """Gradients dx (..., D) and dgamma (D,)."""
     x_hat, rho, gamma = cache

@@ -24,11 +24,13 @@ import numpy as np
 from minitransformer.core.backend import array_namespace, like
 from minitransformer.core.errors import require_one_of
 from minitransformer.core.module import Module
+from minitransformer.core.twins import twinned
 from minitransformer.layers.positional_encoding import rows
 
 PAIRS = {"neighbours": -1, "halves": -2}  # which axis is the 2 where K features are K/2 pairs
 
 
+@twinned
 def rotary_table(length, head_width, base=10000.0):
     """cos tω_i and sin tω_i, (length, 2, K/2) float64 on the host.
 
@@ -42,6 +44,7 @@ def rotary_table(length, head_width, base=10000.0):
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)  # (T, 2, K/2)
 
 
+@twinned
 def rotary(x, table, pairs="neighbours", start=0):
     """Each pair of features turned by the angle of its position.
 
@@ -63,6 +66,7 @@ def rotary(x, table, pairs="neighbours", start=0):
     return turned(x, cos, sin, pairs), (cos, sin, pairs)
 
 
+@twinned
 def rotary_backward(dy, cache):
     """Gradient dx (B, H, T, K): dy turned back."""
     cos, sin, pairs = cache
@@ -105,7 +109,7 @@ class Rotary(Module):
     """
 
     def __init__(self, max_length, head_width, *, pairs="neighbours", base=10000.0):
-        self.made_of = max_length, head_width, base
+        self.made_of, self.head_width = (max_length, head_width, base), head_width
         self.table = rotary_table(*self.made_of).astype(np.float32)
         self.pairs = pairs
 

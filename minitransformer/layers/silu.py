@@ -10,9 +10,11 @@ A ReLU with its corner rounded off: x is a gate to itself. Derivation. The produ
 The slope is 0 at x ≈ −1.28, where y has its least value, −0.28; below, y climbs back to 0.
 """
 
+from minitransformer.core.twins import twinned
 from minitransformer.layers.sigmoid import sigmoid
 
 
+@twinned
 def silu(x):
     """Each entry times its own sigmoid.
 
@@ -27,6 +29,7 @@ def silu(x):
     return y, (gate, y)
 
 
+@twinned
 def silu_backward(dy, cache):
     """Gradient dx, of the shape of dy."""
     gate, y = cache

@@ -16,11 +16,13 @@ in the paper.
 """
 
 from minitransformer.core.module import Module, Parameter
+from minitransformer.core.twins import twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.linear import glorot_uniform, linear, linear_backward
 from minitransformer.layers.silu import silu, silu_backward
 
 
+@twinned
 def swiglu(x, w_gate, w_up, w_down, p=0.0, rng=None):
     """The same gated network at every position.
 
@@ -41,6 +43,7 @@ def swiglu(x, w_gate, w_up, w_down, p=0.0, rng=None):
     return y, (gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache)
 
 
+@twinned
 def swiglu_backward(dy, cache):
     """Gradients of the first four arguments, each of its argument's shape."""
     gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache = cache

@@ -10,6 +10,7 @@ a chain of pairs of ``layers/``, so its backward is the chain reversed.
 """
 
 from minitransformer.core.module import Module
+from minitransformer.core.twins import twinned
 from minitransformer.layers.alibi import Alibi
 from minitransformer.layers.attention import (
     merge_heads,
@@ -61,6 +62,7 @@ class SelfAttention(Module):
             self.alibi = Alibi(self.num_heads)
         self.p = config.attention_dropout
 
+    @twinned
     def forward(self, query, key, value, mask=None, rng=None):
         q, q_cache = self.query.forward(query)  # (B, T, D)
         k, k_cache = self.key.forward(key)  # (B, T, G K)
@@ -74,6 +76,7 @@ class SelfAttention(Module):
         y, output_cache = self.output.forward(merge_heads(heads))  # (B, T, D)
         return y, (q_cache, k_cache, v_cache, q_turned, k_turned, attention_cache, output_cache)
 
+    @twinned
     def backward(self, dy, cache):
         q_cache, k_cache, v_cache, q_turned, k_turned, attention_cache, output_cache = cache
         dheads = self.output.backward(dy, output_cache)  # (B, T, D)
@@ -105,6 +108,21 @@ class SelfAttention(Module):
     def weights(self, cache):
         *_, attention_cache, _ = cache
         return scaled_dot_product_attention_weights(attention_cache)
+
+    def turned(self, x):
+        """x (B, T, H K) or (B, T, G K) with each head turned by its position, and the cache."""
+        if not self.rotary:
+            return x, None
+        heads = split_heads(x, x.shape[-1] // self.rotary.head_width)
+        heads, cache = self._turn(heads)
+        return merge_heads(heads), cache
+
+    def turned_backward(self, dy, cache):
+        """Gradient of x, of the shape of dy."""
+        if not self.rotary:
+            return dy
+        heads = split_heads(dy, dy.shape[-1] // self.rotary.head_width)
+        return merge_heads(self._turn_backward(heads, cache))
 
     def _turn(self, x, start=0):
         return self.rotary.forward(x, start) if self.rotary else (x, None)

@@ -16,6 +16,7 @@ from minitransformer.course.own import layers, search
 from minitransformer.course.own.package import (
     CALLED_ALIKE,
     FUNCTIONS,
+    STANDS_FOR,
     parts_of_the_transformer,
 )
 from minitransformer.gradcheck import CheckError
@@ -35,10 +36,11 @@ CALLED_OTHERWISE = {
     "greedy": search.greedy_twin,
     "beam_search": search.beam_search_twin,
 }
+AROUND = {"grouped_query_attention": layers.self_attention_twin}
 
 
 @contextmanager
-def own(path):
+def own(path, parts=None):
     """Inside the ``with`` the functions written in the file at ``path`` stand in for the package's.
 
     It runs the file. What is still a stub there is the package's. Nothing is checked, which is for
@@ -46,13 +48,17 @@ def own(path):
     and for its Workers. Make the model inside, as its table of positions comes of one of the
     functions, and go through whatever generator translates inside.
 
+    Args:
+        path: of the file.
+        parts: those that count; None for those of the first part, a whole Transformer.
+
     Yields:
         The :class:`OwnFile`.
 
     Raises:
         CheckError: the file is missing or cannot be run; or, inside, one of its functions fails.
     """
-    file = OwnFile(path, parts_of_the_transformer())
+    file = OwnFile(path, parts or parts_of_the_transformer())
     with file.standing_in():
         yield file
 
@@ -84,6 +90,7 @@ class OwnFile:
         self.content = content_of(self.path)
         with redirect_stdout(sys.stderr):  # standard output is for what the commands print
             self.functions = vars(run_file(self.path, self.content))
+        self._names = {name for part in self.parts for name in part.functions}
         self.used, self.others, self.wrong = set(), set(), []
         self._twins = {}
         stubs = _stubs(self.content)
@@ -123,6 +130,11 @@ class OwnFile:
                 for name in names
                 if not name.endswith("_backward")
             }
+            self._twins |= {
+                function: AROUND[name](*(self.functions[n] for n in (name, f"{name}_backward")))
+                for name, function in STANDS_FOR.items()
+                if name in names
+            }
             with standing_in(self):
                 yield
 
@@ -130,7 +142,7 @@ class OwnFile:
         """What stands in for a function of the package, a Twin, or None; asked at every call."""
         name = NAMES.get(function)
         twin = None if name in _running.get() else self._twins.get(function)
-        if twin is None and name:
+        if twin is None and name in self._names:
             self.others.add(name)
         return twin
 
@@ -169,7 +181,7 @@ class OwnFile:
             self.functions.update(before)
 
 
-NAMES = {function: name for name, function in FUNCTIONS.items()}
+NAMES = {f: name for functions in (FUNCTIONS, STANDS_FOR) for name, f in functions.items()}
 
 
 def _packages(part):

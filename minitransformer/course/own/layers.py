@@ -4,9 +4,12 @@ The learner's are pairs over explicit parameters, in groups: those of an attenti
 of a feed-forward network. A Module owns its parameters, and its backward adds to their gradients.
 """
 
+from minitransformer.core.backend import array_namespace
 from minitransformer.core.errors import listed
 from minitransformer.core.twins import Twin
+from minitransformer.course.own.package import parts_of_blocks, parts_of_the_transformer
 from minitransformer.gradcheck import CheckError
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.registry import KINDS, config_class
 
 
@@ -34,6 +37,29 @@ def require_paper_layers(fields):
                 f"--own is for layers like yours, those of the paper, and {name}={value!r} makes "
                 f"others: leave out --own, or choose {listed(allowed)}"
             )
+
+
+def parts_for(config):
+    """The parts of ``own`` that a trained model can run on, by its configuration.
+
+    Raises:
+        CheckError: it has layers that no function of theirs is like.
+    """
+    if not isinstance(config, LanguageModelConfig) or not _has_other_blocks(config):
+        require_paper_layers(config.as_dict())
+        return parts_of_the_transformer()
+    if config.bias == "all" or config.positions == "alibi":
+        what = "bias='all'" if config.bias == "all" else "positions='alibi'"
+        raise CheckError(
+            f"--own is for layers like yours, and {what} makes an attention that is not: leave out "
+            "--own"
+        )
+    return parts_of_blocks()
+
+
+def _has_other_blocks(config):
+    allowed = config.paper_layers.items()
+    return any(getattr(config, name) not in values for name, values in allowed)
 
 
 def encoder_layer_twin(forward, backward):
@@ -66,6 +92,38 @@ def decoder_layer_twin(forward, backward):
         dx, dmemory, *gradients = backward(dy, cache)
         _add("decoder_layer_backward", groups, gradients)
         return dx, dmemory
+
+    return Twin(layer_forward, layer_backward)
+
+
+def self_attention_twin(forward, backward):
+    """The Twin of ``SelfAttention`` that calls ``grouped_query_attention`` and its backward.
+
+    Theirs projects and attends; here queries and keys are turned in between. So it is given what
+    has been projected and turned, and identities to project with.
+    """
+
+    def layer_forward(layer, query, key, value, mask=None, rng=None):
+        maps = [layer.query, layer.key, layer.value]
+        projected, caches = zip(
+            *(m.forward(x) for m, x in zip(maps, (query, key, value), strict=True)), strict=True
+        )
+        (q, q_turned), (k, k_turned) = map(layer.turned, projected[:2])
+        arrays = [q, k, projected[2]]
+        eyes = [array_namespace(x).eye(x.shape[-1], dtype=x.dtype) for x in arrays]
+        how = layer.num_heads, mask, layer.p, rng
+        y, cache = forward(*arrays, *eyes, layer.output.weight.data, *how)
+        return y, (caches, q_turned, k_turned, cache)
+
+    def layer_backward(layer, dy, cache):
+        caches, q_turned, k_turned, cache = cache
+        dq, dk, dv, _, _, _, dw_output = backward(dy, cache)
+        _add("grouped_query_attention_backward", [[layer.output.weight]], [[dw_output]])
+        dq, dk = layer.turned_backward(dq, q_turned), layer.turned_backward(dk, k_turned)
+        dvalue = layer.value.backward(dv, caches[2])
+        dkey = layer.key.backward(dk, caches[1])
+        dquery = layer.query.backward(dq, caches[0])
+        return dquery, dkey, dvalue
 
     return Twin(layer_forward, layer_backward)
 

@@ -22,9 +22,11 @@ from minitransformer.layers import (
 )
 from minitransformer.loss import cross_entropy
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
+from minitransformer.models.sublayers import SelfAttention
 from minitransformer.optim import adam, adamw, clipping, schedule
 
-# What came since 2017 is checked alone: no model of the paper's layers has a place for it.
+# What came since 2017: models of the paper's layers have no place for it, and models of such blocks
+# none for what is a whole layer of the paper.
 SINCE_2017 = {
     name: getattr(module, name)
     for module, names in (
@@ -81,6 +83,15 @@ FUNCTIONS = CALLED_ALIKE | {
     "greedy": greedy,
     "beam_search": beam_search,
 }
+
+
+STANDS_FOR = {"grouped_query_attention": SelfAttention.forward}  # beside the function of its name
+OF_PAPER_LAYERS = "encoder_layer", "decoder_layer", "greedy", "beam_search"
+
+
+def parts_of_blocks():
+    """The parts of ``own`` on which a language model of today's blocks runs."""
+    return [part for part in parts_of("own") if part.functions[0] not in OF_PAPER_LAYERS]
 
 
 def parts_of_the_transformer():

@@ -28,16 +28,17 @@ MOST = 500  # steps on the package's functions
 SAMPLES = 3  # sentences that beam search translates
 
 
-def checked(path, anyway, say):
+def checked(path, anyway, say, parts=None):
     """The OwnFile at ``path``, all of whose functions are right, or wrong ``anyway``.
 
     Args:
         say: is told whose functions will run, in lines of text.
+        parts: those that count; None for those of the first part.
 
     Raises:
         CheckError: the file cannot be run, nothing is written in it, or a function is wrong.
     """
-    file = OwnFile(path, parts_of_the_transformer())
+    file = OwnFile(path, parts or parts_of_the_transformer())
     verdicts = check_own(file, say).verdicts
     if not file.written:
         raise CheckError(
