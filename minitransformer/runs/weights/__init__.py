@@ -1,4 +1,4 @@
-"""Weights of others: a file for each format, which says of which model and by which of our names.
+"""Weights of others: a file for each format, and ``names.py`` for what they call our arrays.
 
-Nothing in such a file is trusted: sizes are compared before memory is taken.
+Nothing that is read is trusted: sizes are compared before memory is taken.
 """

@@ -26,7 +26,7 @@ CONFIG, TOKENIZER, ARRAYS = "config.json", "tokenizer.json", "model.safetensors"
 MOST_JSON, MOST_TOKENIZER = 10**6, 10**8  # bytes
 BASE = "transformer."  # what names of a GPT-2 begin with, unless only its stack was stored
 GPT_2_ACTIVATIONS = {"gelu_new": "gelu-by-tanh", "gelu": "gelu", "silu": "silu"}
-DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ""}  # as NumPy has them
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}  # as NumPy has them
 ALIKE = dict(norm="pre", window=0, scaled_embedding=False)
 OF_GPT_2 = ALIKE | dict(normalisation="layer-norm", positions="learned", bias="all")
 OF_LLAMA = ALIKE | dict(normalisation="rms-norm", positions="rotary", bias="none")
@@ -234,14 +234,13 @@ def _arrays(folder):
 
 
 def _decoded(array, folder):
-    """The array in bytes, as float32."""
+    """The array whose bytes these are."""
     kind, content = array["dtype"], array["data"]
-    if kind == "BF16":  # the first half of a float32
-        numbers = (np.frombuffer(content, "<u2").astype("<u4") << 16).view("<f4")
-    elif kind in DTYPES:
-        numbers = np.frombuffer(content, DTYPES[kind])
-    else:
+    if kind not in DTYPES:
         raise InputError(f"{folder} has an array of the type {kind}; {', '.join(DTYPES)} are read")
+    numbers = np.frombuffer(content, DTYPES[kind])
+    if kind == "BF16":  # the first half of a float32
+        numbers = (numbers.astype("<u4") << 16).view("<f4")
     return numbers.reshape(array["shape"])
 
 
