@@ -794,7 +794,9 @@ print(check_exercise("ex27", globals()))
 #
 # **Your own Transformer.** It was complete without these: `rms_norm`, `silu`, `swiglu`, `rotary_table` and `rotary`,
 # `grouped_query_attention`, with their backwards, and `adamw_update` are the second part of `own.py`.
-# `minitransformer check own` checks them as the others; no training runs on them, as `--own` is for the layers of the
-# paper.
+# `minitransformer check own` checks them as the others. Trainings with `--own` are for the layers of the paper. But a
+# model of others can speak on them: `minitransformer import smollm2` brings one of 135 million parameters
+# ([how](../docs/language_models.md#real-weights)), and `minitransformer chat runs/smollm2 --own answers/own.py` says whose
+# functions spoke.
 #
 # **Next:** [lesson 24](24_many_machines.ipynb): one model on many machines.
