@@ -9,13 +9,21 @@ import _reductions
 import many_machines
 import processes
 import pytest
+import since_2017
 from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017 = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    for name in ("processes-two", "processes", "many_machines", "ladder", "fine_tuning")
+    for name in (
+        "processes-two",
+        "processes",
+        "many_machines",
+        "ladder",
+        "fine_tuning",
+        "since_2017",
+    )
 )
 TUNED = sorted(TUNING["rows"], key=lambda row: (row["labels"] == "case", row["share"]))
 SUMS = {
@@ -132,6 +140,19 @@ def seeds():
         yield f'    ("{row["labels"]}", {row["share"]}): ({", ".join(sides)}),'
 
 
+def since(part, *rows):
+    """Lines of a part of what ``since_2017.py`` prints: all, or the header and these rows."""
+    lines = since_2017.table(SINCE_2017).split("\n\n")[part].splitlines()
+    return [
+        line
+        for i, line in enumerate(lines)
+        if i < 2 or not rows or line.split("|")[1].strip() in rows
+    ]
+
+
+POSITIONS = "sinusoids", "rotary positions", "ALiBi", "no positions", "as SmolLM2 has it"
+
+
 def sums():
     """The entries of RECORDED in the lesson: each number of processes and order of sums."""
     for row in FOUR["rows"]:
@@ -142,6 +163,7 @@ def sums():
 
 
 PROCESSES, LESSON = "docs/processes.md", "lessons/21_why_self_attention.py"
+BLOCKS = "lessons/27_since_2017.py"
 PAGES = [  # the page, and lines that it has, of which none stands before or behind them
     (PROCESSES, table(steps())),
     (PROCESSES, table(fits())),
@@ -152,6 +174,10 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     (LESSON, [f"# {line}" for line in table(architectures())]),
     (LESSON, [f"# {line}" for line in table(by_length())]),
     ("docs/language_models.md", table(gains())),
+    ("docs/language_models.md", since(0)),
+    ("docs/language_models.md", since(1, *POSITIONS)),
+    ("docs/language_models.md", since(2)),
+    (BLOCKS, [f"# {line}" for line in since(0)]),
     ("lessons/23_an_encoder.py", list(seeds())),
     ("lessons/24_many_machines.py", list(sums())),
 ]
