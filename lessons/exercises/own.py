@@ -646,8 +646,8 @@ def beam_search(log_probabilities, said, max_length, beam_size, alpha):
 
 
 # Your Transformer is complete. What follows is the second part: what language models have taken in
-# the places of its blocks since 2017. It is checked as the first part is. Trainings run on that, and a
-# model of others can speak on this: minitransformer chat runs/smollm2 --own FILE (lesson 27).
+# the places of its blocks since 2017. It is checked as the first part is; trainings run on that.
+# A model of others can speak on this: minitransformer chat runs/smollm2 --own FILE (lesson 27).
 
 
 def rms_norm(x, gamma, epsilon=1e-5):
