@@ -5,7 +5,7 @@ All parameters of a model are views of one flat array, and their gradients of a 
 
 import weakref
 
-from minitransformer.core.backend import array_namespace
+from minitransformer.core.backend import array_namespace, on_host
 
 
 class Parameter:
@@ -29,8 +29,11 @@ class Parameter:
     def hold(self, data, grad=None, flat=None):
         """Have these arrays themselves: of its own or, with ``flat``, views of that storage.
 
-        Without ``grad`` the gradient starts again at zero, and takes memory when it is asked for.
+        Without ``grad`` the gradient starts again at zero. On the host it takes memory when it is
+        asked for; on a device now, while that device is the current one.
         """
+        if grad is None and not on_host(data):
+            grad = array_namespace(data).zeros_like(data)
         vars(self).update(data=data, _grad=grad, _flat=flat and weakref.ref(flat))
 
     @property

@@ -39,9 +39,11 @@ def written(path, model, kinds=(), leave_out=(), **fields):
         "attention.layer_norm_rms_epsilon": config.epsilon,
     }
     for name, value in said.items():
-        kind = gguf.GGUFValueType.FLOAT32 if isinstance(value, float) else gguf.GGUFValueType.UINT32
+        kinds_of = {float: "FLOAT32", int: "UINT32", str: "STRING"}
+        value = fields.get(name, value)
         if name not in leave_out:
-            writer.add_key_value(f"llama.{name}", fields.get(name, value), kind)
+            kind = gguf.GGUFValueType[kinds_of[type(value)]]
+            writer.add_key_value(f"llama.{name}", value, kind)
     writer.add_tokenizer_model(fields.get("tokenizer", "gpt2"))
     writer.add_tokenizer_pre(fields.get("pre", "smollm"))
     writer.add_token_list(fields.get("tokens", PIECES))

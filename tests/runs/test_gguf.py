@@ -133,6 +133,7 @@ ANOTHER = {
     "wider": (dict(embedding_length=128), "numbers, and describes a model of"),
     "heads that do not divide": ({"attention.head_count": 7}, "not divisible by num_heads=7"),
     "no heads": ({"attention.head_count": 0}, "num_heads=0 must be"),
+    "a text for a number": ({"embedding_length": "64"}, "is of no model that is read here"),
     "no base": ({"rope.freq_base": 0.0}, "rotary_base=0.0 must be"),
     "a piece twice": (dict(tokens=[*gguf_file.PIECES[:-1], "ab"]), "each once"),
     "too few pieces": (dict(tokens=gguf_file.PIECES[:-1]), "a type for each"),

@@ -120,6 +120,8 @@ HARM = {
     "turned otherwise": (CONFIG, said(rope_scaling={"rope_type": "yarn"}), "are scaled"),
     "another activation": (CONFIG, said(hidden_act="gelu"), "its hidden_act is 'gelu'"),
     "a text for a number": (CONFIG, said(hidden_size="64"), "is of no model that is read here"),
+    "no heads": (CONFIG, said(num_attention_heads=0), "is of no model that is read here"),
+    "an end that is none": (CONFIG, said(eos_token_id=[[2]]), "cannot begin or end with"),
     "no layers": (CONFIG, said(num_hidden_layers=0), "num_layers=0 must be"),
     "layers without end": (CONFIG, said(num_hidden_layers=10**9), "num_layers=1000000000 must"),
     "one more": (CONFIG, said(num_hidden_layers=3), "has no model.layers.2."),

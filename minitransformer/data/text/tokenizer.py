@@ -45,7 +45,7 @@ class TokenizerVocabulary:
         self._tokenizer.encode_special_tokens = True  # in a text they are letters as any
         added = self._tokenizer.get_added_tokens_decoder()
         self.special = {token.content: i for i, token in added.items() if token.special}
-        ids = {*self.begins, *self.ends}
+        ids = [*self.begins, *self.ends]
         if not all(type(i) is int and 0 <= i < len(self) for i in ids):
             raise VocabularyError(
                 f"of a vocabulary of {len(self)} pieces texts cannot begin or end with {ids}"

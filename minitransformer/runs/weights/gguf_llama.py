@@ -26,7 +26,7 @@ def read(path):
         try:
             vocabulary = _vocabulary(file.fields)
             config = _config(file.fields, len(vocabulary), "output.weight" in file.tensors)
-        except (InputError, KeyError, TypeError) as error:
+        except (ValueError, ArithmeticError, KeyError, TypeError) as error:
             raise InputError(f"{path} is of no model that is read here: {_said(error)}") from error
         shapes = {name: tensor.shape for name, tensor in file.tensors.items()}
         return GGUF_LLAMA.model(config, shapes, file.array, path), vocabulary

@@ -45,7 +45,7 @@ def read(folder):
     said = _json(folder / CONFIG)
     try:
         config, names = _config(said)
-    except (InputError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{folder / CONFIG} is of no model that is read here: {what}") from error
     vocabulary = _vocabulary(folder, said, config.vocabulary_size)
