@@ -31,7 +31,7 @@ from _growth import exponent, peak
 from _machine import machine
 from _turns import seconds_of
 
-from minitransformer.core.workers import Workers
+from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.layers.attention import (
     multi_head_attention,
     multi_head_attention_backward,
@@ -117,7 +117,7 @@ def main(arguments=None):
     parser.add_argument("--rounds", type=int, default=5, help="timings of each; the median counts")
     options = parser.parse_args(arguments)
     arguments = sys.argv[1:] if arguments is None else arguments
-    with Workers(1).one_blas_thread():
+    with ONE_BLAS_THREAD:
         measured = measure(GRID, options.rounds, CROSSINGS, PATH)
     result = {"kind": "table_1", **machine(["table_1.py", *arguments]), **measured}
     print(table(result))
