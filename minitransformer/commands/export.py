@@ -1,5 +1,6 @@
 """``minitransformer export``: the model of a run as others keep theirs."""
 
+import shutil
 from pathlib import Path
 
 from minitransformer.commands.arguments import add_run_folder
@@ -31,7 +32,7 @@ def run(options):
     try:
         hugging_face.write(folder, generator.model, generator.vocabulary)
     except BaseException:
-        folder.rmdir()
+        shutil.rmtree(folder)
         raise
     note(f'written; with transformers: AutoModelForCausalLM.from_pretrained("{folder}")')
     return 0

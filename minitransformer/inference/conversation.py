@@ -53,10 +53,12 @@ class Conversation(TextGenerator):
         return self._reply(text, length, np.random.default_rng(seed), how)
 
     def _reply(self, text, length, rng, how):
-        begun = [self._start, *self.vocabulary.encode("assistant\n")]
-        ahead = [*self._ahead, *self._turn("user", text), *begun]
-        unread = yield from self._stream(self._decoder, ahead, [], length, rng, how)
-        self._ahead = [*unread, *self._closed()]
+        self._ahead += [*self._turn("user", text), self._start]
+        self._ahead += self.vocabulary.encode("assistant\n")
+        try:
+            yield from self._stream(self._decoder, self._ahead, [], length, rng, how)
+        finally:  # also of an answer that nobody listens to till its end
+            self._ahead += self._closed()
 
     def _turn(self, who, text):
         return [self._start, *self.vocabulary.encode(f"{who}\n{text}"), *self._closed()]
@@ -66,5 +68,6 @@ class Conversation(TextGenerator):
 
 
 def has_turns(vocabulary):
-    """Whether a vocabulary has the marks of a conversation."""
-    return {START, END} <= getattr(vocabulary, "special", {}).keys()
+    """Whether a vocabulary has the marks of a conversation, and its texts end with a turn."""
+    special = getattr(vocabulary, "special", {})
+    return START in special and special.get(END) in vocabulary.ends

@@ -57,25 +57,25 @@ class TextGenerator(TrainedOnText):
     def _stream(self, decoder, ahead, last, length, rng, how):
         """What a decoder says after it has read the ids ``ahead``, and has shown those of ``last``.
 
-        Returns what it said and has not read.
+        In ``ahead`` is, whenever somebody stops listening, what it has said and not read.
         """
         decode = self.vocabulary.decode
         shown = decode(last)
         with self.model.device.as_current():
             for _ in range(length):
-                with ONE_BLAS_THREAD:  # of a step's products of one row, threads make slow ones
-                    logits = to_host(decoder.step(ahead))
+                with ONE_BLAS_THREAD:  # for a few rows several gain little, and lose much if busy
+                    logits = to_host(decoder.step(list(ahead)))
+                ahead.clear()
                 token = sample(logits, rng, **how, never=self.vocabulary.never)
                 if token in self.vocabulary.ends:
-                    return []
-                ahead = [token]
+                    return
+                ahead.append(token)
                 text = decode([*last, token])  # alone a subword would lose the blank before it
                 if text.endswith(REPLACEMENT) and len(last) < LONGEST_CHARACTER:
                     last = [*last, token]  # bytes of a character that is not whole yet
                     continue
                 yield text[len(shown) :]
-                last, shown = ahead, decode(ahead)
-        return ahead
+                last, shown = [token], decode([token])
 
     def generate(self, prompt="", length=200, **options):
         """The prompt with what follows; arguments as for :meth:`stream`."""

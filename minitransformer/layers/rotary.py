@@ -27,6 +27,7 @@ from minitransformer.core.module import Module
 from minitransformer.core.twins import twinned
 from minitransformer.layers.positional_encoding import rows
 
+FIRST = 1024  # positions that a table has at first
 PAIRS = {"neighbours": -1, "halves": -2}  # which axis is the 2 where K features are K/2 pairs
 
 
@@ -100,7 +101,7 @@ def _columns(weight, axes):
 
 
 class Rotary(Module):
-    """Turns queries and keys, by a table made once for up to ``max_length`` positions.
+    """Turns queries and keys, by a table that grows with the texts, up to ``max_length`` positions.
 
     Args:
         max_length: how many positions there are.
@@ -110,15 +111,23 @@ class Rotary(Module):
 
     def __init__(self, max_length, head_width, *, pairs="neighbours", base=10000.0):
         self.made_of, self.head_width = (max_length, head_width, base), head_width
-        self.table = rotary_table(*self.made_of).astype(np.float32)
+        self.table = self._table(min(max_length, FIRST)).astype(np.float32)
         self.pairs = pairs
+
+    def _table(self, length):
+        _, head_width, base = self.made_of
+        return rotary_table(length, head_width, base)
 
     def constants_to(self, device=None, dtype=None):
         # Made anew, because widening a float32 table to float64 would keep its rounding.
-        table = rotary_table(*self.made_of).astype(dtype or self.table.dtype)
+        table = self._table(len(self.table)).astype(dtype or self.table.dtype)
         self.table = like(table, self.table) if device is None else device.asarray(table)
 
     def forward(self, x, start=0):
+        end = min(start + x.shape[-2], self.made_of[0])
+        if end > len(self.table):
+            table = self._table(min(self.made_of[0], max(end, 2 * len(self.table))))
+            self.table = like(table.astype(self.table.dtype), self.table)
         return rotary(x, self.table, self.pairs, start)
 
     def backward(self, dy, cache):

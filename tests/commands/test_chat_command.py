@@ -9,6 +9,7 @@ from tiny_translator import status_of
 
 from minitransformer.commands.cli import main
 from minitransformer.inference.conversation import Conversation
+from minitransformer.inference.generator import TextGenerator
 from minitransformer.runs.weights import known
 
 
@@ -50,7 +51,9 @@ def test_what_is_typed_is_answered_line_by_line(run, used):
 
 def test_generate_goes_on_with_its_texts_too(run, said):
     how = "--length", 6, "--temperature", 0
-    assert said("generate", run, "ab c", *how).out.startswith("ab c")
+    expected = TextGenerator.load(run, "cpu").generate("ab c", 6, temperature=0)
+    assert said("generate", run, "ab c", *how).out == f"{expected}\n"
+    assert len(expected) > len("ab c")
     assert said("generate", run, "☃", *how).err == ""  # which has its bytes
 
 

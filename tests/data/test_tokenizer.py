@@ -70,9 +70,23 @@ def changed(**fields):
     return json.dumps(json.loads(VOCABULARY.model) | fields).encode()
 
 
+def test_texts_are_neither_cut_nor_filled_up():
+    fields = json.loads(VOCABULARY.model)["tokenizer"]
+    how = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+    filled = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None}
+    filled |= {"pad_id": 0, "pad_type_id": 0, "pad_token": SPECIAL[0]}
+    vocabulary = TokenizerVocabulary(fields | {"truncation": how, "padding": filled}, [0], [0, 2])
+    assert vocabulary.encode_all(TEXTS) == VOCABULARY.encode_all(TEXTS)
+
+
+WITH_A_HOLE = json.loads(VOCABULARY.model)["tokenizer"]
+WITH_A_HOLE["model"]["vocab"]["abc"] = 10**6
+
+
 @pytest.mark.parametrize("content", [
     VOCABULARY.model[:-20],
     changed(tokenizer={}),
+    changed(tokenizer=WITH_A_HOLE),
     changed(tokenizer={"model": {"type": "Magic"}}),
     changed(ends=[len(PIECES)]),
     changed(begins=[-1]),
@@ -83,5 +97,8 @@ def changed(**fields):
 def test_a_damaged_file_is_refused(content, tmp_path):
     path = tmp_path / "vocabulary.model"
     path.write_bytes(content)
-    with pytest.raises(VocabularyError, match=r"tokenizer|cannot begin or end"):
+    with pytest.raises(
+        VocabularyError,
+        match=r"no tokenizer|of this tokenizer|with a tokenizer|cannot begin or end",
+    ):
         load_vocabulary(path)

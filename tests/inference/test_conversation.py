@@ -8,7 +8,7 @@ from minitransformer.core.errors import InputError
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.tokenizer import TokenizerVocabulary
 from minitransformer.data.text.vocabulary import REPLACEMENT
-from minitransformer.inference.conversation import Conversation
+from minitransformer.inference.conversation import Conversation, has_turns
 
 MODEL = gguf_file.small_model(max_length=512)
 VOCABULARY = TokenizerVocabulary.of_bytes(
@@ -63,6 +63,26 @@ def test_an_answer_ends_where_the_model_ends_it(monkeypatch):
     script += [END]
     assert "".join(conversation.reply("b")) == ""
     assert read[-1][:2] == [END, *VOCABULARY.encode("\n")]  # which it had not read
+
+
+def test_an_answer_that_nobody_listens_to_till_its_end_is_a_turn_all_the_same():
+    conversation = Conversation(MODEL, VOCABULARY)
+    begun = [*turn("user", "ab"), START, *VOCABULARY.encode("assistant\n")]
+    answer = greedy(begun, 9)
+    reply = conversation.reply("ab", 9)
+    heard = next(reply)
+    reply.close()
+    said = next(n for n in range(1, 10) if shown(answer[:n]) == heard)
+    ids = [*begun, *answer[:said], END, *VOCABULARY.encode("\n"), *turn("user", "c")]
+    ids += [START, *VOCABULARY.encode("assistant\n")]
+    assert "".join(conversation.reply("c", 5)) == shown(greedy(ids, 5))
+
+
+def test_a_vocabulary_whose_texts_do_not_end_with_a_turn_is_of_no_conversation():
+    pieces, special = gguf_file.PIECES, range(3)
+    one = TokenizerVocabulary.of_bytes(pieces, gguf_file.MERGES, special, begins=[0], ends=[0])
+    assert not has_turns(one)
+    assert has_turns(VOCABULARY)
 
 
 def test_a_length_of_0_says_nothing_and_forgets_nothing():

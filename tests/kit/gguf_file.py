@@ -44,6 +44,8 @@ def written(path, model, kinds=(), leave_out=(), **fields):
         if name not in leave_out:
             kind = gguf.GGUFValueType[kinds_of[type(value)]]
             writer.add_key_value(f"llama.{name}", value, kind)
+    if "alignment" in fields:
+        writer.add_float32("general.alignment", fields["alignment"])
     writer.add_tokenizer_model(fields.get("tokenizer", "gpt2"))
     writer.add_tokenizer_pre(fields.get("pre", "smollm"))
     writer.add_token_list(fields.get("tokens", PIECES))

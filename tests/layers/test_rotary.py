@@ -4,7 +4,9 @@ import pytest
 from minitransformer.layers.attention import split_heads
 from minitransformer.layers.linear import linear
 from minitransformer.layers.rotary import (
+    FIRST,
     PAIRS,
+    Rotary,
     rotary,
     rotary_table,
     to_halves,
@@ -95,3 +97,20 @@ def test_columns_stay_in_their_head_with_fewer_heads_too():
     np.testing.assert_array_equal(
         to_halves(columns, 2)[0], [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_table_of_a_module_reaches_as_far_as_texts_do_and_no_further(dtype):
+    layer = Rotary(5000, 4)
+    layer.to(dtype=dtype)
+    x = np.random.default_rng(2).standard_normal((1, 2, 3, 4)).astype(dtype)
+    table = rotary_table(5000, 4).astype(dtype)
+    for start in (0, FIRST - 2, 4997):
+        y, cache = layer.forward(x, start)
+        np.testing.assert_array_equal(y, rotary(x, table, "neighbours", start)[0])
+        assert y.dtype == layer.table.dtype == dtype
+        assert start or len(layer.table) == FIRST
+        np.testing.assert_allclose(layer.backward(y, cache), x, atol=1e-5)
+    assert len(layer.table) == 5000
+    with pytest.raises(ValueError, match="5000"):
+        layer.forward(x, 4998)

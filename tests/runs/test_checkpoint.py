@@ -102,6 +102,27 @@ def test_arrays_can_be_described_first_and_read_one_by_one(saved):
     assert np.asarray(arrays["data/order"], np.float32).dtype == np.float32
 
 
+def test_a_description_that_lies_takes_no_memory(saved):
+    """As the one who describes an array is asked before it is read."""
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["checkpoint.json"])
+    manifest["arrays"]["data/order"]["shape"] = [10**12]
+    members["checkpoint.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(saved, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    with pytest.raises(CheckpointError, match="data/order is not as its list says"):
+        open_checkpoint(saved)
+
+
+def test_a_file_that_is_replaced_meanwhile_is_refused(saved):
+    arrays, _ = open_checkpoint(saved)
+    save_checkpoint(saved, ARRAYS, STATE)
+    with pytest.raises(CheckpointError, match="it was replaced while it was read"):
+        np.asarray(arrays["data/order"])
+
+
 def test_anyone_with_numpy_can_read_it(saved):
     with np.load(saved) as file:
         for name, array in ARRAYS.items():

@@ -150,6 +150,12 @@ def test_what_is_another_model_is_refused(case, tmp_path):
         read(path)
 
 
+def test_an_alignment_that_is_no_whole_number_is_refused(tmp_path):
+    path = gguf_file.written(tmp_path / "model.gguf", MODEL, alignment=32.0)
+    with pytest.raises(InputError, match=r"its alignment is 32\.0"):
+        read(path)
+
+
 def test_names_and_shapes_are_those_of_the_model(whole, refused):
     renamed = whole.replace(b"blk.1.attn_q.weight", b"blk.1.attn_q.sesame")
     assert "has no blk.1.attn_q.weight" in refused(renamed)

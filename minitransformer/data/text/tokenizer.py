@@ -43,6 +43,10 @@ class TokenizerVocabulary:
         except Exception as error:  # it has no type of its own
             raise VocabularyError(f"this is no tokenizer: {error}") from error
         self._tokenizer.encode_special_tokens = True  # in a text they are letters as any
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if max(self._tokenizer.get_vocab().values(), default=0) != len(self) - 1:
+            raise VocabularyError("the ids of this tokenizer are not 0, 1, 2, …")
         added = self._tokenizer.get_added_tokens_decoder()
         self.special = {token.content: i for i, token in added.items() if token.special}
         ids = [*self.begins, *self.ends]

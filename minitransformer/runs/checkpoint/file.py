@@ -95,8 +95,9 @@ class StoredArray:
         shape, dtype, size: as the checkpoint describes it.
     """
 
-    def __init__(self, path, name, description):
+    def __init__(self, path, file, name, description):
         self._path, self._name, self._description = path, name, description
+        self._identity = _identity(file)
         self.shape, self.dtype = tuple(description["shape"]), np.dtype(description["dtype"])
         self.size = math.prod(self.shape)
 
@@ -105,6 +106,7 @@ class StoredArray:
         return array if dtype is None else array.astype(dtype)
 
     def _read(self, file):
+        _require(_identity(file) == self._identity, "it was replaced while it was read")
         with zipfile.ZipFile(file) as archive:
             array = _read_array(archive, _member(self._name))
         _require(_description(array) == self._description, f"{self._name} is not as its list says")
@@ -192,7 +194,17 @@ def _read(file):
 def _read_descriptions(path, file):
     with zipfile.ZipFile(file) as archive:
         described, state = _read_manifest(archive)
-    return {name: StoredArray(path, name, what) for name, what in described.items()}, state
+        arrays = {name: StoredArray(path, file, name, d) for name, d in described.items()}
+        for name, array in arrays.items():  # before somebody takes memory for it
+            there = archive.getinfo(_member(name)).file_size
+            _require(array.size * array.dtype.itemsize <= there, f"{name} is not as its list says")
+    return arrays, state
+
+
+def _identity(file):
+    """What another file under the same name differs in."""
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _read_state(file):

@@ -97,7 +97,8 @@ class GGUF:
         fields = _by_name(num_fields, cursor.field)
         described = _by_name(num_tensors, cursor.tensor)
         alignment = fields.get(ALIGNMENT, 32)
-        _require(alignment in ALIGNMENTS, f"its alignment is {alignment!r}")
+        whole = type(alignment) is int and alignment in ALIGNMENTS
+        _require(whole, f"its alignment is {alignment!r}")
         first = -(-cursor.at // alignment) * alignment
         tensors = {name: self._placed(first, *what) for name, what in described.items()}
         places = sorted((tensor.start, tensor.end) for tensor in tensors.values())

