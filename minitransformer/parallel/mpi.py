@@ -243,6 +243,7 @@ class Mpi(Alone):
         os.write(watched, watcher.TOLD)
         time.sleep(0.2)  # mpiexec prints what was said, or loses it when it has to end all
         self._world.Abort(status)
+        time.sleep(60)  # on a busy machine it returns before it is over, and all has been said
 
     def _watched(self):
         """Start the watcher of this machine; the pipe that this process has open for it."""
