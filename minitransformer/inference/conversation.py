@@ -1,6 +1,6 @@
 """A conversation with a language model that was trained on some.
 
-What each says stands between marks, of which the vocabulary has ids of their own (ChatML)::
+What each says stands between marks, of which the vocabulary has ids of their own (ChatML):
 
     <|im_start|>user
     What is the capital of France?<|im_end|>
