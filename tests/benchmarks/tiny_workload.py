@@ -13,7 +13,6 @@ from tiny_tasks import recipe_of_kind
 from tiny_translator import train_once, write_recipe
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.commands.cli import main
 from minitransformer.data.images import shapes
 from minitransformer.data.text.batches import make_batches
 from minitransformer.tasks.splits import ParallelData
@@ -196,9 +195,7 @@ def of_few_changes(script, folder, patch):
 
 def of_a_small_voice(script, folder, patch):
     """A Llama that was made up, and has no end; which chat says little with."""
-    file = gguf_file.written(folder / "made-up.gguf", gguf_file.small_model(max_length=512))
-    assert main(["import", str(file), "--run-folder", str(folder / "run")]) == 0
-    options = [folder / "run", "--threads", 1, "--prompt", 8, "--characters", 600]
+    options = [gguf_file.imported(folder), "--threads", 1, "--prompt", 8, "--characters", 600]
     return [*options, "--blocks", 2, "--block", 2, "--json", folder / "speaking.json"]
 
 

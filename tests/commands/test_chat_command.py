@@ -16,10 +16,7 @@ from minitransformer.runs.weights import known
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run that was imported, of a model that was made up."""
-    folder = tmp_path_factory.mktemp("imported")
-    file = gguf_file.written(folder / "made-up.gguf", gguf_file.small_model(max_length=512))
-    assert main(["import", str(file), "--run-folder", str(folder / "a run")]) == 0
-    return folder / "a run"
+    return gguf_file.imported(tmp_path_factory.mktemp("imported"))
 
 
 def answers(run, *texts, system="", **how):

@@ -32,10 +32,7 @@ BLOCKS = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("imported")
-    file = gguf_file.written(folder / "made-up.gguf", gguf_file.small_model(max_length=512))
-    assert main(["import", str(file), "--run-folder", str(folder / "run")]) == 0
-    return folder / "run"
+    return gguf_file.imported(tmp_path_factory.mktemp("imported"))
 
 
 @pytest.fixture

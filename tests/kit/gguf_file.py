@@ -5,6 +5,7 @@ import llama2c_file
 import numpy as np
 from tokenizers.pre_tokenizers import ByteLevel
 
+from minitransformer.commands.cli import main
 from minitransformer.runs.weights.names import GGUF_LLAMA
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -17,6 +18,13 @@ def small_model(**changes):
     """A LanguageModel of the kind that such a file has, with a piece for each of PIECES."""
     wide = dict(d_model=64, d_ff=96, max_length=64, rotary_base=5000.0, pad_id=-1)
     return llama2c_file.small_model(**wide | dict(vocabulary_size=len(PIECES)) | changes)
+
+
+def imported(folder):
+    """The run folder that the command makes of such a model, with room for a conversation."""
+    file, run = written(folder / "made-up.gguf", small_model(max_length=512)), folder / "a run"
+    assert main(["import", str(file), "--run-folder", str(run)]) == 0
+    return run
 
 
 def written(path, model, kinds=(), leave_out=(), **fields):

@@ -109,10 +109,10 @@ def self_attention_twin(forward, backward):
             *(m.forward(x) for m, x in zip(maps, (query, key, value), strict=True)), strict=True
         )
         (q, q_turned), (k, k_turned) = map(layer.turned, projected[:2])
-        arrays = [q, k, projected[2]]
+        arrays = [q, k, projected[2]]  # (B, T, D), (B, T, G K) and (B, T, G K)
         eyes = [array_namespace(x).eye(x.shape[-1], dtype=x.dtype) for x in arrays]
         how = layer.num_heads, mask, layer.p, rng
-        y, cache = forward(*arrays, *eyes, layer.output.weight.data, *how)
+        y, cache = forward(*arrays, *eyes, layer.output.weight.data, *how)  # (B, T, D)
         return y, (caches, q_turned, k_turned, cache)
 
     def layer_backward(layer, dy, cache):
