@@ -35,6 +35,7 @@ nb_render_markdown_format = "myst"  # outputs too: tables, and formulas in them
 nb_code_prompt_show, nb_code_prompt_hide = "Show the code", "Hide the code"  # of folded cells
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_dmath_allow_space = False  # as on GitHub
+myst_heading_anchors = 3  # links to headings, as on GitHub
 
 # The API reference: as the file has it, so that each backward stands beside its forward.
 autodoc_member_order = "bysource"
