@@ -28,6 +28,7 @@ COMMANDS = {
     "tag": "say what words or sentences are",
     "classify": "say what pictures are of",
     "import": "make a run of the weights of others",
+    "merge": "make a run whose adapters are in its weights",
     "export": "write the weights of a run for others",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",

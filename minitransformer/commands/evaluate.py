@@ -24,9 +24,11 @@ from minitransformer.data.images.folders import read_others
 from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import sacrebleu_metrics, score, table
 from minitransformer.inference.classifier import Classifier
+from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.translator import Translator
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.arrays import load_model_arrays
+from minitransformer.tasks.language_modelling import texts_of, unit_of
 from minitransformer.tasks.splits import TEST_SPLITS, load_split
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.recipe import Recipe
@@ -36,14 +38,16 @@ from minitransformer.version import __version__
 OF_TASKS = {  # options that not all tasks have a use for, by task
     Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
     Classifier.task: ("split", "pictures", "data_dir", "ten_crops", "confusion", "json"),
+    TextGenerator.task: ("text", "json"),
 }
 
 
 def add(parser):
     parser.description = (
         "Score a trained model. The translations of a split are scored by sacreBLEU; a classifier "
-        "by how many pictures of a split it gets right. Any other model is validated once more, "
-        "for which --device, --accelerate and --own are."
+        "by how many pictures of a split it gets right; a language model by its perplexity on a "
+        "text. Any other model is validated once more, for which --device, --accelerate and --own "
+        "are."
     )
     add_run_folder(parser)
     what = parser.add_mutually_exclusive_group()
@@ -59,6 +63,12 @@ def add(parser):
         metavar="FOLDER",
         help="in place of a split: pictures that a classifier has not seen, in a folder for each "
         "of its classes",
+    )
+    what.add_argument(
+        "--text",
+        type=Path,
+        metavar="FILE",
+        help="in place of a split: a text that a language model has not seen",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
     add_search(parser)
@@ -130,6 +140,9 @@ def _validate(options, run_folder, task):
     how = {"ten_crops": True} if options.ten_crops else {}
     if options.pictures:
         split, how["others"] = options.pictures, processes.first(_others, options, run_folder)
+    if options.text:
+        vocabulary = run_folder.load_kept("vocabulary")
+        split, how["others"] = options.text, texts_of(options.text, unit_of(vocabulary))
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)

@@ -7,13 +7,12 @@ from minitransformer.core.errors import InputError
 from minitransformer.core.terminal import note
 from minitransformer.inference.conversation import has_turns
 from minitransformer.inference.trained_on_text import OF_TEXT
-from minitransformer.runs.checkpoint.arrays import PARAMETERS
 from minitransformer.runs.parameters import IMPORTED
 from minitransformer.runs.paths import RUNS
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.runs.weights import gguf_llama, hugging_face, llama2c
 from minitransformer.runs.weights.known import KNOWN, known_file
-from minitransformer.training.recipe import Recipe
+from minitransformer.training.made import make_run
 
 
 def add(parser):
@@ -44,19 +43,11 @@ def run(options):
     folder = RunFolder(options.run_folder or RUNS / Path(options.source).stem, OF_TEXT)
     folder.require_free()
     model, vocabulary = _read(options)
-    config = model.config
-    folder.create()
-    folder.keep(vocabulary=vocabulary)
-    choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
-    recipe = Recipe.from_dict({"data": {"corpus": "text"}, "model": choices})
-    folder.save_config(config, recipe.as_dict(), begun_on="cpu")
-    folder.bind(recipe.identity(), texts={})
-    arrays = {f"{PARAMETERS}/{name}": p.data for name, p in model.named_parameters()}
-    folder.save_model(arrays, IMPORTED)
+    make_run(folder.path, model, vocabulary, IMPORTED)
     use = f'generate {shlex.quote(str(folder.path))} "Once upon a time" --temperature 0.8'
     if has_turns(vocabulary):
         use = f"chat {shlex.quote(str(folder.path))}"
-    note(f"{config.num_parameters():,} parameters; let it speak: minitransformer {use}")
+    note(f"{model.num_parameters():,} parameters; let it speak: minitransformer {use}")
     return 0
 
 

@@ -14,7 +14,8 @@ from minitransformer.core.workers import available_cores
 from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
-from minitransformer.runs.parameters import IMPORTED
+from minitransformer.runs.checkpoint.file import open_checkpoint
+from minitransformer.runs.parameters import UNSCORED
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.recipe import Recipe
@@ -138,22 +139,25 @@ def run_facts(run_folder):
                 best = entry
     _, newest = run_folder.load_newest_checkpoint() or (None, {"step": 0})
     pretrained = Pretrained.kept_in(run_folder)
-    facts = {
-        "corpus": recipe.data.corpus,
+    of_model = {
         "kind": config.kind,
         **({"began with": pretrained.origin} if pretrained else {}),
-        "parameters": f"{config.num_parameters():,}",
+        "parameters": f"{config.num_parameters():,}{' of adapters' * config.adapted}",
+    }
+    chosen = run_folder.load_chosen(open_checkpoint)
+    if chosen and chosen[1]["origin"] in UNSCORED:
+        return of_model | {"finished": f"{chosen[1]['origin']}, trained elsewhere"}
+    facts = {
+        "corpus": recipe.data.corpus,
+        **of_model,
         "steps": max(newest["step"], logged),
         f"best validation {score.label}": (
             f"{score.shown(best[score.name])}, epoch {best['epoch']}" if best else "none"
         ),
     }
-    chosen = run_folder.load_chosen()
     if chosen is None:
         return facts | {"finished": f"no; go on: {run_folder.resume_command()}"}
     _, state = chosen
-    if state["origin"] == IMPORTED:
-        return facts | {"finished": "imported, trained elsewhere"}
     name = f"validation_{score.name}"
     value = require_fields(run_folder.model, state, **{name: number})[name]
     chosen = f"{state['origin']}, validation {score.label} {score.shown(value)}"

@@ -30,12 +30,16 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import Recipe, recipe_names, recipe_summary
+from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
+
+FINE_TUNE = "fine-tune"  # the recipe where another model is there to begin with
 
 
 def add(parser):
-    parser.usage = "%(prog)s (RECIPE | --resume FOLDER) [--FIELD VALUE ...] [options]"
+    parser.usage = (
+        "%(prog)s (RECIPE | --from FOLDER | --resume FOLDER) [--FIELD VALUE ...] [options]"
+    )
     parser.description = "Train a model in a run folder, or go on with a training."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter  # for the list of recipes
     width = shutil.get_terminal_size().columns - 2  # as argparse has it
@@ -44,7 +48,7 @@ def add(parser):
         for name in recipe_names()
     ]
     parser.epilog = "\n".join(["recipes of the package:", *listed])
-    which = parser.add_mutually_exclusive_group(required=True)
+    which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "recipe",
         nargs="?",
@@ -60,8 +64,9 @@ def add(parser):
         dest="pretrained",
         metavar="FOLDER",
         help="begin with what the run in this folder has learned, and with its vocabulary and "
-        "sizes: a tagger with a masked language model or another tagger, a masked language model "
-        "with another one; a model of pictures with another of its kind",
+        "sizes: a language model with another one, for which the recipe fine-tune may be left out; "
+        "a tagger with a masked language model or another tagger, a masked language model with "
+        "another one; a model of pictures with another of its kind",
     )
     parser.add_argument(
         "--start-over",
@@ -91,6 +96,8 @@ def run(options):
     """Train as ``options`` say; returns the exit status."""
     if options.anyway and not options.own:
         options.usage_error("--anyway goes with --own")
+    if not (options.recipe or options.resume or options.pretrained):
+        options.usage_error("say what to train: RECIPE, --from FOLDER, or --resume FOLDER")
     progress, processes = Progress(), all_processes()
     device = processes.device(options.device)
     if processes.count > 1:
@@ -191,6 +198,9 @@ def _train(job):
     _warn_of_warmup(trainer)
     if trainer.resume():
         job.progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
+    elif job.pretrained and not trainer.model.config.own_head:  # it can say something already
+        score, scores = job.task.score, trainer.validate()
+        job.progress.say(f"before: validation {score.label} {score.shown(scores[score.name])}")
     try:
         with _explained(job):
             trainer.train()
@@ -271,9 +281,11 @@ def _new_recipe(options, pretrained):
     if options.start_over:
         options.usage_error("--start-over goes with --resume; a new run starts anyway")
     changes = chosen_fields(options)
-    recipe = Recipe.load(options.recipe).with_values(changes)
+    recipe = Recipe.load(options.recipe or FINE_TUNE).with_values(changes)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
+    elif recipe.model.get("lora"):
+        raise RecipeError("lora is for a model that has learned something; give --from FOLDER")
     paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
     # Whole ones, wherever one resumes it.
     return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})
@@ -281,7 +293,7 @@ def _new_recipe(options, pretrained):
 
 def _new_path(options, progress):
     if options.run_folder or not options.own:
-        return options.run_folder or RUNS / Path(options.recipe).stem
+        return options.run_folder or RUNS / Path(options.recipe or FINE_TUNE).stem
     *others, path = _to_free(RUNS / "own")
     for other in map(RunFolder, others):
         if other.is_unfinished():

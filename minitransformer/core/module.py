@@ -1,7 +1,8 @@
 """The tree of modules that owns parameters. No autograd: every backward is written out.
 
-A module holds parameters, buffers, other modules and constant arrays, as attributes or in lists,
-tuples and dicts; their order of assignment is that of everything else: names, storage, summaries.
+A module holds parameters, buffers, frozen arrays, other modules and constant arrays, as attributes
+or in lists, tuples and dicts; their order of assignment is that of everything else: names, storage,
+summaries.
 Names are paths, ``encoder.layers.0.self_attention.w_query``.
 """
 
@@ -10,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 import numpy as np
 
 from minitransformer.core.backend import array_namespace, is_array, select_device
-from minitransformer.core.parameter import Buffer, FlatParameters, Parameter
+from minitransformer.core.parameter import Buffer, FlatParameters, Frozen, Parameter
 
 SHARED = " (shared, counted above)"
 
@@ -23,7 +24,7 @@ class Module:
     """
 
     def children(self):
-        """Yield (name, child) for each parameter, buffer and module, in order of assignment."""
+        """Yield (name, child) for each module and each array it keeps, in order of assignment."""
         for name, value in vars(self).items():
             yield from _nodes_in(value, name)
 
@@ -39,6 +40,10 @@ class Module:
         """Yield (path, buffer) for each distinct buffer, under the first of its paths."""
         yield from _each_of(Buffer, self)
 
+    def named_frozen(self):
+        """Yield (path, frozen) for each distinct Frozen array, under the first of its paths."""
+        yield from _each_of(Frozen, self)
+
     def parameters(self):
         """The distinct parameters as a list, in the order of :meth:`named_parameters`."""
         return [parameter for _, parameter in self.named_parameters()]
@@ -46,6 +51,14 @@ class Module:
     def num_parameters(self):
         """How many numbers are trained; shared ones count once."""
         return sum(parameter.data.size for parameter in self.parameters())
+
+    def freeze(self):
+        """Make all parameters Frozen; what was shared is shared."""
+        frozen = {id(parameter): Frozen(parameter.data) for parameter in self.parameters()}
+        for _, module in self.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, Parameter):
+                    setattr(module, name, frozen[id(value)])
 
     def zero_grad(self):
         """Set all gradients to zero; backward only ever adds to them."""
@@ -70,8 +83,8 @@ class Module:
         with device.as_current() if device else nullcontext():
             for parameter in self.parameters():
                 parameter.hold(_converted(parameter.data, device, dtype))
-            for _, buffer in self.named_buffers():
-                buffer.hold(_converted(buffer.data, device, dtype))
+            for _, kept in (*self.named_buffers(), *self.named_frozen()):
+                kept.hold(_converted(kept.data, device, dtype))
             for _, module in self.named_modules():
                 module.constants_to(device, dtype)
                 for flat in module._flat_storages():
@@ -169,7 +182,7 @@ def _walk(node, path=""):
 
 
 def _nodes_in(value, name):
-    if isinstance(value, Parameter | Buffer | Module):
+    if isinstance(value, Parameter | Buffer | Frozen | Module):
         yield name, value
     elif isinstance(value, list | tuple):
         for i, item in enumerate(value):
@@ -210,7 +223,7 @@ def _moved(value, device, dtype):
 
 
 def _summary_lines(node, name, indent, seen):
-    if isinstance(node, Parameter | Buffer):
+    if isinstance(node, Parameter | Buffer | Frozen):
         count = f" = {node.data.size:,}" if isinstance(node, Parameter) else " (not trained)"
         count = SHARED if id(node) in seen else count
         seen.add(id(node))

@@ -1,4 +1,4 @@
-"""What a module keeps: parameters, which are trained, and buffers, which are not.
+"""What a module keeps: parameters, which are trained, and what is not: buffers, frozen arrays.
 
 All parameters of a model are views of one flat array, and their gradients of a second.
 """
@@ -105,6 +105,46 @@ class Buffer:
 
     def __repr__(self):
         return f"Buffer(shape={self.data.shape}, dtype={self.data.dtype})"
+
+
+class Frozen:
+    """An array that was trained once and stays as it is, as the weight that an adapter corrects.
+
+    It is in the place of a Parameter, and what is added to its gradient is forgotten. It is not
+    stored with the model: whoever built that has it from somewhere. Copies of a model share it.
+
+    Attributes:
+        data: the array.
+    """
+
+    def __init__(self, data):
+        self.data = data
+
+    def hold(self, data):
+        """Have this array itself."""
+        self.data = data
+
+    @property
+    def grad(self):
+        return FORGETS
+
+    @grad.setter
+    def grad(self, grad):
+        pass
+
+    def __deepcopy__(self, memo):
+        return Frozen(self.data)
+
+    def __repr__(self):
+        return f"Frozen(shape={self.data.shape}, dtype={self.data.dtype})"
+
+
+class _Forgets:
+    def __iadd__(self, gradient):
+        return self
+
+
+FORGETS = _Forgets()
 
 
 class FlatParameters:

@@ -18,7 +18,7 @@ B is zero so is dA, and B alone moves; a start of A at zero as well would never 
 import numpy as np
 
 from minitransformer.core.module import Module, Parameter
-from minitransformer.core.parameter import Buffer
+from minitransformer.core.parameter import Frozen
 from minitransformer.layers.linear import glorot_uniform, linear
 
 
@@ -60,7 +60,7 @@ class LowRankLinear(Module):
     """A linear layer that stays as it is, and a correction of it that is trained.
 
     Args:
-        linear: the :class:`Linear` to adapt; its arrays are kept as Buffers, not as Parameters.
+        linear: the :class:`Linear` to adapt; its arrays are Frozen here.
         rank: r.
         rng: NumPy generator for A; B is zeros.
         alpha: α; r by itself, so that the correction counts as it is.
@@ -77,8 +77,8 @@ class LowRankLinear(Module):
                 f"rank={rank} of a correction of {d_in} x {d_out} must lie in 1 <= rank <= {most}; "
                 "with more it has as many numbers as the weight itself"
             )
-        self.weight = Buffer(linear.weight.data)
-        self.bias = None if linear.bias is None else Buffer(linear.bias.data)
+        self.weight = Frozen(linear.weight.data)
+        self.bias = None if linear.bias is None else Frozen(linear.bias.data)
         self.a = Parameter(glorot_uniform((d_in, rank), rng))
         self.b = Parameter(np.zeros((rank, d_out), dtype=np.float32))
         self.scale = 1.0 if alpha is None else alpha / rank

@@ -24,6 +24,7 @@ class ModelConfig(Settings):
         begins_with: kinds whose parameters a training of this one may begin with.
         own_head: names, as they begin, of the parameters with which none begins: what says the
             answers.
+        adapted: whether a model is nothing without what its training began with.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -35,6 +36,7 @@ class ModelConfig(Settings):
     paper_layers: ClassVar[dict | None] = None
     begins_with: ClassVar[tuple] = ()
     own_head: ClassVar[tuple] = ()
+    adapted: ClassVar[bool] = False
 
     @classmethod
     def choices(cls):

@@ -13,9 +13,11 @@ learned, as in GPT, and the ReLU of the paper stands where GPT has a GELU.
 from typing import ClassVar
 
 from minitransformer.layers.embedding import Embedding, OutputProjection, embedding_weight
+from minitransformer.layers.first_weights import NoDraws
 from minitransformer.layers.learned_positions import LearnedPositions
 from minitransformer.layers.masks import causal_mask, padding_mask, window_mask
 from minitransformer.layers.positional_encoding import PositionalEncoding, check_length
+from minitransformer.models.adapters import adapt
 from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.stacks import Encoder
 from minitransformer.models.token_model import TokenModel, as_ids
@@ -28,6 +30,9 @@ class LanguageModel(TokenModel):
     decoding: ClassVar[str] = "minitransformer.decoding.language_model:LanguageModelDecoder"
 
     def build(self, config, rng):
+        of_adapters = rng
+        if config.lora:
+            rng = NoDraws()  # what is adapted has been learned
         weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
         self.embedding = Embedding(weight, scaled=config.scaled_embedding)
         self.positions = None  # those of rotary and alibi are the attentions'
@@ -39,6 +44,8 @@ class LanguageModel(TokenModel):
         if config.tying == "none":
             weight = embedding_weight(config.vocabulary_size, config.d_model, rng)
         self.output_projection = OutputProjection(weight)
+        if config.lora:
+            adapt(self, config.lora, of_adapters)
 
     def forward(self, ids, rng=None):
         """Logits (B, T, V): row t scores the token that follows ``ids[:, :t + 1]``.

@@ -4,7 +4,7 @@ Each choice is open whatever the others are. The defaults are a decoder of the p
 learned positions, as GPT began; the presets are models whose weights are published.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from minitransformer.core.errors import require, require_one_of
@@ -76,6 +76,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
             ``"none"``. SwiGLU's have none.
         tying: ``"two-way"``, one matrix for embedding and output projection, or ``"none"``.
         scaled_embedding: whether the embedding is multiplied by √D, as in the paper.
+        lora: the rank of adapters, which alone are trained then; 0 is none, and all is trained.
 
     The others are those of every StackConfig.
     """
@@ -89,7 +90,10 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         num_groups=(0,),
         bias=("feed-forward",),
         scaled_embedding=(True,),
+        lora=(0,),
     )
+    begins_with: ClassVar[tuple] = (kind,)
+    own_head: ClassVar[tuple] = ()  # the vocabulary comes along
 
     vocabulary_size: int
     d_model: int = 128
@@ -114,6 +118,7 @@ class LanguageModelConfig(StackConfig, TokenConfig):
     bias: str = one_of(BIASES, "feed-forward")
     tying: str = one_of(TYING, "two-way")
     scaled_embedding: bool = True
+    lora: int = not_negative(0)
 
     @classmethod
     def preset(cls, name, **overrides):
@@ -137,12 +142,21 @@ class LanguageModelConfig(StackConfig, TokenConfig):
     def paper_attention(self):
         """Whether attention is as in section 3.2."""
         relative = self.positions in ("rotary", "alibi")
-        return not relative and self.num_key_groups == self.num_heads and self.bias != "all"
+        shared = self.num_key_groups < self.num_heads
+        return not (relative or shared or self.bias == "all" or self.lora)
 
     @property
     def paper_feed_forward(self):
         """Whether feed-forward networks are as in section 3.3."""
-        return self.activation == "relu" and self.bias != "none"
+        return self.activation == "relu" and self.bias != "none" and not self.lora
+
+    @property
+    def adapted(self):
+        return self.lora > 0
+
+    def without_adapters(self):
+        """That of the model which they are merged into."""
+        return replace(self, lora=0)
 
     def parameters_of_blocks(self):
         width, inner, biases = self.d_model, self.d_ff, self.bias == "all"
@@ -155,10 +169,21 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         return attention, feed_forward, norm
 
     def num_parameters(self):
+        if self.lora:
+            widths = sum(map(sum, self._maps()))  # of inputs and outputs
+            return self.lora * self.num_layers * widths
         matrices = 2 if self.tying == "none" else 1
         rows = matrices * self.vocabulary_size
         rows += self.max_length if self.positions == "learned" else 0
         return rows * self.d_model + self.parameters_of_stack(self.num_layers, attentions=1)
+
+    def _maps(self):
+        """(D_in, D_out) of each linear map of a layer."""
+        width, inner = self.d_model, self.d_ff
+        keys = width // self.num_heads * self.num_key_groups  # G K
+        inward = 2 if self.activation == "swiglu" else 1
+        of_attention = (width, width), (width, keys), (width, keys), (width, width)
+        return *of_attention, *[(width, inner)] * inward, (inner, width)
 
     def __post_init__(self):
         super().__post_init__()
@@ -178,4 +203,9 @@ class LanguageModelConfig(StackConfig, TokenConfig):
             self.positions != "sinusoidal" or self.d_model % 2 == 0,
             f"d_model={self.d_model} is odd, and sinusoidal positions need a sine and a cosine for "
             "each pair",
+        )
+        most = min((a * b - 1) // (a + b) for a, b in self._maps())
+        require(
+            self.lora <= most,
+            f"lora={self.lora} saves nothing where a map has {most} at most; choose a lower rank",
         )

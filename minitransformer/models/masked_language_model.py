@@ -14,9 +14,11 @@ there; BERT's second task, which of two sentences follows the other, is left out
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minitransformer.core.errors import require
 from minitransformer.layers.masks import padding_mask, window_mask
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.language_model_config import LanguageModelConfig
+from minitransformer.models.token_config import TokenConfig
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class MaskedLanguageModelConfig(LanguageModelConfig):
     kind: ClassVar[str] = "masked-language-model"
     task: ClassVar[str] = "masked language modelling"
     begins_with: ClassVar[tuple] = ("masked-language-model",)
+    own_head: ClassVar[tuple] = TokenConfig.own_head
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(not self.lora, f"lora={self.lora} is for models of kind 'language-model'")
 
 
 class MaskedLanguageModel(LanguageModel):

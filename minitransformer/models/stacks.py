@@ -15,6 +15,7 @@ from minitransformer.layers.swiglu import SwiGLU
 from minitransformer.models.sublayers import (
     NORMALISATIONS,
     ActivatedFeedForward,
+    GatedFeedForward,
     SelfAttention,
 )
 
@@ -172,7 +173,7 @@ def _attention(config, rng):
 def _feed_forward(config, rng):
     sizes, p = (config.d_model, config.d_ff, rng), config.feed_forward_dropout
     if config.activation == "swiglu":
-        return SwiGLU(*sizes, p=p)
+        return GatedFeedForward(config, rng) if config.adapted else SwiGLU(*sizes, p=p)
     if config.paper_feed_forward:
         return FeedForward(*sizes, p=p)
     return ActivatedFeedForward(config, rng)

@@ -1,7 +1,7 @@
 """The sublayers of a language model as its configuration chooses them, of what came since 2017.
 
     self-attention    with rotary positions or ALiBi, with groups of heads, with biases
-    feed-forward      FFN(x) = f(x W_1 + b_1) W_2 + b_2, f a GELU or a SiLU
+    feed-forward      FFN(x) = f(x W_1 + b_1) W_2 + b_2, f a GELU or a SiLU; SwiGLU of three maps
 
 They stand where ``MultiHeadAttention`` and ``FeedForward`` stand in the paper's layers, and each is
 a chain of pairs of ``layers/``, so its backward is the chain reversed.
@@ -169,3 +169,37 @@ class ActivatedFeedForward(Module):
         dh = dropout_backward(dh, dropout_cache)
         dh = self.activation_backward(dh, activation_cache)
         return self.inner.backward(dh, inner_cache)  # (B, T, D)
+
+
+class GatedFeedForward(Module):
+    """SwiGLU of three linear maps with a name each, which may have adapters.
+
+    Args:
+        config: a LanguageModelConfig.
+        rng: NumPy generator for the weights.
+    """
+
+    def __init__(self, config, rng):
+        self.gate = Linear(config.d_model, config.d_ff, rng, bias=False)
+        self.up = Linear(config.d_model, config.d_ff, rng, bias=False)
+        self.down = Linear(config.d_ff, config.d_model, rng, bias=False)
+        self.p = config.feed_forward_dropout
+
+    def forward(self, x, rng=None):
+        """y (B, T, D) from x (B, T, D)."""
+        gate, gate_cache = self.gate.forward(x)  # (B, T, F)
+        gate, silu_cache = silu(gate)
+        up, up_cache = self.up.forward(x)  # (B, T, F)
+        h, dropout_cache = dropout(gate * up, self.p, rng)
+        y, down_cache = self.down.forward(h)  # (B, T, D)
+        return y, (gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache)
+
+    def backward(self, dy, cache):
+        """Gradient dx (B, T, D)."""
+        gate, up, gate_cache, silu_cache, up_cache, dropout_cache, down_cache = cache
+        dh = self.down.backward(dy, down_cache)  # (B, T, F)
+        dh = dropout_backward(dh, dropout_cache)
+        dx_up = self.up.backward(dh * gate, up_cache)  # (B, T, D)
+        dgate = silu_backward(dh * up, silu_cache)
+        dx_gate = self.gate.backward(dgate, gate_cache)  # (B, T, D)
+        return dx_gate + dx_up

@@ -14,6 +14,7 @@ from minitransformer.runs.attachments import OF_TRAINING, sha256
 from minitransformer.runs.checkpoint.arrays import (
     average,
     load_model_arrays,
+    merge_adapters,
     model_arrays,
     require_size,
 )
@@ -38,7 +39,8 @@ from minitransformer.runs.checkpoint.folder import (
 )
 from minitransformer.runs.paths import RunPaths
 
-IMPORTED = "imported"  # the origin of parameters that were not trained here, and have no score
+# The origins of parameters that were not trained where they are, and have no score.
+UNSCORED = (IMPORTED, MERGED) = ("imported", "merged")
 
 
 class RunParameters(RunPaths):
@@ -63,7 +65,9 @@ class RunParameters(RunPaths):
         """
         config, _ = self.load_config()
         files = {name: (file.name, sha256(self.attached[name])) for name, file in self.kept.items()}
-        for name, file in OF_TRAINING.items() if recipe is not None else ():
+        for name, file in OF_TRAINING.items():
+            if recipe is None and not (config.adapted and name == "beginning"):
+                continue
             path = self.attached[name]
             files[name] = (file.name, sha256(path) if path.exists() else "")
         self.bound = Binding(config.as_dict(), files, recipe, texts)
@@ -148,7 +152,7 @@ class RunParameters(RunPaths):
             arrays, state = read(self.model)
             scores = [name for name in state if name.startswith("validation_")]
             require_fields(self.model, state, origin=str, **dict.fromkeys(scores, number))
-            if not scores and state["origin"] != IMPORTED:
+            if not scores and state["origin"] not in UNSCORED:
                 raise CheckpointError(f"{self.model} is damaged: it has no score")
         self._require_bound(self.model, state)
         return arrays, state
@@ -161,10 +165,10 @@ class RunParameters(RunPaths):
         except NewerFormatError:
             raise
         except CheckpointError as error:
-            raise CheckpointError(
-                f"{error}. Once it is out of the way, {self.resume_command()} makes it again from "
-                "the epochs"
-            ) from error
+            again = f"{self.resume_command()} makes it again from the epochs"
+            if not self.epoch_files():
+                again = "make the run again, as it was imported or merged"
+            raise CheckpointError(f"{error}. Once it is out of the way, {again}") from error
 
     def load_parameters(self, read=load_checkpoint):
         """(arrays, origin) of the chosen parameters or, while training, the newest checkpoint.
@@ -189,6 +193,8 @@ class RunParameters(RunPaths):
     def load_trained(self, device="auto"):
         """(model, origin), the parameters those of :meth:`load_parameters`.
 
+        Adapters are merged with what they adapt: the model has none.
+
         Args:
             device: a Device or its name.
 
@@ -199,6 +205,13 @@ class RunParameters(RunPaths):
         """
         config, _ = self.load_config()
         arrays, origin = self.load_parameters(open_checkpoint)
+        if config.adapted:
+            adapted, _ = OF_TRAINING["beginning"].load(self.beginning)
+            model = new_model(config.without_adapters(), seed=None, device=select_device(device))
+            load_model_arrays(model, adapted)
+            with self._mended_by_resuming() if self.model.exists() else nullcontext():
+                merge_adapters(model, arrays)
+            return model, origin
         model = new_model(config, seed=None, device=select_device(device))
         with self._mended_by_resuming() if self.model.exists() else nullcontext():
             load_model_arrays(model, arrays)  # one by one, so that memory has them once

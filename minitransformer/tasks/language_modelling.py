@@ -11,14 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from minitransformer.core.settings import one_of
+from minitransformer.core.settings import not_negative, one_of
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.corpus import CorpusError, read_text
-from minitransformer.data.text.vocabulary import EOS, PAD
+from minitransformer.data.text.vocabulary import PAD, Vocabulary
+from minitransformer.tasks.settings import RecipeError
 from minitransformer.tasks.splits import ParallelData, load_split
-from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, one_pass, require_rows
+from minitransformer.tasks.task import Score, one_pass
+from minitransformer.tasks.text import TextTask, require_rows
 
 HELD_OUT = 0.1  # of a text, from its end: what validates
 
@@ -30,13 +31,16 @@ class LanguageModellingData(ParallelData):
     Attributes:
         corpus: ``"toy"``, ``"multi30k"``, ``"files"`` for four, or ``"text"`` for one.
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
-        unit: of which texts are made: ``"subwords"`` or ``"characters"``.
+        unit: of which texts are made: ``"subwords"``, ``"characters"``, or ``"tokens"``, those of
+            the vocabulary with which a model of others comes.
+        context: tokens that are seen at once; 0 is as many as the model can, its max_length.
     """
 
     corpora: ClassVar[dict] = {**ParallelData.corpora, "text": (("text",), ())}
 
     text: str = ""
-    unit: str = one_of(("subwords", "characters"), "subwords")
+    unit: str = one_of(("subwords", "characters", "tokens"), "subwords")
+    context: int = not_negative(0)
 
 
 class LanguageModelling(TextTask):
@@ -49,7 +53,8 @@ class LanguageModelling(TextTask):
     def __init__(self, recipe, kept, examples, validation, progress):
         vocabulary = kept["vocabulary"]
         self.training = recipe.training
-        self.context = recipe.model["max_length"]
+        self.context = recipe.data.context or recipe.model["max_length"]
+        self.pad_id = vocabulary.pad_id
         self.stream = stream_of(vocabulary, examples)
         of_validation = stream_of(vocabulary, validation)
         self.validation_batches = list(self._cut(of_validation, 0))
@@ -65,7 +70,13 @@ class LanguageModelling(TextTask):
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         recipe.data.require_used()
-        require_rows(recipe)
+        context, most = recipe.data.context, recipe.model["max_length"]
+        if context > most:
+            raise RecipeError(
+                f"context={context} is more than the model can see at once, max_length={most}; "
+                "choose less"
+            )
+        require_rows(recipe, "context" if context else "max_length")
 
     @staticmethod
     def read(recipe, progress):
@@ -78,7 +89,16 @@ class LanguageModelling(TextTask):
     def keep(cls, recipe, examples, validation):
         if recipe.data.unit == "characters":
             return {"vocabulary": CharacterVocabulary.train(cls.texts(examples, validation))}
+        if recipe.data.unit == "tokens":
+            raise RecipeError(
+                "unit='tokens' are those of a model of others, and this training begins with none; "
+                "give --from FOLDER, or another --unit"
+            )
         return super().keep(recipe, examples, validation)
+
+    @staticmethod
+    def fitting(kept):
+        return TextTask.fitting(kept) | {"unit": unit_of(kept["vocabulary"])}
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))
@@ -94,9 +114,13 @@ class LanguageModelling(TextTask):
         if rng is not None:
             whole = max(1, (len(stream) - length) // length)
             starts = rng.permutation(starts[:whole])
+        last = len(stream) - 1 - starts[-1]  # how long the last one is
+        whole = starts if last >= length else starts[:-1]
         rows = max(1, self.training.batch_tokens // length)
-        for i in range(0, len(starts), rows):
-            yield windows(stream, starts[i : i + rows], length)
+        for i in range(0, len(whole), rows):
+            yield windows(stream, whole[i : i + rows], length, self.pad_id)
+        if len(whole) < len(starts):
+            yield windows(stream, starts[-1:], last, self.pad_id)
 
     def validate(self, model):
         nll, _ = one_pass(model, self.validation_batches, self.workers)
@@ -115,8 +139,8 @@ def perplexity(nll):
 def load_texts(data):
     """(texts to train on, texts to validate with), lists of tuples of one text each.
 
-    Of parallel corpora it is the target's side, a line a text. A text file is one text where the
-    unit is the character, and its lines, but for blank ones, where it is the subword.
+    Of parallel corpora it is the target's side, a line a text. A text file is its lines, but for
+    blank ones, where the unit is the subword, which knows no line end, and else one text.
 
     Raises:
         CorpusError: a file cannot be used, or there is too little in it.
@@ -143,26 +167,47 @@ def _parts_of_file(data):
     end = round((1 - HELD_OUT) * len(text))
     end = text.rfind("\n", len(text) // 2, end) + 1 or end
     parts = text[:end], text[end:]
-    if data.unit == "characters":
-        return tuple([(part,)] for part in parts)
-    return tuple([(line,) for line in part.split("\n") if line.strip()] for part in parts)
+    return tuple(_texts_in(part, data.unit) for part in parts)
+
+
+def texts_of(path, unit):
+    """The texts in a file, a list of tuples of one text each.
+
+    Raises:
+        CorpusError: there are none, or the file cannot be read.
+    """
+    text = read_text(path)
+    if not text.strip():
+        raise CorpusError(f"{path} has no text")
+    return _texts_in(text, unit)
+
+
+def _texts_in(text, unit):
+    if unit != "subwords":
+        return [(text,)]
+    return [(line,) for line in text.split("\n") if line.strip()]
 
 
 def stream_of(vocabulary, examples):
-    """All texts as one row of ids (N,), int32, each with an end symbol before and after it."""
-    ids = [EOS]
+    """All texts as one row of ids (N,), int32, each between what one begins after."""
+    between = vocabulary.begins or vocabulary.ends[:1]
+    ids = [*between]
     for encoded in vocabulary.encode_all([text for (text,) in examples]):
-        ids += [*encoded, EOS]
+        ids += [*encoded, *between]
     return np.array(ids, np.int32)
 
 
-def windows(stream, starts, length):
-    """Windows of a stream of ids (N,), up to ``length`` long, that begin at ``starts``.
+def windows(stream, starts, length, pad_id=PAD):
+    """Windows of a stream of ids (N,), ``length`` long, that begin at ``starts``.
 
     What the model sees are the tokens, and what it has to say the token that follows each of them.
     """
     at = starts[:, None] + np.arange(length + 1)  # (B, T + 1)
-    ids = np.where(at < len(stream), stream[np.minimum(at, len(stream) - 1)], PAD)
-    ids, labels = ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int32)
-    ids[labels == PAD] = PAD  # nothing is to be said there
-    return LabelledBatch.of(ids, labels)
+    ids = stream[at].astype(np.int32)
+    return LabelledBatch.of(ids[:, :-1], ids[:, 1:], pad_id)
+
+
+def unit_of(vocabulary):
+    """The ``unit`` of texts that a vocabulary is of."""
+    units = {Vocabulary: "subwords", CharacterVocabulary: "characters"}
+    return units.get(type(vocabulary), "tokens")

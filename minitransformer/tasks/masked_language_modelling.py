@@ -19,7 +19,8 @@ from minitransformer.data.text.corpus import CorpusError
 from minitransformer.data.text.vocabulary import MASK, PAD, UNK, require_mask
 from minitransformer.tasks.language_modelling import LanguageModelling, perplexity
 from minitransformer.tasks.settings import RecipeError
-from minitransformer.tasks.text import one_pass, require_rows
+from minitransformer.tasks.task import one_pass
+from minitransformer.tasks.text import require_rows
 
 CHOSEN = 0.15  # of the pieces
 HIDDEN, REPLACED = 0.8, 0.1  # of those chosen; the rest is left as it is

@@ -19,8 +19,8 @@ from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.data.text.vocabulary import PAD, Vocabulary, VocabularyError
 from minitransformer.evaluation.confusion import lines_of_classes, shares
 from minitransformer.tasks.settings import share_of
-from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextData, TextTask, one_pass, require_rows
+from minitransformer.tasks.task import Score, one_pass
+from minitransformer.tasks.text import TextData, TextTask, require_rows
 
 HELD_OUT = 0.1  # of the sentences of a file, from its end: what validates
 

@@ -198,7 +198,7 @@ def task_class(config):
     return imported(TASKS[config.task])
 
 
-def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0, pad_id=NO_PADDING):
+def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0):
     """What there is to know of the logits of batches, without dropout, in one pass over them.
 
     Args:
@@ -206,12 +206,12 @@ def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0,
         batches: with ``labels`` and ``num_tokens``.
         workers: Workers that share the batches, each cut into as many parts as in a training.
         count: a function of the logits (B, ..., V) of a part and its labels (B, ...).
-        pad_id: the label where there is nothing to say.
 
     Returns:
         the NLL of the labels in nats, a mean, and the sum of what ``count`` returns; both are added
         up in the order of the parts, whoever works on them.
     """
+    pad_id = getattr(model.config, "pad_id", NO_PADDING)  # the label where nothing is to be said
     num_tokens = sum(batch.num_tokens for batch in batches)
     parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
 

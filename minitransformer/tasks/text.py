@@ -2,16 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.vocabulary import PAD, Vocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.registry import config_class
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import Task
-from minitransformer.tasks.task import one_pass as one_pass_of_any
 
 PATHS = (
     "train_source",
@@ -97,25 +95,28 @@ class TextTask(Task):
 
     @classmethod
     def of_data(cls, recipe, examples, validation, kept):
-        return config_class(recipe.model["kind"]).sizes(len(kept["vocabulary"]))
+        vocabulary = kept["vocabulary"]
+        sizes = config_class(recipe.model["kind"]).sizes(len(vocabulary))
+        return sizes | {"pad_id": vocabulary.pad_id}
 
     def num_classes(self, model):
         return len(model.output_projection.weight.data)
 
 
-def require_rows(recipe, framed=False):
-    """Refuse what does not go with rows of one text each, ``max_length`` tokens at most.
+def require_rows(recipe, limit="max_length", framed=False):
+    """Refuse what does not go with rows of one text each, of so many tokens at most.
 
     Args:
+        limit: the field that says how many.
         framed: whether two of these are the symbols for beginning and end.
 
     Raises:
         RecipeError: a row may be larger than a batch, or has room for no text.
     """
-    longest, batch_tokens = recipe.model["max_length"], recipe.training.batch_tokens
+    longest, batch_tokens = recipe.values()[limit], recipe.training.batch_tokens
     if longest > batch_tokens:
         raise RecipeError(
-            f"a row may have max_length={longest} tokens, and a batch has "
+            f"a row may have {limit}={longest} tokens, and a batch has "
             f"batch_tokens={batch_tokens}; raise batch_tokens"
         )
     if framed and longest < 3:
@@ -123,6 +124,3 @@ def require_rows(recipe, framed=False):
             f"max_length={longest} leaves no room between the symbols for the beginning and "
             "the end of a sentence; choose 3 or more"
         )
-
-
-one_pass = partial(one_pass_of_any, pad_id=PAD)  # where nothing is to be said

@@ -12,8 +12,8 @@ from minitransformer.evaluation.scores import sacrebleu_metrics, score
 from minitransformer.inference.translator import Translator
 from minitransformer.tasks.settings import RecipeError, share_of
 from minitransformer.tasks.splits import ParallelData, load_split
-from minitransformer.tasks.task import Score
-from minitransformer.tasks.text import TextTask, one_pass
+from minitransformer.tasks.task import Score, one_pass
+from minitransformer.tasks.text import TextTask
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minitransformer.core.backend import CPU
 from minitransformer.models.config import ModelConfig
 from minitransformer.models.registry import config_class
 from minitransformer.runs.checkpoint.arrays import (
     BUFFERS,
     PARAMETERS,
+    load_frozen,
     load_model_arrays,
     model_arrays,
 )
@@ -48,7 +50,11 @@ class Pretrained:
         run = run_at(path)
         run.bind()
         config, _ = run.load_config()
-        arrays, origin = run.load_parameters()
+        if config.adapted:  # what another one begins with has what its adapters have learned in it
+            model, origin = run.load_trained(CPU)
+            config, arrays = model.config, model_arrays(model)
+        else:
+            arrays, origin = run.load_parameters()
         heads = tuple(f"{PARAMETERS}/{name}" for name in config.own_head)
         taken = {
             name: array
@@ -78,7 +84,7 @@ class Pretrained:
     def fitted(self, recipe, chosen):
         """The recipe with the sizes of the other model and of what its run keeps.
 
-        The probabilities of dropout stay those of the recipe.
+        The probabilities of dropout stay those of the recipe, and so does the rank of adapters.
 
         Args:
             recipe: a Recipe.
@@ -98,7 +104,7 @@ class Pretrained:
         there = {
             name: getattr(self.config, name)
             for name in recipe.model
-            if name != "kind" and not name.endswith("dropout")
+            if name not in ("kind", "lora") and not name.endswith("dropout")
         }
         there |= task_class(self.config).fitting(self.kept)
         for name, value in there.items():
@@ -109,11 +115,14 @@ class Pretrained:
         return recipe.with_values(there)
 
     def put_into(self, model):
-        """Let a new Model begin with them.
+        """Let a new Model begin with them, or its adapters have them to adapt.
 
         Raises:
             CheckpointError: the model has no parameter of some name, or one of another shape.
         """
+        if model.config.adapted:
+            load_frozen(model, self.arrays)
+            return
         try:
             load_model_arrays(model, model_arrays(model) | self.arrays)
         except CheckpointError as error:

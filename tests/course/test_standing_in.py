@@ -27,7 +27,7 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.layers.feed_forward import feed_forward
 from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
-from minitransformer.tasks.text import one_pass
+from minitransformer.tasks.task import one_pass
 
 X = np.linspace(-2, 3, 12).reshape(3, 4)
 WEIGHTS = {"gamma": np.linspace(0.5, 2, 4), "beta": np.linspace(-1, 1, 4)}

@@ -21,7 +21,7 @@ from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks import splits
 from minitransformer.tasks.splits import load_split
-from minitransformer.tasks.text import one_pass
+from minitransformer.tasks.task import one_pass
 from minitransformer.tasks.translation import TranslationData
 from minitransformer.training import session
 from minitransformer.training.recipe import Recipe, RecipeError

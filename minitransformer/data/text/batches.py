@@ -58,28 +58,31 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
-    """B rows of ids, int32, padded with PAD at the right, and what there is to say at each.
+    """B rows of ids, int32, padded at the right, and what there is to say at each.
 
     Attributes:
         ids: (B, T), what the model sees.
-        labels: (B, T), what it has to say; PAD where there is nothing.
+        labels: (B, T), what it has to say; ``pad_id`` where there is nothing.
         num_tokens: labels that are not padding.
+        pad_id: what they are padded with, -1 where nothing is padding.
     """
 
     ids: np.ndarray
     labels: np.ndarray
     num_tokens: int
+    pad_id: int = PAD
 
     @classmethod
-    def of(cls, ids, labels):
+    def of(cls, ids, labels, pad_id=PAD):
         """With the labels counted."""
-        return cls(ids, labels, int((labels != PAD).sum()))
+        return cls(ids, labels, int((labels != pad_id).sum()), pad_id)
 
     def split(self, count):
         """The rows dealt out to ``count`` shards; the last are empty if there are fewer rows."""
         if count == 1:
             return [self]  # wherever its ids are
-        return [LabelledBatch.of(self.ids[i::count], self.labels[i::count]) for i in range(count)]
+        rows = [slice(i, None, count) for i in range(count)]
+        return [LabelledBatch.of(self.ids[i], self.labels[i], self.pad_id) for i in rows]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from minitransformer.data.text.vocabulary import (
     EOS,
     LARGEST,
     NEVER,
+    PAD,
     REPLACEMENT,
     UNK,
     Vocabulary,
@@ -33,7 +34,7 @@ class CharacterVocabulary:
     """
 
     has_mask = False
-    begins, ends, never, unknown = (), ENDS, NEVER, UNK  # as of a Vocabulary
+    begins, ends, never, unknown, pad_id = (), ENDS, NEVER, UNK, PAD  # as of a Vocabulary
 
     def __init__(self, characters):
         self.characters = characters

@@ -29,6 +29,7 @@ class ScoredVocabulary:
         begins, ends: the ids that every text begins after, and those at which one ends.
         never: the ids that no text has.
         unknown: None, for there is nothing that has no id.
+        pad_id: UNK, which no text has.
 
     Raises:
         VocabularyError: there are too few pieces, or a score is no number.
@@ -39,6 +40,7 @@ class ScoredVocabulary:
     ends = BOS, EOS  # a text that follows another begins with BOS
     never = (UNK,)
     unknown = None  # what is no piece has its bytes
+    pad_id = UNK
 
     def __init__(self, pieces, scores):
         numbers = len(scores) == len(pieces) and all(map(math.isfinite, scores))

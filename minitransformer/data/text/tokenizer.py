@@ -24,14 +24,15 @@ class TokenizerVocabulary:
         tokenizer: what it was given.
         special: the ids of what stands for no text, by its name.
         never: the ids that no text has.
-        has_mask, unknown: there is no id for what is left out, and none for what is unknown.
+        has_mask, unknown, pad_id: there is no id for what is left out, none for what is unknown,
+            and none that stands for no token.
 
     Raises:
         VocabularyError: this is no tokenizer, or it has not these ids.
         MissingLibraryError: there is no package tokenizers.
     """
 
-    has_mask, unknown = False, None
+    has_mask, unknown, pad_id = False, None, -1
 
     def __init__(self, tokenizer, begins=(), ends=()):
         self.tokenizer, self.begins, self.ends = tokenizer, tuple(begins), tuple(ends)

@@ -44,13 +44,14 @@ class Vocabulary:
         begins: the ids that every text begins after, where the vocabulary demands it.
         ends, never: the ids at which a text ends, and those that none has.
         unknown: the id of what has none, or None where there is nothing such.
+        pad_id: the id that stands for no token, -1 where there is none.
 
     Raises:
         VocabularyError: ``model`` is no such model, or not all of it.
         MissingLibraryError: there is no sentencepiece.
     """
 
-    begins, ends, never, unknown = (), ENDS, NEVER, UNK
+    begins, ends, never, unknown, pad_id = (), ENDS, NEVER, UNK, PAD
 
     def __init__(self, model):
         self.model = model

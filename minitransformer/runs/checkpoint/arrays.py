@@ -1,8 +1,9 @@
-"""The arrays of a model in a checkpoint, and the mean of those of several."""
+"""The arrays of a model in a checkpoint, and the mean of those of several; adapters are merged."""
 
 import numpy as np
 
 from minitransformer.core.backend import to_host
+from minitransformer.models.adapters import adapted_name
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
 
 PARAMETERS, BUFFERS = "parameters", "buffers"
@@ -59,6 +60,47 @@ def load_model_arrays(model, arrays, **vectors):
                 vector[piece] = model.device.asarray(array.reshape(-1))
     for path, buffer in model.named_buffers():
         buffer.data = model.device.asarray(np.asarray(arrays[f"{BUFFERS}/{path}"]))
+
+
+def load_frozen(model, arrays):
+    """Let the Frozen arrays of a model with adapters be those of one without, themselves.
+
+    Raises:
+        CheckpointError: one is missing, or of another shape.
+    """
+    there = {adapted_name(name): array for name, array in arrays.items()}
+    for path, frozen in model.named_frozen():
+        array = there.get(f"{PARAMETERS}/{path}")
+        if array is None or array.shape != frozen.data.shape:
+            what = "nothing" if array is None else f"an array of shape {array.shape}"
+            raise CheckpointError(f"for {path} of shape {frozen.data.shape} there is {what}")
+        frozen.hold(model.device.asarray(np.asarray(array), frozen.data.dtype))
+
+
+def merge_adapters(model, arrays):
+    """Add what adapters have learned to the weights of a model without any: W + A B.
+
+    Args:
+        model: a LanguageModel, with the parameters that were adapted.
+        arrays: those of the same model with adapters, as :func:`model_arrays` has them.
+
+    Raises:
+        CheckpointError: they are of another model.
+    """
+    given, merged = set(_of_groups(arrays, PARAMETERS)), set()
+    with model.device.as_current():
+        for path, parameter in model.named_parameters():
+            linear = adapted_name(f"{PARAMETERS}/{path}").removesuffix(".weight")
+            names = f"{linear}.a", f"{linear}.b"
+            if not given.intersection(names):
+                continue
+            a, b = (np.asarray(arrays.get(name, ())) for name in names)
+            if (*a.shape[:1], *b.shape[1:]) != parameter.data.shape or a.shape[1:] != b.shape[:1]:
+                raise CheckpointError(f"adapters of {path} are {a.shape} and {b.shape}")
+            parameter.data += model.device.asarray(a) @ model.device.asarray(b)
+            merged.update(names)
+    if given - merged:
+        raise CheckpointError(f"adapters of nothing: {_shortened(sorted(given - merged))}")
 
 
 def require_size(where, config, arrays):

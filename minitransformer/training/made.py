@@ -1,0 +1,30 @@
+"""A run that was not trained where it is: made of a model that there is, and of its vocabulary."""
+
+from minitransformer.inference.trained_on_text import OF_TEXT
+from minitransformer.runs.checkpoint.arrays import model_arrays
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.tasks.language_modelling import unit_of
+from minitransformer.training.recipe import Recipe
+
+SEEN = 256  # tokens at once, where a text is scored
+
+
+def make_run(path, model, vocabulary, origin):
+    """Write the run folder of a LanguageModel.
+
+    Args:
+        origin: one of UNSCORED in ``runs/parameters.py``.
+
+    Raises:
+        RunError, OSError: the folder is not free, or cannot be written.
+    """
+    folder, config = RunFolder(path, OF_TEXT), model.config
+    folder.require_free()
+    folder.create()
+    folder.keep(vocabulary=vocabulary)
+    choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
+    data = {"corpus": "text", "unit": unit_of(vocabulary), "context": min(SEEN, config.max_length)}
+    recipe = Recipe.from_dict({"data": data, "model": choices})
+    folder.save_config(config, recipe.as_dict(), begun_on="cpu")
+    folder.bind(recipe.identity(), texts={})
+    folder.save_model(model_arrays(model), origin)
