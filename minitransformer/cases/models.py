@@ -1,5 +1,7 @@
 """Whole models of text, with the training loss as their output, and their larger parts."""
 
+from dataclasses import replace
+
 from minitransformer.cases.case import (
     LABELS,
     SOURCE,
@@ -26,7 +28,7 @@ from minitransformer.models.recurrent_translator import RecurrentTranslatorConfi
 from minitransformer.models.registry import new_model
 from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
-from minitransformer.models.sublayers import ActivatedFeedForward
+from minitransformer.models.sublayers import ActivatedFeedForward, GatedFeedForward
 from minitransformer.models.tagger import TaggerConfig
 from minitransformer.models.transformer_config import TransformerConfig
 
@@ -124,6 +126,10 @@ MODELS = [
             (B, T, D),
         ),
     ),
+    Case(
+        "gated_feed_forward",
+        module(lambda rng: GatedFeedForward(since_2017_config(), rng), (B, T, 8)),
+    ),
     *(
         case
         for norm in ("post", "pre")
@@ -166,5 +172,6 @@ MODELS = [
         for kind in (LanguageModelConfig, MaskedLanguageModelConfig)
     ),
     Case("model, blocks since 2017", whole(since_2017_config(), TARGET, LABELS), 3),
+    Case("model, adapters", whole(replace(since_2017_config(), lora=2), TARGET, LABELS), 3),
     Case("model, tagger", whole(small_tagger_config(), TARGET, LABELS), 3, 1e-6),
 ]

@@ -74,13 +74,14 @@ def _replaced_gradients(module, inputs):
 def moved_from_start(module, rng):
     """The module itself, in float64 and each parameter changed by up to 0.4 either way.
 
-    Buffers of floats grow by up to as much: a running variance stays above 0.
+    What is frozen likewise. Buffers of floats grow by up to as much: a running variance stays above
+    0.
     """
     module.to(dtype=np.float64)
     for _, buffer in module.named_buffers():
         if buffer.data.dtype.kind == "f":
             buffer.data = buffer.data + rng.uniform(0, 0.4, buffer.data.shape)
-    for parameter in module.parameters():
+    for parameter in (*module.parameters(), *(frozen for _, frozen in module.named_frozen())):
         # Arrays of its own, not views of a model's: what replaces them is then told apart.
         parameter.hold(parameter.data + rng.uniform(-0.4, 0.4, parameter.data.shape))
     return module
@@ -89,7 +90,7 @@ def moved_from_start(module, rng):
 def module_pair(module, inputs):
     """A module as a pair of pure functions of its inputs and of its parameters.
 
-    Its buffers are constants of the pair, whatever forward leaves in them.
+    What is frozen is a constant of the pair, and so are its buffers, whatever forward leaves there.
 
     Calling the pair replaces the parameters' arrays: hand over a module that is not used otherwise.
 
@@ -101,16 +102,17 @@ def module_pair(module, inputs):
         forward, backward, inputs, names: what :func:`check_pair` takes.
     """
     named = list(module.named_parameters())
-    buffers = [(buffer, buffer.data) for _, buffer in module.named_buffers()]
+    kept = *module.named_buffers(), *module.named_frozen()
+    constants = [(constant, constant.data) for _, constant in kept]
     names = (*argument_names(module.forward, len(inputs)), *(path for path, _ in named))
 
     def put(values):
         for (_, parameter), value in zip(named, values[len(inputs) :], strict=True):
             parameter.data = value
         like = next(x for x in values if is_array(x) and x.dtype.kind == "f")
-        for buffer, data in buffers:  # where the others are, and floats in their type
+        for constant, data in constants:  # where the others are, and floats in their type
             dtype = like.dtype if data.dtype.kind == "f" else data.dtype
-            buffer.hold(array_namespace(like).asarray(data.copy(), dtype=dtype))
+            constant.hold(array_namespace(like).asarray(data.copy(), dtype=dtype))
 
     def forward(*values):
         put(values)

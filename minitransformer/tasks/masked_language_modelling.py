@@ -62,6 +62,8 @@ class MaskedLanguageModelling(LanguageModelling):
                 f"unit={recipe.data.unit!r}; a masked language model takes subwords, for a "
                 "character left out is easily told"
             )
+        if recipe.data.context:
+            raise RecipeError("context is for language models; a masked one sees sentences")
         require_rows(recipe, framed=True)
 
     def batches(self, epoch):

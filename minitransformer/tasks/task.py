@@ -203,7 +203,8 @@ def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0)
 
     Args:
         model: with ``inputs`` and ``logits``, as a TokenModel has them.
-        batches: with ``labels`` and ``num_tokens``.
+        batches: with ``labels`` and ``num_tokens``, and with ``pad_id``, the label where there is
+            nothing to say, if that may be.
         workers: Workers that share the batches, each cut into as many parts as in a training.
         count: a function of the logits (B, ..., V) of a part and its labels (B, ...).
 
@@ -211,12 +212,12 @@ def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0)
         the NLL of the labels in nats, a mean, and the sum of what ``count`` returns; both are added
         up in the order of the parts, whoever works on them.
     """
-    pad_id = getattr(model.config, "pad_id", NO_PADDING)  # the label where nothing is to be said
     num_tokens = sum(batch.num_tokens for batch in batches)
     parts = [part for batch in batches for part in batch.split(workers.count) if part.num_tokens]
 
     def of_part(part):
         logits, _ = model.logits(*model.inputs(part))
+        pad_id = getattr(part, "pad_id", NO_PADDING)
         (_, nll), _ = cross_entropy(logits, part.labels, 0.0, pad_id, num_tokens)
         return float(nll), count(logits, part.labels)
 

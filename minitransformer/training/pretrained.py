@@ -106,7 +106,8 @@ class Pretrained:
             for name in recipe.model
             if name not in ("kind", "lora") and not name.endswith("dropout")
         }
-        there |= task_class(self.config).fitting(self.kept)
+        fitting = task_class(self.config).fitting(self.kept)
+        there |= {name: value for name, value in fitting.items() if name in recipe.values()}
         for name, value in there.items():
             if chosen.get(name, value) != value:
                 raise RecipeError(

@@ -46,7 +46,7 @@ from minitransformer.layers.linear_attention import (
     linear_attention_backward,
 )
 from minitransformer.layers.local_response_norm import local_response_norm_backward
-from minitransformer.layers.low_rank import low_rank_linear_backward
+from minitransformer.layers.low_rank import LowRankLinear, low_rank_linear_backward
 from minitransformer.layers.lstm import lstm_cell_backward
 from minitransformer.layers.mixture_of_experts import MixtureOfExperts, route_backward
 from minitransformer.layers.patches import class_token_backward, patches_backward
@@ -91,7 +91,11 @@ from minitransformer.models.residual_blocks import Block
 from minitransformer.models.residual_network import ResidualNetwork
 from minitransformer.models.small_network import SmallNetwork
 from minitransformer.models.stacks import Decoder, DecoderLayer, EncoderLayer
-from minitransformer.models.sublayers import ActivatedFeedForward, SelfAttention
+from minitransformer.models.sublayers import (
+    ActivatedFeedForward,
+    GatedFeedForward,
+    SelfAttention,
+)
 from minitransformer.models.token_model import TokenModel
 from minitransformer.models.vision_transformer import VisionTransformer
 
@@ -594,6 +598,19 @@ MODELS = [
         ({"self.activation_backward(dh, activation_cache)": "dh * (activation_cache[0] > 0)"},
          "dx inner", "the slope of a ReLU"),
     )),
+    *(Slip("gated_feed_forward", GatedFeedForward.backward, instead, wrong, words, *causes)
+      for instead, wrong, words, *causes in (
+        ({"dh * gate,": "dh,"}, "dx up", "what is gated without the gate"),
+        ({"dh * up,": "dh,"}, "dx gate", "the gate without what it gates"),
+        ({"silu_backward(dh * up, silu_cache)": "dh * up"}, "dx gate", "SiLU is passed over"),
+        ({"dx_gate + dx_up": "dx_gate"}, "dx", "one way of two"),
+        ({"dropout_backward(dh, dropout_cache)": "dh * 2"}, "dx gate up",
+         "twice what went through the last map"),
+    )),
+    Slip("model, adapters", GatedFeedForward.backward, {"dx_gate + dx_up": "dx_up"}, "stack",
+         "of a gated network one way of two", UNKNOWN),
+    Slip("model, adapters", LowRankLinear.backward, {"return dx": "return dy @ self.weight.data.T"},
+         "stack", "the way through the adapters is forgotten", UNKNOWN),
     Slip("model, recurrent, fixed vector", RecurrentTranslator.decode_backward,
          {"dm + dx[..., d:].sum(axis=1)": "dm"}, OF_MEMORY,
          "what every step was given of the fixed vector is forgotten", UNKNOWN),

@@ -163,6 +163,7 @@ ADAM = Case("adam", _forward_alone(lambda rng: AdamSteps(), (STEPS, D)))
 NOT_IN_TORCH = {
     "low_rank, around a linear layer",  # whose weight is drawn; the pair is there
     "model, convolution",  # but its layers are
+    "model, adapters",  # its frozen arrays are made up; tests/models/test_adapters.py
     "model, residual network, shortcuts B, bottlenecks",  # too large to store; test_in_torch.py
 }
 PARITY = [*(case for case in CASES if case.name not in NOT_IN_TORCH), ADAM, *TRAININGS]

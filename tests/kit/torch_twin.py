@@ -466,6 +466,12 @@ def silu(t):
     return functional.silu(t["x"])
 
 
+@of("gated_feed_forward")
+def gated_feed_forward(t):
+    maps = {f"w_{name}": t[f"{name}.weight"] for name in ("gate", "up", "down")}
+    return swiglu({"x": t["x"]} | maps)
+
+
 @of("swiglu")
 @of("swiglu, dropout")
 def swiglu(t):

@@ -23,7 +23,7 @@ def config_of_few(kind):
 CONFIGS = {kind: config_of_few(kind) for kind in KINDS}
 STACKS = ["transformer", "restricted", "language-model", "masked-language-model", "tagger"]
 STACKS += ["vision-transformer"]
-MAY_BE_0 = "pad_id", "num_groups", "window"  # of which "restricted" has one that may not
+MAY_BE_0 = "pad_id", "num_groups", "window", "lora"  # of which "restricted" has one that may not
 LANGUAGE_MODELS = STACKS[2:5]
 OF_TOKENS = [kind for kind, config in CONFIGS.items() if isinstance(config, TokenConfig)]
 TRANSLATORS = [kind for kind, config in CONFIGS.items() if config.task == "translation"]

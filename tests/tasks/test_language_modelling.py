@@ -28,10 +28,24 @@ def task_of(recipe, examples=((TEXT,),)):
 
 
 def test_windows_say_what_follows_each_token():
-    batch = windows(np.array([3, 7, 8, 9, 3], np.int32), np.array([0, 3]), 3)
-    assert batch.ids.tolist() == [[3, 7, 8], [9, PAD, PAD]]
-    assert batch.labels.tolist() == [[7, 8, 9], [3, PAD, PAD]]
+    batch = windows(np.array([3, 7, 8, PAD, 3], np.int32), np.array([0, 1]), 3)
+    assert batch.ids.tolist() == [[3, 7, 8], [7, 8, PAD]]
+    assert batch.labels.tolist() == [[7, 8, PAD], [8, PAD, 3]]
     assert batch.num_tokens == 4
+
+
+def test_where_nothing_is_padding_the_first_id_counts_as_any():
+    batch = windows(np.array([3, 7, 8, PAD, 3], np.int32), np.array([0, 1]), 3, pad_id=-1)
+    assert batch.num_tokens == 6
+    assert [part.num_tokens for part in batch.split(2)] == [3, 3]
+
+
+def test_a_validation_has_each_token_once_and_none_that_is_not_there(tmp_path):
+    task = task_of(recipe_for(tmp_path))
+    said = [batch.labels for batch in task.validation_batches]
+    assert [ids.shape for ids in said] == [(4, 12), (1, 3)]
+    stream = stream_of(CharacterVocabulary.train([TEXT]), [(TEXT[:50],)])
+    np.testing.assert_array_equal(np.concatenate([ids.reshape(-1) for ids in said]), stream[1:])
 
 
 def test_a_stream_has_an_end_symbol_around_each_text():

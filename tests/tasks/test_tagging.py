@@ -57,7 +57,8 @@ def test_a_sentence_has_its_label_where_it_begins(tmp_path):
 def test_what_the_labels_are_of_is_known_from_the_examples(content, of, tmp_path):
     recipe = recipe_for(tmp_path, content)
     both = read(recipe)
-    assert Tagging.of_data(recipe, *both, {"vocabulary": "abc"})["labels_of"] == of
+    kept = {"vocabulary": CharacterVocabulary("abc")}
+    assert Tagging.of_data(recipe, *both, kept)["labels_of"] == of
 
 
 @pytest.mark.parametrize(("number", "held_out"), [(2, 1), (4, 1), (5, 1), (48, 5)])

@@ -8,6 +8,7 @@ all positions would be padding.
 
 from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,7 +29,10 @@ class Batch:
         target: (B, T), BOS and pieces: what the decoder sees.
         labels: (B, T), pieces and EOS: what it has to say.
         num_tokens: labels that are not padding; None where nobody has counted them.
+        pad_id: PAD.
     """
+
+    pad_id: ClassVar[int] = PAD
 
     source: np.ndarray
     target: np.ndarray
